@@ -17,6 +17,49 @@ from weftline import _native
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 MORE = """
+mod last {
+    use weftline_python::sim::packet::{PacketId, PacketSlab};
+    use weftline_python::sim::{doc::SchemeDoc, parameters::Parameters, queue::*, units::Time};
+
+    #[derive(Debug)]
+    pub struct LastFirst;
+
+    impl QueueParameters for LastFirst {
+        type State = Waiting;
+        const DOC: SchemeDoc =
+            SchemeDoc { name: "own-lifo", title: "last come, first served", ..SchemeDoc::NONE };
+        fn read(_: &mut Parameters, _: QueueDefaults) -> LastFirst {
+            LastFirst
+        }
+        fn start(&self, _: &PortPlace) -> Waiting {
+            Waiting::default()
+        }
+    }
+
+    #[derive(Default)]
+    pub struct Waiting(ClassLists);
+
+    impl QueueDiscipline for Waiting {
+        fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _: Time) -> Verdict {
+            self.0.push(id, packets);
+            Verdict::Queued
+        }
+        fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _: Time) -> Option<PacketId> {
+            let ready = self.0.occupied() & !(paused & !1);
+            (ready != 0).then(|| self.0.pop_last(ready.trailing_zeros() as usize, packets))
+        }
+        fn bytes(&self) -> u64 {
+            self.0.bytes()
+        }
+        fn class_bytes(&self, class: u8) -> u64 {
+            self.0.class_bytes(class)
+        }
+        fn is_empty(&self) -> bool {
+            self.0.occupied() == 0
+        }
+    }
+}
+
 mod turns {
     use weftline_python::sim::{balance::*, doc::SchemeDoc, packet::Packet, parameters::Parameters};
 
@@ -105,14 +148,17 @@ values = ["own-aimd", "dctcp"]
 """
 
 
+MODULE = """
+    controller AimdParameters, controller Panics, balancer turns::TurnsParameters, queue last::LastFirst);
+"""
+
+
 @pytest.fixture(scope="module")
 def site() -> Path:
     """The wheel of the example with more schemes, one of which panics; unpacked as pip does it."""
     example = own_crate.copied(ROOT / "examples/own-scheme", "own-scheme")
     source = example / "src/lib.rs"
-    text = source.read_text("utf-8").replace(
-        "AimdParameters);", "AimdParameters, controller Panics, balancer turns::TurnsParameters);", 1
-    )
+    text = source.read_text("utf-8").replace("controller AimdParameters);", MODULE.strip(), 1)
     source.write_text(text + MORE, "utf-8")
     return own_crate.built(example)
 
@@ -153,6 +199,25 @@ def test_a_scheme_is_listed_explained_and_in_the_schema(own):
     rdma = next(t for t in schema["$defs"]["transport"]["anyOf"] if t["title"] == "rdma")
     keys = {c["title"]: c["properties"] for c in rdma["properties"]["controller"]["anyOf"]}
     assert keys["own-aimd"]["cut"]["maximum"] == 1
+
+
+def test_a_queue_has_its_room_too(own):
+    listed = json.loads(own("list", "queues", "--json").stdout)["queues"]
+    assert listed[-1] == {
+        "name": "own-lifo",
+        "help": "last come, first served",
+        "package": "own-scheme 0.1.0",
+    }
+    assert "From: own-scheme 0.1.0" in own("explain", "own-lifo").stdout
+    found = {
+        kind: json.loads(
+            own("run", "own.toml", "--set", f"switch.queue.kind={kind}", "--out", kind, "--json").stdout
+        )
+        for kind in ("fifo", "own-lifo")
+    }
+    assert all(one["status"] == "done" for one in found.values())
+    assert found["fifo"]["fingerprint"] != found["own-lifo"]["fingerprint"]
+    assert "own-lifo" in found["own-lifo"]["provenance"]["schemes"]
 
 
 def test_a_balancer_has_its_room_too(own):

@@ -4,7 +4,6 @@ use crate::errors::input;
 use crate::interrupts::interruptible;
 use pyo3::prelude::*;
 use serde_json::json;
-
 use weftline_sim::queue::{CacheKind, CacheTrial};
 use weftline_sim::units::Time;
 

@@ -1,7 +1,8 @@
 //! Python modules of other crates: all of weftline, and schemes of their own.
 //!
-//! A process has one engine. The module of the other crate contains a complete one, which replaces the installed
-//! `weftline._native` when the module is imported. `WEFTLINE_ENGINE` passes its name on to child processes.
+//! A process has one engine. The module of the other crate contains a complete one, which replaces the
+//! installed `weftline._native` when the module is imported. `WEFTLINE_ENGINE` passes its name on to child
+//! processes.
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -11,14 +12,16 @@ use weftline_sim::schemes::Schemes;
 
 use crate::_native;
 
-/// Makes the Python module of a crate that has schemes of its own, each by its room and the type of its parameters:
+/// Makes the Python module of a crate that has schemes of its own, each by its room and the type of its
+/// parameters:
 ///
 /// ```ignore
 /// weftline_python::module!(own_scheme: controller aimd::AimdParameters);
 /// ```
 ///
-/// The rooms are the methods of [`Schemes`](crate::sim::schemes::Schemes). `import own_scheme` makes `weftline` use this
-/// module in place of the engine that came with it; `own_scheme.main()` is weftline's command line.
+/// The rooms are the methods of [`Schemes`](crate::sim::schemes::Schemes). `import own_scheme` makes
+/// `weftline` use this module in place of the engine that came with it; `own_scheme.main()` is weftline's
+/// command line.
 #[macro_export]
 macro_rules! module {
     ($name:ident: $($room:ident $parameters:ty),+ $(,)?) => {

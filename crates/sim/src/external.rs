@@ -1,9 +1,9 @@
 //! Schemes that another crate adds to a room, and how their panics are reported.
 //!
-//! A room keeps the schemes that were added in an [`Added`]. The module that is built from the other crate fills it once,
-//! before any scenario is read. After that an added scheme has its name in scenarios, its keys in the schema, and its text
-//! in `weftline list` and `weftline explain`, like the schemes of this crate. Its additional cost is a call through a
-//! pointer.
+//! A room keeps the schemes that were added in an [`Added`]. The module that is built from the other crate
+//! fills it once, before any scenario is read. After that an added scheme has its name in scenarios, its keys
+//! in the schema, and its text in `weftline list` and `weftline explain`, like the schemes of this crate. Its
+//! additional cost is a call through a pointer.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -36,7 +36,8 @@ impl<Read> Added<Read> {
 
     /// Adds schemes to a room that has `own` ones.
     ///
-    /// Errors: a name is taken or not allowed in a scenario, or the list of the room's schemes was read already.
+    /// Errors: a name is taken or not allowed in a scenario, or the list of the room's schemes was read
+    /// already.
     pub fn add(&self, own: &[(&str, &str)], schemes: Vec<Scheme<Read>>) -> Result<(), String> {
         let what = self.what;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -69,8 +70,8 @@ impl<Read> Added<Read> {
         self.kinds.get_or_init(|| own.iter().copied().chain(added).collect())
     }
 
-    /// Reads the parameters of the added scheme of this name by `call`; none for other names, or if its function panicked,
-    /// which is reported as a problem of the key `kind`.
+    /// Reads the parameters of the added scheme of this name by `call`; none for other names, or if its
+    /// function panicked, which is reported as a problem of the key `kind`.
     pub fn read<C>(
         &self,
         kind: &str,
@@ -141,7 +142,8 @@ fn blame(what: &str, name: &str, payload: Box<dyn Any + Send>) -> ! {
     resume_unwind(Box::new(SchemePanic { scheme, message: message.join(", at ") }))
 }
 
-/// Calls code that calls schemes of other crates. Returns the panic of such a scheme as an error; other panics continue.
+/// Calls code that calls schemes of other crates. Returns the panic of such a scheme as an error; other
+/// panics continue.
 pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, SchemePanic> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| match payload.downcast::<SchemePanic>() {
         Ok(panic) => *panic,

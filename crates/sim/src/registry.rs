@@ -12,24 +12,29 @@
 ///
 /// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
 /// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
-/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` after the lines adds a variant for
+/// makes the state from the parameters by an expression. `also Variant = State;` after the lines is a second
+/// state of one of them. `+ Variant = Parameters => State` after that adds a variant for
 /// the schemes of other crates. It has methods of the same names, `named`, which reads the parameters of such a scheme, and
 /// `kinds`, the names of all schemes of the room.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
-        { $($lines:tt)+ } $(+ $extra:ident = $of:ty => $runs:ty)?
+        { $($lines:tt)+ } $(also $form:ident = $machine:ty;)? $(+ $extra:ident = $of:ty => $runs:ty)?
     ) => {
         registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } $(+ $extra = $of)? }
-        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } $(+ $extra = $runs)? }
+        registry! {
+            @state $(#[$of_state])* $state: $trait, $config
+            { $($lines)+ } $(also $form = $machine;)? $(+ $extra = $runs)?
+        }
     };
     (
         @state $(#[$of_state:meta])* $state:ident: $trait:ident, $config:ident
-        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $runs:ty)?
+        { $($variant:ident = $parameters:ty;)+ } $(also $form:ident = $machine:ty;)? $(+ $extra:ident = $runs:ty)?
     ) => {
         $(#[$of_state])*
         pub enum $state {
             $($variant(<$parameters as $trait>::State),)+
+            $($form($machine),)?
             $($extra($runs),)?
         }
 
@@ -38,6 +43,7 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($state::$variant($it) => $call,)+
+                    $($state::$form($it) => $call,)?
                     $($state::$extra($it) => $call,)?
                 }
             };

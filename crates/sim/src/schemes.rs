@@ -6,7 +6,8 @@
 //! Schemes::of("own-scheme", "0.1.0").controller::<AimdParameters>().add()?;
 //! ```
 //!
-//! After that, scenarios may name it, and its keys, texts and errors work like those of this crate's controllers.
+//! After that, scenarios may name it, and its keys, texts and errors work like those of this crate's
+//! controllers.
 
 use crate::balance::external::{self as balancers, ReadBalancer};
 use crate::balance::{BalancerParameters, LoadBalancer};
@@ -25,7 +26,8 @@ pub struct Schemes {
 }
 
 impl Schemes {
-    /// An empty list for a crate with this name and version, which the results of every run with its schemes record.
+    /// An empty list for a crate with this name and version, which the results of every run with its schemes
+    /// record.
     pub fn of(package: &str, version: &str) -> Schemes {
         let package = Package { name: format!("{package} {version}"), schemes: Vec::new() };
         Schemes { package, controllers: Vec::new(), balancers: Vec::new(), queues: Vec::new() }
@@ -54,8 +56,8 @@ impl Schemes {
         self
     }
 
-    /// Appends a queue discipline, by the type of its parameters; `DOC` has its name. One over a buffer of the port's own is a
-    /// [`ManagedConfig`](crate::queue::ManagedConfig) of its parameters.
+    /// Appends a queue discipline, by the type of its parameters; `DOC` has its name. One over a buffer of
+    /// the port's own is a [`ManagedConfig`](crate::queue::ManagedConfig) of its parameters.
     #[must_use]
     pub fn queue<P>(mut self) -> Schemes
     where
@@ -66,7 +68,8 @@ impl Schemes {
         self
     }
 
-    /// Adds all schemes of the list. A panic of one of them ends its run with an error that names the scheme and the line.
+    /// Adds all schemes of the list. A panic of one of them ends its run with an error that names the scheme
+    /// and the line.
     ///
     /// Errors: a name is taken or not allowed, or schemes were added before: a process adds schemes once.
     pub fn add(self) -> Result<(), String> {

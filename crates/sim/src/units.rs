@@ -149,7 +149,7 @@ fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Res
 
 fn whole(value: f64, text: &str, what: &str) -> Result<u64, UnitError> {
     if value < 0.0 {
-        return Err(UnitError(format!("\"{text}\" is negative: {what} cannot be")));
+        return Err(UnitError(format!("\"{text}\" is negative: {what} must not be negative")));
     }
     // 2^62, so that two of them can be added.
     if !value.is_finite() || value > 4.6e18 {

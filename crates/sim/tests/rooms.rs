@@ -34,6 +34,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
     ("balance", "counters doc engine external packet parameters topology units wire"),
+    // Which packet leaves a port next: they see packets, not the network.
     ("queue", "counters doc engine external packet parameters units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
     ("config", "balance congestion queue telemetry topology units workload"),

@@ -28,7 +28,7 @@ def entry(name: str) -> dict:
     found = glossary.entries().get(wanted) or _of_schema(wanted)
     if found is None:
         hint = nearest(wanted, names()) or "`weftline list` shows the schemes, docs/results.md the columns"
-        raise InputError(f'nothing is called "{name}": {hint.strip()}')
+        raise InputError(f'unknown name "{name}": {hint.strip()}')
     title, text = found
     return {"name": wanted, "title": title, "text": text, "source": "weftline's definition", "parameters": []}
 

@@ -23,12 +23,13 @@
 
 mod paths;
 
+use super::counted::{FLOWLETS, HEADERS};
 use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
-use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
+use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    BalancerParameters, Departure, Events, HEADERS, HostPort, LoadBalancer, NetworkView, Place, Ports,
-    Reorders, Tag, Wiring, keys, salted,
+    BalancerParameters, Departure, Events, HostPort, LoadBalancer, NetworkView, Place, Ports, Reorders, Tag,
+    Wiring, keys, salted,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;

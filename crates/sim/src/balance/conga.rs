@@ -16,12 +16,13 @@
 //! Katta et al., "HULA", SOSR 2016, name it (both recalled: the values are to be checked before they are quoted).
 //! Parameters: gap 500 us, tau 160 us, alpha 0.2, 3 bits, ageing 10 ms, header 14 bits in 2 B.
 
+use super::counted::{FLOWLETS, HEADERS};
 use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
+use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    AGAINST_A_FAILED_LINK, BalancerParameters, Departure, Events, Forward, HEADERS, LoadBalancer,
-    NetworkView, Place, Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
+    AGAINST_A_FAILED_LINK, BalancerParameters, Departure, Events, Forward, LoadBalancer, NetworkView, Place,
+    Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;

@@ -1,7 +1,7 @@
 //! A load balancer of another crate, written like those of this room.
 //!
-//! Each decision and each event that it asks for costs a call through a pointer. An index beyond the candidates is replaced by
-//! the last candidate, and a panic names the balancer.
+//! Each decision and each event that it asks for costs a call through a pointer. An index beyond the
+//! candidates is replaced by the last candidate, and a panic names the balancer.
 
 use super::{
     Arrival, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer, Neighbour, NetworkView,

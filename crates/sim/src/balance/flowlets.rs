@@ -8,8 +8,9 @@
 //! Source: Sinha, Kandula, Katabi, "Harnessing TCP's burstiness with flowlet switching", HotNets 2004; tables as in Katta
 //! et al., "HULA", SOSR 2016, and Alizadeh et al., "CONGA", SIGCOMM 2014.
 
+use super::counted::FLOWLETS;
 use super::keys;
-use crate::counters::{Counter, CounterGroup, CounterSet, Metric};
+use crate::counters::CounterSet;
 use crate::parameters::Parameters;
 use crate::units::Time;
 
@@ -41,33 +42,6 @@ impl FlowletParameters {
         FlowletTable::new(self.slots as usize, self.gap.0)
     }
 }
-
-/// What tables of flowlets count.
-pub static FLOWLETS: CounterGroup = CounterGroup {
-    counters: &[
-        Counter::sum("flowlets", "flowlets", "flowlets", "Flowlets begun in all switches."),
-        Counter::sum(
-            "flowlets_moved",
-            "flowlets",
-            "flowlets that moved",
-            "Flowlets that left by another port than the one before.",
-        ),
-    ],
-    metrics: &[
-        Metric { name: "flowlets", part: "flowlets", ..Metric::NONE },
-        Metric { name: "flowlets_moved", part: "flowlets_moved", ..Metric::NONE },
-        Metric {
-            name: "flowlets_moved_share",
-            title: "flowlets that moved (share)",
-            axis: "flowlets that left the port of the one before (%)",
-            text: "Flowlets that left by another port than the one before, over all flowlets.",
-            part: "flowlets_moved",
-            over: &["flowlets"],
-            ..Metric::NONE
-        },
-    ],
-    ..CounterGroup::NONE
-};
 
 /// Slots by hash.
 #[derive(Debug, Clone)]

@@ -17,16 +17,18 @@
 //! public versions have 3 to 5), probes of 64 B.
 
 use super::best_hops::{BestHops, HopRules};
+
+use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
+use super::flowlets::{FlowletParameters, FlowletTable};
 use super::steering::{Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{
-    AGAINST_A_FAILED_LINK, Arrival, BalancerParameters, Departure, Events, HEADERS, LoadBalancer,
-    NetworkView, Place, Ports, Reorders, SwitchContext, Tag, keys, salted,
+    AGAINST_A_FAILED_LINK, Arrival, BalancerParameters, Departure, Events, LoadBalancer, NetworkView, Place,
+    Ports, Reorders, SwitchContext, Tag, keys, salted,
 };
-use crate::counters::{Counter, CounterGroup, CounterSet, Fold, Metric};
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
@@ -164,46 +166,6 @@ pub(super) fn no_tiers(name: &str, network: &NetworkView) -> Option<(&'static st
     );
     Some(("kind", message))
 }
-
-/// What is counted of probes.
-pub static PROBES: CounterGroup = CounterGroup {
-    counters: &[
-        Counter::sum(
-            "probes",
-            "packets",
-            "probes",
-            "Probe packets of load balancers such as HULA, with probe_bytes.",
-        ),
-        Counter::sum(
-            "probe_bytes",
-            "bytes",
-            "bytes of probes",
-            "Bytes of the probes of load balancers on all links.",
-        ),
-        Counter {
-            key: "probes_settled_ns",
-            unit: "ns",
-            title: "time until every switch knows every rack",
-            text: "From the start until every switch has heard of every rack by a probe.",
-            fold: Fold::MaxOfAll,
-        },
-    ],
-    metrics: &[
-        Metric { name: "probes", part: "probes", ..Metric::NONE },
-        Metric { name: "probe_bytes", part: "probe_bytes", ..Metric::NONE },
-        Metric {
-            name: "probe_share",
-            title: "probes (share of bytes on wire)",
-            axis: "bytes of probes (% of all on the wire)",
-            text: "Bytes of the probes of load balancers, over all bytes on the wire.",
-            part: "probe_bytes",
-            over: &["bytes_on_wire"],
-            ..Metric::NONE
-        },
-        Metric { name: "probes_settled", part: "probes_settled_ns", ..Metric::NONE },
-    ],
-    ..CounterGroup::NONE
-};
 
 pub struct Hula {
     config: HulaParameters,

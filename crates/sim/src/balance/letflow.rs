@@ -8,7 +8,8 @@
 //! ends flowlets after one to two of them.
 //! Parameters: gap 500 us (the authors' testbed; recalled, to be checked before it is quoted), 65 536 slots.
 
-use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
+use super::counted::FLOWLETS;
+use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{AGAINST_A_FAILED_LINK, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;

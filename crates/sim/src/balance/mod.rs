@@ -8,6 +8,7 @@ mod best_hops;
 pub mod clove;
 pub mod conga;
 mod connections;
+mod counted;
 pub mod destination;
 mod dre;
 pub mod drill;
@@ -30,7 +31,7 @@ pub mod spray;
 mod steering;
 pub mod subflows;
 
-use crate::counters::{Counter, CounterGroup, CounterSet};
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::mix64;
 use crate::packet::Packet;
@@ -355,17 +356,6 @@ pub trait Wiring {
     /// The node behind a port of a node.
     fn peer(&self, node: u32, port: u32) -> u32;
 }
-
-/// What balancers that write into packets count.
-pub static HEADERS: CounterGroup = CounterGroup {
-    counters: &[Counter::sum(
-        "balancer_header_bytes",
-        "bytes",
-        "bytes of balancers' headers",
-        "Bytes of what packets carried for load balancers, on every link that they crossed.",
-    )],
-    ..CounterGroup::NONE
-};
 
 /// What a packet has on the wire for a balancer: a number that no other has, and nine bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

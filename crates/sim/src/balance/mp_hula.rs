@@ -5,11 +5,11 @@
 //! Source: Benet et al., "MP-HULA: multipath transport aware load balancing using programmable data planes", NetCompute 2018.
 //! Differs from the source, and parameters: see [`super::hula`], [`super::steering`] and [`super::subflows`].
 
-use super::flowlets::FLOWLETS;
-use super::hula::{Hula, HulaParameters, PROBES, no_tiers};
+use super::counted::{FLOWLETS, HEADERS, PROBES};
+use super::hula::{Hula, HulaParameters, no_tiers};
 use super::steering::{self, Steering};
 use super::subflows::RankForm;
-use super::{BalancerParameters, HEADERS, NetworkView, Place, Reorders, Tag};
+use super::{BalancerParameters, NetworkView, Place, Reorders, Tag};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;

@@ -1,6 +1,7 @@
 //! A switch and ports that stand still, for the tests of single balancers.
 
-use super::{Fabric, Place, Ports};
+use super::{Fabric, Neighbour, Place, Ports, SwitchContext};
+use crate::packet::Packet;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct Still {
     pub now: Time,
     pub backlogs: Vec<u64>,
     pub rates: Vec<Rate>,
+    /// Probes that were sent, by port.
+    pub sent: Vec<(u32, Packet)>,
 }
 
 impl Ports for Still {
@@ -36,5 +39,21 @@ impl Ports for Still {
     }
     fn rate(&self, port: u32) -> Rate {
         self.rates.get(port as usize).copied().unwrap_or(Rate::from_gbps(100))
+    }
+}
+
+/// All links are up, and all ports lead everywhere.
+impl SwitchContext for Still {
+    fn is_up(&self, _port: u32) -> bool {
+        true
+    }
+    fn leads_to(&self, _port: u32, _host: u32) -> bool {
+        true
+    }
+    fn leads_here(&self, _neighbour: &Neighbour, _host: u32) -> bool {
+        true
+    }
+    fn send(&mut self, port: u32, probe: Packet) {
+        self.sent.push((port, probe));
     }
 }

@@ -80,7 +80,7 @@ impl ControllerParameters for DcqcnParameters {
         DcqcnParameters {
             g: p.number("g", 1.0 / 256.0, (0.0, 1.0), "Weight of a tick in alpha (published runs: 1/256)."),
             alpha_interval: positive_time(p, "alpha_interval", us(1), "Time between ticks of alpha."),
-            decrease_interval: positive_time(p, "decrease_interval", us(4), "Least time between cuts."),
+            decrease_interval: positive_time(p, "decrease_interval", us(4), "Minimum time between cuts."),
             increase_interval: positive_time(
                 p,
                 "increase_interval",
@@ -99,7 +99,8 @@ impl ControllerParameters for DcqcnParameters {
             clamp_target_rate: p.flag(
                 "clamp_target_rate",
                 false,
-                "Every cut sets the target, also a second one in a row (CLAMP_TARGET_RATE; 0 in the published runs).",
+                "Every cut sets the target, including a second one in a row (CLAMP_TARGET_RATE; 0 in the \
+                 published runs).",
             ),
             rate_on_first: p.number(
                 "rate_on_first_cnp",

@@ -1,7 +1,8 @@
 //! A controller from outside this crate: of another crate, or written in Python.
 //!
-//! It costs an allocation a flow and a call through a pointer per acknowledgement. Its rate is held between 1 bit/s and
-//! the line rate here, so that it cannot break what the transport relies on, and a panic of it names it.
+//! It costs an allocation a flow and a call through a pointer per acknowledgement. Its rate is held between 1
+//! bit/s and the line rate here, so that it cannot break what the transport relies on, and a panic of it
+//! names it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub type MakeController = dyn Fn(&FlowContext, usize) -> Box<dyn CongestionContr
 pub struct ExternalController {
     pub name: Arc<str>,
     pub needs: Needs,
-    /// Its parameters as text: two controllers with the same name and text are the same. None: it has no such text, and is
-    /// the same as one that is made by the very same function.
+    /// Its parameters as text: two controllers with the same name and text are the same. None: it has no such
+    /// text, and is the same as one that is made by the very same function.
     pub parameters: Option<String>,
     /// Its flows cannot be worked on by several threads.
     pub one_thread: bool,

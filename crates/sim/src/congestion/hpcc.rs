@@ -31,10 +31,10 @@ use crate::units::Rate;
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "hpcc",
     title: "HPCC: rate and window from per-hop telemetry (INT)",
-    text: "Every packet collects the queue length, bytes sent and time of each hop, and the ACK brings them back. The \
-           sender computes the load of the busiest hop, in-flight bytes over bandwidth-delay product, and scales its rate \
-           so that the load becomes eta. It reacts to every ACK, but relative to a reference that changes once per RTT, \
-           so that no congestion is counted twice.",
+    text: "Every packet collects the queue length, bytes sent and time of each hop, and the ACK returns \
+           them. The sender computes the load of the busiest hop, in-flight bytes over bandwidth-delay \
+           product, and scales its rate so that the load becomes eta. It reacts to every ACK, but relative \
+           to a reference that changes once per RTT, so that no congestion is counted twice.",
     source: "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019, Alg. 1; the authors' simulator and results page",
     equations: "u_i = txRate_i / C_i + min(q_i, q_i before) / (C_i T)\n\
                 U = max u_i; u = (u (T - tau) + U tau) / T; c = u / eta\n\
@@ -76,7 +76,7 @@ impl ControllerParameters for HpccParameters {
                 "eta",
                 0.95,
                 (0.01, 10.0),
-                "Load to aim at (HPCC paper §5.1: 0.95; results page 0.99).",
+                "Target load (HPCC paper §5.1: 0.95; results page 0.99).",
             ),
             max_stage: p.integer(
                 "max_stage",
@@ -96,11 +96,12 @@ impl ControllerParameters for HpccParameters {
                 true,
                 "React to every ACK, relative to the reference of the RTT (FAST_REACT).",
             ),
-            multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the least counts (MULTI_RATE)."),
+            multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the minimum counts \
+                                                     (MULTI_RATE)."),
             sample_feedback: p.flag(
                 "sample_feedback",
                 false,
-                "Leave out hops with an empty queue between full updates (SAMPLE_FEEDBACK).",
+                "Ignore hops with an empty queue between full updates (SAMPLE_FEEDBACK).",
             ),
             window: window(p, true),
         }

@@ -64,7 +64,7 @@ impl ControllerParameters for HpccPintParameters {
 
     fn read(p: &mut Parameters) -> HpccPintParameters {
         HpccPintParameters {
-            eta: p.number("eta", 0.95, (0.01, 10.0), "Load to aim at (PINT paper §6.1: 0.95)."),
+            eta: p.number("eta", 0.95, (0.01, 10.0), "Target load (PINT paper §6.1: 0.95)."),
             max_stage: p.integer(
                 "max_stage",
                 0,

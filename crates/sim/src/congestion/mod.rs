@@ -156,11 +156,11 @@ pub trait ControllerParameters: Sized {
 const NONE_DOC: SchemeDoc = SchemeDoc {
     name: "none",
     title: "no congestion control: always at line rate",
-    text: "The flow sends at the rate of its NIC whatever comes back. With PFC this is a fabric that is held together by \
-           pauses alone; without, by retransmission.",
+    text: "The flow always sends at the rate of its NIC. With PFC, pauses alone prevent loss; without PFC, \
+           lost packets are retransmitted.",
     source: "the baseline that users of the HPCC simulator ask for (\"PFC only\")",
     equations: "rate = line rate",
-    validation: "It does nothing: the rate never leaves the line rate, whatever is acknowledged.",
+    validation: "The rate is always the line rate, whatever is acknowledged.",
     ..SchemeDoc::NONE
 };
 
@@ -372,7 +372,7 @@ fn positive_rate(p: &mut Parameters, key: &'static str, default: Rate, help: &'s
     if rate.0 > 0 {
         return rate;
     }
-    p.complain(key, "expected a rate above 0: a flow at 0 bit/s would never end".into());
+    p.complain(key, "must be greater than 0: a flow at 0 bit/s would never end".into());
     default
 }
 
@@ -382,13 +382,19 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
     if time > Time::ZERO {
         return time;
     }
-    p.complain(key, "expected a time above 0".into());
+    p.complain(key, "must be greater than 0".into());
     default
 }
 
 /// The least rate of every scheme here (HPCC authors' run.py; their sample configuration has 100 Mb/s).
 fn min_rate(p: &mut Parameters) -> Rate {
-    positive_rate(p, "min_rate", Rate::from_gbps(1), "Least rate of a flow (HPCC authors' run.py: 1 Gb/s).")
+    positive_rate(
+        p,
+        "min_rate",
+        Rate::from_gbps(1),
+        "Minimum rate of a flow (HPCC authors' run.py: 1 \
+                                                      Gb/s).",
+    )
 }
 
 /// Whether and how a window goes with the rate (the `+win` variants of the HPCC paper).

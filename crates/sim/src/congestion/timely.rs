@@ -27,9 +27,9 @@ use crate::units::{Rate, Time};
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "timely",
     title: "TIMELY: rate from the gradient of the round-trip time",
-    text: "The sender measures the RTT of packets by timestamps and, once per RTT, looks at its change: falling or low, the \
-           rate grows; rising, it is cut in proportion to the gradient; above T_high, in proportion to the excess. \
-           Nothing is asked of the switches.",
+    text: "The sender measures the RTT of packets by timestamps and evaluates its change once per RTT. If \
+           the RTT falls or is low, the rate grows; if it rises, the rate is cut in proportion to the \
+           gradient; above T_high, in proportion to the excess. Switches need no support.",
     source: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, Alg. 1; the HPCC authors' simulator",
     equations: "diff = (1 - a) diff + a (rtt - rtt before); gradient = diff / minRTT\n\
                 rtt < T_low or gradient <= 0: rate + R_AI (R_HAI after five in a row)\n\

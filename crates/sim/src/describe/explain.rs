@@ -39,7 +39,7 @@ pub fn explain(name: &str) -> Result<Value, String> {
         let known = known_names();
         let near = crate::parameters::nearest(wanted, known.iter().map(String::as_str));
         match near {
-            Some(near) => format!("nothing is called \"{wanted}\": did you mean \"{near}\"?"),
+            Some(near) => format!("unknown name \"{wanted}\": did you mean \"{near}\"?"),
             None => unknown("name", wanted, schemes().map(|scheme| scheme.name)),
         }
     })
@@ -151,7 +151,7 @@ fn section(path: &str) -> Option<Value> {
     if kinds.is_empty() {
         return Some(entry(path, &title, "", source_of(path), None, parameters(first)));
     }
-    let text = format!("Its keys depend on its kind: explain one of {}.", kinds.join(", "));
+    let text = format!("Its keys depend on its kind: run explain with one of {}.", kinds.join(", "));
     Some(entry(path, &title, &text, source_of(path), None, Vec::new()))
 }
 

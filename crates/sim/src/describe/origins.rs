@@ -1,7 +1,7 @@
 //! Sources and validation of the schemes that do not declare them themselves, for `weftline explain`.
 //!
-//! Controllers, topologies, workloads and queue disciplines say both themselves ([`crate::doc::SchemeDoc`]), transports their source.
-//! Pages: docs/schemes/.
+//! Controllers, balancers, topologies, workloads and queue disciplines declare both themselves ([`crate::doc::SchemeDoc`]), transports
+//! their source. Pages: docs/schemes/.
 
 /// Where a scheme was published and how the implementation was validated.
 pub struct Origin {
@@ -42,8 +42,8 @@ pub const ORIGINS: &[Origin] = &[
     origin(
         "pfabric",
         "",
-        "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
-         docs/schemes/pfabric.md.",
+        "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); \
+         page: docs/schemes/pfabric.md.",
     ),
     origin(
         "fastpass",

@@ -190,8 +190,8 @@ impl Estimate {
         let peak = self.memory.peak();
         (peak > limit).then(|| {
             format!(
-                "run.memory: the run will probably hold about {}, its limit is {limit}: it will end early; lower the load \
-                 or shorten what is in flight, or raise the limit",
+                "run.memory: the run will probably need about {} and exceed its limit of {limit}, which \
+                 ends it early: lower the load, reduce the packets in flight, or raise the limit",
                 rounded(peak)
             )
         })

@@ -38,8 +38,8 @@ impl Balance {
     pub fn warning(&self) -> Option<String> {
         let ratio = self.threads_ratio.filter(|_| self.share_alone > 0.2)?;
         Some(format!(
-            "threads: {} threads were {ratio:.2} times as fast as one, so one did all the work for {:.0} % of the time: use \
-             --threads 1, or leave the cores to this run; the results are the same",
+            "threads: {} threads were {ratio:.2} times as fast as one, so the run used one thread for {:.0} \
+             % of the time: use --threads 1, or free the cores for this run; the results are the same",
             self.threads,
             100.0 * self.share_alone
         ))

@@ -18,29 +18,34 @@ counters! {
     /// The counters of a group of flows.
     LossCounters {
         data_sent: "packets", "data packets sent",
-            "Data packets that senders sent, those that were sent again included.";
+            "Data packets that senders sent, including retransmissions.";
         data_received: "packets", "data packets received",
-            "Data packets that came to their hosts, those that had come before included.";
+            "Data packets that arrived at their hosts, including duplicates.";
         data_dropped: "packets", "data packets dropped in buffers",
-            "Data packets that a queue or the buffer of a switch or a NIC dropped.";
+            "Data packets that a queue, or the buffer of a switch or a NIC, dropped.";
         data_lost_on_dead_links: "packets", "data packets lost on dead links",
             "Data packets that were on a link when it went down.";
         data_lost_at_random: "packets", "data packets lost at random",
             "Data packets that links lost at random ([failures] loss).";
         data_stranded: "packets", "data packets stranded",
-            "Data packets that had nowhere to go: no route was left, or the link that they waited for went down.";
+            "Data packets that could not be forwarded: no route was left, or the link for which they waited \
+             went down.";
         data_in_flight: "packets", "data packets in flight at the end",
             "Data packets that were on links or in queues when the run ended.";
         data_refused: "packets", "data packets refused by receivers",
-            "Data packets that came and were thrown away because an earlier one was missing (go-back-N), or that brought nothing (probes).";
+            "Data packets that arrived and were discarded because an earlier one was missing (go-back-N), \
+             or that carried no data (probes).";
         retransmitted: "packets", "retransmissions",
-            "Data packets that were sent again.";
+            "Data packets that were retransmitted.";
         retransmitted_needed: "packets", "retransmissions needed",
-            "Retransmissions that were not spurious: their bytes were not at the receiver when they arrived, or they did not arrive.";
+            "Retransmissions that were not spurious: the receiver did not have their bytes yet, or they did \
+             not arrive.";
         retransmitted_spurious: "packets", "retransmissions spurious",
-            "Retransmissions for nothing: data packets that arrived at a receiver which had all their bytes already.";
+            "Unnecessary retransmissions: data packets that arrived at a receiver which had all their bytes \
+             already.";
         timeouts: "times", "retransmission timeouts",
-            "Retransmission timeouts that expired, those of requests to open a connection or to send included.";
+            "Retransmission timeouts that expired, including those of requests to open a connection or to \
+             send.";
     }
 }
 

@@ -11,8 +11,6 @@ pub const CLASSES: usize = 8;
 pub struct ClassLists {
     /// Bit c is set while class c holds packets.
     occupied: u8,
-    /// For the discipline over the lists: kept here it takes no place, and ports become no larger by it.
-    pub note: u8,
     total: u32,
     classes: [List; CLASSES],
 }
@@ -28,7 +26,7 @@ struct List {
 impl Default for ClassLists {
     fn default() -> ClassLists {
         let none = List { bytes: 0, head: NONE, tail: NONE };
-        ClassLists { occupied: 0, note: 0, total: 0, classes: [none; CLASSES] }
+        ClassLists { occupied: 0, total: 0, classes: [none; CLASSES] }
     }
 }
 

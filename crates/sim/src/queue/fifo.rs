@@ -8,14 +8,13 @@
 
 use super::classes::{CLASSES, ClassLists};
 use super::managed::{
-    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, Managed, ManagedConfig, PortPlace, Queued,
+    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
 };
-use super::{Account, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict, forward_to};
-use crate::counters::CounterSet;
+use super::{QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
 use crate::parameters::Parameters;
-use crate::units::{Rate, Time};
+use crate::units::Time;
 
 const DOC: SchemeDoc = SchemeDoc {
     name: "fifo",
@@ -57,80 +56,64 @@ impl QueueParameters for FifoConfig {
         }
     }
 
-    fn start(&self, place: &PortPlace) -> Fifo {
-        match self {
-            FifoConfig::Shared => Fifo::Shared(ClassFifo::default()),
-            FifoConfig::Own(own) => Fifo::Own(own.start(place)),
-        }
+    /// Of the form over the shared buffer; a port of the other one is [`OwnFifo`]'s.
+    fn start(&self, _place: &PortPlace) -> Fifo {
+        Fifo::default()
     }
 }
 
-pub enum Fifo {
-    Shared(ClassFifo),
-    Own(Box<Managed<OwnFifo>>),
-}
-
-macro_rules! each_form {
-    ($fifo:expr, $q:ident => $call:expr) => {
-        match $fifo {
-            Fifo::Shared($q) => $call,
-            Fifo::Own($q) => $call,
-        }
-    };
+#[derive(Debug, Clone, Default)]
+#[repr(C)]
+pub struct Fifo {
+    /// Class served last; the search for the next one starts behind it.
+    last: u8,
+    lists: ClassLists,
 }
 
 impl QueueDiscipline for Fifo {
-    forward_to!(each_form);
-}
-
-/// Its lists note the class served last; the search for the next one starts behind it.
-#[derive(Debug, Clone, Default)]
-pub struct ClassFifo(ClassLists);
-
-impl QueueDiscipline for ClassFifo {
     #[inline]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
-        self.0.push(id, packets);
+        self.lists.push(id, packets);
         Verdict::Queued
     }
 
     #[inline(always)]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
-        let occupied = self.0.occupied();
+        let occupied = self.lists.occupied();
         if occupied & 1 != 0 {
-            return Some(self.0.pop(0, packets));
+            return Some(self.lists.pop(0, packets));
         }
         let ready = occupied & !paused;
         if ready == 0 {
             return None;
         }
         // Rotated so that the class behind the last one served comes first.
-        let turn = (self.0.note + 1) % CLASSES as u8;
+        let turn = (self.last + 1) % CLASSES as u8;
         let class = (ready.rotate_right(u32::from(turn)).trailing_zeros() as u8 + turn) % CLASSES as u8;
-        self.0.note = class;
-        Some(self.0.pop(usize::from(class), packets))
+        self.last = class;
+        Some(self.lists.pop(usize::from(class), packets))
     }
 
     #[inline]
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {
-        let through = self.0.occupied() == 0 && (class == 0 || paused & (1 << class) == 0);
+        let through = self.lists.occupied() == 0 && (class == 0 || paused & (1 << class) == 0);
         if through && class != 0 {
-            self.0.note = class;
+            self.last = class;
         }
         through
     }
 
     #[inline]
     fn bytes(&self) -> u64 {
-        self.0.bytes()
+        self.lists.bytes()
     }
     #[inline]
     fn class_bytes(&self, class: u8) -> u64 {
-        self.0.class_bytes(class)
+        self.lists.class_bytes(class)
     }
     #[inline]
     fn is_empty(&self) -> bool {
-        self.0.occupied() == 0
+        self.lists.occupied() == 0
     }
 }
 
@@ -181,7 +164,7 @@ mod tests {
 
     fn classes_served(arrivals: &[u8], paused: u8) -> Vec<u8> {
         let mut packets = PacketSlab::new();
-        let mut queue = ClassFifo::default();
+        let mut queue = Fifo::default();
         for &class in arrivals {
             let id = packets.insert(Packet { class, size: 100, ..Packet::default() });
             assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);

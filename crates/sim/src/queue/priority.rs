@@ -60,18 +60,16 @@ impl QueueParameters for PriorityConfig {
 
     fn start(&self, _place: &PortPlace) -> Priority {
         let limit = self.limit.map_or(u32::MAX, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
-        let mut lists = ClassLists::default();
-        lists.note = u8::from(self.drop == DropRule::Tail);
-        Priority { lists, limit }
+        Priority { lists: ClassLists::default(), limit, drop: self.drop }
     }
 }
 
-/// Its lists note whether a full queue drops the new packet.
 #[derive(Debug, Clone)]
 pub struct Priority {
     lists: ClassLists,
     /// Bytes that may wait.
     limit: u32,
+    drop: DropRule,
 }
 
 impl Priority {
@@ -83,7 +81,7 @@ impl Priority {
     /// Takes a packet into a full queue: which one is dropped for it.
     #[cold]
     fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> PacketId {
-        if self.lists.note != 0 {
+        if self.drop == DropRule::Tail {
             return id;
         }
         self.lists.push(id, packets);

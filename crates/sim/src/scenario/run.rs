@@ -149,7 +149,7 @@ mod tests {
             ("memory = 8", ", found 8"),
             ("memory = \"8\"", ": \"8\" has no unit: expected a size such as \"32MB\" (units: B, "),
             ("memory = \"8 apples\"", ": unknown unit \"apples\" in \"8 apples\": expected a size"),
-            ("memory = \"-8GB\"", ": \"-8GB\" is negative: a size cannot be"),
+            ("memory = \"-8GB\"", ": \"-8GB\" is negative: a size must not be negative"),
         ] {
             assert!(said(text).starts_with(&format!("{expected}{found}")), "{}", said(text));
         }

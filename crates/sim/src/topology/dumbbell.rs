@@ -1,4 +1,4 @@
-//! Dumbbell: hosts on either side of one link. The switches are `s0` (left) and `s1` (right).
+//! Dumbbell: hosts on both sides of one link. The switches are `s0` (left) and `s1` (right).
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, MAX_COUNT, Network, check_counts, read_count};
@@ -7,13 +7,13 @@ use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::Time;
 
-/// Two switches joined by the bottleneck; hosts 0 to `left - 1` are on `s0`, the others on `s1`. With groups there are as
-/// many on either side, and host i of the left has the delay of host i of the right.
+/// Two switches joined by the bottleneck; hosts 0 to `left - 1` are on `s0`, the others on `s1`. With groups
+/// both sides have the same number of hosts, and host i of the left has the delay of host i of the right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dumbbell {
     pub left: u64,
     pub right: u64,
-    /// Instead of `left` and `right`: hosts on either side, and the delay of their links.
+    /// Instead of `left` and `right`: number of hosts per side, and the delay of their links.
     pub groups: Vec<(u64, Time)>,
     pub host_link: LinkSpec,
     pub bottleneck_link: LinkSpec,
@@ -34,9 +34,10 @@ impl Default for Dumbbell {
 impl TopologyParameters for Dumbbell {
     const DOC: SchemeDoc = SchemeDoc {
         name: "dumbbell",
-        title: "hosts on either side of one link",
+        title: "hosts on both sides of one link",
         source: "weftline's definition",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -48,9 +49,9 @@ impl TopologyParameters for Dumbbell {
         }
         let hosts = groups.iter().map(|group| group.0).sum();
         for key in ["left", "right"] {
-            let help = "With `groups` they say how many hosts there are.";
+            let help = "With `groups` it must be the number of hosts in the groups.";
             if p.integer(key, hosts as i64, (1, MAX_COUNT), help) as u64 != hosts {
-                p.complain(key, format!("the groups have {hosts} hosts on either side"));
+                p.complain(key, format!("the groups have {hosts} hosts per side"));
             }
         }
         let (host_link, bottleneck_link) =
@@ -88,7 +89,7 @@ impl Dumbbell {
         }
     }
 
-    /// Delay of the link of the host at this place of its side.
+    /// Delay of the link of the host with this index on its side.
     fn delay_of(&self, place: u64) -> Time {
         let mut first = 0;
         for &(hosts, delay) in &self.groups {
@@ -101,8 +102,9 @@ impl Dumbbell {
     }
 }
 
-const GROUPS_HELP: &str = "List of tables with hosts (on either side) and delay (of their links), instead of left and \
-                           right: flows from host i on the left to host i on the right have round trips of their own.";
+const GROUPS_HELP: &str = "List of tables with hosts (per side) and delay (of their links), instead of left \
+                           and right: each group gives the flows from host i on the left to host i on the \
+                           right its own round-trip time.";
 const GROUP_KEYS: &[&str] = &["hosts", "delay"];
 
 fn read_groups(p: &mut Parameters) -> Vec<(u64, Time)> {
@@ -141,7 +143,7 @@ fn read_group(value: &Value) -> Result<(u64, Time), String> {
                 let parsed = text.parse::<Time>().map_err(|error| format!("delay: {error}"))?;
                 delay = Some(parsed).filter(|delay| delay.0 > 0);
                 if delay.is_none() {
-                    return Err("delay: 0 is no delay: expected more than 0, such as \"1us\"".into());
+                    return Err("delay must be greater than 0, such as \"1us\"".into());
                 }
             }
             ("delay", other) => {

@@ -1,15 +1,16 @@
-//! What is wrong with a topology, said so that a person can mend it.
+//! Errors of topologies, with what is needed to correct them.
 
 use std::fmt;
 
-/// Displays as `file:line: message`, `file: message`, `key: message` or `message`, by what is known.
+/// Displayed as `file:line: message`, `file: message`, `key: message` or `message`, depending on what is
+/// known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopologyError {
-    /// File that was read, as the user named it.
+    /// The file, as the user named it.
     pub file: Option<String>,
     /// Line of the file, from 1.
     pub line: Option<usize>,
-    /// Key of the scenario's `[topology]` that is to be changed.
+    /// The key of `[topology]` that must be changed.
     pub key: Option<&'static str>,
     pub message: String,
 }
@@ -25,7 +26,7 @@ impl TopologyError {
     pub fn line(line: usize, message: impl Into<String>) -> TopologyError {
         TopologyError { line: Some(line), ..TopologyError::new(message) }
     }
-    /// The same error with the name of the file in which it is.
+    /// Adds the name of the file to the error.
     pub fn in_file(self, file: &str) -> TopologyError {
         TopologyError { file: Some(file.to_string()), ..self }
     }

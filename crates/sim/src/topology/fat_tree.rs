@@ -11,7 +11,7 @@ use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
-/// All switches have k ports; more hosts per ToR than k/2 oversubscribe it.
+/// All switches have k ports; a ToR with more than k/2 hosts is oversubscribed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FatTree {
     /// Even, at least 2.
@@ -34,15 +34,16 @@ impl TopologyParameters for FatTree {
         title: "k-ary fat tree (Al-Fares et al., SIGCOMM 2008)",
         source: "Al-Fares, Loukissas, Vahdat, \"A Scalable, Commodity Data Center Network Architecture\", \
              SIGCOMM 2008, §3",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters) -> FatTree {
         let d = FatTree::default();
-        let hosts = "Hosts on each ToR; 0: k/2, as published; more oversubscribes.";
+        let hosts = "Hosts per ToR; 0: k/2, as published; a larger number oversubscribes the ToRs.";
         FatTree {
-            k: read_count(p, "k", d.k, 2, "Ports of a switch: even; k^3/4 hosts."),
+            k: read_count(p, "k", d.k, 2, "Ports per switch, an even number; the network has k^3/4 hosts."),
             hosts_per_tor: read_count(p, "hosts_per_tor", d.hosts_per_tor, 0, hosts),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_link: LinkSpec::read_fabric(p, d.fabric_link),

@@ -1,4 +1,4 @@
-//! Topologies from files, in any of the formats that are understood.
+//! Topologies from files in any supported format.
 
 use super::TopologyParameters;
 use crate::doc::SchemeDoc;
@@ -9,10 +9,10 @@ use super::{Topology, TopologyError, gml, graphml, hpcc_text, toml_file};
 use crate::files;
 use crate::parameters::Parameters;
 
-/// The formats by name, and what each is.
+/// The formats, each with a line of help.
 pub const FORMATS: &[(&str, &str)] = &[
     ("auto", "by the file's extension: .toml, .gml, .graphml or .xml, .txt"),
-    ("toml", "weftline's own: [[node]] and [[link]] tables"),
+    ("toml", "weftline's own format: [[node]] and [[link]] tables"),
     ("gml", "GML of the Topology Zoo"),
     ("graphml", "GraphML of the Topology Zoo"),
     ("hpcc", "text format of the HPCC simulator"),
@@ -21,9 +21,9 @@ pub const FORMATS: &[(&str, &str)] = &[
 /// A file to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSpec {
-    /// Path, relative to the scenario's directory. Empty: not given.
+    /// Path, relative to the scenario's directory; empty: not given.
     pub file: String,
-    /// A name of [`FORMATS`].
+    /// One of [`FORMATS`].
     pub format: &'static str,
     pub zoo: ZooOptions,
 }
@@ -52,7 +52,7 @@ impl TopologyParameters for FileSpec {
         }
     }
 
-    /// Reads the file; the strings are warnings.
+    /// Reads the file. The strings are warnings.
     fn build(&self) -> Result<Topology, TopologyError> {
         Ok(self.build_in(Path::new("."))?.0)
     }
@@ -96,7 +96,7 @@ impl FileSpec {
             _ => {
                 let names = FORMATS.iter().skip(1).map(|f| f.0).collect::<Vec<_>>().join(", ");
                 let message = format!(
-                    "cannot tell the format of \"{}\" by its extension: give one of {names}",
+                    "the extension of \"{}\" does not determine the format: set format to one of {names}",
                     self.file
                 );
                 Err(TopologyError::key("format", message))

@@ -1,16 +1,16 @@
-//! GML, as the Topology Zoo writes it: keys with a number, a string or a list in brackets.
+//! GML as the Topology Zoo writes it: keys with a number, a string or a list in brackets.
 //!
 //! Source: Himsolt, "GML: A portable Graph File Format", 1996. Comments begin with `#`; unknown keys are
-//! passed over.
+//! skipped.
 
 use super::lines::{Lines, shown, text};
 use super::zoo::{Edge, Graph, Place, ZooOptions};
 use super::{Topology, TopologyError};
 
-/// Lists within lists; more is refused, so that a hostile file cannot exhaust the stack.
-const DEEPEST: usize = 32;
+/// Maximum nesting of lists, so that a malicious file cannot exhaust the stack.
+const MAX_DEPTH: usize = 32;
 
-/// Reads a GML graph into a network; the strings are warnings.
+/// Reads a network from a GML graph. The strings are warnings.
 pub fn read(
     bytes: &[u8],
     file: &str,
@@ -106,8 +106,8 @@ impl Value<'_> {
     }
 }
 
-/// The five named entities and numeric ones, such as `&#233;`; GML has no other way to write letters beyond
-/// ASCII.
+/// Decodes the five named entities and numeric ones, such as `&#233;`; GML has no other representation of
+/// non-ASCII letters.
 fn unescape(text: &str) -> String {
     quick_xml::escape::unescape(text).map_or_else(|_| text.to_string(), |text| text.into_owned())
 }
@@ -123,10 +123,10 @@ impl<'t> Tokens<'t> {
         TopologyError::line(self.lines.at(self.place), message)
     }
 
-    /// Entries up to the closing bracket, or the end of the file at the top.
+    /// Entries up to the closing bracket, or to the end of the file at the top level.
     fn entries(&mut self, depth: usize) -> Result<Vec<Entry<'t>>, TopologyError> {
-        if depth > DEEPEST {
-            return Err(self.error(format!("lists are nested deeper than {DEEPEST}")));
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("lists are nested deeper than {MAX_DEPTH}")));
         }
         let mut entries = Vec::new();
         loop {

@@ -1,8 +1,8 @@
-//! GraphML, as the Topology Zoo writes it: `<key>` names the attributes, `<data>` of nodes and edges holds
-//! them.
+//! GraphML as the Topology Zoo writes it: `<key>` declares the attributes, `<data>` of nodes and edges
+//! contains them.
 //!
-//! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and
-//! ports are not supported; unknown elements are passed over.
+//! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and ports
+//! are not supported; unknown elements are skipped.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
@@ -13,7 +13,7 @@ use super::lines::{Lines, shown, text};
 use super::zoo::{Edge, Graph, Place, ZooOptions};
 use super::{Topology, TopologyError};
 
-/// Reads a GraphML graph into a network; the strings are warnings.
+/// Reads a network from a GraphML graph. The strings are warnings.
 pub fn read(
     bytes: &[u8],
     file: &str,
@@ -30,7 +30,7 @@ pub fn read(
     network().map_err(|error: TopologyError| error.in_file(file))
 }
 
-/// What `<data>` belongs to.
+/// The element to which `<data>` belongs.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Nothing,
@@ -44,7 +44,7 @@ struct Document {
     /// Name of the attribute for each key's id.
     names: FxHashMap<String, String>,
     within: Within,
-    /// Attribute and text so far of the `<data>` that is open.
+    /// Attribute of the open `<data>` element, and its text so far.
     data: Option<(String, String)>,
     is_graphml: bool,
 }
@@ -67,7 +67,7 @@ impl Document {
             let line = self.lines.at(reader.buffer_position() as usize);
             let event = reader.read_event().map_err(|error| {
                 let line = self.lines.at(reader.error_position() as usize);
-                TopologyError::line(line, format!("this is no well-formed XML: {error}"))
+                TopologyError::line(line, format!("not well-formed XML: {error}"))
             })?;
             match event {
                 Event::Start(element) => self.open(&element, line)?,

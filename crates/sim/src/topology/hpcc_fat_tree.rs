@@ -1,9 +1,9 @@
 //! The three-tier FatTree of the HPCC paper: pods of ToR and aggregation switches, joined by groups of
 //! cores.
 //!
-//! In a pod every ToR (`tor0`, ...) is linked to every aggregation switch (`agg0`, ...). The aggregation
-//! switches with the same place in their pods share a group of core switches (`core0`, ...), and each is
-//! linked to all of its group. Without cores one pod is a two-tier fabric.
+//! Within a pod every ToR (`tor0`, ...) is linked to every aggregation switch (`agg0`, ...). The aggregation
+//! switches with the same index in their pods share a group of core switches (`core0`, ...), and each is
+//! linked to all of its group. Without cores, one pod is a two-tier fabric.
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, §5.1; the authors' topology
 //! file has 5 pods of 4 ToRs with 16 hosts each and 4 aggregation switches, 16 cores, 320 hosts.
@@ -55,12 +55,12 @@ impl TopologyParameters for HpccFatTree {
     fn read(p: &mut Parameters) -> HpccFatTree {
         let d = HpccFatTree::default();
         let cores =
-            "Core switches above each aggregation switch, shared between pods; 0 with a single pod: none.";
+            "Core switches above each aggregation switch, shared between pods; 0 (with a single pod): none.";
         HpccFatTree {
             pods: read_count(p, "pods", d.pods, 1, "Pods (HPCC's FatTree has 5)."),
-            tors_per_pod: read_count(p, "tors_per_pod", d.tors_per_pod, 1, "ToR switches in a pod."),
-            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches in a pod."),
-            hosts_per_tor: read_count(p, "hosts_per_tor", d.hosts_per_tor, 1, "Hosts on each ToR."),
+            tors_per_pod: read_count(p, "tors_per_pod", d.tors_per_pod, 1, "ToR switches per pod."),
+            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches per pod."),
+            hosts_per_tor: read_count(p, "hosts_per_tor", d.hosts_per_tor, 1, "Hosts per ToR."),
             cores_per_agg: read_count(p, "cores_per_agg", d.cores_per_agg, 0, cores),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_link: LinkSpec::read_fabric(p, d.fabric_link),
@@ -87,7 +87,7 @@ impl TopologyParameters for HpccFatTree {
 
 impl HpccFatTree {
     fn connect(&self) -> Result<Topology, TopologyError> {
-        // Each factor is at most a million, so no product of three overflows.
+        // Each factor is at most a million, so that no product of three overflows.
         let (tors, aggs) = (self.pods * self.tors_per_pod, self.pods * self.aggs_per_pod);
         let hosts = tors * self.hosts_per_tor;
         let cores = self.aggs_per_pod * self.cores_per_agg;

@@ -1,17 +1,16 @@
 //! The text format of the HPCC simulator.
 //!
-//! First line `nodes switches links`, then the ids of the switches, then one link a line: `node node rate
-//! delay error-rate`. Nodes that are not listed as switches are hosts. Node ids are used as they stand:
-//! node 17 stays node 17, because that simulator's ECMP hash depends on them, and a host is called by its
-//! node id.
+//! The first line is `nodes switches links`, then the ids of the switches follow, then one link per line:
+//! `node node rate delay error-rate`. Nodes that are not listed as switches are hosts. Node ids are kept,
+//! because that simulator's ECMP hash depends on them, and the id of a host is its node id.
 //!
-//! Source: the authors' topology files; lone tokens may be on any line, as their reader takes them.
+//! Source: the authors' topology files. Tokens may be distributed over lines in any way, as in their reader.
 
 use super::lines::{shown, text};
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
 use crate::units::{Rate, Time};
 
-/// Reads a topology in this format; no warnings so far.
+/// Reads a topology in this format, without warnings.
 pub fn read(bytes: &[u8], file: &str) -> Result<(Topology, Vec<String>), TopologyError> {
     let topology = text(bytes).and_then(parse).map_err(|error| error.in_file(file))?;
     topology.validate().map_err(|error| error.in_file(file))?;
@@ -54,7 +53,7 @@ fn parse(text: &str) -> Result<Topology, TopologyError> {
     Ok(topology)
 }
 
-/// The counts must be possible in a file of this many bytes, before memory is taken for them.
+/// Checks that a file of this size can contain these counts, before memory is allocated for them.
 fn check_header(nodes: usize, switches: usize, links: usize, bytes: usize) -> Result<(), TopologyError> {
     let error = |message: String| Err(TopologyError::line(1, message));
     if switches > nodes {
@@ -70,7 +69,7 @@ fn check_header(nodes: usize, switches: usize, links: usize, bytes: usize) -> Re
     Ok(())
 }
 
-/// The words of the file with their lines.
+/// The words of the file with their line numbers.
 struct Words<'t> {
     words: std::iter::Peekable<Box<dyn Iterator<Item = (usize, &'t str)> + 't>>,
     last_line: usize,
@@ -136,7 +135,7 @@ impl<'t> Words<'t> {
         let rate: Rate = rate.parse().map_err(|e: crate::units::UnitError| error(e.to_string()))?;
         let delay: Time = delay.parse().map_err(|e: crate::units::UnitError| error(e.to_string()))?;
         if rate.0 == 0 || delay.0 == 0 {
-            return Err(error("rate and delay must be more than 0".into()));
+            return Err(error("rate and delay must be greater than 0".into()));
         }
         if a == b {
             return Err(error(format!("joins node {a} to itself")));

@@ -1,14 +1,15 @@
-//! Kinds of links, for totals that a person can read: `host -> leaf`, `leaf -> spine`.
+//! Classes of links, for totals in results: `host -> leaf`, `leaf -> spine`.
 
 use super::{NodeKind, Topology};
 use std::collections::BTreeSet;
 
-/// Most kinds of switches that names may tell apart; a network whose switches are called after towns has one kind.
+/// Maximum number of classes of switches by their names; a network whose switches have names of towns has one
+/// class.
 const MAX_KINDS: usize = 8;
 
 impl Topology {
-    /// Kinds of links by what they lead from and to, and for every node and port the place of its link's kind among them. A
-    /// switch's kind is its name without the number.
+    /// Returns the classes of links by the nodes at their ends, and for every port of every node the index of
+    /// the class of its link. The class of a switch is its name without the number.
     pub fn link_kinds(&self) -> (Vec<String>, Vec<Vec<u16>>) {
         let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string();
         let stems: BTreeSet<String> =

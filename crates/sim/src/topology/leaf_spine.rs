@@ -1,4 +1,4 @@
-//! Leaf-spine: every leaf linked to every spine, hosts on the leaves.
+//! Leaf-spine: every leaf is linked to every spine, hosts are on the leaves.
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
@@ -13,17 +13,17 @@ pub struct LeafSpine {
     pub leaves: u64,
     pub spines: u64,
     pub hosts_per_leaf: u64,
-    /// Hosts on leaf 0 beside these, numbered last, which no workload uses.
+    /// Additional hosts on leaf 0, with the highest numbers, which no workload uses.
     pub extra_hosts: u64,
     pub host_link: LinkSpec,
-    /// None: 400 Gb/s, or what `oversubscription` asks for.
+    /// None: 400 Gb/s, or the rate that results from `oversubscription`.
     pub fabric_rate: Option<Rate>,
     pub fabric_delay: Time,
-    /// Capacity of a leaf's hosts over that of its uplinks; 0: not asked for.
+    /// Capacity of a leaf's hosts over that of its uplinks; 0: not set.
     pub oversubscription: f64,
 }
 
-/// More would be racks of their own.
+/// A larger number should be racks of their own.
 const MAX_EXTRA_HOSTS: u64 = 1000;
 
 impl Default for LeafSpine {
@@ -46,7 +46,8 @@ impl TopologyParameters for LeafSpine {
         name: "leaf-spine",
         title: "every leaf linked to every spine; optional oversubscription",
         source: "weftline's definition",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -55,13 +56,13 @@ impl TopologyParameters for LeafSpine {
         LeafSpine {
             leaves: read_count(p, "leaves", d.leaves, 1, "Switches that have hosts."),
             spines: read_count(p, "spines", d.spines, 1, "Switches that join the leaves."),
-            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts per leaf."),
             extra_hosts: read_count(
                 p,
                 "extra_hosts",
                 d.extra_hosts,
                 0,
-                "Further hosts on leaf 0, numbered last, which no workload uses: for an arbiter.",
+                "Additional hosts on leaf 0, with the highest ids, which no workload uses: for an arbiter.",
             ),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_rate: p.rate_or_auto(
@@ -129,7 +130,10 @@ impl LeafSpine {
                 let hosts = self.hosts_per_leaf as f64 * self.host_link.rate.0 as f64;
                 let rate = (hosts / (self.spines as f64 * ratio)).round();
                 if !(1.0..=1e16).contains(&rate) {
-                    let message = format!("{ratio} makes fabric links of {rate} bit/s, which is absurd");
+                    let message = format!(
+                        "{ratio} results in fabric links of {rate} bit/s, which is not a \
+                                           valid rate"
+                    );
                     return Err(TopologyError::key("oversubscription", message));
                 }
                 Ok(Rate(rate as u64))

@@ -1,8 +1,8 @@
-//! Text of a topology file: bytes to text, and places in it to line numbers.
+//! The text of a topology file: decoding, and line numbers.
 
 use super::TopologyError;
 
-/// The bytes as text, without a byte-order mark; not UTF-8 or binary is an error with its line.
+/// Decodes bytes as UTF-8 without a byte-order mark; an error has its line number.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, TopologyError> {
     let line_of = |place: usize| bytes[..place].iter().filter(|&&b| b == b'\n').count() + 1;
     let text = match std::str::from_utf8(bytes) {
@@ -22,9 +22,9 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, TopologyError> {
     Ok(text)
 }
 
-/// Line numbers of places in a text, found by bisection.
+/// Line numbers of byte offsets, found by bisection.
 pub(super) struct Lines {
-    /// Where each line begins.
+    /// Offset of the first byte of each line.
     begins: Vec<usize>,
 }
 
@@ -34,13 +34,13 @@ impl Lines {
         Lines { begins: std::iter::once(0).chain(after_newlines).collect() }
     }
 
-    /// Line, from 1, of a byte's place.
+    /// Returns the line number, from 1, of a byte offset.
     pub fn at(&self, place: usize) -> usize {
         self.begins.partition_point(|&begin| begin <= place)
     }
 }
 
-/// A piece of a file as it is shown in a message: one short line.
+/// An excerpt of a file for a message: one short line.
 pub(super) fn shown(piece: &str) -> String {
     let short: String = piece.chars().take(40).collect();
     let dots = if piece.chars().nth(40).is_some() { "..." } else { "" };

@@ -1,7 +1,8 @@
-//! Networks as plain data: nodes, ports and links; builders and importers make one, the simulator reads it.
+//! Networks as plain data: nodes, ports and links. Builders and importers create them, the simulator reads
+//! them.
 //!
-//! Nothing here knows of packets or time passing. A host's id is its place among the hosts unless the
-//! topology's file numbers them itself.
+//! This room does not depend on packets or time. The id of a host is its index among the hosts, unless the
+//! topology's file numbers hosts itself.
 
 mod error;
 mod kinds;
@@ -41,13 +42,13 @@ use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use std::path::Path as FilePath;
 
-/// A kind of topology by its parameters: a file of this room, and a line in the registry below.
+/// A kind of topology with its parameters: a file of this room, and a line in the registry below.
 pub trait TopologyParameters: Sized {
     const DOC: SchemeDoc;
     fn read(p: &mut Parameters) -> Self;
-    /// Builds the topology. Errors: counts or links that make none.
+    /// Builds the topology. Errors: invalid counts or links.
     fn build(&self) -> Result<Topology, TopologyError>;
-    /// Builds it where file names are relative to `base_dir`; the strings are warnings.
+    /// Builds the topology; file names are relative to `base_dir`. The strings are warnings.
     fn build_in(&self, _base_dir: &FilePath) -> Result<(Topology, Vec<String>), TopologyError> {
         Ok((self.build()?, Vec::new()))
     }
@@ -68,7 +69,7 @@ registry! {
 }
 
 impl TopologySpec {
-    /// Builds and validates the topology; file names are relative to `base_dir`; the strings are warnings.
+    /// Builds and validates the topology; file names are relative to `base_dir`. The strings are warnings.
     pub fn build(&self, base_dir: &FilePath) -> Result<(Topology, Vec<String>), TopologyError> {
         each_kind!(self, spec => spec.build_in(base_dir))
     }
@@ -91,11 +92,10 @@ pub enum NodeKind {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// As a person would name it: `host17`, `leaf0`, `spine2`, `core3`.
+    /// The name in scenarios and results: `host17`, `leaf0`, `spine2`, `core3`.
     pub name: String,
     pub kind: NodeKind,
-    /// 0 for hosts, 1 for the switches next to them, and so on upward; 1 for every switch of a graph
-    /// without tiers.
+    /// 0 for hosts, 1 for the switches next to them, and so on; 1 for every switch of a graph without tiers.
     pub tier: u8,
 }
 
@@ -105,7 +105,7 @@ pub struct Link {
     pub a: NodeId,
     pub b: NodeId,
     pub rate: Rate,
-    /// One-way propagation delay; more than zero.
+    /// One-way propagation delay; greater than zero.
     pub delay: Time,
 }
 
@@ -113,9 +113,9 @@ pub struct Link {
 pub struct Topology {
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
-    /// Host ids as a file numbers them; empty when they are 0, 1, 2, ...
+    /// Ids of hosts in the topology's file; empty if they are 0, 1, 2, ...
     pub host_labels: Vec<u32>,
-    /// So many of the last hosts are for services (an arbiter): no workload uses them.
+    /// Number of hosts, with the highest ids, that are for services (an arbiter): no workload uses them.
     pub extra_hosts: u32,
 }
 
@@ -146,12 +146,12 @@ impl Topology {
         self.hosts().len().saturating_sub(self.extra_hosts as usize)
     }
 
-    /// The id of a host as the user writes it.
+    /// The id of a host in files and scenarios.
     pub fn host_label(&self, host: HostId) -> u32 {
         self.host_labels.get(host as usize).copied().unwrap_or(host)
     }
 
-    /// Sets the tier of each switch to its distance from the nearest host, for files that do not say it.
+    /// Sets the tier of each switch to its distance from the nearest host, for files without tiers.
     fn find_tiers(&mut self) {
         let ports = self.ports();
         let mut reached = self.hosts();

@@ -1,5 +1,5 @@
-//! The parts that the builders share: hosts first, then switches tier by tier, links in the order in which
-//! they are made; and the checks of counts and links.
+//! What the builders share: hosts first, then switches tier by tier, links in order of creation; and the
+//! checks of counts and links.
 
 use super::validity::{MAX_LINKS, MAX_NODES};
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
@@ -42,19 +42,13 @@ impl LinkSpec {
         LinkSpec { rate, delay }
     }
 
-    /// Rate and delay above zero; the keys are those to name when they are not.
+    /// Checks that rate and delay are greater than zero; errors name these keys.
     pub(super) fn check(self, rate_key: &'static str, delay_key: &'static str) -> Result<(), TopologyError> {
         if self.rate.0 == 0 {
-            return Err(TopologyError::key(
-                rate_key,
-                "0 is no rate: expected more than 0, such as \"100Gbps\"",
-            ));
+            return Err(TopologyError::key(rate_key, "must be greater than 0, such as \"100Gbps\""));
         }
         if self.delay.0 == 0 {
-            return Err(TopologyError::key(
-                delay_key,
-                "0 is no delay: expected more than 0, such as \"1us\"",
-            ));
+            return Err(TopologyError::key(delay_key, "must be greater than 0, such as \"1us\""));
         }
         Ok(())
     }
@@ -69,7 +63,7 @@ impl LinkSpec {
     }
 }
 
-/// The largest value of a count, so that products of three of them cannot overflow.
+/// Maximum of a count, so that products of three of them cannot overflow.
 pub(super) const MAX_COUNT: i64 = MAX_NODES as i64;
 
 /// Reads a count of at least `min`.
@@ -83,7 +77,7 @@ pub(super) fn read_count(
     p.integer(key, default as i64, (min, MAX_COUNT), help) as u64
 }
 
-/// Each count is from 1 to the limit of nodes.
+/// Checks that each count is from 1 to the limit of nodes.
 pub(super) fn check_counts(counts: &[(&'static str, u64)]) -> Result<(), TopologyError> {
     for &(key, count) in counts {
         if count == 0 {
@@ -97,8 +91,8 @@ pub(super) fn check_counts(counts: &[(&'static str, u64)]) -> Result<(), Topolog
     Ok(())
 }
 
-/// A network under construction. Counts are given in advance, so that an absurd one is refused before
-/// memory is.
+/// A network under construction. Counts are given in advance, so that an excessive one is rejected before
+/// memory is allocated.
 pub(super) struct Network {
     topology: Topology,
 }
@@ -117,12 +111,12 @@ impl Network {
         Ok(Network { topology })
     }
 
-    /// Adds hosts; before all switches, so that host ids are node ids.
+    /// Adds hosts. They must come before all switches, so that host ids are node ids.
     pub fn hosts(&mut self, count: u64) {
         self.nodes("host", count, NodeKind::Host, 0);
     }
 
-    /// Adds switches named by the prefix and their place; the id of the first.
+    /// Adds switches named by the prefix and their index. Returns the id of the first one.
     pub fn switches(&mut self, prefix: &str, count: u64, tier: u8) -> u64 {
         self.nodes(prefix, count, NodeKind::Switch, tier)
     }
@@ -134,7 +128,7 @@ impl Network {
         first
     }
 
-    /// Joins two nodes, given by their ids.
+    /// Links two nodes, given by their ids.
     pub fn link(&mut self, a: u64, b: u64, spec: LinkSpec) {
         // Ids are below the limit of nodes, which fits 32 bits.
         let (a, b) = (a as NodeId, b as NodeId);

@@ -1,10 +1,10 @@
-//! Other rates and delays for some links: `[[topology.override]] between = ["leaf0", "spine*"]`.
+//! Different rates and delays for some links: `[[topology.override]] between = ["leaf0", "spine*"]`.
 
 use super::Topology;
 use super::pattern::fits;
 use crate::units::{Rate, Time};
 
-/// New properties of every link whose ends fit the two patterns, in either direction.
+/// New properties of every link whose ends match the two patterns, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkOverride {
     pub between: (String, String),
@@ -12,9 +12,9 @@ pub struct LinkOverride {
     pub delay: Option<Time>,
 }
 
-/// Applies the overrides in order, later ones over earlier ones.
+/// Applies the overrides in order; later ones replace earlier ones.
 ///
-/// One that fits no link, changes nothing, or sets a rate or delay of zero is an error.
+/// Errors: an override that matches no link, changes nothing, or sets a rate or delay of zero.
 pub fn apply_overrides(topology: &mut Topology, overrides: &[LinkOverride]) -> Result<(), String> {
     for change in overrides {
         let (from, to) = (&change.between.0, &change.between.1);
@@ -23,7 +23,7 @@ pub fn apply_overrides(topology: &mut Topology, overrides: &[LinkOverride]) -> R
             return Err(format!("{between}: expected a rate, a delay, or both"));
         }
         if change.rate == Some(Rate(0)) || change.delay == Some(Time::ZERO) {
-            return Err(format!("{between}: rate and delay must be more than 0"));
+            return Err(format!("{between}: rate and delay must be greater than 0"));
         }
         let fitting = |pattern: &str| {
             let mut fit = vec![false; topology.nodes.len()];
@@ -42,13 +42,13 @@ pub fn apply_overrides(topology: &mut Topology, overrides: &[LinkOverride]) -> R
             }
         }
         if !found {
-            return Err(format!("{between}: no link joins them{}", hint(topology, from, to)));
+            return Err(format!("{between}: there is no link between them{}", hint(topology, from, to)));
         }
     }
     Ok(())
 }
 
-/// What the first fitting node is linked to.
+/// The nodes to which the first matching node is linked.
 fn hint(topology: &Topology, from: &str, to: &str) -> String {
     let name = |n: u32| topology.nodes[n as usize].name.as_str();
     let link = topology.links.iter().find(|l| fits(from, name(l.a)) || fits(from, name(l.b)));
@@ -94,6 +94,6 @@ mod tests {
             error(change("leaf0", "leaf1", rate, None)).contains("leaf0 is linked to host0, not to leaf1")
         );
         assert!(error(change("leaf0", "spine1", None, None)).contains("expected a rate, a delay, or both"));
-        assert!(error(change("leaf0", "spine1", Some(Rate(0)), None)).contains("more than 0"));
+        assert!(error(change("leaf0", "spine1", Some(Rate(0)), None)).contains("greater than 0"));
     }
 }

@@ -1,4 +1,4 @@
-//! Parking lot: a chain of switches `s0` to `sN`, with flows that take one bottleneck and flows that take
+//! Parking lot: a chain of switches `s0` to `sN`, with flows that cross one bottleneck and flows that cross
 //! all.
 //!
 //! Host ids, in order: senders of the long path (on `s0`), its receivers (on `sN`), then for each
@@ -14,11 +14,11 @@ use crate::parameters::{Parameters, Value, describe};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParkingLot {
     pub bottlenecks: u64,
-    /// Senders, and as many receivers, around each bottleneck.
+    /// Number of senders, and of receivers, around each bottleneck.
     pub hosts_per_hop: u64,
-    /// The same for each bottleneck by itself; empty: `hosts_per_hop` for all.
+    /// The same for each bottleneck separately; empty: `hosts_per_hop` for all.
     pub hosts_by_hop: Vec<u64>,
-    /// Senders at the first switch, and as many receivers at the last.
+    /// Number of senders at the first switch, and of receivers at the last.
     pub long_hosts: u64,
     pub host_link: LinkSpec,
     pub bottleneck_link: LinkSpec,
@@ -44,14 +44,15 @@ impl TopologyParameters for ParkingLot {
         name: "parking-lot",
         title: "a chain of bottlenecks, with flows over one and flows over all",
         source: "weftline's definition",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters) -> ParkingLot {
         let d = ParkingLot::default();
-        let hops = "Senders around each bottleneck (hosts of their own), and as many receivers.";
-        let long = "Senders whose path is the whole chain, and as many receivers.";
+        let hops = "Senders around each bottleneck (separate hosts), and the same number of receivers.";
+        let long = "Senders whose path is the whole chain, and the same number of receivers.";
         let bottlenecks = read_count(p, "bottlenecks", d.bottlenecks, 1, "Links between switches, in a row.");
         ParkingLot {
             hosts_by_hop: read_by_hop(p, bottlenecks),
@@ -103,7 +104,7 @@ impl TopologyParameters for ParkingLot {
 }
 
 fn read_by_hop(p: &mut Parameters, bottlenecks: u64) -> Vec<u64> {
-    let help = "Senders around each bottleneck by itself, such as [2, 8, 1], instead of hosts_per_hop.";
+    let help = "Senders around each bottleneck, such as [2, 8, 1], instead of hosts_per_hop.";
     let Some(list) = p.list("hosts_by_hop", help) else { return Vec::new() };
     let mut counts = Vec::new();
     for value in &list {
@@ -137,7 +138,8 @@ mod tests {
     fn every_bottleneck_may_have_a_number_of_hosts_of_its_own() {
         let hosts_by_hop = vec![2, 0, 1];
         let t = ParkingLot { hosts_by_hop, long_hosts: 4, ..ParkingLot::default() }.build().unwrap();
-        // Four senders and receivers of the chain, two and two around s0-s1, one and one around s2-s3; switches from 14 on.
+        // Four senders and receivers of the chain, two each around s0-s1, one each around s2-s3; switches
+        // from 14 on.
         let switch: Vec<u32> = t.links[..14].iter().map(|link| link.b - 14).collect();
         assert_eq!(switch, [0, 0, 0, 0, 3, 3, 3, 3, 0, 0, 1, 1, 2, 3]);
     }

@@ -1,9 +1,9 @@
-//! What a path costs: hops, delays, rates; and from that the base RTT of the network and its largest BDP.
+//! Properties of paths: hops, delays, rates; and from them the base RTT of the network and its maximum BDP.
 //!
-//! The base RTT of an ordered pair is twice the sum of the link delays plus, one way, the time to send one
-//! packet's payload on every hop. Source: the HPCC authors' simulator, which uses the largest of all pairs
-//! for every flow (their papers write T = 13 us for what is 12.24 us); the window is that time by the
-//! bottleneck's rate.
+//! The base RTT of an ordered pair is twice the sum of the link delays plus, in one direction, the time to
+//! send one packet's payload on every hop. Source: the HPCC authors' simulator, which uses the maximum over
+//! all pairs for every flow (their papers write T = 13 us for 12.24 us); the window is that time multiplied
+//! by the bottleneck's rate.
 
 use rustc_hash::FxHashMap;
 
@@ -13,17 +13,17 @@ use crate::units::{Rate, Time};
 /// A path from host to host along the first next hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// Links on the path.
+    /// Number of links.
     pub hops: u32,
-    /// Sum of the propagation delays, one way.
+    /// Sum of the propagation delays in one direction.
     pub delay: Time,
-    /// The lowest rate on the path.
+    /// Minimum rate on the path.
     pub bottleneck: Rate,
     /// The rate of the first link.
     pub first: Rate,
 }
 
-/// Answers for pairs of hosts; holds the ports of the topology so that asking allocates nothing.
+/// Computes paths of pairs of hosts. Contains the ports of the topology, so that a query allocates nothing.
 pub struct PathTimes<'t> {
     topology: &'t Topology,
     routes: &'t Routes,
@@ -35,8 +35,8 @@ impl<'t> PathTimes<'t> {
         PathTimes { topology, routes, ports: topology.ports() }
     }
 
-    /// Links from `src` to `dst`, always by the first next hop; none when there is no path or they are the
-    /// same.
+    /// Links from `src` to `dst`, always by the first next hop; empty if there is no path or both are the
+    /// same host.
     pub fn links(&self, src: HostId, dst: HostId) -> impl Iterator<Item = LinkId> + '_ {
         let mut node = self.routes.host_node(src);
         std::iter::from_fn(move || {
@@ -47,7 +47,7 @@ impl<'t> PathTimes<'t> {
         })
     }
 
-    /// The path from `src` to `dst`; none when there is no path or they are the same host.
+    /// The path from `src` to `dst`; none if there is no path or both are the same host.
     pub fn pair(&self, src: HostId, dst: HostId) -> Option<Path> {
         let mut path: Option<Path> = None;
         for link in self.links(src, dst) {
@@ -64,11 +64,10 @@ impl<'t> PathTimes<'t> {
         path
     }
 
-    /// Time to send `bytes` on every link of the path, one after the other (store and forward, no
-    /// propagation).
+    /// Sum of the times to transmit `bytes` on every link of the path (store and forward, no propagation).
     ///
-    /// Each hop is rounded up to a picosecond; with `whole_ns`, down to a nanosecond (integer division, as
-    /// the HPCC authors do).
+    /// Each hop is rounded up to a picosecond; with `whole_ns`, down to a nanosecond (integer division, as in
+    /// the HPCC authors' simulator).
     pub fn transmission_times(&self, src: HostId, dst: HostId, bytes: u64, whole_ns: bool) -> Time {
         let hop = |link: LinkId| sending_time(self.topology.links[link as usize].rate, bytes, whole_ns);
         self.links(src, dst).map(hop).fold(Time::ZERO, Time::saturating_add)
@@ -81,10 +80,10 @@ impl<'t> PathTimes<'t> {
         Some(there.saturating_add(self.transmission_times(src, dst, payload, whole_ns)))
     }
 
-    /// One host, or two where there are as many, of each set of hosts that are linked alike.
+    /// One host, or two if there are several, of each set of hosts with equal links.
     ///
-    /// Linked alike: to the same switches, port by port, at the same rates and delays. All paths between
-    /// two sets have the same times, so that these hosts stand for all.
+    /// Equal links lead to the same switches, port by port, at the same rates and delays. All paths between
+    /// two sets have the same times, so that these hosts represent all.
     pub fn representatives(&self) -> Vec<HostId> {
         let mut seen: FxHashMap<Attachment, u32> = FxHashMap::default();
         let mut chosen = Vec::new();
@@ -105,14 +104,14 @@ impl<'t> PathTimes<'t> {
     }
 }
 
-/// How a host is linked: the target it shares, and the switch, rate and delay of each port.
+/// The links of a host: its shared target, and the switch, rate and delay of each port.
 type Attachment = (Option<u32>, Vec<(NodeId, Rate, Time)>);
 
-/// The largest base RTT of all pairs of hosts, and the largest product of a pair's base RTT and its
+/// Returns the maximum base RTT of all pairs of hosts, and the maximum product of a pair's base RTT and its
 /// bottleneck, in bytes.
 ///
 /// `whole_ns` truncates the time of each hop to a nanosecond, as the HPCC authors' simulator does. Both are
-/// zero when no two hosts are connected.
+/// zero if no two hosts are connected.
 pub fn max_base_rtt(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> (Time, u64) {
     let times = PathTimes::new(topology, routes);
     let hosts = times.representatives();
@@ -130,7 +129,7 @@ pub fn max_base_rtt(topology: &Topology, routes: &Routes, payload: u64, whole_ns
     (longest, largest)
 }
 
-/// Time to send so many bytes: rounded up to a picosecond, or down to a nanosecond.
+/// Time to send this number of bytes: rounded up to a picosecond, or down to a nanosecond.
 fn sending_time(rate: Rate, bytes: u64, whole_ns: bool) -> Time {
     match whole_ns {
         true => Time::from_ns((u128::from(bytes) * 8_000_000_000 / u128::from(rate.0)) as u64),
@@ -138,7 +137,7 @@ fn sending_time(rate: Rate, bytes: u64, whole_ns: bool) -> Time {
     }
 }
 
-/// What the way from a node to a host costs.
+/// Times and rates of the path from a node to a host.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     delay: Time,
@@ -146,26 +145,26 @@ struct Cost {
     bottleneck: Rate,
 }
 
-/// Costs to one host at a time. First next hops make a tree, so that each node is visited once a host.
+/// Costs to one host at a time. First next hops form a tree, so that each node is visited once per host.
 struct Costs<'p, 't> {
     times: &'p PathTimes<'t>,
     /// By link.
     sending: Vec<Time>,
     dst: HostId,
-    /// By node; none where it is not yet known.
+    /// By node; none if not yet known.
     known: Vec<Option<Cost>>,
-    /// Scratch: the way to the nearest node whose cost is known.
-    way: Vec<(NodeId, LinkId)>,
+    /// Scratch: the path to the nearest node with known cost.
+    path: Vec<(NodeId, LinkId)>,
 }
 
 impl<'p, 't> Costs<'p, 't> {
     fn new(times: &'p PathTimes<'t>, bytes: u64, whole_ns: bool) -> Costs<'p, 't> {
         let sending = times.topology.links.iter().map(|link| sending_time(link.rate, bytes, whole_ns));
         let known = vec![None; times.topology.nodes.len()];
-        Costs { times, sending: sending.collect(), dst: 0, known, way: Vec::new() }
+        Costs { times, sending: sending.collect(), dst: 0, known, path: Vec::new() }
     }
 
-    /// From here on costs are those to `dst`.
+    /// Starts the computation of costs to `dst`.
     fn start(&mut self, dst: HostId) {
         self.dst = dst;
         self.known.fill(None);
@@ -173,20 +172,20 @@ impl<'p, 't> Costs<'p, 't> {
         self.known[self.times.routes.host_node(dst) as usize] = Some(nothing);
     }
 
-    /// None when there is no path.
+    /// None if there is no path.
     fn from(&mut self, node: NodeId) -> Option<Cost> {
         let mut at = node;
-        self.way.clear();
+        self.path.clear();
         let mut cost = loop {
             if let Some(cost) = self.known[at as usize] {
                 break cost;
             }
             let port = *self.times.routes.next_hops(at, self.dst).first()?;
             let (link, next) = self.times.ports[at as usize][port as usize];
-            self.way.push((at, link));
+            self.path.push((at, link));
             at = next;
         };
-        for &(node, link) in self.way.iter().rev() {
+        for &(node, link) in self.path.iter().rev() {
             let sending = self.sending[link as usize];
             let link = &self.times.topology.links[link as usize];
             cost = Cost {

@@ -1,17 +1,18 @@
-//! How a person names nodes and ports: `leaf0`, `leaf0.p3`, and patterns over them with `*` and `?`.
+//! Names of nodes and ports: `leaf0`, `leaf0.p3`, and patterns over them with `*` and `?`.
 //!
-//! `leaf0.p3` is the third port of leaf0, counted from 0 in the order of the links; `leaf0->spine1` are the
-//! ports of leaf0 that lead to spine1. Either side may be a pattern, and `leaf*` alone means all ports.
+//! `leaf0.p3` is port 3 of leaf0, counted from 0 in the order of the links; `leaf0->spine1` are the ports of
+//! leaf0 that lead to spine1. Each side may be a pattern, and `leaf*` alone matches all ports.
 
 use super::{LinkId, NodeId, PortSet, Topology};
 use crate::parameters::nearest;
 
-/// Whether `name` fits `pattern`, in which `*` stands for any characters and `?` for one.
+/// Whether `name` matches `pattern`, in which `*` matches any characters and `?` one.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Where to go on when the rest does not fit: after the last star, with one more character given to it.
+    // Where to continue if the rest does not match: after the last star, which then matches one more
+    // character.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -62,7 +63,8 @@ impl Topology {
         (0..=top).filter_map(|tier| self.nodes.iter().find(|n| n.tier == tier)).map(|n| n.name.as_str())
     }
 
-    /// Nodes whose name fits the pattern, in order; none fitting is an error that offers the nearest name.
+    /// Returns the nodes whose name matches the pattern, in order. Errors: no node matches; the message
+    /// offers the nearest name.
     pub fn nodes_matching(&self, pattern: &str) -> Result<Vec<NodeId>, String> {
         let found: Vec<NodeId> = (0..self.nodes.len())
             .filter(|&n| fits(pattern, &self.nodes[n].name))
@@ -71,20 +73,20 @@ impl Topology {
         if found.is_empty() { Err(self.unknown_node(pattern)) } else { Ok(found) }
     }
 
-    /// The name of a port in every result: `leaf0.p3`.
+    /// The name of a port in results: `leaf0.p3`.
     pub fn port_name(&self, node: NodeId, port: u32) -> String {
         format!("{}.p{port}", self.nodes[node as usize].name)
     }
 
-    /// A link in the direction away from `from`, as a person reads it best: `leaf0->spine1`.
+    /// The name of a link in the direction away from `from`: `leaf0->spine1`.
     pub fn direction_name(&self, link: LinkId, from: NodeId) -> String {
         let Some(link) = self.links.get(link as usize) else { return String::new() };
         let to = if link.a == from { link.b } else { link.a };
         format!("{}->{}", self.nodes[from as usize].name, self.nodes[to as usize].name)
     }
 
-    /// Ports that fit `node.pN`, `node->neighbour` or `node` (all its ports), each part a pattern; in order
-    /// of (node, port). A pattern that fits nothing is an error.
+    /// Returns the ports that match `node.pN`, `node->neighbour` or `node` (all its ports), each part a
+    /// pattern, in order of (node, port). Errors: nothing matches.
     pub fn ports_matching(&self, pattern: &str) -> Result<PortSet, String> {
         let ports = self.ports();
         let (node_part, port_part, to_part) = match (pattern.split_once("->"), pattern.split_once('.')) {
@@ -110,9 +112,12 @@ impl Topology {
         }
         let max = nodes.iter().map(|&n| ports[n as usize].len()).max().unwrap_or(0);
         Err(match pattern.contains("->") {
-            true => format!("no port fits \"{pattern}\": no link joins \"{node_part}\" and \"{to_part}\""),
+            true => format!(
+                "no port matches \"{pattern}\": there is no link between \"{node_part}\" and \
+                             \"{to_part}\""
+            ),
             false => format!(
-                "no port fits \"{pattern}\": expected such as \"{}\" ({max} ports, p0 to p{})",
+                "no port matches \"{pattern}\": expected a name such as \"{}\" ({max} ports, p0 to p{})",
                 self.port_name(nodes[0], 0),
                 max.saturating_sub(1)
             ),

@@ -1,12 +1,13 @@
 //! Pods of leaves and aggregation switches, joined by cores that are linked to every aggregation switch.
 //!
-//! Every leaf (`leaf0`, ...) is linked to every aggregation switch of its pod (`agg0`, ...), and these to every core (`core0`, ...).
-//! So a core has several links into each pod, unlike in a fat tree, and one of them that fails takes a share of the pod's
-//! capacity but none of its paths' ends.
+//! Every leaf (`leaf0`, ...) is linked to every aggregation switch of its pod (`agg0`, ...), and these to
+//! every core (`core0`, ...). A core therefore has several links into each pod, unlike in a fat tree: the
+//! failure of one of them reduces the pod's capacity, but all paths remain.
 //!
-//! Source: the network that HULA was tried on (Katta et al., SOSR 2016; recalled): 2 pods of 2 leaves and 2 aggregation switches,
-//! 2 cores, 10 Gb/s to hosts and 40 Gb/s above. 16 servers a leaf as in the talk on MP-HULA (Benet et al., NetCompute 2018). Delays are
-//! ours. With these the leaves are oversubscribed 2:1, and half of the hosts have 160 Gb/s to the other half.
+//! Source: the network on which HULA was evaluated (Katta et al., SOSR 2016; from memory, unverified): 2 pods
+//! of 2 leaves and 2 aggregation switches, 2 cores, 10 Gb/s to hosts and 40 Gb/s above. 16 servers per leaf
+//! as in the talk on MP-HULA (Benet et al., NetCompute 2018). Delays are not published. With these numbers
+//! the leaves are oversubscribed 2:1, and half of the hosts have 160 Gb/s to the other half.
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
@@ -25,7 +26,7 @@ pub struct Pods {
     pub hosts_per_leaf: u64,
     pub host_link: LinkSpec,
     pub fabric_link: LinkSpec,
-    /// Between aggregation switches and cores; none: as `fabric_link`.
+    /// Rate of the links between aggregation switches and cores; none: as `fabric_link`.
     pub core_rate: Option<Rate>,
 }
 
@@ -50,9 +51,9 @@ impl TopologyParameters for Pods {
         name: "pods",
         title: "pods of leaves and aggregation switches, every one of these linked to every core (HULA's \
              network), 64 hosts",
-        source: "The network of HULA, SOSR 2016 (recalled), with the 16 servers a leaf of the talk on \
-             MP-HULA",
-        validation: "Counts, ways up and the 160 Gb/s between its halves (topology/pods.rs).",
+        source: "The network of HULA, SOSR 2016 (from memory, unverified), with the 16 servers per leaf of \
+                 the talk on MP-HULA",
+        validation: "Counts, uplinks and the 160 Gb/s between its halves (topology/pods.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -60,10 +61,10 @@ impl TopologyParameters for Pods {
         let d = Pods::default();
         Pods {
             pods: read_count(p, "pods", d.pods, 1, "Pods."),
-            leaves_per_pod: read_count(p, "leaves_per_pod", d.leaves_per_pod, 1, "Leaves in a pod."),
-            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches in a pod."),
+            leaves_per_pod: read_count(p, "leaves_per_pod", d.leaves_per_pod, 1, "Leaves per pod."),
+            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches per pod."),
             cores: read_count(p, "cores", d.cores, 1, "Cores, each linked to every aggregation switch."),
-            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts per leaf."),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_link: LinkSpec::read_fabric(p, d.fabric_link),
             core_rate: p.rate_or_auto(
@@ -92,7 +93,7 @@ impl TopologyParameters for Pods {
 
 impl Pods {
     fn connect(&self, core_link: LinkSpec) -> Result<Topology, TopologyError> {
-        // Each factor is at most a million, so no product of three overflows.
+        // Each factor is at most a million, so that no product of three overflows.
         let (leaves, aggs) = (self.pods * self.leaves_per_pod, self.pods * self.aggs_per_pod);
         let hosts = leaves * self.hosts_per_leaf;
         let nodes = [hosts, leaves, aggs, self.cores].into_iter().map(u128::from).sum();
@@ -132,11 +133,12 @@ mod tests {
         assert_eq!((topology.hosts().len(), topology.nodes.len()), (64, 64 + 4 + 4 + 2));
         assert_eq!(topology.links.len(), 64 + 4 * 2 + 4 * 2);
         let name = |node: u32| topology.nodes[node as usize].name.as_str();
-        // What leaves the first pod: agg0 and agg1 to both cores.
+        // The links of the first pod to the cores: agg0 and agg1 to both cores.
         let up: Vec<_> = topology.links.iter().filter(|l| name(l.b).starts_with("core")).collect();
         let first: Vec<_> = up.iter().filter(|l| matches!(name(l.a), "agg0" | "agg1")).collect();
         assert_eq!(first.iter().map(|l| l.rate.0).sum::<u64>(), 160_000_000_000);
-        // Two ways up at each of two tiers: a host has four paths to the other pod, and eight where the way down counts too.
+        // Two uplinks at each of two tiers: a host has four paths to the other pod, and eight if the
+        // downlinks are counted too.
         let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
         let hops = |node: &str| {
             let node = topology.nodes.iter().position(|n| n.name == node).unwrap() as u32;

@@ -1,13 +1,13 @@
-//! Shortest paths by hop count, all equal-cost next hops kept (ECMP). Hosts never transit.
+//! Shortest paths by hop count with all equal-cost next hops (ECMP). Hosts do not forward.
 //!
-//! Hosts that hang on one switch by one link are reached alike from everywhere else: they form one
-//! *target*. Each switch has a row with one entry per target, an entry being a port, or a list of ports
-//! stored once. Rows are made of chunks of 64 targets; equal chunks and equal rows are stored once, so that
-//! those of a fat tree with 8 192 hosts take 5 KB. Hosts with one way out share rows in which every target
-//! that can be reached has that port.
+//! Hosts with a single link to the same switch are reached alike from everywhere else: they form one
+//! *target*. Each switch has a row with one entry per target; an entry is a port, or a list of ports stored
+//! once. Rows consist of chunks of 64 targets; equal chunks and equal rows are stored once, so that the rows
+//! of a fat tree with 8 192 hosts take 5 KB. Hosts with one usable port share rows in which every reachable
+//! target has that port.
 //!
-//! A graph in which every switch differs from every other has no short form: large ones take about a byte
-//! for each pair of switch and target ([`table`]).
+//! A graph in which every switch differs from every other has no compact form: large ones take about a byte
+//! per pair of switch and target ([`table`]).
 
 mod search;
 mod table;
@@ -23,29 +23,29 @@ pub enum NextHops<'r> {
     /// There is no path.
     None,
     One(u32),
-    /// At least two, in the order that was asked for.
+    /// At least two, in the requested order.
     Many(&'r [u32]),
 }
 
-/// Where a node looks up its next hops; valid with the [`Routes`] that it came from only.
+/// Where the next hops of a node are found; valid only with the [`Routes`] that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     begin: usize,
-    /// The target on the node itself, if it is a switch with hosts; else [`NONE`].
+    /// The target at the node itself, if it is a switch with hosts; otherwise [`NONE`].
     own: u32,
 }
 
-/// Next hops of every node to every host. Immutable and free of interior mutability: threads may share it.
+/// Next hops of every node to every host. Immutable, without interior mutability: threads may share it.
 #[derive(Debug, Clone)]
 pub struct Routes {
     /// Target of each host as a destination.
     target: Vec<u32>,
-    /// For each host that shares its target with others: its switch's port to it; else [`NONE`].
+    /// For each host that shares its target with others: the port of its switch to it; otherwise [`NONE`].
     last_hop: Vec<u32>,
     table: Table,
     /// By node.
     rows: Vec<Row>,
-    /// Ports that a host can send by, as an entry.
+    /// Ports of a host for sending, as an entry.
     access: Vec<u32>,
     host_node: Vec<NodeId>,
     /// Host id of each node; [`NONE`] for switches.
@@ -55,29 +55,29 @@ pub struct Routes {
 const NONE: u32 = u32::MAX;
 
 impl Routes {
-    /// Finds all shortest paths over the links for which `usable` holds. A switch that is down is one whose
-    /// links are all unusable.
+    /// Finds all shortest paths over the links for which `usable` returns true. If a switch is down, all its
+    /// links are unusable.
     pub fn compute(topology: &Topology, usable: &dyn Fn(LinkId) -> bool, order: NextHopOrder) -> Routes {
         search::Search::new(topology, usable, order).run(Limits::USUAL)
     }
 
-    /// What a node keeps to ask [`Routes::hops_from`]; to be renewed when routes are.
+    /// Returns the row of a node for [`Routes::hops_from`]; it must be renewed when routes change.
     pub fn row(&self, node: NodeId) -> Row {
         self.rows[node as usize]
     }
 
-    /// Next hops from the node of `row` to a host: the lookup of the packet loop. A host does not ask for
-    /// the way to itself.
+    /// Next hops from the node of `row` to a host: the lookup of the packet loop. A host must not look up
+    /// itself.
     #[inline(always)]
     pub fn hops_from(&self, row: Row, dst: HostId) -> NextHops<'_> {
         let (target, last_hop) = (self.target[dst as usize], self.last_hop[dst as usize]);
-        // Both are looked up: which of them counts is not to be guessed.
+        // Both are looked up, because a branch would be unpredictable.
         let entry = self.table.entry(row.begin, target);
         self.table.hops(if target == row.own { last_hop } else { entry })
     }
 
-    /// Ports of `node` that lead to the host on a shortest path; none where there is no path, or the node is
-    /// the host. A slice, for those who do not ask for every packet.
+    /// Ports of `node` that lead to the host on a shortest path, as a slice; empty if there is no path, or
+    /// the node is the host. Not for the packet loop.
     #[inline]
     pub fn next_hops(&self, node: NodeId, dst: HostId) -> &[u32] {
         if self.host_of[node as usize] == dst {
@@ -104,7 +104,7 @@ impl Routes {
         self.host_node[host as usize]
     }
 
-    /// The host that a node is.
+    /// The host at a node, if the node is one.
     pub fn host_at(&self, node: NodeId) -> Option<HostId> {
         Some(self.host_of[node as usize]).filter(|&host| host != NONE)
     }
@@ -113,14 +113,14 @@ impl Routes {
         self.host_node.len()
     }
 
-    /// Memory that the routes hold, in bytes.
+    /// Memory of the routes in bytes.
     pub fn memory_bytes(&self) -> usize {
         let words = [&self.target, &self.last_hop, &self.access, &self.host_node, &self.host_of];
         let words: usize = words.iter().map(|list| list.capacity()).sum();
         words * size_of::<u32>() + self.rows.capacity() * size_of::<Row>() + self.table.memory_bytes()
     }
 
-    /// The target that a host shares with others on its switch; hosts with a target of their own have none.
+    /// The target that a host shares with others at its switch; none for hosts with a target of their own.
     pub(super) fn shared_target(&self, host: HostId) -> Option<u32> {
         let shared = self.last_hop[host as usize] != NONE;
         shared.then_some(self.target[host as usize])

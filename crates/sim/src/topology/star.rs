@@ -24,7 +24,8 @@ impl TopologyParameters for Star {
         name: "star",
         title: "hosts around one switch",
         source: "weftline's definition",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 

@@ -1,4 +1,4 @@
-//! The room as a whole: every kind builds, builders equal the reference files, parsers take anything.
+//! Tests of the whole room: every kind builds, builders equal the reference files, parsers accept any input.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::star::Star;
 use super::*;
 use crate::parameters::{Nothing, Parameters};
 
-/// The reference data, where it is; a reason is printed where it is not.
+/// The reference data, if present; otherwise the reason is printed.
 fn reference() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
     let found = std::env::var_os("WEFTLINE_REFERENCE").map_or(beside, PathBuf::from);
@@ -25,7 +25,7 @@ fn read_reference(root: &Path, name: &str) -> Vec<u8> {
     std::fs::read(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The names of imported switches are those of their file; all else is compared.
+/// Removes the names of switches, which come from the file; all else is compared.
 fn without_names(mut topology: Topology) -> Topology {
     topology.nodes.iter_mut().for_each(|node| node.name.clear());
     topology
@@ -94,7 +94,7 @@ fn absurd_sizes_are_refused_before_memory_is_taken() {
     assert_eq!(error(Star { hosts: 1, ..Star::default() }), "at least two hosts are needed, found 1");
     let mut slow = Star::default();
     slow.host_link.rate = Rate(0);
-    assert!(error(slow).starts_with("host_link.rate: 0 is no rate"));
+    assert!(error(slow).starts_with("host_link.rate: must be greater than 0"));
     let huge = HpccFatTree {
         pods: 1_000_000,
         tors_per_pod: 1_000_000,
@@ -114,12 +114,12 @@ fn a_file_that_is_not_there_is_told_with_its_nearest_neighbour() {
     assert_eq!(error, "Cargo.tolm: no such file: did you mean \"Cargo.toml\"?");
     let spec = file::FileSpec { file: "net.dat".into(), ..Default::default() };
     let error = spec.build_in(base).unwrap_err().to_string();
-    assert!(error.starts_with("format: cannot tell the format of \"net.dat\""), "{error}");
+    assert!(error.starts_with("format: the extension of \"net.dat\""), "{error}");
     let spec = file::FileSpec { file: "src".into(), format: "gml", ..Default::default() };
     assert!(spec.build_in(base).unwrap_err().to_string().starts_with("src: is a folder"));
 }
 
-/// Files of each format that are right, to be spoiled.
+/// Valid files of each format, to be corrupted.
 fn samples() -> Vec<(&'static str, String)> {
     let star = Star { hosts: 3, ..Star::default() }.build().unwrap();
     let gml =

@@ -1,4 +1,5 @@
-//! weftline's own topology file: `[[node]]` and `[[link]]` tables in TOML, written and read back without loss.
+//! weftline's own topology file: `[[node]]` and `[[link]]` tables in TOML, written and read back without
+//! loss.
 //!
 //! ```toml
 //! [[node]]
@@ -24,7 +25,7 @@ use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
 use crate::parameters::{nearest, unknown};
 use crate::units::UnitError;
 
-/// Reads weftline's TOML; no warnings so far.
+/// Reads weftline's TOML, without warnings.
 pub fn read(bytes: &[u8], file: &str) -> Result<(Topology, Vec<String>), TopologyError> {
     let topology = || {
         let topology = parse(text(bytes)?)?;
@@ -34,7 +35,7 @@ pub fn read(bytes: &[u8], file: &str) -> Result<(Topology, Vec<String>), Topolog
     topology().map_err(|error: TopologyError| error.in_file(file))
 }
 
-/// Writes a topology so that [`read`] gives it back.
+/// Writes a topology so that [`read`] returns it.
 pub fn write_toml(topology: &Topology) -> String {
     let quoted = |name: &str| toml::Value::String(name.to_string());
     let mut out = String::new();
@@ -89,7 +90,7 @@ fn parse(text: &str) -> Result<Topology, TopologyError> {
     reader.finish()
 }
 
-/// One `[[node]]` or `[[link]]`.
+/// A `[[node]]` or `[[link]]`.
 struct Section<'d> {
     line: usize,
     what: &'static str,
@@ -217,7 +218,7 @@ impl Reader {
         }
     }
 
-    /// All hosts have labels or none; tiers are found where no switch has one.
+    /// Either all hosts have labels or none; tiers are computed if no switch has one.
     fn finish(mut self) -> Result<Topology, TopologyError> {
         if self.labels.iter().any(Option::is_some) {
             let place = |(i, label): (usize, &Option<u32>)| label.unwrap_or(i as u32);

@@ -1,21 +1,22 @@
-//! What every network must be before it is simulated: named, linked, and with a way between all hosts.
+//! Requirements for every network before it is simulated: valid names and links, and a path between all
+//! hosts.
 
 use rustc_hash::FxHashMap;
 
 use super::{Link, NodeId, NodeKind, Topology, TopologyError};
 
-/// The most nodes that a topology may have.
+/// Maximum number of nodes of a topology.
 pub const MAX_NODES: usize = 1_000_000;
-/// The most links that a topology may have.
+/// Maximum number of links of a topology.
 pub const MAX_LINKS: usize = 10_000_000;
 const LONGEST_NAME: usize = 64;
 
 impl Topology {
     /// Checks that the topology can be simulated.
     ///
-    /// Names are unique and plain, links have two different ends, a rate and a delay, every host has a
-    /// link, and every pair of hosts is connected by way of switches (hosts do not forward). Two planes of
-    /// switches that meet only in the hosts are fine.
+    /// Names are unique and simple; links have two different ends, a rate and a delay; every host has a link;
+    /// and every pair of hosts is connected through switches (hosts do not forward). Two planes of switches
+    /// that are connected only through hosts are valid.
     pub fn validate(&self) -> Result<(), TopologyError> {
         self.check_names()?;
         self.check_links()?;
@@ -45,7 +46,7 @@ impl Topology {
         let mut labels = self.host_labels.clone();
         labels.sort_unstable();
         match labels.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(TopologyError::new(format!("two hosts have the number {}", pair[0]))),
+            Some(pair) => Err(TopologyError::new(format!("two hosts have the id {}", pair[0]))),
             None => Ok(()),
         }
     }
@@ -84,10 +85,10 @@ impl Topology {
             return Err(format!("a link joins {} to itself", name(link.a)));
         }
         if link.rate.0 == 0 {
-            return Err(format!("{} has rate 0: more than 0 is needed", between()));
+            return Err(format!("{} has rate 0: it must be greater than 0", between()));
         }
         if link.delay.0 == 0 {
-            return Err(format!("{} has delay 0: more than 0 is needed (such as \"10ns\")", between()));
+            return Err(format!("{} has delay 0: it must be greater than 0, such as \"10ns\"", between()));
         }
         Ok(())
     }
@@ -158,7 +159,7 @@ impl Topology {
     }
 }
 
-/// A name is a word: letters, digits, `-` and `_`, so that `name.p3` and patterns stay readable.
+/// A name consists of letters, digits, `-` and `_`, so that `name.p3` and patterns remain readable.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     let length = name.chars().count();
@@ -166,7 +167,10 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown: String = name.chars().take(LONGEST_NAME).collect();
-    Err(format!("{shown:?} cannot name a node: expected 1 to {LONGEST_NAME} letters, digits, \"-\" or \"_\""))
+    Err(format!(
+        "{shown:?} is not a valid name of a node: expected 1 to {LONGEST_NAME} letters, digits, \
+                 \"-\" or \"_\""
+    ))
 }
 
 #[cfg(test)]

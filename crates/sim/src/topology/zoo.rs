@@ -1,8 +1,8 @@
 //! From a graph of the Topology Zoo to a network: places become switches, each with hosts on access links.
 //!
-//! A link's rate is its `LinkSpeedRaw` (bit/s) where the graph has it; its delay is the great-circle
-//! distance of its ends at two thirds of the speed of light. Duplicate edges are merged and self-loops
-//! dropped, with a warning.
+//! A link's rate is its `LinkSpeedRaw` (bit/s) if the graph has it; its delay is the great-circle distance of
+//! its ends at two thirds of the speed of light. Duplicate edges are merged and self-loops removed, with a
+//! warning.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 
@@ -13,12 +13,12 @@ use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError, validity};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
-/// What the graph does not say.
+/// Values that the graph does not contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZooOptions {
     /// Rate of links without `LinkSpeedRaw`.
     pub default_rate: Rate,
-    /// Delay of links with an end of unknown place.
+    /// Delay of links with an end of unknown location.
     pub default_delay: Time,
     pub hosts_per_node: u64,
     pub host_link: LinkSpec,
@@ -62,7 +62,7 @@ impl ZooOptions {
     }
 }
 
-/// A graph as its file has it.
+/// A graph as in its file.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub places: Vec<Place>,
@@ -88,7 +88,7 @@ pub(super) struct Edge {
 }
 
 impl Graph {
-    /// The network of this graph and what was changed on the way.
+    /// Returns the network of this graph, with warnings about changes.
     pub fn network(self, options: &ZooOptions) -> Result<(Topology, Vec<String>), TopologyError> {
         options.check()?;
         let (places, per_node) = (self.places.len(), options.hosts_per_node);
@@ -187,10 +187,10 @@ impl Edge {
     fn rate(&self) -> Result<Option<Rate>, TopologyError> {
         match self.speed {
             None => Ok(None),
-            // A petabit a second is more than any link.
+            // 1 Pbit/s is more than any link has.
             Some(speed) if (1.0..=1e15).contains(&speed) => Ok(Some(Rate(speed.round() as u64))),
             Some(speed) => {
-                let message = format!("LinkSpeedRaw {speed} is no rate: expected 1 to 1e15 bit/s");
+                let message = format!("LinkSpeedRaw {speed} is not a valid rate: expected 1 to 1e15 bit/s");
                 Err(TopologyError::line(self.line, message))
             }
         }
@@ -241,8 +241,8 @@ fn great_circle_delay(here: (f64, f64), there: (f64, f64)) -> Time {
     Time::from_ns(libm::round(metres / FIBRE_SPEED * 1e9) as u64).max(Time::from_us(1))
 }
 
-/// A name for each place: its label made a plain word, with the id where labels are missing, shared or
-/// could be taken for a host.
+/// A name for each place: a word made from its label, with the id if the label is missing, not unique, or has
+/// the form of a host's name.
 fn names(places: &[Place]) -> Vec<String> {
     let words: Vec<String> = places.iter().map(|place| word(&place.label)).collect();
     let mut uses: FxHashMap<&str, u32> = FxHashMap::default();
@@ -266,7 +266,7 @@ fn names(places: &[Place]) -> Vec<String> {
     names
 }
 
-/// Letters and digits of a text, what is between them replaced by one dash; at most 20 characters.
+/// The letters and digits of a text, with one dash for whatever is between them; at most 20 characters.
 fn word(text: &str) -> String {
     let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|part| !part.is_empty());
     let joined = parts.collect::<Vec<_>>().join("-");

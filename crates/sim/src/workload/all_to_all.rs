@@ -1,7 +1,7 @@
 //! All to all: every host sends one flow to every other host.
 //!
-//! Host i's k-th flow goes to host i + k, so that without waiting no receiver is hit by all at once; `stagger` sets
-//! the time between two flows of a host.
+//! The k-th flow of host i goes to host i + k, so that flows that start together have different receivers;
+//! `stagger` sets the time between two flows of a host.
 
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
@@ -27,7 +27,8 @@ impl WorkloadParameters for AllToAllSpec {
         name: "all-to-all",
         title: "every host sends one flow to every other host",
         source: "An ordinary pattern of such studies; the rules are weftline's",
-        validation: "Every pair once; of two hosts two flows at once (tests/laws/jobs.rs).",
+        validation: "Every pair occurs once; two hosts have two flows at the same time \
+                     (tests/laws/jobs.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -35,9 +36,9 @@ impl WorkloadParameters for AllToAllSpec {
         AllToAllSpec {
             sizes: Sizes::read_fixed(p, Bytes(100_000)),
             hosts: p
-                .text("hosts", Some("all"), "Hosts that take part, such as \"0-15,20\".")
+                .text("hosts", Some("all"), "Participating hosts, such as \"0-15,20\".")
                 .unwrap_or_default(),
-            stagger: p.time("stagger", Time::ZERO, "Time between two flows of a host."),
+            stagger: p.time("stagger", Time::ZERO, "Time between the starts of two flows of a host."),
         }
     }
 
@@ -56,10 +57,10 @@ struct AllToAll {
     hosts: Vec<HostId>,
     sizes: SizeDistribution,
     stream: RandomStream,
-    /// The next flow's start is kept here.
+    /// The next flow, with its start.
     flow: FlowSpec,
     sender: usize,
-    /// From the sender's place to the receiver's.
+    /// Distance from the sender's index to the receiver's.
     distance: usize,
     stagger: Time,
     end: Time,

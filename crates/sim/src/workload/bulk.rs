@@ -1,4 +1,5 @@
-//! Bulk: each sender keeps sending to its receiver, host by host, from its start until the run ends or all bytes are there.
+//! Bulk: each sender sends to its receiver without a pause, from its start until the run ends or all bytes
+//! have arrived.
 //!
 //! The long-lived flows of fairness experiments: the first of `hosts` sends to the first of `to`, and so on.
 
@@ -12,7 +13,7 @@ use crate::topology::HostId;
 use crate::units::{Bytes, Time};
 use std::ops::Range;
 
-/// What a flow without a size sends: more than any run can carry.
+/// Size of a flow without one: more than any run can transmit.
 pub const WITHOUT_END: Bytes = Bytes(1 << 50);
 
 /// Keys of bulk flows.
@@ -40,10 +41,10 @@ impl WorkloadParameters for BulkSpec {
     fn read(p: &mut Parameters) -> BulkSpec {
         let from =
             p.text("hosts", Some("auto"), "Senders, such as \"0-7\"; auto: the first half of all hosts.");
-        let help =
-            "Receivers, as many as senders: the first sends to the first, and so on; auto: the second half.";
+        let help = "Receivers, the same number as senders: the first sender sends to the first receiver, and so \
+             on; auto: the second half.";
         let to = p.text("to", Some("auto"), help);
-        let size = p.bytes_or_auto("size", "Bytes of each flow; auto: it sends until the run ends.");
+        let size = p.bytes_or_auto("size", "Size of each flow; auto: it sends until the run ends.");
         if size == Some(Bytes(0)) {
             p.complain("size", "a flow needs at least one byte".into());
         }
@@ -51,9 +52,14 @@ impl WorkloadParameters for BulkSpec {
             hosts: from.unwrap_or_default(),
             to: to.unwrap_or_default(),
             size: size.map(|size| size.min(WITHOUT_END)),
-            flows_per_pair: p.integer("flows_per_pair", 1, (1, 100_000), "Flows of each pair.") as u64,
+            flows_per_pair: p.integer("flows_per_pair", 1, (1, 100_000), "Number of flows per pair.") as u64,
             stagger: p.time("stagger", Time::ZERO, "Time from one pair's start to the next one's."),
-            jitter: p.time("jitter", Time::ZERO, "Every flow starts later by a random time of at most this."),
+            jitter: p.time(
+                "jitter",
+                Time::ZERO,
+                "Maximum of a random time that delays the start of every \
+                                                  flow.",
+            ),
         }
     }
 
@@ -62,7 +68,8 @@ impl WorkloadParameters for BulkSpec {
         let from = chosen(&self.hosts, "hosts", 0..half, cx)?;
         let to = chosen(&self.to, "to", half..2 * half, cx)?;
         if from.len() != to.len() {
-            let message = format!("{} receivers for {} senders: expected as many", to.len(), from.len());
+            let message =
+                format!("{} receivers for {} senders: expected equal numbers", to.len(), from.len());
             return Err(WorkloadError::new("to", message));
         }
         if let Some(&host) = from.iter().zip(&to).find_map(|(a, b)| (a == b).then_some(a)) {
@@ -86,7 +93,7 @@ impl WorkloadParameters for BulkSpec {
     }
 }
 
-/// The hosts that a key names; those of `half` where it says nothing.
+/// The hosts that a key names; by default those of `half`.
 fn chosen(
     hosts: &str,
     key: &'static str,

@@ -1,9 +1,9 @@
-//! Closed loop: clients that ask servers, and ask again when the answer has come.
+//! Closed loop: clients send requests to servers, and send again when the response has arrived.
 //!
-//! Every client keeps `concurrency` requests outstanding. A request goes to a random server; when it has arrived, the
-//! server computes for `service_time` and answers with a response drawn from `sizes`; when that has arrived, the
-//! client thinks, and asks again, `requests` times in each of its slots. Everything is a chain of dependencies, so a
-//! slower network gets fewer requests per second, as it would.
+//! Every client keeps `concurrency` requests outstanding. A request goes to a random server; when it has
+//! arrived, the server computes for `service_time` and sends a response drawn from `sizes`; when that has
+//! arrived, the client waits for the think time and sends again, `requests` times in each of its slots. All
+//! flows form chains of dependencies, so that a slower network gets fewer requests per second, as in reality.
 
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
@@ -36,35 +36,43 @@ pub struct ClosedLoopSpec {
 impl WorkloadParameters for ClosedLoopSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "closed-loop",
-        title: "clients that ask servers, and ask again when the answer has come",
+        title: "clients that send requests to servers, and send again when the response has arrived",
         source: "An ordinary pattern of such studies; the rules are weftline's",
-        validation: "Requests and answers one after the other, concurrency kept (tests/laws/jobs.rs).",
+        validation: "Requests and responses follow each other, and the concurrency is kept \
+                     (tests/laws/jobs.rs).",
         ..SchemeDoc::NONE
     };
     const ENDS_ITSELF: bool = true;
     const FLOWS_WAIT: bool = true;
 
     fn read(p: &mut Parameters) -> ClosedLoopSpec {
-        let servers_help =
-            "Hosts that answer; each request goes to a random one that is not the client itself.";
+        let servers_help = "Servers; each request goes to a random one other than the client itself.";
         let spec = ClosedLoopSpec {
             sizes: Sizes::read_table(p, "google-rpc"),
             request_size: p.bytes("request_size", Bytes(100), "Size of a request."),
-            clients: p
-                .text("clients", Some("all"), "Hosts that ask, such as \"0-15,20\".")
-                .unwrap_or_default(),
+            clients: p.text("clients", Some("all"), "Clients, such as \"0-15,20\".").unwrap_or_default(),
             servers: p.text("servers", Some("all"), servers_help).unwrap_or_default(),
             concurrency: p.integer(
                 "concurrency",
                 1,
                 (1, 1_000_000),
-                "Requests that a client keeps outstanding.",
+                "Number of requests that a client keeps outstanding.",
             ) as u64,
-            requests: p.integer("requests", 100, (1, 1_000_000_000), "Requests in each slot of a client.")
-                as u64,
-            think_time: p.time("think_time", Time::ZERO, "From an answer to the next request."),
-            thinking: p.choice("thinking", "fixed", THINKING, "How long a client thinks."),
-            service_time: p.time("service_time", Time::ZERO, "From the arrival of a request to its answer."),
+            requests: p.integer(
+                "requests",
+                100,
+                (1, 1_000_000_000),
+                "Number of requests in each slot of a \
+                                                                      client.",
+            ) as u64,
+            think_time: p.time("think_time", Time::ZERO, "Time from a response to the next request."),
+            thinking: p.choice("thinking", "fixed", THINKING, "Distribution of the think time."),
+            service_time: p.time(
+                "service_time",
+                Time::ZERO,
+                "Time from the arrival of a request to its \
+                                                              response.",
+            ),
         };
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
@@ -79,14 +87,14 @@ impl WorkloadParameters for ClosedLoopSpec {
         let clients = participants(&self.clients, "clients", 1, cx)?;
         let servers = participants(&self.servers, "servers", 1, cx)?;
         if let Some(client) = clients.iter().find(|&&client| servers.iter().all(|&s| s == client)) {
-            let message = format!("host {client} has no server but itself");
+            let message = format!("host {client} has no server except itself");
             return Err(WorkloadError::new("servers", message));
         }
         let slots = clients.len() as u64 * self.concurrency;
         let flows = u128::from(slots) * u128::from(self.requests) * 2;
         if flows > u128::from(MAX_DEPENDENT_FLOWS) {
             let message = format!(
-                "{flows} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}: \
+                "{flows} flows that wait for each other exceed the limit of {MAX_DEPENDENT_FLOWS}: use \
                  fewer requests, clients or slots"
             );
             return Err(WorkloadError::new("requests", message));
@@ -136,7 +144,7 @@ struct ClosedLoop {
     flows: u32,
     flow: FlowSpec,
     order: u32,
-    /// Server of the request made last, which answers next.
+    /// Server of the last request, which responds next.
     answer: HostId,
 }
 
@@ -155,7 +163,7 @@ impl ClosedLoop {
         let compute = match (first, self.exponential) {
             (true, _) => Time::ZERO,
             (false, false) => self.think_time,
-            // The cast cuts to a whole picosecond and stops at the largest number.
+            // The cast truncates to a whole picosecond and saturates.
             (false, true) => Time(client.thinking.exponential(self.think_time.0 as f64) as u64),
         };
         let (src, dst, size) = (client.host, self.answer, self.request_size);

@@ -1,20 +1,24 @@
-//! Collective operations of training jobs: ring all-reduce, tree all-reduce, all-to-all, with completion times.
+//! Collective operations of training jobs: ring all-reduce, tree all-reduce, all-to-all, with completion
+//! times.
 //!
-//! n hosts hold `bytes` each. In a *ring*, the bytes are cut into n chunks; in each of 2 (n - 1) steps every host
-//! sends one chunk to the next host, once it has received the chunk of the step before (n - 1 steps add up, n - 1
-//! spread the sums). In a *tree* (binary, host 0 at the root) the whole of the bytes goes up from the leaves, each
-//! host waiting for its children, and then down. In an *all-to-all* every host sends one chunk to every other:
-//! `at-once`, or in n - 1 pairwise steps, each after the host has sent and received in the step before.
+//! n hosts have `bytes` each. In a *ring*, the bytes are divided into n chunks; in each of 2 (n - 1) steps
+//! every host sends one chunk to the next host, once it has received the chunk of the step before (n - 1
+//! steps add up, n - 1 distribute the sums). In a *tree* (binary, host 0 is the root) all bytes go up from
+//! the leaves, each host waiting for its children, and then down. In an *all-to-all* every host sends one
+//! chunk to every other: `at-once`, or in n - 1 pairwise steps, each after the host has sent and received in
+//! the step before.
 //!
-//! What one host sends to another goes over one connection, in order: where the transport keeps connections, congestion state
-//! stays from one message to the next. A host that lags behind so delays its neighbour, and no two chunks share its link.
+//! The messages of one host to another use one connection, in order: if the transport keeps connections,
+//! congestion state persists from one message to the next. A host that is late therefore delays its
+//! neighbour, and no two chunks share its link.
 //!
-//! The operation can be repeated: a host goes on, after `compute`, when it has its own part of the one before; there
-//! is no barrier that hosts could not know of. A job is one operation; it ends when every host has its result.
+//! The operation can be repeated: a host continues, after `compute`, when it has its own result of the
+//! previous one. There is no global barrier, because hosts have no information about each other. A job is one
+//! operation; it ends when every host has its result.
 //!
-//! Source: ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009; tree: Thakur et al.,
-//! "Optimization of collective communication operations in MPICH", IJHPCA 2005 (reduce and broadcast).
-//! Differs from the source: a tree does not cut its bytes into segments.
+//! Source: ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009; tree: Thakur et
+//! al., "Optimization of collective communication operations in MPICH", IJHPCA 2005 (reduce and broadcast).
+//! Differs from the source: a tree does not divide its bytes into segments.
 
 use super::WorkloadParameters;
 use super::load::participants;
@@ -63,7 +67,7 @@ impl WorkloadParameters for CollectiveSpec {
 
     fn read(p: &mut Parameters) -> CollectiveSpec {
         let operation = p.choice("operation", "ring-all-reduce", OPERATIONS, "Which operation.");
-        let hosts_help = "Hosts that take part, in the order of ring or tree, such as \"0-15,20\".";
+        let hosts_help = "Participating hosts, in the order of ring or tree, such as \"0-15,20\".";
         CollectiveSpec {
             operation: match operation {
                 "tree-all-reduce" => Operation::Tree,
@@ -71,10 +75,11 @@ impl WorkloadParameters for CollectiveSpec {
                 "pairwise-all-to-all" => Operation::Pairwise,
                 _ => Operation::Ring,
             },
-            bytes: p.bytes("bytes", Bytes(10_000_000), "Bytes that every host holds."),
+            bytes: p.bytes("bytes", Bytes(10_000_000), "Data of every host."),
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
-            repeat: p.integer("repeat", 1, (1, 1_000_000), "Operations, one after the other.") as u64,
-            compute: p.time("compute", Time::ZERO, "Time that a host computes between two operations."),
+            repeat: p.integer("repeat", 1, (1, 1_000_000), "Number of operations, one after the other.")
+                as u64,
+            compute: p.time("compute", Time::ZERO, "Computation time of a host between two operations."),
         }
     }
 
@@ -83,7 +88,7 @@ impl WorkloadParameters for CollectiveSpec {
         let n = hosts.len() as u64;
         let min = if self.operation == Operation::Tree { 1 } else { n };
         if self.bytes.0 < min {
-            let message = format!("{n} hosts need at least {min} bytes, one in each chunk");
+            let message = format!("{n} hosts need at least {min} bytes, one per chunk");
             return Err(WorkloadError::new("bytes", message));
         }
         if self.bytes.0 > sizes::MAX_BYTES {
@@ -99,8 +104,8 @@ impl WorkloadParameters for CollectiveSpec {
         let kept = if self.repeat > 1 { size * u128::from(waits_per_flow) } else { size };
         if kept > u128::from(MAX_DEPENDENT_FLOWS) || waits_per_flow > u64::from(u16::MAX) {
             let message = format!(
-                "{size} flows with up to {waits_per_flow} dependencies each, the limit is {MAX_DEPENDENT_FLOWS} \
-                 dependencies: fewer hosts or repeats, or pairwise-all-to-all"
+                "{size} flows with up to {waits_per_flow} dependencies each exceed the limit of \
+                 {MAX_DEPENDENT_FLOWS} dependencies: use fewer hosts or repeats, or pairwise-all-to-all"
             );
             return Err(WorkloadError::new("repeat", message));
         }
@@ -128,17 +133,17 @@ struct Collective {
     flows: u32,
     flow: FlowSpec,
     order: u32,
-    /// Scratch: orders that the next flow waits for.
+    /// Scratch: orders for which the next flow waits.
     waits: Vec<u32>,
 }
 
-/// A flow's place in its operation.
+/// A flow's position in its operation.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     job: u32,
     /// In a tree: 0 up, 1 down.
     step: u32,
-    /// Place of the sending host; in a tree, of the child at the lower end.
+    /// Index of the sending host; in a tree, of the child at the lower end.
     host: u32,
 }
 
@@ -159,7 +164,7 @@ impl Collective {
         Place { job, step, host }
     }
 
-    /// Order of the flow of a step and host, as `place` counts them.
+    /// Order of the flow of a step and host, as counted by `place`.
     fn order_of(&self, job: u32, step: u32, host: u32) -> u32 {
         let n = self.n();
         let within = match (self.operation, step) {
@@ -170,13 +175,13 @@ impl Collective {
         job * self.flows_per_job + within
     }
 
-    /// (src, dst, size) of the flow there.
+    /// (src, dst, size) of the flow at this position.
     fn transfer(&self, at: Place) -> (u32, u32, u64) {
         let n = self.n();
         match self.operation {
             Operation::Ring => {
-                // In step s host i sends chunk i - s; from step n - 1 on, when the sums are complete,
-                // chunk i + 1 - (s - n + 1), which is the same modulo n.
+                // In step s host i sends chunk i - s; from step n - 1 on, when the sums are complete, chunk i
+                // + 1 - (s - n + 1), which is the same modulo n.
                 let chunk = (at.host + 2 * n - at.step) % n;
                 (at.host, (at.host + 1) % n, self.chunk(chunk))
             }
@@ -189,14 +194,14 @@ impl Collective {
         }
     }
 
-    /// Bytes of a chunk: the first ones take what does not divide.
+    /// Bytes of a chunk: the first ones get the remainder of the division.
     fn chunk(&self, chunk: u32) -> u64 {
         let n = u64::from(self.n());
         self.bytes / n + u64::from(u64::from(chunk) < self.bytes % n)
     }
 
-    /// Whether a host begins its part of an operation with this flow. In a tree only leaves begin: what reaches an
-    /// inner host comes from children who began to compute after it did.
+    /// Whether a host begins its part of an operation with this flow. In a tree only leaves begin: the flows
+    /// of an inner host depend on its children, which begin later.
     fn opens(&self, at: Place) -> bool {
         match self.operation {
             Operation::Ring | Operation::Pairwise => at.step == 0,
@@ -205,17 +210,17 @@ impl Collective {
         }
     }
 
-    /// The first flow between the same two hosts: there is a connection for each neighbour and direction.
+    /// The first flow between the same two hosts: there is a connection per neighbour and direction.
     fn opener(&self, at: Place) -> u32 {
         let step = if self.operation == Operation::Ring { 0 } else { at.step };
         self.order_of(0, step, at.host)
     }
 
-    /// Appends the orders of the flows that the one there waits for.
+    /// Appends the orders of the flows for which this one waits.
     fn waits_for(&self, at: Place, waits: &mut Vec<u32>) {
         let n = self.n();
         let from = |host: u32, distance: u32| (host + n - distance % n) % n;
-        // What a host waits for before it opens the next operation lies in the one before.
+        // A host begins the next operation after flows of the previous one.
         let opens = self.opens(at);
         if opens && at.job == 0 {
             return;
@@ -231,7 +236,7 @@ impl Collective {
                 let children = [2 * at.host + 1, 2 * at.host + 2];
                 waits.extend(children.into_iter().filter(|&c| c < n).map(|c| self.order_of(job, 0, c)));
             }
-            // The root has the sums when both its children have sent them; others when they come down.
+            // The root has the sums when both its children have sent them; other hosts when they come down.
             Operation::Tree => match (at.host - 1) / 2 {
                 0 => waits.extend([1, 2].into_iter().filter(|&c| c < n).map(|c| self.order_of(job, 0, c))),
                 parent => waits.push(self.order_of(job, 1, parent)),

@@ -1,7 +1,7 @@
-//! Deadlines of generated flows: exponential, and never sooner than a multiple of the flow's ideal completion time.
+//! Deadlines of generated flows: exponential, but at least a multiple of the flow's ideal completion time.
 //!
-//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, §5.4.3, and Gao et al., "pHost", CoNEXT 2015: max(1.25 ideal, Exp(1 ms))
-//! after the start.
+//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, §5.4.3, and Gao et al., "pHost", CoNEXT 2015: max(1.25
+//! ideal, Exp(1 ms)) after the start.
 
 use super::{FlowSource, FlowSpec, TrafficSize};
 use crate::engine::random::RandomStream;
@@ -21,17 +21,17 @@ impl DeadlineSpec {
     pub fn read(p: &mut Parameters) -> DeadlineSpec {
         let mean = p.time_or_auto(
             "deadline_mean",
-            "Mean of the exponential time from start to deadline; auto: none.",
+            "Mean of the exponential time from start to deadline; auto: no deadlines.",
         );
-        let help = "Least time from start to deadline, in ideal completion times of the flow.";
+        let help = "Minimum time from start to deadline, in ideal completion times of the flow.";
         let min = p.number("deadline_least", 1.25, (0.0, 1e6), help);
         if mean == Some(Time::ZERO) {
-            p.complain("deadline_mean", "must be more than zero".into());
+            p.complain("deadline_mean", "must be greater than 0".into());
         }
         DeadlineSpec { mean, min }
     }
 
-    /// `source`, with deadlines drawn from `stream` if there are any.
+    /// Returns `source`, with deadlines drawn from `stream` if they are configured.
     pub fn apply(self, source: Box<dyn FlowSource>, stream: RandomStream) -> Box<dyn FlowSource> {
         match self.mean {
             None => source,
@@ -50,7 +50,7 @@ struct WithDeadlines {
 impl FlowSource for WithDeadlines {
     fn next(&mut self) -> Option<FlowSpec> {
         let flow = self.source.next()?;
-        // The cast cuts to a whole picosecond and stops at the largest number.
+        // The cast truncates to a whole picosecond and saturates.
         let patience = Time(self.stream.exponential(self.mean.0 as f64) as u64);
         Some(FlowSpec { deadline: Some(flow.start.saturating_add(patience)), ..flow })
     }

@@ -7,14 +7,14 @@ use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::{Bytes, Time};
 
-const HELP: &str = "List of tables with src, dst, size, and optionally start, after (places in this list, \
-                    counted from 0), compute, deadline (as start: from the start of the workload), group.";
+const HELP: &str = "List of tables with src, dst, size, and optionally start, after (indices in this list, \
+                    from 0), compute, deadline (as start: from the start of the workload), group.";
 const KEYS: &[&str] = &["src", "dst", "size", "start", "after", "compute", "deadline", "group"];
 
 /// The flows, in the order of their start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowsSpec {
-    /// Each with its place in the list.
+    /// Each with its index in the list.
     flows: Vec<(usize, TraceRow)>,
 }
 
@@ -70,8 +70,8 @@ impl WorkloadParameters for FlowsSpec {
     }
 }
 
-/// Sorts by start, and makes `after` point to the new places. What comes after another flow starts no earlier than
-/// that one, so it stays behind it.
+/// Sorts by start, and updates the indices in `after`. A flow that waits for another one starts no earlier
+/// than that, so it remains after it.
 fn by_start(flows: Vec<TraceRow>) -> Vec<(usize, TraceRow)> {
     let mut flows: Vec<(usize, TraceRow)> = flows.into_iter().enumerate().collect();
     flows.sort_by_key(|(_, flow)| flow.start_ps);
@@ -85,7 +85,7 @@ fn by_start(flows: Vec<TraceRow>) -> Vec<(usize, TraceRow)> {
     flows
 }
 
-/// A flow, after those `before` it.
+/// Reads a flow; `before`: the flows listed before it.
 fn read_flow(value: &Value, before: &[TraceRow]) -> Result<TraceRow, String> {
     let Value::Table(entries) = value else {
         return Err(format!("expected a table with src, dst and size, found {}", describe(value)));
@@ -145,7 +145,7 @@ fn group(value: &Value) -> Result<String, String> {
     }
 }
 
-/// Places in the list, all before `place`.
+/// Indices in the list, all less than `place`.
 fn after(value: &Value, place: usize) -> Result<Vec<i64>, String> {
     let list = match value {
         Value::List(list) => &list[..],
@@ -153,10 +153,9 @@ fn after(value: &Value, place: usize) -> Result<Vec<i64>, String> {
     };
     let earlier = |value: &Value| match value {
         Value::Integer(earlier) if (0..place as i64).contains(earlier) => Ok(*earlier),
-        other => Err(format!(
-            "after: expected the place of an earlier flow, counted from 0, found {}",
-            describe(other)
-        )),
+        other => {
+            Err(format!("after: expected the index of an earlier flow, from 0, found {}", describe(other)))
+        }
     };
     list.iter().map(earlier).collect()
 }

@@ -1,11 +1,11 @@
-//! Choosing hosts: lists such as "0-15,20" as people write them, and partners by permutation.
+//! Selection of hosts: lists such as "0-15,20", and partners by permutation.
 
 use super::spec::WorkloadContext;
 use crate::engine::random::RandomStream;
 use crate::topology::HostId;
 
-/// The hosts that `text` names, in its order: "all", or ids and ranges such as "0-15,20". Ids are those of the
-/// topology; "host3" is taken for 3. The error says what is wrong with which part.
+/// Returns the hosts that `text` names, in its order: "all", or ids and ranges such as "0-15,20". Ids are
+/// those of the topology; "host3" means 3. The error says what is wrong with which part.
 pub fn select(text: &str, cx: &WorkloadContext) -> Result<Vec<HostId>, String> {
     if text.trim() == "all" {
         return Ok((0..cx.hosts).collect());
@@ -17,7 +17,7 @@ pub fn select(text: &str, cx: &WorkloadContext) -> Result<Vec<HostId>, String> {
         for label in first..=last {
             let host = cx.host(label)?;
             if std::mem::replace(&mut taken[host as usize], true) {
-                return Err(format!("host {label} is named twice"));
+                return Err(format!("host {label} is listed twice"));
             }
             chosen.push(host);
         }
@@ -25,7 +25,7 @@ pub fn select(text: &str, cx: &WorkloadContext) -> Result<Vec<HostId>, String> {
     Ok(chosen)
 }
 
-/// One host by its id, such as "3" or "host3".
+/// Returns one host by its id, such as "3" or "host3".
 pub fn select_one(text: &str, cx: &WorkloadContext) -> Result<HostId, String> {
     cx.host(label(text)?)
 }
@@ -48,12 +48,12 @@ fn label(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("expected host ids such as \"0-15,20\" or \"all\", found \"{text}\""))
 }
 
-/// A random permutation of `0..n` in which nothing keeps its place, all such permutations equally likely.
-/// `n` must be at least 2.
+/// Returns a random permutation of `0..n` without fixed points, all such permutations equally likely. `n`
+/// must be at least 2.
 pub fn derangement(n: usize, stream: &mut RandomStream) -> Vec<u32> {
     debug_assert!(n >= 2);
     let mut partner: Vec<u32> = (0..n as u32).collect();
-    // One shuffle in e has no fixed point, whatever n is.
+    // One shuffle in e has no fixed point, for any n.
     loop {
         shuffle(&mut partner, stream);
         if partner.iter().enumerate().all(|(i, &p)| i as u32 != p) {
@@ -69,7 +69,7 @@ pub fn shuffle<T>(items: &mut [T], stream: &mut RandomStream) {
     }
 }
 
-/// Moves `count` random ones of `items` to its front, in random order.
+/// Moves `count` random elements of `items` to its front, in random order.
 pub fn draw_to_front<T>(items: &mut [T], count: usize, stream: &mut RandomStream) {
     for i in 0..count.min(items.len()) {
         let j = i + stream.below((items.len() - i) as u64) as usize;

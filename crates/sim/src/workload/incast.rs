@@ -1,9 +1,10 @@
-//! Incast: many hosts send to one at the same time: once, periodically, or as Poisson events of a stated load.
+//! Incast: many hosts send to one at the same time: once, periodically, or as Poisson events with a given
+//! load.
 //!
 //! Rate of Poisson events = load * (sum of the hosts' link rates) / (senders * bytes per flow * 8).
 //!
-//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 11: 60 random senders of 500 KB each to one receiver, together 2 % of
-//! the capacity of the network.
+//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 11: 60 random senders of 500 KB each to one receiver,
+//! together 2 % of the capacity of the network.
 
 use super::WorkloadParameters;
 use super::hosts::{draw_to_front, select_one};
@@ -21,15 +22,15 @@ use std::collections::BinaryHeap;
 
 const ARRIVALS: &[(&str, &str)] = &[
     ("once", "one event at `start`"),
-    ("periodic", "an event each `every`"),
-    ("poisson", "events at random times, to `load`"),
+    ("periodic", "an event every `every`"),
+    ("poisson", "events at random times, with the given `load`"),
 ];
 
 /// Keys of an incast.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncastSpec {
     pub sizes: Sizes,
-    /// All senders of an event together send this; none: each sends a flow of `sizes`.
+    /// Total size of all flows of an event; none: each sender sends a flow of `sizes`.
     pub request: Option<Bytes>,
     pub hosts: String,
     pub senders: u64,
@@ -53,32 +54,32 @@ impl WorkloadParameters for IncastSpec {
 
     fn read(p: &mut Parameters) -> IncastSpec {
         let hosts_help = "Hosts from which senders (and a random receiver) are drawn, such as \"0-15,20\".";
-        let receiver_help = "Id of the receiver; random: one of `hosts`, each event anew.";
+        let receiver_help = "Id of the receiver; random: one of `hosts`, drawn for each event.";
         let spec = IncastSpec {
             sizes: Sizes::read_fixed(p, Bytes(500_000)),
             request: p.bytes_or_auto(
                 "request",
-                "Bytes of an event, shared by its senders; auto: each sends `size`.",
+                "Total size of the flows of an event, divided among its senders; auto: each sends `size`.",
             ),
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
             senders: p.integer(
                 "senders",
                 0,
                 (0, 10_000_000),
-                "Senders of an event; 0: all hosts but the receiver.",
+                "Number of senders of an event; 0: all hosts except the receiver.",
             ) as u64,
             receiver: p.text("receiver", Some("random"), receiver_help).unwrap_or_default(),
             stagger: p.time("stagger", Time::ZERO, "Time from one sender's start to the next one's."),
             arrivals: p.choice("arrivals", "once", ARRIVALS, "When events happen."),
             every: p.time("every", Time::from_us(100), "Time between periodic events."),
-            load: Load::read(p, 0.02, "Share of the capacity of all `hosts` that Poisson events take."),
-            count: p.integer("count", 0, (0, i64::MAX), "Most events; 0: no limit.") as u64,
+            load: Load::read(p, 0.02, "Load of Poisson events, as a share of the capacity of all `hosts`."),
+            count: p.integer("count", 0, (0, i64::MAX), "Maximum number of events; 0: no limit.") as u64,
         };
         if spec.request == Some(Bytes(0)) {
-            p.complain("request", "must be more than zero".into());
+            p.complain("request", "must be greater than 0".into());
         }
         if spec.arrivals == "periodic" && spec.every == Time::ZERO {
-            p.complain("every", "must be more than zero".into());
+            p.complain("every", "must be greater than 0".into());
         }
         spec
     }
@@ -98,16 +99,17 @@ impl WorkloadParameters for IncastSpec {
         };
         let senders = if self.senders == 0 { others } else { self.senders as usize };
         if senders == 0 || senders > others {
-            let message = format!("{} senders, but only {others} hosts beside the receiver", senders.max(1));
+            let message =
+                format!("{} senders, but only {others} hosts in addition to the receiver", senders.max(1));
             return Err(WorkloadError::new("senders", message));
         }
         let sizes = match self.request {
-            // Shares are equal; the last bytes of an uneven division are left out.
+            // Shares are equal; the remainder of the division is omitted.
             Some(request) if request.0 >= senders as u64 => {
                 SizeDistribution::constant(request.0 / senders as u64)
             }
             Some(request) => {
-                let message = format!("{request} are less than a byte for each of {senders} senders");
+                let message = format!("{request} is less than a byte per sender for {senders} senders");
                 return Err(WorkloadError::new("request", message));
             }
             None => self.sizes.resolve(cx)?,
@@ -154,9 +156,9 @@ enum Gap {
 
 #[derive(Clone)]
 struct Incast {
-    /// The hosts; an event's random ones are moved to the front.
+    /// The hosts; the random ones of an event are moved to the front.
     order: Vec<HostId>,
-    /// Whether an event has fewer senders than there are hosts; else they send in the order given.
+    /// Whether an event has fewer senders than there are hosts; otherwise all send in the given order.
     draw_senders: bool,
     senders: usize,
     receiver: Option<HostId>,
@@ -169,13 +171,13 @@ struct Incast {
     size_stream: RandomStream,
     flow: FlowSpec,
     next_event: Time,
-    /// Events to come.
+    /// Remaining events.
     left: u64,
     end: Time,
-    /// Flows of events that have begun, by (start, order): staggered events may overlap.
+    /// Flows of events that have begun, by (start, order): events with stagger may overlap.
     pending: BinaryHeap<Reverse<(Time, u64, Planned)>>,
     made: u64,
-    /// Events begun.
+    /// Number of events that have begun.
     events: u32,
 }
 
@@ -187,7 +189,7 @@ impl Incast {
         match self.event_gap {
             Gap::Fixed(gap) => now.saturating_add(gap),
             Gap::Exponential(mean) => {
-                // The cast cuts to a whole picosecond and stops at the largest number.
+                // The cast truncates to a whole picosecond and saturates.
                 let gap = self.gaps.exponential(mean) as u64;
                 now.saturating_add(Time(if self.whole_ns { gap / 1000 * 1000 } else { gap }))
             }
@@ -217,7 +219,7 @@ impl Incast {
         self.next_event = self.after(self.next_event);
     }
 
-    /// The next flow, and the event that it is part of.
+    /// Returns the next flow, and its event.
     fn next_planned(&mut self) -> Option<(Time, Planned)> {
         loop {
             let event_due = self.left > 0 && self.next_event < self.end;

@@ -1,8 +1,8 @@
-//! Offered load: what share of which capacity the generated flows take, and how often they therefore arrive.
+//! Offered load: the generated flows' share of a capacity, and the resulting arrival rate.
 //!
-//! Mean gap = bytes per flow * 8 / (load * rate). The traffic generator of the HPCC authors counts payload bytes
-//! against the rate of the host's link; others count what is on the wire. With 48 B of header on 1000 B of payload
-//! and 60 B for its acknowledgement, a payload load of 50 % is about 55 % of the wire.
+//! Mean gap = bytes per flow * 8 / (load * rate). The traffic generator of the HPCC authors relates payload
+//! bytes to the rate of the host's link; others count the bytes on the wire. With 48 B of header on 1000 B of
+//! payload and 60 B for its acknowledgement, a payload load of 50 % is about 55 % of the link.
 
 use super::hosts::select;
 use super::sizes::{self, SizeDistribution};
@@ -13,7 +13,7 @@ use crate::topology::HostId;
 use crate::units::{Bytes, Rate};
 
 const COUNTS: &[(&str, &str)] = &[
-    ("payload", "payload bytes, as the HPCC authors count"),
+    ("payload", "payload bytes, as in the HPCC authors' generator"),
     ("wire", "payload and the headers of its packets"),
     ("wire-and-acks", "payload, headers, and one acknowledgement per packet"),
 ];
@@ -32,21 +32,22 @@ pub struct Load {
     /// More than 0, at most 1.
     pub share: f64,
     pub counts: LoadCounts,
-    /// The capacity that the share is of, shared equally by the senders; none: the senders' own links.
+    /// The capacity to which the share relates, divided equally among the senders; none: the senders' own
+    /// links.
     pub capacity: Option<Rate>,
 }
 
 impl Load {
     pub fn read(p: &mut Parameters, default: f64, help: &'static str) -> Load {
         let share = p.number("load", default, (1e-6, 1.0), help);
-        let counts = p.choice("load_counts", "payload", COUNTS, "Which bytes of a flow count as load.");
+        let counts = p.choice("load_counts", "payload", COUNTS, "The bytes of a flow that count as load.");
         let capacity = p.rate_or_auto(
             "capacity",
-            "What the load is a share of, such as the rate of the uplinks together; auto: the links of the sending \
-             hosts together.",
+            "Capacity to which the load relates, such as the total rate of the uplinks; auto: the total \
+             rate of the links of the sending hosts.",
         );
         if capacity == Some(Rate(0)) {
-            p.complain("capacity", "must be more than zero".into());
+            p.complain("capacity", "must be greater than 0".into());
         }
         let counts = match counts {
             "wire" => LoadCounts::Wire,
@@ -56,7 +57,7 @@ impl Load {
         Load { share, counts, capacity }
     }
 
-    /// Mean bytes of a flow as this load counts them.
+    /// Mean bytes of a flow as counted for this load.
     pub fn bytes_per_flow(&self, sizes: &SizeDistribution, cx: &WorkloadContext) -> f64 {
         let extra = match self.counts {
             LoadCounts::Payload => return sizes.mean(),
@@ -66,7 +67,7 @@ impl Load {
         sizes.mean() + extra as f64 * sizes.mean_packets(cx.mtu)
     }
 
-    /// What one of `senders` hosts may send, in bit/s, load taken into account.
+    /// The rate in bit/s at which one of `senders` hosts sends on average.
     pub fn host_rate(&self, host: HostId, senders: usize, cx: &WorkloadContext) -> f64 {
         let full = match self.capacity {
             Some(capacity) => capacity.0 as f64 / senders as f64,
@@ -75,7 +76,7 @@ impl Load {
         self.share * full
     }
 
-    /// What `hosts` may send together, in bit/s, load taken into account.
+    /// The rate in bit/s at which `hosts` send on average, in total.
     pub fn whole_rate(&self, hosts: &[HostId], cx: &WorkloadContext) -> f64 {
         hosts.iter().map(|&host| self.host_rate(host, hosts.len(), cx)).sum()
     }
@@ -86,7 +87,7 @@ pub fn mean_gap(bytes: f64, rate: f64) -> f64 {
     bytes * 8e12 / rate
 }
 
-/// Where flow sizes come from: a table by name, a file, or one size.
+/// Source of flow sizes: a named table, a file, or one size.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sizes {
     /// A built-in name, or the path of a file.
@@ -96,10 +97,10 @@ pub enum Sizes {
 
 const SIZES_HELP: &str = "Flow sizes: websearch, fb-hadoop, ali-storage, google-rpc, imc10, datamining, or a file \
                           with lines \"size cumulative\".";
-const SIZE_HELP: &str = "One size for every flow; auto: drawn from `sizes`.";
+const SIZE_HELP: &str = "Size of every flow; auto: drawn from `sizes`.";
 
 impl Sizes {
-    /// Reads `size` or `sizes`, where flows are drawn from a table unless the user says otherwise.
+    /// Reads `size` or `sizes`; by default sizes are drawn from a table.
     pub fn read_table(p: &mut Parameters, default: &'static str) -> Sizes {
         let Some(size) = p.bytes_or_auto("size", SIZE_HELP) else {
             let name = p.text("sizes", Some(default), SIZES_HELP);
@@ -111,7 +112,7 @@ impl Sizes {
         Sizes::fixed(p, size)
     }
 
-    /// Reads `size` or `sizes`, where all flows have one size unless the user says otherwise.
+    /// Reads `size` or `sizes`; by default all flows have one size.
     pub fn read_fixed(p: &mut Parameters, default: Bytes) -> Sizes {
         let Some(name) = p.text("sizes", None, SIZES_HELP) else {
             let size = p.bytes("size", default, "Size of each flow, unless `sizes` is given.");
@@ -133,7 +134,7 @@ impl Sizes {
         Sizes::Fixed(size)
     }
 
-    /// The distribution; the error names the key, and file and line where there is a file.
+    /// Returns the distribution. The error names the key, and file and line if there is a file.
     pub fn resolve(&self, cx: &WorkloadContext) -> Result<SizeDistribution, WorkloadError> {
         let name = match self {
             Sizes::Fixed(size) => return Ok(SizeDistribution::constant(size.0)),
@@ -152,7 +153,7 @@ impl Sizes {
     }
 }
 
-/// The key `hosts`, and the hosts that it names; at least `min` of them.
+/// Reads the key `hosts` and returns the hosts that it names, at least `min` of them.
 pub fn participants(
     text: &str,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! All workloads of a run as one: merged by start, numbered, and with what waits for what.
+//! All workloads of a run as one: merged by start, numbered, and with their dependencies.
 
 use super::{FlowId, FlowSource, FlowSpec, Traffic};
 use crate::units::Time;
@@ -7,21 +7,21 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// The most flows that a run can number.
+/// Maximum number of flows of a run.
 pub const MAX_FLOWS: FlowId = FlowId::MAX - 1;
 
-/// A flow on its way into the simulation.
+/// A flow that arrives in the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     pub id: FlowId,
     pub spec: FlowSpec,
     /// Index into [`Traffic::sources`].
     pub source: u16,
-    /// Its place among the flows of that source.
+    /// Its order among the flows of that source.
     pub order: u32,
 }
 
-/// Flows of all sources in the order of (start, source, order within the source), made when asked for.
+/// Flows of all sources in the order of (start, source, order within the source), generated on request.
 pub struct Merged {
     sources: Vec<Pending>,
     /// (start, source) of the next flow of every source that has one.
@@ -39,7 +39,7 @@ struct Pending {
 }
 
 impl Merged {
-    /// Starts from the first flow; the sources of `traffic` stay as they are.
+    /// Starts with the first flow; the sources of `traffic` are not changed.
     pub fn new(traffic: &Traffic) -> Merged {
         let mut merged = Merged {
             sources: Vec::new(),
@@ -63,7 +63,7 @@ impl Merged {
         self.heap.peek().map(|Reverse((start, _))| *start)
     }
 
-    /// Whether there are more flows than can be numbered; those beyond the last number do not come.
+    /// Whether there are more flows than can be numbered; those beyond the maximum are not generated.
     pub fn too_many(&self) -> bool {
         self.next_id == MAX_FLOWS && !self.heap.is_empty()
     }
@@ -72,8 +72,8 @@ impl Merged {
 impl Iterator for Merged {
     type Item = Arrival;
 
-    /// The next flow. A flow with dependencies comes at its own start, which may be after what it waits for has
-    /// ended: whoever counts the ends must count those that come before it.
+    /// The next flow. A flow with dependencies is returned at its own start, which may be after the flows for
+    /// which it waits have ended: the caller must count those that end before.
     fn next(&mut self) -> Option<Arrival> {
         if self.next_id == MAX_FLOWS {
             return None;
@@ -105,13 +105,13 @@ impl Iterator for Merged {
     }
 }
 
-/// Which flows wait for a flow, by the source and their order within it.
+/// Which flows wait for a flow, by source and order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependents {
     sources: Vec<Waiting>,
 }
 
-/// Those who wait for order k are `later[first[k]..first[k + 1]]`.
+/// The flows that wait for order k are `later[first[k]..first[k + 1]]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Waiting {
     first: Vec<u32>,
@@ -154,12 +154,12 @@ impl Waiting {
     }
 }
 
-/// Which job a flow belongs to, and which flows end it. Jobs are numbered through all sources.
+/// The job of each flow, and the flows that end a job. Jobs are numbered over all sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jobs {
     /// For each source, (order, job) of the flows that end a job.
     ends: Vec<Vec<(u32, u32)>>,
-    /// How many flows must end for each job to have ended.
+    /// Number of flows that must end for each job to end.
     left: Vec<u32>,
 }
 
@@ -189,13 +189,13 @@ impl Jobs {
         self.left.is_empty()
     }
 
-    /// The job that a flow is part of: its flows are neighbours, up to the last one that ends it.
+    /// The job of a flow. The flows of a job are contiguous, up to the last one that ends it.
     pub fn of(&self, source: u16, order: u32) -> Option<u32> {
         let ends = self.ends.get(source as usize)?;
         ends.get(ends.partition_point(|end| end.0 < order)).map(|end| end.1)
     }
 
-    /// Notes that a flow ended; the job, if this was the last flow that it waited for.
+    /// Records that a flow ended. Returns the job if this was its last flow.
     pub fn flow_ended(&mut self, source: u16, order: u32) -> Option<u32> {
         let ends = self.ends.get(source as usize)?;
         let job = ends[ends.binary_search_by_key(&order, |end| end.0).ok()?].1;
@@ -206,27 +206,27 @@ impl Jobs {
     }
 }
 
-/// What a run will send.
+/// Totals of the flows of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrafficSize {
     pub flows: u64,
     pub bytes: u64,
     pub last_start: Time,
-    /// Whether these are all flows; false: counting stopped at [`Traffic::MAX_COUNTED`].
+    /// Whether all flows are counted; false: counting stopped at [`Traffic::MAX_COUNTED`].
     pub complete: bool,
 }
 
 impl Traffic {
-    /// Flows after which sizing a run stops.
+    /// Number of flows at which counting stops.
     pub const MAX_COUNTED: u64 = 50_000_000;
 
-    /// Counts the flows and their bytes, on copies of the sources. Flows are counted in the order of their sources
-    /// one after the other, so an incomplete count is of the first sources only.
+    /// Counts the flows and their bytes on copies of the sources. Sources are counted one after the other, so
+    /// an incomplete count covers the first sources only.
     pub fn size_up(&self) -> TrafficSize {
         self.size_up_from(u64::MAX)
     }
 
-    /// The same, but after so many flows of a source it is asked what is to come, where it can tell.
+    /// The same, but after `max_drawn` flows of a source its estimate of the rest is used, if it has one.
     pub fn size_up_from(&self, max_drawn: u64) -> TrafficSize {
         let mut size = TrafficSize { complete: true, ..TrafficSize::default() };
         for source in &self.sources {

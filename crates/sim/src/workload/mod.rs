@@ -1,7 +1,7 @@
-//! What the hosts send: flows with sizes, start times and dependencies, made by generators or replayed.
+//! The flows that hosts send, with sizes, start times and dependencies, generated or replayed.
 //!
-//! A workload knows hosts by their number and rates, never switches. Every workload draws from random
-//! streams of its own, so that changing the scheme leaves the flows as they are.
+//! A workload depends on the hosts' numbers and rates, not on switches. Every workload draws from random
+//! streams of its own, so that another scheme does not change the flows.
 
 pub mod all_to_all;
 pub mod bulk;
@@ -32,18 +32,18 @@ use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::Time;
 
-/// A kind of workload by its parameters: a file of this room, and a line in the registry below. What all workloads
-/// have (group, start, duration, deadlines) is read by [`WorkloadSpec`].
+/// A kind of workload with its parameters: a file of this room, and a line in the registry below. The keys of
+/// all workloads (group, start, duration, deadlines) are read by [`WorkloadSpec`].
 pub trait WorkloadParameters: Sized {
     const DOC: SchemeDoc;
-    /// It ends after requests or repeats of its own: a duration would mean nothing.
+    /// The workload ends after its own number of requests or repeats and accepts no duration.
     const ENDS_ITSELF: bool = false;
-    /// Its flows wait for others: they have no deadlines.
+    /// Its flows wait for others and have no deadlines.
     const FLOWS_WAIT: bool = false;
-    /// Its flows are listed one by one: each says its own deadline.
+    /// Its flows are listed individually, each with its own deadline.
     const LISTS_FLOWS: bool = false;
     fn read(p: &mut Parameters) -> Self;
-    /// The source of its flows. Errors: the key to blame, and what would make a workload.
+    /// Returns the source of its flows. Errors name the key, and what is valid.
     fn source(
         &self,
         cx: &WorkloadContext,
@@ -68,7 +68,7 @@ pub struct WorkloadFacts {
 }
 
 registry! {
-    /// What a workload does, with all its parameters.
+    /// The pattern of a workload, with all its parameters.
     Pattern: WorkloadParameters {
         Poisson = poisson::PoissonSpec;
         Permutation = permutation::PermutationSpec;
@@ -97,84 +97,88 @@ impl Pattern {
     }
 }
 
-/// Number of a flow within a run: its place in the order of (start, workload, order within the workload).
+/// Number of a flow in a run: its position in the order of (start, workload, order within the workload).
 pub type FlowId = u32;
 
-/// One flow to be sent. Ids are given when the flows of all workloads are merged.
+/// A flow to be sent. Ids are assigned when the flows of all workloads are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowSpec {
     pub src: HostId,
     pub dst: HostId,
-    /// Payload bytes; more than zero.
+    /// Payload in bytes; greater than zero.
     pub size: u64,
-    /// When it starts; for a flow with dependencies, the earliest moment at which it may.
+    /// Start time; for a flow with dependencies, the earliest one.
     pub start: Time,
-    /// Absolute deadline, if it has one.
+    /// Absolute deadline, if any.
     pub deadline: Option<Time>,
     /// Index into [`Traffic::groups`].
     pub group: u16,
-    /// Index of the transport settings it runs over (0 is the scenario's `[transport]`).
+    /// Index of its transport settings (0 is the scenario's `[transport]`).
     pub transport: u16,
-    /// How many flows must end before this one starts.
+    /// Number of flows that must end before this one starts.
     pub waits_for: u16,
-    /// Computation between the end of what it waits for and its start.
+    /// Computation time between the end of these flows and the start.
     pub compute: Time,
-    /// The flow that opens the connection that this one is sent over, which may be itself; none: it has one of its own. A source
-    /// gives the order within it, the merge makes that a number. Whoever else is sent over a connection comes after the flow
-    /// that opens it and has its ends, group and transport. Flows of a connection start in their order, whenever they are due.
+    /// The flow that opens the connection of this flow, possibly itself; none: the flow has a connection of
+    /// its own. A source gives the order of that flow within it, and the merge converts it to an id. Further
+    /// flows of a connection come after the flow that opens it, and have the same ends, group and transport.
+    /// Flows of a connection start in their order, even if a later one is due first.
     pub connection: Option<FlowId>,
 }
 
-/// A generator of flows in order of their start times; `waits_for` of every flow it yields is filled in.
+/// A generator of flows in order of their start times, with `waits_for` set in every flow.
 ///
-/// Generators are lazy, so memory does not grow with the number of flows, and cloneable, so that a run
-/// can be sized (flows counted, bytes added up) before it starts.
+/// Generators are lazy, so that memory does not grow with the number of flows, and cloneable, so that the
+/// flows and bytes of a run can be counted before it starts.
 pub trait FlowSource: Send {
-    /// The next flow, its start not earlier than the previous one's.
+    /// Returns the next flow; its start is not earlier than that of the previous one.
     fn next(&mut self) -> Option<FlowSpec>;
     fn clone_box(&self) -> Box<dyn FlowSource>;
-    /// Pairs (earlier, later) of this source's own flows, by their order within it: `later` counts
-    /// `earlier` in its `waits_for`. Sorted. Empty for most sources.
+    /// Pairs (earlier, later) of this source's own flows, by their order within it: `later` counts `earlier`
+    /// in its `waits_for`. Sorted. Empty for most sources.
     ///
-    /// The source of `later` is the source of `earlier` (which learns of the end by the last acknowledgement) or
-    /// its destination (which learns of it by the last byte): no host acts on what it cannot know.
+    /// The source host of `later` is the source of `earlier` (which is informed of the end by the last
+    /// acknowledgement) or its destination (which is informed by the last byte): no host acts on information
+    /// that it cannot have.
     fn dependencies(&self) -> Vec<(u32, u32)> {
         Vec::new()
     }
-    /// Flows whose completion ends a job, as (the flow's order, job's number); for job completion times. A job
-    /// has ended when all the flows listed for it have. Either all flows of a source are listed, or those of a job are
-    /// neighbours in the order. Sorted.
+    /// Flows whose completion ends a job, as (order of the flow, number of the job), for job completion
+    /// times. A job has ended when all its listed flows have. Either all flows of a source are listed, or the
+    /// flows of a job are contiguous. Sorted.
     fn jobs(&self) -> Vec<(u32, u32)> {
         Vec::new()
     }
-    /// What is still to come, where it can be told without drawing it; flows and bytes are those expected.
+    /// Returns the expected number and bytes of the remaining flows, if they can be computed without drawing
+    /// them.
     fn rest(&self) -> Option<TrafficSize> {
         None
     }
-    /// What it was asked to offer, where that is a rate.
+    /// Returns the configured load, if there is one.
     fn asked(&self) -> Option<AskedLoad> {
         None
     }
-    /// Memory that it holds beside what is the same for all sources.
+    /// Memory in bytes, apart from what is equal for all sources.
     fn memory_bytes(&self) -> u64 {
         0
     }
-    /// No deadline of its flows is sooner than this many ideal completion times after the start.
+    /// Minimum time to the deadline of its flows, in ideal completion times.
     fn min_deadline(&self) -> f64 {
         0.0
     }
 }
 
-/// A load that flows which arrive at random are drawn to.
+/// The load to which randomly arriving flows are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AskedLoad {
-    /// Mean payload that is offered, in bit/s.
+    /// Mean offered payload in bit/s.
     pub rate: f64,
-    /// Variance of the payload offered in a second, in bit^2: arrivals a second times the mean square of a flow's bits.
+    /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of a
+    /// flow's bits.
     pub variance: f64,
 }
 
-/// Everything that a run's hosts will send.
+/// Everything that the hosts of a run send.
 pub struct Traffic {
     pub sources: Vec<Box<dyn FlowSource>>,
     /// Names of the groups that [`FlowSpec::group`] refers to.

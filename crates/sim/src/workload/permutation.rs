@@ -1,7 +1,7 @@
 //! Permutation: every host sends to one partner and receives from one, all at the same time.
 //!
-//! Partners are random (no host its own), or shifted by a fixed number of places: host i to host (i + shift) mod n,
-//! which keeps every flow of a fat tree off the others' paths when uplinks are chosen by destination.
+//! Partners are random (never the host itself), or shifted by a fixed number: host i sends to host (i +
+//! shift) mod n, so that the flows of a fat tree do not share paths if uplinks are chosen by destination.
 
 use super::WorkloadParameters;
 use super::hosts::derangement;
@@ -34,8 +34,8 @@ impl WorkloadParameters for PermutationSpec {
         name: "permutation",
         title: "every host sends to one partner, and receives from one",
         source: "An ordinary pattern of such studies; the rules are weftline's",
-        validation: "Everyone sends and receives once in each round; shifts as the standard workload pairs \
-             hosts.",
+        validation: "Every host sends and receives once per round; shifts as the standard workload pairs \
+                     hosts.",
         ..SchemeDoc::NONE
     };
 
@@ -43,12 +43,23 @@ impl WorkloadParameters for PermutationSpec {
         PermutationSpec {
             sizes: Sizes::read_fixed(p, Bytes(1_000_000)),
             hosts: p
-                .text("hosts", Some("all"), "Hosts that take part, such as \"0-15,20\".")
+                .text("hosts", Some("all"), "Participating hosts, such as \"0-15,20\".")
                 .unwrap_or_default(),
-            partners: p.choice("partners", "random", PARTNERS, "How each host's partner is found."),
-            shift: p.integer("shift", 0, (0, i64::MAX), "Places for `shift`; 0: half of the hosts and one.")
-                as u64,
-            repeat: p.integer("repeat", 1, (1, 1_000_000_000), "Flows of every host to its partner.") as u64,
+            partners: p.choice("partners", "random", PARTNERS, "How the partner of each host is chosen."),
+            shift: p.integer(
+                "shift",
+                0,
+                (0, i64::MAX),
+                "Distance for `shift`; 0: half of the hosts plus \
+                                                         one.",
+            ) as u64,
+            repeat: p.integer(
+                "repeat",
+                1,
+                (1, 1_000_000_000),
+                "Number of flows of every host to its \
+                                                                partner.",
+            ) as u64,
             every: p.time("every", Time::ZERO, "Time between them."),
         }
     }
@@ -60,7 +71,7 @@ impl WorkloadParameters for PermutationSpec {
             "shift" => {
                 let shift = if self.shift == 0 { n as u64 / 2 + 1 } else { self.shift };
                 if shift % n as u64 == 0 {
-                    let message = format!("shifted by {shift}, each of {n} hosts is its own partner");
+                    let message = format!("with a shift of {shift}, each of {n} hosts is its own partner");
                     return Err(WorkloadError::new("shift", message));
                 }
                 (0..n as u64).map(|i| ((i + shift % n as u64) % n as u64) as u32).collect()
@@ -83,11 +94,11 @@ struct Permutation {
     partners: Vec<HostId>,
     sizes: SizeDistribution,
     stream: RandomStream,
-    /// The next flow's start is kept here.
+    /// The next flow, with its start.
     flow: FlowSpec,
-    /// Place of the next sender.
+    /// Index of the next sender.
     order: usize,
-    /// Rounds to come, this one included.
+    /// Remaining rounds, including this one.
     left: u64,
     every: Time,
     end: Time,

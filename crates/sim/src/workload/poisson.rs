@@ -1,12 +1,12 @@
-//! Poisson arrivals: at every host, flows with exponential gaps, to a stated load.
+//! Poisson arrivals: at every host, flows with exponential gaps and a given load.
 //!
-//! Mean gap of a host = bytes per flow * 8 / (load * rate of its link). Gaps, sizes and destinations of every host
-//! come from streams of their own, so that two runs that differ in one of them keep the others.
+//! Mean gap of a host = bytes per flow * 8 / (load * rate of its link). Gaps, sizes and destinations of every
+//! host have random streams of their own, so that two runs that differ in one of them keep the others.
 //!
-//! Source: traffic generator of the HPCC authors' simulator (payload load, uniform destinations, first gap before
-//! the first flow).
-//! Differs from the source: gaps are cut to picoseconds (to nanoseconds in compat mode); the last flow of each host
-//! within the duration is not lost.
+//! Source: traffic generator of the HPCC authors' simulator (payload load, uniform destinations, first gap
+//! before the first flow).
+//! Differs from the source: gaps are truncated to picoseconds (to nanoseconds in compat mode); the last flow
+//! of each host within the duration is not lost.
 
 use super::WorkloadParameters;
 use super::hosts::derangement;
@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const DESTINATIONS: &[(&str, &str)] = &[
-    ("uniform", "any other host, each flow anew"),
+    ("uniform", "any other host, drawn for each flow"),
     ("permutation", "one random partner for each host, kept for the whole run"),
     ("inter-rack", "any host in another rack"),
 ];
@@ -42,23 +42,34 @@ pub struct PoissonSpec {
 impl WorkloadParameters for PoissonSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "poisson",
-        title: "flows with exponential gaps at every host, to a stated load",
+        title: "flows with exponential gaps at every host, with a given load",
         source: "Traffic generator of the HPCC authors' simulator",
-        validation: "The measured load is the one asked for, every pair gets its share; completion times of the \
-             HPCC authors' flows, replayed, are equal to theirs (tests/reference.rs).",
+        validation: "The measured load is the configured one, and every pair gets its share; completion \
+                     times of the HPCC authors' flows, replayed, equal theirs (tests/reference.rs).",
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters) -> PoissonSpec {
         PoissonSpec {
             sizes: Sizes::read_table(p, "websearch"),
-            load: Load::read(p, 0.5, "Share of the hosts' link rate (or of `capacity`) that the flows take."),
+            load: Load::read(
+                p,
+                0.5,
+                "Load of the flows, as a share of the hosts' link rate (or of \
+                                      `capacity`).",
+            ),
             hosts: p.text("hosts", Some("all"), "Sending hosts, such as \"0-15,20\".").unwrap_or_default(),
             to: p
                 .text("to", Some("hosts"), "Receiving hosts, or \"hosts\": the sending ones.")
                 .unwrap_or_default(),
-            destinations: p.choice("destinations", "uniform", DESTINATIONS, "Who receives a flow."),
-            count: p.integer("count", 0, (0, i64::MAX), "Most flows of this workload; 0: no limit.") as u64,
+            destinations: p.choice("destinations", "uniform", DESTINATIONS, "The receiver of a flow."),
+            count: p.integer(
+                "count",
+                0,
+                (0, i64::MAX),
+                "Maximum number of flows of this workload; 0: no \
+                                                         limit.",
+            ) as u64,
         }
     }
 
@@ -112,10 +123,16 @@ impl PoissonSpec {
                 let places = derangement(from.len(), &mut cx.stream("permutation"));
                 Ok(Receivers::Partner(places.iter().map(|&place| from[place as usize]).collect()))
             }
-            "permutation" => Err(WorkloadError::new("to", "a permutation is among the sending hosts")),
-            "inter-rack" if cx.racks.len() != cx.hosts as usize => {
-                Err(WorkloadError::new("destinations", "this topology does not say which hosts share a rack"))
-            }
+            "permutation" => Err(WorkloadError::new(
+                "to",
+                "a permutation uses the sending hosts as \
+                                                           receivers",
+            )),
+            "inter-rack" if cx.racks.len() != cx.hosts as usize => Err(WorkloadError::new(
+                "destinations",
+                "the topology has no information on which hosts \
+                                                        share a rack",
+            )),
             "inter-rack" => {
                 let rack = |host: HostId| cx.racks[host as usize];
                 let lonely = from.iter().find(|&&a| to.iter().all(|&b| rack(a) == rack(b)));
@@ -128,7 +145,10 @@ impl PoissonSpec {
             _ => {
                 let lonely = from.iter().find(|&&a| to.iter().all(|&b| a == b));
                 if let Some(host) = lonely {
-                    return Err(WorkloadError::new("to", format!("host {host} has no receiver but itself")));
+                    return Err(WorkloadError::new(
+                        "to",
+                        format!("host {host} has no receiver except itself"),
+                    ));
                 }
                 let mut place = vec![None; cx.hosts as usize];
                 for (i, &host) in to.iter().enumerate() {
@@ -152,12 +172,12 @@ struct Sender {
 
 #[derive(Debug, Clone)]
 enum Receivers {
-    /// All but the sender itself; `place` is where each host stands in `hosts`.
+    /// All hosts except the sender; `place`: the index of each host in `hosts`.
     Uniform {
         hosts: Vec<HostId>,
         place: Vec<Option<u32>>,
     },
-    /// One receiver for each sender.
+    /// One receiver per sender.
     Partner(Vec<HostId>),
     OtherRack {
         hosts: Vec<HostId>,
@@ -165,7 +185,7 @@ enum Receivers {
     },
 }
 
-/// The flows of all hosts, merged by (start, place of the sender).
+/// The flows of all hosts, merged by (start, index of the sender).
 #[derive(Clone)]
 struct Poisson {
     senders: Vec<Sender>,
@@ -179,10 +199,10 @@ struct Poisson {
 }
 
 impl Poisson {
-    /// Puts the sender's next flow one gap after `now`, if that is before the end.
+    /// Schedules the sender's next flow one gap after `now`, if that is before the end.
     fn schedule(&mut self, sender: u32, now: Time) {
         let state = &mut self.senders[sender as usize];
-        // The cast cuts to a whole picosecond and stops at the largest number.
+        // The cast truncates to a whole picosecond and saturates.
         let gap = state.gaps.exponential(state.mean_gap) as u64;
         let gap = if self.whole_ns { gap / 1000 * 1000 } else { gap };
         let start = now.saturating_add(Time(gap));
@@ -234,7 +254,7 @@ impl FlowSource for Poisson {
         Some(AskedLoad { rate, variance: arrivals * self.sizes.mean_square() * 64.0 })
     }
 
-    /// Of each sender the flow that is due, and one a mean gap from then to the end.
+    /// For each sender: the flow that is due, and one per mean gap from then to the end.
     fn rest(&self) -> Option<TrafficSize> {
         let (mut flows, mut per_ps) = (0.0, 0.0);
         for Reverse((start, sender)) in &self.next {

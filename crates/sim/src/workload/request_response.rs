@@ -1,16 +1,18 @@
-//! Requests and responses over persistent connections: clients ask servers at random times, whatever became of earlier answers.
+//! Requests and responses over persistent connections: clients send requests at random times, independently
+//! of earlier responses.
 //!
-//! Requests come to each client as a Poisson process, so that the responses make up the load. Each goes to a random server by one of
-//! `connections` to it, chosen at random, and waits there until the answer before it on that connection has come; when it has
-//! arrived the server answers with a response drawn from `sizes`.
+//! Each client generates requests as a Poisson process, with a rate at which the responses make up the load.
+//! Each request goes to a random server on one of `connections` connections to it, chosen at random, and
+//! waits there for the response to the previous request on that connection; when it has arrived, the server
+//! sends a response drawn from `sizes`.
 //!
-//! Requests, and responses, follow each other over one connection of the transport each way, where the transport has such
-//! connections; unless `persistent` says no, and each opens its own. A flow's time runs from when it is given to its sender, not from
-//! when it began to wait.
+//! Requests and responses use one connection of the transport per direction, if the transport has persistent
+//! connections; with `persistent = false` each opens its own. A flow's time is measured from the time at
+//! which it is given to its sender, including the time that it waits there.
 //!
-//! Source: the generator that CONGA, CLOVE, HULA and MP-HULA were tried with (clients in one half of the network, servers in the
-//! other, a few persistent connections between each two; recalled).
-//! Differs from the source: the two directions of a connection are opened each by its first flow.
+//! Source: the generator with which CONGA, CLOVE, HULA and MP-HULA were evaluated (clients in one half of the
+//! network, servers in the other, a few persistent connections per pair; from memory, unverified).
+//! Differs from the source: each direction of a connection is opened by its first flow.
 
 use super::WorkloadParameters;
 use super::load::{Load, Sizes, mean_gap, participants};
@@ -40,22 +42,24 @@ pub struct RequestResponseSpec {
 impl WorkloadParameters for RequestResponseSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "request-response",
-        title: "requests at random times over persistent connections, and their responses, to a stated load",
-        source: "The generator that CONGA, HULA and MP-HULA were tried with (recalled)",
-        validation: "The load of the responses; a request waits for the answer before it \
-             (workload/request_response.rs).",
+        title: "requests at random times over persistent connections, and their responses, with a given \
+                load",
+        source: "The generator with which CONGA, HULA and MP-HULA were evaluated (from memory, unverified)",
+        validation: "The load of the responses; a request waits for the previous response \
+                     (workload/request_response.rs).",
         ..SchemeDoc::NONE
     };
     const FLOWS_WAIT: bool = true;
 
     fn read(p: &mut Parameters) -> RequestResponseSpec {
-        let clients = p.text("clients", Some("auto"), "Hosts that ask; auto: the first half of all hosts.");
-        let servers = p.text("servers", Some("auto"), "Hosts that answer; auto: the second half.");
-        let load_help = "Share of the servers' link rate (or of `capacity`) that the responses take.";
-        let connections_help =
-            "Connections between a client and a server; on each, a request waits for the answer before it.";
-        let persistent_help = "Over TCP, multipath TCP and RDMA a connection stays open, with its windows and rates, from one response to \
-             the next; false: each request and each response opens one anew.";
+        let clients = p.text("clients", Some("auto"), "Clients; auto: the first half of all hosts.");
+        let servers = p.text("servers", Some("auto"), "Servers; auto: the second half.");
+        let load_help = "Load of the responses, as a share of the servers' link rate (or of `capacity`).";
+        let connections_help = "Number of connections between a client and a server; on each, a request waits for the previous \
+             response.";
+        let persistent_help = "With TCP, multipath TCP and RDMA a connection stays open, with its windows \
+                               and rates, from one response to the next; false: each request and each \
+                               response opens a new one.";
         let spec = RequestResponseSpec {
             sizes: Sizes::read_table(p, "websearch"),
             load: Load::read(p, 0.5, load_help),
@@ -91,7 +95,8 @@ impl WorkloadParameters for RequestResponseSpec {
         let expected = 2.0 * span / mean_gap(bytes, rate);
         if expected > MAX_DEPENDENT_FLOWS as f64 {
             let message = format!(
-                "about {expected:.0} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}"
+                "about {expected:.0} flows that wait for each other exceed the limit of \
+                 {MAX_DEPENDENT_FLOWS}"
             );
             return Err(WorkloadError::new("duration", message));
         }
@@ -121,7 +126,7 @@ impl WorkloadParameters for RequestResponseSpec {
     }
 }
 
-/// The hosts that a key names; those of `half` where it says nothing.
+/// The hosts that a key names; by default those of `half`.
 fn half_or(
     hosts: &str,
     key: &'static str,
@@ -154,14 +159,14 @@ struct RequestResponse {
     /// By (client, server, connection): the orders of the first request and of the last response.
     used: BTreeMap<(u32, HostId, u64), (u32, Option<u32>)>,
     flow: FlowSpec,
-    /// Of the request made last.
+    /// Response to the last request.
     response: Option<FlowSpec>,
     order: u32,
     end: Time,
 }
 
 impl RequestResponse {
-    /// Puts the client's next request one gap after `now`, if that is before the end.
+    /// Schedules the client's next request one gap after `now`, if that is before the end.
     fn schedule(&mut self, client: u32, now: Time) {
         let gap = self.clients[client as usize].gaps.exponential(self.mean_gap) as u64;
         let at = now.saturating_add(Time(gap));
@@ -170,7 +175,7 @@ impl RequestResponse {
         }
     }
 
-    /// The next flow, and the one before it that it waits for.
+    /// Returns the next flow, and the flow before it for which it waits.
     fn step(&mut self) -> Option<(FlowSpec, Option<u32>)> {
         if let Some(response) = self.response.take() {
             self.order += 1;

@@ -1,16 +1,17 @@
-//! Flow sizes: distributions given by points of their cumulative curve, linear in between.
+//! Flow sizes: distributions given by points of their cumulative distribution function, linear in between.
 //!
-//! A size is the inverse of the curve at a uniform number, cut to a whole byte and at least one byte, as the traffic
-//! generator of the HPCC authors does it. A table may count packets instead of bytes (`unit 1460`): then it is
-//! rounded to the nearest packet, as the generator of the pHost authors does it.
+//! A size is the inverse of the function at a uniform number, truncated to a whole byte and at least one
+//! byte, as in the traffic generator of the HPCC authors. A table may count packets instead of bytes (`unit
+//! 1460`); then the size is rounded to the nearest packet, as in the generator of the pHost authors.
 //!
-//! The text format, for the built-in tables and for a user's file alike: a line per point, `size cumulative`, the
-//! cumulative share as percent or as fraction (the last value, 100 or 1, tells which); `#` starts a comment.
+//! The text format, for built-in tables and users' files: one line per point, `size cumulative`, the
+//! cumulative share in percent or as a fraction (determined by the last value, 100 or 1); `#` starts a
+//! comment.
 
 use crate::engine::random::RandomStream;
 use crate::parameters::unknown;
 
-/// The largest size of a flow: 1 TB, 80 s at 100 Gb/s.
+/// Maximum size of a flow: 1 TB, 80 s at 100 Gb/s.
 pub const MAX_BYTES: u64 = 1_000_000_000_000;
 
 const NAMED: &[(&str, &str)] = &[
@@ -25,15 +26,16 @@ const NAMED: &[(&str, &str)] = &[
 /// A piecewise linear cumulative distribution of flow sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizeDistribution {
-    /// (size in units, share of flows up to it in parts of `total`); both never fall, the last share is `total`.
+    /// (size in units, share of flows up to it in parts of `total`); both are non-decreasing, the last share
+    /// is `total`.
     points: Vec<(f64, f64)>,
-    /// 100 where the table is in percent, 1 where it is in fractions.
+    /// 100 if the table is in percent, 1 if it is in fractions.
     total: f64,
-    /// Bytes in which the table counts.
+    /// Bytes per unit of the table.
     unit: u64,
 }
 
-/// What is wrong with a table of sizes, and where.
+/// An error in a table of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct SizesError {
@@ -44,7 +46,7 @@ pub struct SizesError {
 }
 
 impl SizeDistribution {
-    /// The built-in table of this name; the error lists the names, the nearest first.
+    /// Returns the built-in table of this name. The error lists the names, the nearest first.
     pub fn named(name: &str) -> Result<SizeDistribution, String> {
         match NAMED.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => SizeDistribution::from_text(text, name).map_err(|e| e.to_string()),
@@ -57,19 +59,19 @@ impl SizeDistribution {
         NAMED.iter().map(|(name, _)| *name)
     }
 
-    /// What a built-in table is, and where it is from: the first two lines of its text.
+    /// Title and source of a built-in table: the first two lines of its text.
     pub fn about(name: &str) -> Option<(&'static str, &'static str)> {
         let (_, text) = NAMED.iter().find(|(known, _)| *known == name)?;
         let mut lines = text.lines().map(|line| line.trim_start_matches(['#', ' ']));
         Some((lines.next()?, lines.next()?.trim_start_matches("Source: ")))
     }
 
-    /// Every flow has this size; `bytes` must be more than zero.
+    /// All flows have this size; `bytes` must be greater than zero.
     pub fn constant(bytes: u64) -> SizeDistribution {
         SizeDistribution { points: vec![(bytes.max(1) as f64, 1.0)], total: 1.0, unit: 1 }
     }
 
-    /// Reads a user's file, which may be anything.
+    /// Reads a user's file, with arbitrary content.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<SizeDistribution, SizesError> {
         match std::str::from_utf8(bytes) {
             Ok(text) => SizeDistribution::from_text(text, file),
@@ -110,15 +112,15 @@ impl SizeDistribution {
         Ok(SizeDistribution { points, total, unit })
     }
 
-    /// A size in bytes, at least 1. Takes one number from the stream.
+    /// Returns a size in bytes, at least 1. Draws one number from the stream.
     pub fn sample(&self, stream: &mut RandomStream) -> u64 {
         self.quantile(stream.uniform())
     }
 
-    /// The size in bytes up to which the share `p`, from 0 to 1, of all flows goes.
+    /// Returns the size in bytes that the share `p`, from 0 to 1, of all flows does not exceed.
     pub fn quantile(&self, p: f64) -> u64 {
         let wanted = p * self.total;
-        // The last share is `total`, so a point is always found; the bound is against a `p` above 1.
+        // The last share is `total`, so that a point is always found; the bound is for a `p` above 1.
         let i = self.points.partition_point(|point| point.1 < wanted).min(self.points.len() - 1);
         let (size, share) = self.points[i];
         let exact = match i.checked_sub(1).map(|before| self.points[before]) {
@@ -129,7 +131,7 @@ impl SizeDistribution {
         units.max(1) * self.unit
     }
 
-    /// Mean in bytes of the curve itself, before cutting to whole bytes.
+    /// Mean of the function in bytes, before truncation to whole bytes.
     pub fn mean(&self) -> f64 {
         let (first_size, first_share) = self.points[0];
         let mut sum = first_size * first_share;
@@ -150,7 +152,8 @@ impl SizeDistribution {
         sum / self.total * (self.unit * self.unit) as f64
     }
 
-    /// Mean number of packets of a flow when a packet carries `mtu` bytes: the sum over k of P(size > k mtu).
+    /// Mean number of packets of a flow with `mtu` payload bytes per packet: the sum over k of P(size > k
+    /// mtu).
     pub fn mean_packets(&self, mtu: u64) -> f64 {
         let mtu = mtu.max(1);
         if let [(size, _)] = self.points[..] {
@@ -161,7 +164,7 @@ impl SizeDistribution {
         let mut from = 0;
         for k in 1u64.. {
             let units = (k * mtu) / self.unit + 1;
-            // Rounded to the nearest unit, a size counts as `units` from half a unit below.
+            // With rounding to the nearest unit, a size counts as `units` from half a unit below.
             let min = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
             if min >= largest {
                 break;
@@ -174,7 +177,7 @@ impl SizeDistribution {
         packets
     }
 
-    /// Share of flows below `size`, where point `next` is the first one above it.
+    /// Share of flows below `size`; `next`: the first point above it.
     fn share_below(&self, next: usize, size: f64) -> f64 {
         let (x, y) = self.points[next];
         match next.checked_sub(1).map(|before| self.points[before]) {
@@ -186,7 +189,7 @@ impl SizeDistribution {
 
 fn read_unit(bytes: &str, first: bool) -> Result<u64, String> {
     if !first {
-        return Err("\"unit\" must stand before the first point".into());
+        return Err("\"unit\" must come before the first point".into());
     }
     match bytes.parse::<u64>() {
         Ok(unit) if (1..=1_000_000).contains(&unit) => Ok(unit),
@@ -201,7 +204,7 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
     };
     let number = |text: &str, what: &str| match text.trim_end_matches('%').parse::<f64>() {
         Ok(x) if x.is_finite() && x >= 0.0 => Ok(x),
-        Ok(_) => Err(format!("{what} \"{text}\": expected a number that is not negative")),
+        Ok(_) => Err(format!("{what} \"{text}\": expected a number of at least 0")),
         Err(_) => Err(format!("{what} \"{text}\" is not a number")),
     };
     let size = number(size, "size")?;
@@ -214,10 +217,10 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
 fn follows(before: Option<&(f64, f64)>, point: (f64, f64)) -> Result<(), String> {
     let Some(&(size, share)) = before else { return Ok(()) };
     if point.0 < size {
-        return Err(format!("size {} after {size}: sizes must not fall", point.0));
+        return Err(format!("size {} after {size}: sizes must not decrease", point.0));
     }
     if point.1 < share {
-        return Err(format!("cumulative share {} after {share}: it must not fall", point.1));
+        return Err(format!("cumulative share {} after {share}: it must not decrease", point.1));
     }
     Ok(())
 }

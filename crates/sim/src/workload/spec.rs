@@ -1,4 +1,4 @@
-//! The keys that all workloads have, and how a description becomes a source of flows.
+//! The keys of all workloads, and how a specification becomes a source of flows.
 
 use super::deadlines::DeadlineSpec;
 use super::trace::TraceRow;
@@ -9,58 +9,58 @@ use crate::topology::HostId;
 use crate::units::{Rate, Time};
 use std::path::Path;
 
-/// No flow starts later than this (46 days), so that times cannot overflow.
+/// Latest start of a flow (46 days), so that times cannot overflow.
 pub const LAST_START: Time = Time(4_000_000_000_000_000_000);
 
-/// The most flows of which one workload may keep the dependencies in memory.
+/// Maximum number of flows of one workload whose dependencies are kept in memory.
 pub const MAX_DEPENDENT_FLOWS: u64 = 50_000_000;
 
-/// A workload as the scenario describes it.
+/// A workload as the scenario specifies it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadSpec {
-    /// Name of the group that its flows belong to.
+    /// Name of the group of its flows.
     pub group: String,
-    /// Added to all of its start times.
+    /// Added to all its start times.
     pub start: Time,
-    /// Flows start in `[start, start + duration)`; none: no end but the pattern's own.
+    /// Flows start in `[start, start + duration)`; none: only the pattern itself ends.
     pub duration: Option<Time>,
     pub deadlines: DeadlineSpec,
     pub pattern: Pattern,
 }
 
-/// Reads a Parquet file of flows; the error names the file and says what is wrong with it.
+/// Reads a Parquet file of flows. The error names the file and says what is wrong with it.
 pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<Vec<TraceRow>, String>;
 
-/// What a workload must know of the run that it becomes part of.
+/// What a workload needs from its run.
 #[derive(Clone, Copy)]
 pub struct WorkloadContext<'a> {
     pub seed: u64,
-    /// Its place among the workloads of the scenario; part of the names of its random streams.
+    /// Its index among the workloads of the scenario; part of the names of its random streams.
     pub index: usize,
     /// Number of hosts.
     pub hosts: u32,
-    /// Rate of each host's link (all its links together).
+    /// Rate of each host's link (the total of all its links).
     pub host_rate: &'a [Rate],
-    /// Rack (edge switch) of each host, any numbering; empty: unknown.
+    /// Rack (edge switch) of each host, in any numbering; empty: unknown.
     pub racks: &'a [u32],
-    /// The host that the user means by this id.
+    /// The host with this id in files and scenarios.
     pub label_to_host: &'a dyn Fn(u32) -> Option<HostId>,
-    /// Where relative paths start.
+    /// Directory for relative paths.
     pub base_dir: &'a Path,
     /// Index of the group [`WorkloadSpec::group`].
     pub group: u16,
-    /// Index of a group that a trace names itself, made when it is new.
+    /// Index of a group that a trace names; a new group is added.
     pub group_named: &'a dyn Fn(&str) -> u16,
     pub transport: u16,
-    /// Header bytes of a full packet and bytes of an acknowledgement: for loads that count them.
+    /// Header bytes of a full packet and bytes of an acknowledgement, for loads that count them.
     pub header: u64,
     pub ack: u64,
     /// Payload bytes of a full packet.
     pub mtu: u64,
-    /// Gaps are cut to whole nanoseconds, as the HPCC authors do it.
+    /// Gaps are truncated to whole nanoseconds, as in the HPCC authors' simulator.
     pub whole_ns: bool,
     pub read_parquet: Option<ReadParquet<'a>>,
-    /// Told of what deserves a second look but does not stop the run.
+    /// Receives warnings, which do not stop the run.
     pub warn: &'a dyn Fn(String),
 }
 
@@ -70,7 +70,7 @@ impl WorkloadContext<'_> {
         RandomStream::new(self.seed, &format!("workload.{}.{purpose}", self.index))
     }
 
-    /// The host of this id, or who is there.
+    /// The host with this id; the error lists the ids.
     pub fn host(&self, label: u32) -> Result<HostId, String> {
         if let Some(host) = (self.label_to_host)(label).filter(|&host| host < self.hosts) {
             return Ok(host);
@@ -80,17 +80,17 @@ impl WorkloadContext<'_> {
         Err(if known(0) && known(last) && !known(self.hosts) {
             format!("unknown host {label}: the topology has hosts 0 to {last}")
         } else {
-            format!("unknown host {label}: the topology has {} hosts, with ids of its own", self.hosts)
+            format!("unknown host {label}: the topology has {} hosts, with ids from its file", self.hosts)
         })
     }
 
-    /// A flow of this workload, all else zero.
+    /// A flow of this workload, with all other fields zero.
     pub fn flow(&self) -> FlowSpec {
         FlowSpec { group: self.group, transport: self.transport, ..FlowSpec::default() }
     }
 }
 
-/// When a workload's flows may start.
+/// The time in which a workload's flows may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     pub start: Time,
@@ -100,11 +100,11 @@ pub struct Window {
     pub bounded: bool,
 }
 
-/// Why a workload cannot be made.
+/// Why a workload is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WorkloadError {
-    /// The key to blame.
+    /// The key that causes the error.
     pub key: &'static str,
     pub message: String,
 }
@@ -119,29 +119,46 @@ impl WorkloadSpec {
     /// Reads the keys of this kind of workload; none if there is no such kind.
     pub fn read(kind: &str, p: &mut Parameters) -> Option<WorkloadSpec> {
         let name = super::DOCS.iter().find(|doc| doc.name == kind)?.name;
-        let group = p.text("group", Some(name), "Name under which results gather these flows.");
-        let start = p.time("start", Time::ZERO, "When the workload begins; added to all its start times.");
+        let group = p.text("group", Some(name), "Name of the group of these flows in results.");
+        let start = p.time(
+            "start",
+            Time::ZERO,
+            "Start time of the workload, added to the start times of \
+                                                 all its flows.",
+        );
         let duration = p.time_or_auto(
             "duration",
-            "Flows start within this time of `start`; auto: until the pattern itself ends.",
+            "Flows start within this time after `start`; auto: until the pattern itself ends.",
         );
         if duration == Some(Time::ZERO) {
-            p.complain("duration", "must be more than zero".into());
+            p.complain("duration", "must be greater than 0".into());
         }
         let pattern = Pattern::read(name, p)?;
         let facts = pattern.facts();
         if duration.is_some() && facts.ends_itself {
             p.complain(
                 "duration",
-                format!("a {name} workload ends after its requests or repeats, not at a time"),
+                format!("a {name} workload ends after its requests or repeats and has no duration"),
             );
         }
         let deadlines = DeadlineSpec::read(p);
         if deadlines.mean.is_some() && facts.lists_flows {
-            p.complain("deadline_mean", format!("give each flow its own: a {name} workload lists its flows"));
+            p.complain(
+                "deadline_mean",
+                format!(
+                    "set the deadline of each flow: a {name} workload lists its \
+                                                 flows"
+                ),
+            );
         }
         if deadlines.mean.is_some() && facts.flows_wait {
-            p.complain("deadline_mean", format!("flows of a {name} workload wait for others: no deadlines"));
+            p.complain(
+                "deadline_mean",
+                format!(
+                    "flows of a {name} workload wait for others and cannot have \
+                                                 deadlines"
+                ),
+            );
         }
         let group = group.unwrap_or_else(|| name.to_string());
         Some(WorkloadSpec { group, start, duration, deadlines, pattern })

@@ -1,4 +1,4 @@
-//! What the tests of this room share: hosts to send from, keys to read, and flows to look at.
+//! What the tests of this room share: hosts, keys and flows.
 
 use super::spec::{WorkloadContext, WorkloadError, WorkloadSpec};
 use super::{FlowSource, FlowSpec};
@@ -6,12 +6,12 @@ use crate::parameters::{Declared, Parameters, Source, Value};
 use crate::units::{Rate, Time};
 use std::path::Path;
 
-/// Keys given in a test, and what was complained about.
+/// Keys given in a test, and the errors about them.
 #[derive(Default)]
 pub struct Given {
     pub values: Vec<(&'static str, Value)>,
     pub complaints: Vec<String>,
-    /// What a resolved scenario would say.
+    /// The values in the resolved scenario.
     pub resolved: Vec<(&'static str, Value)>,
 }
 
@@ -55,7 +55,7 @@ pub fn with_hosts<R>(n: u32, body: impl FnOnce(&WorkloadContext) -> R) -> R {
     })
 }
 
-/// Reads a workload from keys; panics where the keys are complained about.
+/// Reads a workload from keys; panics on errors.
 pub fn spec(kind: &str, values: &[(&'static str, Value)]) -> WorkloadSpec {
     let mut given = Given { values: values.to_vec(), ..Given::default() };
     let spec = WorkloadSpec::read(kind, &mut Parameters::new(&mut given)).expect("a known kind");
@@ -63,7 +63,7 @@ pub fn spec(kind: &str, values: &[(&'static str, Value)]) -> WorkloadSpec {
     spec
 }
 
-/// What is complained about when these keys are read.
+/// The errors about these keys.
 pub fn complaints(kind: &str, values: &[(&'static str, Value)]) -> Vec<String> {
     let mut given = Given { values: values.to_vec(), ..Given::default() };
     WorkloadSpec::read(kind, &mut Parameters::new(&mut given)).expect("a known kind");
@@ -81,7 +81,7 @@ pub fn source_error(kind: &str, hosts: u32, values: &[(&'static str, Value)]) ->
     }
 }
 
-/// All flows of a source, after checking what every source promises.
+/// All flows of a source, after checking what every source guarantees.
 pub fn drain(source: &dyn FlowSource) -> Vec<FlowSpec> {
     let mut copy = source.clone_box();
     let flows: Vec<FlowSpec> = std::iter::from_fn(|| copy.next()).collect();
@@ -89,7 +89,8 @@ pub fn drain(source: &dyn FlowSource) -> Vec<FlowSpec> {
     flows
 }
 
-/// Sorted starts, real flows, dependencies that point backwards, are counted, and that hosts can know of.
+/// Sorted starts, valid flows, and dependencies that point backwards, are counted, and use only information
+/// that hosts have.
 fn check_promises(source: &dyn FlowSource, flows: &[FlowSpec]) {
     assert!(flows.is_sorted_by_key(|flow| flow.start));
     assert!(flows.iter().all(|flow| flow.size > 0 && flow.src != flow.dst));
@@ -108,7 +109,7 @@ fn check_promises(source: &dyn FlowSource, flows: &[FlowSpec]) {
     assert!(jobs.iter().all(|job| (job.0 as usize) < flows.len()));
 }
 
-/// Runs the dependencies: each flow takes `transfer` once it may start. Returns (start, end) of each.
+/// Plays the dependencies: each flow takes `transfer` once it may start. Returns (start, end) of each.
 pub fn play(source: &dyn FlowSource, transfer: Time) -> Vec<(Time, Time)> {
     let flows = drain(source);
     let mut ready: Vec<Time> = vec![Time::ZERO; flows.len()];

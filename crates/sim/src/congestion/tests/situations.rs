@@ -270,11 +270,11 @@ fn absurd_parameters_are_refused_with_the_reason() {
         says.2.join("; ")
     };
     let text = |text: &str| Value::Text(text.into());
-    let zero = "min_rate: expected a rate above 0: a flow at 0 bit/s would never end";
+    let zero = "min_rate: must be greater than 0: a flow at 0 bit/s would never end";
     for kind in ["hpcc", "dcqcn", "timely", "dctcp"] {
         assert_eq!(complaint(kind, "min_rate", text("0bps")), zero);
     }
-    let zero = "alpha_interval: expected a time above 0";
+    let zero = "alpha_interval: must be greater than 0";
     assert_eq!(complaint("dcqcn", "alpha_interval", text("0us")), zero);
     let low = "t_high: expected at least t_low (50us), found 10us";
     assert_eq!(complaint("timely", "t_high", text("10us")), low);
@@ -400,14 +400,14 @@ proptest! {
         line_rate in prop_oneof![Just(Rate(LINE)), Just(Rate(1)), (1..400_u64).prop_map(Rate::from_gbps)],
         window_bytes in prop_oneof![Just(153_000_u64), 0..3_u64],
         int_hops in 0..7_usize,
-        said in prop::collection::vec(anything(), 1..60),
+        events in prop::collection::vec(anything(), 1..60),
     ) {
         let base_rtt = if window_bytes == 0 { Time::ZERO } else { Time::from_ns(12_240) };
         let flow = FlowContext { line_rate, window_bytes, base_rtt, ..flow() };
         let min = if config == ControllerConfig::None { 1 } else { line_rate.0.min(1_000_000_000) };
         let (mut controller, mut control) = config.start(&flow, int_hops);
         let mut now = Time::ZERO;
-        for what in &said {
+        for what in &events {
             now += Time(what.after);
             run_timers(&mut controller, &mut control, now);
             let view = IntView { hops: what.hops, records: &what.records, path_id: what.path_id };

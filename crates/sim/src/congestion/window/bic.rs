@@ -24,9 +24,10 @@ use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "bic",
-    title: "BIC: returns to the window that met loss by binary search",
-    text: "After a loss the window falls to 0.8 and closes half of the distance (a quarter, as built) to where the loss was \
-           with every round trip, then probes beyond it ever faster. Linux' default before Cubic.",
+    title: "BIC: returns to the window of the last loss by binary search",
+    text: "After a loss the window is cut to 0.8. Every round trip closes half of the distance (a quarter \
+           in implementations) to the window at the loss; beyond it the window grows faster and faster. \
+           Linux' default before Cubic.",
     source: "Xu, Harfoush, Rhee, BIC, INFOCOM 2004; constants of Linux and ns-3",
     equations: "W += min((Wmax - W) / B, Smax) per round trip below Wmax\n\
                 Wmax = W or W (1 + beta) / 2, ssthresh = beta W at a loss",
@@ -39,9 +40,10 @@ pub const DOC: SchemeDoc = SchemeDoc {
 const CONVERGENCES: &[(&str, &str)] = &[
     (
         "middle",
-        "between what is left and what was: (1 + beta) / 2 of the window (Xu et al., INFOCOM 2004, §III; Linux)",
+        "the mean of the windows before and after the cut: (1 + beta) / 2 of the window (Xu et al., INFOCOM \
+         2004, §III; Linux)",
     ),
-    ("threshold", "what is left: beta of the window (ns-3.35)"),
+    ("threshold", "the window after the cut: beta of the window (ns-3.35)"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,8 +76,15 @@ impl WindowParameters for BicParameters {
     fn read(p: &mut Parameters, profile: Profile) -> BicParameters {
         let whole =
             |p: &mut Parameters, key, default, help| p.integer(key, default, (1, 1 << 20), help) as u64;
-        let beta = p.number("beta", 0.8, (0.01, 0.99), "what a loss leaves of the window (Linux, ns-3: 0.8)");
-        let help = "a loss below the last Wmax makes room for others: Wmax is less than W then, as converges_to says";
+        let beta = p.number(
+            "beta",
+            0.8,
+            (0.01, 0.99),
+            "factor on the window after a loss (Linux, ns-3: \
+                                                        0.8)",
+        );
+        let help = "after a loss below the last Wmax, Wmax is set below W, as given by converges_to, so \
+                    that other flows can grow";
         let fast_convergence = p.flag("fast_convergence", true, help);
         let help = "with fast_convergence: Wmax after a loss below the last one";
         let converged =
@@ -83,19 +92,37 @@ impl WindowParameters for BicParameters {
                 "threshold" => beta,
                 _ => (1.0 + beta) / 2.0,
             };
-        let help = "segments by which the window grows per round trip at the most (16)";
+        let help = "maximum growth of the window per round trip, in segments (16)";
         let max_increment = whole(p, "max_increment", 16, help);
-        let low_window = whole(p, "low_window", 14, "segments below which the window grows like Reno's (14)");
-        let smooth = whole(p, "smooth_part", 5, "round trips in which the last segment to Wmax is made (5)");
-        let search = whole(p, "binary_search", 4, "the distance to Wmax is closed by one part in this (4)");
-        let clamp =
-            whole(p, "clamp", 20, "before the first loss, a segment for at most so many acknowledged (20)");
-        let help = "a segment is added when more than the count were acknowledged, and counting begins anew (ns3-3.35: true)";
+        let low_window = whole(
+            p,
+            "low_window",
+            14,
+            "window in segments below which it grows like Reno's \
+                                                     (14)",
+        );
+        let smooth = whole(p, "smooth_part", 5, "round trips for the last segment before Wmax (5)");
+        let search = whole(
+            p,
+            "binary_search",
+            4,
+            "divisor of the distance to Wmax that is closed per round \
+                                                   trip (4)",
+        );
+        let clamp = whole(
+            p,
+            "clamp",
+            20,
+            "before the first loss, the maximum number of acknowledged segments per \
+                                   added segment (20)",
+        );
+        let help = "a segment is added when more than the count were acknowledged, and the count restarts \
+                    at 0 (ns3-3.35: true)";
         let strict = p.flag("strict_count", profile.pick(false, true), help);
-        let help = "the threshold is cut to whole segments, and below low_window half of the window; if not, in bytes and half of \
-                    what is in flight (ns3-3.35: false)";
+        let help = "the threshold is rounded down to whole segments, and is half of the window below \
+                    low_window; false: it is in bytes, and half of the bytes in flight (ns3-3.35: false)";
         let whole_threshold = p.flag("whole_threshold", profile.pick(true, false), help);
-        let help = "a timeout makes it forget Wmax and what was counted (Linux; ns3-3.35: false)";
+        let help = "a timeout resets Wmax and the counts (Linux; ns3-3.35: false)";
         let forgets = p.flag("forgets", profile.pick(true, false), help);
         let growth = Growth::read(p, profile);
         BicParameters {

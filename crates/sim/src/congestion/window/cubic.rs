@@ -29,10 +29,10 @@ use crate::units::Time;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "cubic",
-    title: "Cubic: the window follows a cubic in time around the one that met loss",
-    text: "After a loss the window falls to 0.7 and grows along a cubic: fast, then flat around the window at which the loss \
-           was, then faster again. Growth depends on time, not on the round-trip time. HyStart ends slow start before it \
-           overruns the queue. The default of Linux, Windows and macOS.",
+    title: "Cubic: the window is a cubic function of time around the window of the last loss",
+    text: "After a loss the window is cut to 0.7 and grows as a cubic function: fast, then slowly around \
+           the window of the loss, then faster again. Growth depends on time, not on the round-trip time. \
+           HyStart ends slow start before the queue overflows. The default of Linux, Windows and macOS.",
     source: "RFC 9438 (Xu, Ha, Rhee, Goel, Eggert); HyStart: Ha and Rhee, Computer Networks 55(9), 2011",
     equations: "W(t) = C (t - K)^3 + Wmax, K = cbrt((Wmax - W0) / C)\n\
                 W_est += 3 (1 - beta) / (1 + beta) acked / cwnd\n\
@@ -67,19 +67,19 @@ impl WindowParameters for CubicParameters {
     fn read(p: &mut Parameters, profile: Profile) -> CubicParameters {
         let help = "C: how steep the cubic is, in segments per s^3 (RFC 9438: 0.4)";
         let c = p.number("c", 0.4, (1e-6, 1e6), help);
-        let help = "what a loss leaves of the window (RFC 9438: 0.7)";
+        let help = "factor on the window after a loss (RFC 9438: 0.7)";
         let beta = p.number("beta", 0.7, (0.01, 0.99), help);
-        let help =
-            "a loss below the last Wmax makes room for others: Wmax = W (1 + beta) / 2 (RFC 9438 §4.7)";
+        let help = "after a loss below the last Wmax, Wmax = W (1 + beta) / 2, so that other flows can grow (RFC \
+             9438 §4.7)";
         let fast_convergence = p.flag("fast_convergence", true, help);
         let help = "the window is at least what Reno's would be (RFC 9438 §4.3; ns3-3.35: false)";
         let reno_friendly = p.flag("reno_friendly", profile.pick(true, false), help);
-        let help = "the distance from Wmax is cut to whole segments (ns3-3.35: true)";
+        let help = "the distance from Wmax is rounded down to whole segments (ns3-3.35: true)";
         let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
-        let help = "RTTs are left out for so long after an epoch has begun (ns3-3.35: 10 ms)";
+        let help = "time after the start of an epoch in which RTTs are ignored (ns3-3.35: 10 ms)";
         let settle = p.time("settle", Time::from_ms(profile.pick(0, 10)), help);
-        let help =
-            "before the first loss, a segment is added for at most so many acknowledged (Linux, ns-3.35: 20)";
+        let help = "before the first loss, the maximum number of acknowledged segments per added segment (Linux, \
+             ns-3.35: 20)";
         let clamp = p.integer("clamp", 20, (0, 1 << 20), help) as u64;
         let help =
             "segments that one acknowledgement may add in slow start (RFC 3465: 2; ns3-3.35: no limit)";

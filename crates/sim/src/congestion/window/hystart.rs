@@ -32,20 +32,22 @@ const SAMPLES: u32 = 8;
 
 impl HystartParameters {
     pub fn read(p: &mut Parameters, profile: Profile) -> HystartParameters {
-        let help = "HyStart ends slow start before the first loss, when RTTs grow or trains of acknowledgements get long";
+        let help = "HyStart ends slow start before the first loss if RTTs or trains of acknowledgements \
+                    become long";
         let on = p.flag("hystart", true, help);
-        let help = "segments of the window from which HyStart looks (Linux, ns-3.35: 16)";
+        let help = "window in segments from which on HyStart is active (Linux, ns-3.35: 16)";
         let low_window = p.integer("hystart_low_window", 16, (1, 1 << 20), help) as u64;
-        let help = "acknowledgements that follow each other this closely are a train (2 ms)";
+        let help = "maximum gap between acknowledgements of a train (2 ms)";
         let spacing = p.time("hystart_spacing", Time::from_ms(2), help);
-        let help = "a train ends slow start when it lasts the least RTT over this (Linux: 2; ns3-3.35: 1)";
+        let help = "a train ends slow start if it lasts the minimum RTT divided by this (Linux: 2; \
+                    ns3-3.35: 1)";
         let train_divisor = p.integer("hystart_train", profile.pick(2, 1), (1, 1000), help) as u64;
-        let help =
-            "RTTs end slow start when they exceed the least by the least over this (Linux: 8; ns3-3.35: 1)";
+        let help = "RTTs end slow start if they exceed the minimum RTT by the minimum divided by this (Linux: 8; \
+             ns3-3.35: 1)";
         let delay_divisor = p.integer("hystart_delay", profile.pick(8, 1), (1, 1000), help) as u64;
-        let help = "the least of that excess (4 ms)";
+        let help = "minimum of that excess (4 ms)";
         let delay_min = p.time("hystart_delay_min", Time::from_ms(4), help);
-        let help = "the most of that excess (Linux: 16 ms; ns3-3.35: 1 s)";
+        let help = "maximum of that excess (Linux: 16 ms; ns3-3.35: 1 s)";
         let delay_max = p.time("hystart_delay_max", Time::from_ms(profile.pick(16, 1000)), help);
         if delay_max < delay_min {
             let message = format!("expected at least hystart_delay_min ({delay_min}), found {delay_max}");

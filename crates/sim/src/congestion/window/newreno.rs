@@ -20,9 +20,9 @@ use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "newreno",
-    title: "NewReno: a segment more per round trip, half the window at a loss",
-    text: "TCP's standard law: slow start up to a threshold, then one segment more per round trip, and half the window when a \
-           packet was lost. After a timeout it begins anew with one segment.",
+    title: "NewReno: one segment more per round trip, half the window at a loss",
+    text: "TCP's standard law: slow start up to a threshold, then one segment more per round trip, and half \
+           the window when a packet was lost. After a timeout it restarts with one segment.",
     source: "RFC 5681 (Allman, Paxson, Blanton), RFC 3465, RFC 6582",
     equations: "cwnd += min(acked, L MSS) in slow start\n\
                 cwnd += MSS per cwnd bytes acknowledged otherwise\n\
@@ -34,7 +34,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
 
 /// What an acknowledgement is worth.
 pub const COUNTS: &[(&str, &str)] = &[
-    ("bytes", "what it acknowledges (RFC 3465)"),
+    ("bytes", "the acknowledged bytes (RFC 3465)"),
     ("acks", "one segment in slow start, MSS^2 / cwnd bytes after it (RFC 5681; ns-3.35)"),
 ];
 
@@ -53,7 +53,7 @@ pub struct Growth {
 
 impl Growth {
     pub fn read(p: &mut Parameters, profile: Profile) -> Growth {
-        let help = "what an acknowledgement adds to the window";
+        let help = "growth of the window per acknowledgement";
         let count = p.choice("count", profile.pick("bytes", "acks"), COUNTS, help);
         let help =
             "with count = \"bytes\": segments that one acknowledgement may add in slow start (RFC 3465: 2)";

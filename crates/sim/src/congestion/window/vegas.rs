@@ -26,9 +26,10 @@ use crate::units::Time;
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "vegas",
     title: "Vegas: keeps two to four packets of its own in the queue",
-    text: "Once per round trip the sender compares its window with what fits the path at the least round-trip time: the rest \
-           waits in queues. Below alpha segments it adds one, above beta it takes one away. It meets no loss among its \
-           like, and starves beside flows that fill queues.",
+    text: "Once per round trip the sender compares its window with the bandwidth-delay product at the \
+           minimum round-trip time: the difference waits in queues. If it is below alpha segments the \
+           window grows by one, above beta it shrinks by one. With other Vegas flows there is no loss; with \
+           flows that fill queues it starves.",
     source: "Brakmo and Peterson, TCP Vegas, IEEE JSAC 13(8), 1995; constants and form of Linux and ns-3",
     equations: "diff = cwnd (1 - base / RTT)\n\
                 cwnd + 1 if diff < alpha, - 1 if diff > beta, once per round trip",
@@ -38,7 +39,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
 
 /// What a loss leaves.
 const LOSSES: &[(&str, &str)] = &[
-    ("half", "half of what is in flight, as NewReno (Linux)"),
+    ("half", "half of the bytes in flight, as NewReno (Linux)"),
     ("threshold", "the threshold, at most one segment below the window (ns-3.35)"),
 ];
 
@@ -60,19 +61,29 @@ impl WindowParameters for VegasParameters {
     const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, profile: Profile) -> VegasParameters {
-        let alpha =
-            p.integer("alpha", 2, (1, 1 << 20), "fewer segments in queues: one more (Linux: 2)") as u64;
-        let beta = p.integer("beta", 4, (1, 1 << 20), "more segments in queues: one less (Linux: 4)") as u64;
-        let help = "more segments in queues: slow start ends (Linux: 1)";
+        let alpha = p.integer(
+            "alpha",
+            2,
+            (1, 1 << 20),
+            "with fewer segments in queues the window grows by one \
+                                                 (Linux: 2)",
+        ) as u64;
+        let beta = p.integer(
+            "beta",
+            4,
+            (1, 1 << 20),
+            "with more segments in queues the window shrinks by \
+                                                       one (Linux: 4)",
+        ) as u64;
+        let help = "with more segments in queues slow start ends (Linux: 1)";
         let gamma = p.integer("gamma", 1, (0, 1 << 20), help) as u64;
         if beta < alpha {
             p.complain("beta", format!("expected at least alpha ({alpha}), found {beta}"));
         }
-        let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "what a loss leaves");
-        let help = "segments below which a decision does not bring the window (Linux: 2; ns3-3.35: 1)";
+        let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "the window after a loss");
+        let help = "minimum window in segments (Linux: 2; ns3-3.35: 1)";
         let min = p.integer("least_window", profile.pick(2, 1), (1, 1 << 20), help) as u64;
-        let help =
-            "segments in queues are counted in whole ones, rounded up: one in ten is one (ns3-3.35: true)";
+        let help = "the number of segments in queues is rounded up to whole segments (ns3-3.35: true)";
         let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
         VegasParameters {
             alpha,

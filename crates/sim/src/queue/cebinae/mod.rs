@@ -35,8 +35,7 @@ use cache::Slot;
 use cache::{FlowCache, PERTURBATION, own_hash};
 use counters::{COUNTERS, FILTER, Tally};
 use filter::{Filter, Group, Passage};
-pub use read::CacheKind;
-pub use read::CebinaeConfig;
+pub use read::{CacheKind, CebinaeConfig};
 
 impl DisciplineParameters for CebinaeConfig {
     type State = Cebinae;

@@ -271,7 +271,7 @@ fn a_run_that_will_not_fit_its_limit_is_told_before_it_starts() {
     assert_eq!(said("1GB"), "[]");
     let warning = said("2MB");
     assert!(
-        warning.contains("run.memory: the run will probably hold about 32MB, its limit is 2MB"),
+        warning.contains("run.memory: the run will probably need about 32MB and exceed its limit of 2MB"),
         "{warning}"
     );
 }

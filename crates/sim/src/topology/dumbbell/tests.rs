@@ -35,14 +35,15 @@ fn groups_have_delays_of_their_own_on_both_sides() {
 
 #[test]
 fn groups_that_make_no_sense_are_told() {
-    let told = |groups| read(groups).1.remove(0);
-    assert_eq!(told(vec![group(0, "1us")]), "groups: group 0: hosts: expected 1 to 1000000, found 0");
+    let message = |groups| read(groups).1.remove(0);
+    assert_eq!(message(vec![group(0, "1us")]), "groups: group 0: hosts: expected 1 to 1000000, found 0");
     assert_eq!(
-        told(vec![group(1, "1us"), group(1, "0us")]),
-        "groups: group 1: delay: 0 is no delay: expected more than 0, such as \"1us\""
+        message(vec![group(1, "1us"), group(1, "0us")]),
+        "groups: group 1: delay must be greater than 0, such as \"1us\""
     );
-    assert!(told(vec![Value::Integer(3)]).contains("expected a table with hosts and delay"));
+    assert!(message(vec![Value::Integer(3)]).contains("expected a table with hosts and delay"));
     assert!(
-        told(vec![Value::Table(vec![("host".into(), Value::Integer(1))])]).contains("did you mean \"hosts\"")
+        message(vec![Value::Table(vec![("host".into(), Value::Integer(1))])])
+            .contains("did you mean \"hosts\"")
     );
 }

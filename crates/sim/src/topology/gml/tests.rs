@@ -42,7 +42,7 @@ fn each_defect_is_told_with_its_line() {
         ("id 1", "id 0", "z.gml:5: two nodes have the id \"0\""),
         ("Latitude 0.0", "Latitude 95", "z.gml:5: Latitude 95 is not between -90 and 90"),
         ("Latitude 0.0", "Latitude \"north\"", "z.gml:5: Latitude: expected a number, found \"north\""),
-        ("LinkSpeedRaw 1e10", "LinkSpeedRaw -1", "z.gml:6: LinkSpeedRaw -1 is no rate"),
+        ("LinkSpeedRaw 1e10", "LinkSpeedRaw -1", "z.gml:6: LinkSpeedRaw -1 is not a valid rate"),
         ("&#233;\"", "", "z.gml:5: a string without its closing quote"),
         ("label \"x\"", "label", "z.gml:4: expected a number, \"text\" or [ after `label`"),
         ("\n]\n", "\n", "z.gml:7: the file ends within a list: is it truncated?"),

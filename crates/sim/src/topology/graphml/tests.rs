@@ -37,7 +37,7 @@ fn each_defect_is_told_with_its_line() {
         ("target=\"1\"", "", "z.graphml:10: <edge> without target"),
         ("<node id=\"1\">", "<node>", "z.graphml:9: <node> without id"),
         (">-90.0<", ">west<", "z.graphml:9: Longitude: expected a number, found \"west\""),
-        ("</edge>", "</edgy>", "z.graphml:12: this is no well-formed XML"),
+        ("</edge>", "</edgy>", "z.graphml:12: not well-formed XML"),
         ("graphml", "graphics", "z.graphml: no <graphml> in the file"),
     ] {
         let text = match from {

@@ -41,7 +41,7 @@ fn each_defect_is_told_with_its_line() {
         ("\n2 1 10Gbps 2us 0\n", "\n2 1 10Gb", "t.txt:4: the file ends before link 2 of 2: is it truncated?"),
         ("2us 0\n", "2us 0\n0 1", "t.txt:5: \"0\" after the 2 links that the first line announces"),
         ("2 1 10", "1 1 10", "t.txt:4: link 2 of 2: joins node 1 to itself"),
-        ("2 1 10Gbps", "2 1 0Gbps", "t.txt:4: link 2 of 2: rate and delay must be more than 0"),
+        ("2 1 10Gbps", "2 1 0Gbps", "t.txt:4: link 2 of 2: rate and delay must be greater than 0"),
         ("2 1 10", "0 1 10", "t.txt: host \"host2\" has no link"),
     ] {
         let text = PAIR.replacen(from, to, 1);

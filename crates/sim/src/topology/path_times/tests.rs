@@ -63,6 +63,6 @@ fn ten_thousand_hosts_take_no_time_to_speak_of() {
     let start = std::time::Instant::now();
     let routes = Routes::compute(&t, &|_| true, NextHopOrder::ByPort);
     assert_eq!(max_base_rtt(&t, &routes, 1000, false).0, Time::from_ns(12_480));
-    // Half a second when alone; the bound only catches work that grows with pairs of hosts.
+    // Takes half a second alone; the bound only detects work that grows with pairs of hosts.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

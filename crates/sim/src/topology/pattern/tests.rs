@@ -40,7 +40,7 @@ fn a_pattern_that_fits_nothing_says_what_there_is() {
     );
     assert_eq!(
         t.ports_matching("leaf0.p9").unwrap_err(),
-        "no port fits \"leaf0.p9\": expected such as \"leaf0.p0\" (4 ports, p0 to p3)"
+        "no port matches \"leaf0.p9\": expected a name such as \"leaf0.p0\" (4 ports, p0 to p3)"
     );
-    assert!(t.ports_matching("leaf0->leaf1").unwrap_err().contains("no link joins"));
+    assert!(t.ports_matching("leaf0->leaf1").unwrap_err().contains("there is no link between"));
 }

@@ -1,8 +1,8 @@
 //! The search for shortest paths: breadth first, from 64 targets at once.
 //!
-//! Bit i of a mask stands for the i-th of the 64 targets. A node keeps a mask of those that have reached it,
-//! so that one pass over the links serves all of them (the multi-source search of Then et al., "The More the
-//! Merrier: Efficient Multi-Source Graph Traversal", PVLDB 8(4), 2014).
+//! Bit i of a mask represents the i-th of the 64 targets. A node has a mask of the targets that have reached
+//! it, so that one pass over the links serves all of them (the multi-source search of Then et al., "The More
+//! the Merrier: Efficient Multi-Source Graph Traversal", PVLDB 8(4), 2014).
 
 use std::ops::Range;
 
@@ -17,27 +17,27 @@ use super::{NONE, NextHopOrder, Routes, Row};
 struct Step {
     port: u32,
     to: NodeId,
-    /// Twice its link, plus one at the link's second end.
+    /// Twice the index of its link, plus one at the link's second end.
     side: usize,
 }
 
-/// The same between rows.
-struct Way {
+/// A usable port between rows.
+struct RowEdge {
     port: u32,
-    /// A row.
+    /// The row at its other end.
     to: u32,
-    /// Index of the way back.
+    /// Index of the reverse edge.
     back: u32,
 }
 
-/// The ways between rows: those of a row are neighbours, in the wanted order.
-struct Ways {
-    list: Vec<Way>,
-    /// By row: where its ways begin; one more at the end.
+/// The edges between rows: those of a row are contiguous, in the requested order.
+struct RowGraph {
+    list: Vec<RowEdge>,
+    /// By row: index of its first edge; one more at the end.
     begin: Vec<usize>,
 }
 
-impl Ways {
+impl RowGraph {
     fn of(&self, row: usize) -> Range<usize> {
         self.begin[row]..self.begin[row + 1]
     }
@@ -46,33 +46,33 @@ impl Ways {
 pub(super) struct Search {
     host_node: Vec<NodeId>,
     host_of: Vec<HostId>,
-    /// Usable ports of each node in the wanted order.
+    /// Usable ports of each node in the requested order.
     steps: Vec<Vec<Step>>,
     /// The switch of a host with exactly one usable port, if that leads to a switch.
     switch_of: Vec<Option<NodeId>>,
-    /// Row of each node; hosts that share one have [`NONE`] until [`Search::share_ways_out`].
+    /// Row of each node; hosts that share one have [`NONE`] until [`Search::share_uplinks`].
     row: Vec<u32>,
-    ways: Ways,
-    /// By row: whether packets of others may pass.
+    graph: RowGraph,
+    /// By row: whether it forwards packets of others.
     transits: Vec<bool>,
     /// Rows that hosts share.
-    ways_out: Vec<WayOut>,
+    uplink_groups: Vec<UplinkGroup>,
 }
 
-/// The hosts that leave by this port to a switch of one connected set of switches.
-struct WayOut {
+/// The hosts with this only port to a switch of one connected set of switches.
+struct UplinkGroup {
     port: u32,
     /// Row of one switch of the set.
     switch: u32,
 }
 
-/// Which hosts are reached alike.
+/// The sets of hosts that are reached alike.
 struct Targets {
     /// By host.
     of: Vec<u32>,
-    /// Row from which each target is searched: that of its switch, or of the host.
+    /// Row from which the search for each target starts: that of its switch, or of the host.
     roots: Vec<u32>,
-    /// By row: the target whose hosts hang on it, or [`NONE`].
+    /// By row: the target whose hosts are at this switch, or [`NONE`].
     own: Vec<u32>,
 }
 
@@ -90,14 +90,14 @@ impl Search {
         let with_row: Vec<usize> = (0..nodes).filter(|&node| switch_of[node].is_none()).collect();
         let mut row = vec![NONE; nodes];
         with_row.iter().enumerate().for_each(|(r, &node)| row[node] = r as u32);
-        let ways = ways_between(&with_row, &steps, &row, topology.links.len());
+        let graph = row_graph(&with_row, &steps, &row, topology.links.len());
         let transits = with_row.iter().map(|&node| is_switch(node)).collect();
         let host_node = topology.hosts();
         let mut host_of = vec![NONE; nodes];
         host_node.iter().enumerate().for_each(|(host, &node)| host_of[node as usize] = host as u32);
         let mut search =
-            Search { host_node, host_of, steps, switch_of, row, ways, transits, ways_out: Vec::new() };
-        search.share_ways_out();
+            Search { host_node, host_of, steps, switch_of, row, graph, transits, uplink_groups: Vec::new() };
+        search.share_uplinks();
         search
     }
 
@@ -105,7 +105,7 @@ impl Search {
         let targets = self.targets();
         let last_hop = self.last_hops();
         let mut builder =
-            Builder::new(limits, self.transits.len() + self.ways_out.len(), targets.roots.len());
+            Builder::new(limits, self.transits.len() + self.uplink_groups.len(), targets.roots.len());
         self.fill(&targets, &mut builder);
         let access = self.host_node.iter().map(|&node| builder.entry(&self.ports(node))).collect();
         let largest = last_hop.iter().copied().filter(|&port| port != NONE).max();
@@ -119,21 +119,21 @@ impl Search {
         Routes { target: targets.of, last_hop, table, rows, access, host_node, host_of }
     }
 
-    /// Gives each host with one way out the row of all hosts that leave alike.
-    fn share_ways_out(&mut self) {
+    /// Assigns to each host with one usable port the row shared by all equal hosts.
+    fn share_uplinks(&mut self) {
         let set = self.connected_sets();
         let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         for node in 0..self.row.len() {
             let Some(switch) = self.switch_of[node] else { continue };
             let (switch, port) = (self.row[switch as usize], self.steps[node][0].port);
             self.row[node] = *known.entry((set[switch as usize], port)).or_insert_with(|| {
-                self.ways_out.push(WayOut { port, switch });
-                (self.transits.len() + self.ways_out.len() - 1) as u32
+                self.uplink_groups.push(UplinkGroup { port, switch });
+                (self.transits.len() + self.uplink_groups.len() - 1) as u32
             });
         }
     }
 
-    /// By row: the number of the set of switches that reach one another by way of switches.
+    /// By row: the number of the set of switches that are connected through switches.
     fn connected_sets(&self) -> Vec<u32> {
         let mut set = vec![NONE; self.transits.len()];
         let mut waiting = Vec::new();
@@ -143,7 +143,7 @@ impl Search {
                 let at = row as usize;
                 if self.transits[at] && set[at] == NONE {
                     set[at] = first as u32;
-                    waiting.extend(self.ways.list[self.ways.of(at)].iter().map(|way| way.to));
+                    waiting.extend(self.graph.list[self.graph.of(at)].iter().map(|way| way.to));
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Search {
         Targets { of: of.collect(), roots, own }
     }
 
-    /// The port by which a switch reaches each host that hangs on it by one link.
+    /// The port of a switch to each host with a single link to it.
     fn last_hops(&self) -> Vec<u32> {
         let mut to_host = vec![NONE; self.row.len()];
         for (node, steps) in self.steps.iter().enumerate() {
@@ -187,21 +187,21 @@ impl Search {
         self.steps[node as usize].iter().map(|step| step.port).collect()
     }
 
-    /// Searches from all targets, and hands the entries of all rows to the builder.
+    /// Searches from all targets, and passes the entries of all rows to the builder.
     fn fill(&self, targets: &Targets, builder: &mut Builder) {
         let own_rows = self.transits.len();
-        let mut sweep = Sweep::new(own_rows, self.ways.list.len());
+        let mut sweep = Sweep::new(own_rows, self.graph.list.len());
         let mut groups: Vec<Group> = Vec::new();
         for (column, roots) in targets.roots.chunks(TARGETS as usize).enumerate() {
             sweep.run(self, roots);
             let asked = u64::MAX >> (TARGETS as usize - roots.len());
             for row in 0..own_rows {
                 groups.clear();
-                sweep.part(row, &self.ways, builder, &mut groups);
+                sweep.part(row, &self.graph, builder, &mut groups);
                 add(&mut groups, EMPTY, asked & !sweep.seen[row]);
                 builder.put(row, column, &mut groups);
             }
-            for (way_out, row) in self.ways_out.iter().zip(own_rows..) {
+            for (way_out, row) in self.uplink_groups.iter().zip(own_rows..) {
                 groups.clear();
                 let reached = sweep.seen[way_out.switch as usize];
                 add(&mut groups, builder.entry(&[way_out.port]), asked & reached);
@@ -213,7 +213,7 @@ impl Search {
     }
 }
 
-/// Usable ports of each node in the wanted order.
+/// Usable ports of each node in the requested order.
 fn usable_steps(topology: &Topology, usable: &dyn Fn(LinkId) -> bool, order: NextHopOrder) -> Vec<Vec<Step>> {
     let mut steps: Vec<Vec<Step>> = vec![Vec::new(); topology.nodes.len()];
     let mut ports = vec![0u32; topology.nodes.len()];
@@ -233,20 +233,24 @@ fn usable_steps(topology: &Topology, usable: &dyn Fn(LinkId) -> bool, order: Nex
     steps
 }
 
-/// The steps between nodes that have rows; `row` gives the row of each node.
-fn ways_between(with_row: &[usize], steps: &[Vec<Step>], row: &[u32], links: usize) -> Ways {
-    let mut ways = Ways { list: Vec::new(), begin: vec![0] };
+/// The edges between nodes that have rows; `row`: the row of each node.
+fn row_graph(with_row: &[usize], steps: &[Vec<Step>], row: &[u32], links: usize) -> RowGraph {
+    let mut graph = RowGraph { list: Vec::new(), begin: vec![0] };
     let mut at_side = vec![NONE; 2 * links];
     for &node in with_row {
         for step in steps[node].iter().filter(|step| row[step.to as usize] != NONE) {
-            at_side[step.side] = ways.list.len() as u32;
-            // The way back is known once all sides are.
-            ways.list.push(Way { port: step.port, to: row[step.to as usize], back: step.side as u32 ^ 1 });
+            at_side[step.side] = graph.list.len() as u32;
+            // The reverse edge is set when all sides are known.
+            graph.list.push(RowEdge {
+                port: step.port,
+                to: row[step.to as usize],
+                back: step.side as u32 ^ 1,
+            });
         }
-        ways.begin.push(ways.list.len());
+        graph.begin.push(graph.list.len());
     }
-    ways.list.iter_mut().for_each(|way| way.back = at_side[way.back as usize]);
-    ways
+    graph.list.iter_mut().for_each(|way| way.back = at_side[way.back as usize]);
+    graph
 }
 
 /// Adds a group, if it has targets.
@@ -258,36 +262,36 @@ fn add(groups: &mut Vec<Group>, entry: u32, targets: u64) {
 
 /// State of the search from up to 64 targets.
 struct Sweep {
-    /// By row: targets that have reached it, its own included.
+    /// By row: targets that have reached it, including its own.
     seen: Vec<u64>,
-    /// By row: those that did so in the last step, and go on from it.
+    /// By row: targets that reached it in the last step.
     front: Vec<u64>,
-    /// By row: those that do so in this step.
+    /// By row: targets that reach it in this step.
     next: Vec<u64>,
     /// Rows with a front.
     active: Vec<u32>,
     /// Rows that this step reaches.
     reached: Vec<u32>,
-    /// By way: the targets to which it is a shortest one.
+    /// By edge: the targets to which it is on a shortest path.
     leads_to: Vec<u64>,
     /// Scratch: ports of a group.
     ports: Vec<u32>,
 }
 
 impl Sweep {
-    fn new(rows: usize, ways: usize) -> Sweep {
+    fn new(rows: usize, graph: usize) -> Sweep {
         Sweep {
             seen: vec![0; rows],
             front: vec![0; rows],
             next: vec![0; rows],
             active: Vec::new(),
             reached: Vec::new(),
-            leads_to: vec![0; ways],
+            leads_to: vec![0; graph],
             ports: Vec::new(),
         }
     }
 
-    /// Finds what every way leads to.
+    /// Finds the targets of every edge.
     fn run(&mut self, search: &Search, roots: &[u32]) {
         self.seen.fill(0);
         self.front.fill(0);
@@ -299,16 +303,16 @@ impl Sweep {
             self.active.push(root);
         }
         while !self.active.is_empty() {
-            self.spread(&search.ways);
+            self.spread(&search.graph);
             self.advance(&search.transits);
         }
     }
 
-    /// What the fronts reach for the first time, one step farther from the targets.
-    fn spread(&mut self, ways: &Ways) {
+    /// Moves the fronts one step farther from the targets, to rows that they had not reached.
+    fn spread(&mut self, graph: &RowGraph) {
         for &row in &self.active {
             let front = self.front[row as usize];
-            for way in &ways.list[ways.of(row as usize)] {
+            for way in &graph.list[graph.of(row as usize)] {
                 let new = front & !self.seen[way.to as usize];
                 if new != 0 {
                     let next = &mut self.next[way.to as usize];
@@ -322,7 +326,7 @@ impl Sweep {
         }
     }
 
-    /// What was reached becomes the front; hosts keep what reaches them.
+    /// The rows reached become the new front; hosts do not forward.
     fn advance(&mut self, transits: &[bool]) {
         self.active.iter().for_each(|&row| self.front[row as usize] = 0);
         self.active.clear();
@@ -337,16 +341,16 @@ impl Sweep {
         }
     }
 
-    /// Parts the targets that reach a row into groups with the same next hops.
-    fn part(&mut self, row: usize, ways: &Ways, builder: &mut Builder, groups: &mut Vec<Group>) {
-        let leads_to = &self.leads_to[ways.of(row)];
-        let ways = &ways.list[ways.of(row)];
+    /// Divides the targets that reach a row into groups with the same next hops.
+    fn part(&mut self, row: usize, graph: &RowGraph, builder: &mut Builder, groups: &mut Vec<Group>) {
+        let leads_to = &self.leads_to[graph.of(row)];
+        let graph = &graph.list[graph.of(row)];
         let mut left = leads_to.iter().fold(0, |all, targets| all | targets);
         while left != 0 {
             let lowest = left & left.wrapping_neg();
             let mut alike = left;
             self.ports.clear();
-            for (way, &targets) in ways.iter().zip(leads_to) {
+            for (way, &targets) in graph.iter().zip(leads_to) {
                 if targets & lowest != 0 {
                     alike &= targets;
                     self.ports.push(way.port);

@@ -1,45 +1,45 @@
 //! Rows of next hops by target, small enough to stay in the cache.
 //!
-//! An *entry* is one word: a single port, or the place of a list of ports, each list stored once. A row is a
+//! An *entry* is one word: a single port, or the index of a list of ports, each list stored once. A row is a
 //! sequence of chunks of 64 targets. Equal chunks are stored once, and so are equal rows.
 //!
-//! A chunk has one of two forms. *Direct*: 64 entries, one load away; regular networks have a handful of
-//! them. *Packed*: a list of the different entries in it (its palette, shared by chunks with the same ones)
-//! and the number of each target's entry in that list, one bit plane after the other; with 5 to 8 different
-//! entries that is three bits a target. The first [`Limits::direct`] chunks are direct; networks that need
-//! more are large irregular ones, and their further chunks are packed.
+//! A chunk has one of two forms. *Direct*: 64 entries, found with one load; regular networks have only a few
+//! different ones. *Packed*: a list of the distinct entries in it (its palette, shared by chunks with equal
+//! lists) and the index of each target's entry in that list, one bit plane after the other; with 5 to 8
+//! distinct entries these are three bits per target. The first [`Limits::direct`] chunks are direct; networks
+//! that need more are large and irregular, and their further chunks are packed.
 
 use rustc_hash::FxHashMap;
 
 use super::NextHops;
 
-/// Targets in a chunk: the bits of a mask.
+/// Targets per chunk: the bits of a mask.
 pub(super) const TARGETS: u32 = 64;
 /// The entry without ports.
 pub(super) const EMPTY: u32 = LIST;
-/// Bit of an entry that is the place of a list and not a port.
+/// Bit of an entry that is the index of a list instead of a port.
 const LIST: u32 = 1 << 31;
-/// Bit of a chunk that is packed: the rest is its place in [`Table::packed`].
+/// Bit of a packed chunk: the other bits are its index in [`Table::packed`].
 const PACKED: u32 = 1 << 31;
 
 type Direct = [u32; TARGETS as usize];
 
 #[derive(Debug, Clone)]
 pub(super) struct Table {
-    /// Chunks of all rows: indices in `direct`, or places in `packed` with the bit [`PACKED`].
+    /// Chunks of all rows: indices into `direct`, or into `packed` with the bit [`PACKED`].
     chunks: Vec<u32>,
     direct: Vec<Direct>,
-    /// Packed chunks: the place of the palette in `lists` and, from bit 32, the number of planes; then the
+    /// Packed chunks: the index of the palette in `lists` and, from bit 32, the number of planes; then the
     /// planes, lowest bit first.
     packed: Vec<u64>,
-    /// Lists of ports, and palettes: the length, then so many words.
+    /// Lists of ports, and palettes: the length, then the words.
     lists: Vec<u32>,
     /// 0, 1, 2, ...: each single port as a list.
     single: Vec<u32>,
 }
 
 impl Table {
-    /// The entry of a target in the row that begins at a place given by [`Builder::finish`].
+    /// The entry of a target in the row that begins at an index given by [`Builder::finish`].
     #[inline(always)]
     pub fn entry(&self, row: usize, target: u32) -> u32 {
         let chunk = self.chunks[row + (target / TARGETS) as usize];
@@ -59,7 +59,7 @@ impl Table {
         self.list(palette)[number as usize]
     }
 
-    /// The ports that an entry stands for.
+    /// The ports that an entry represents.
     #[inline(always)]
     pub fn hops(&self, entry: u32) -> NextHops<'_> {
         if entry & LIST == 0 {
@@ -88,7 +88,7 @@ impl Table {
         words * size_of::<u32>() + self.direct.capacity() * size_of::<Direct>() + packed
     }
 
-    /// Direct chunks, and words of packed ones.
+    /// Number of direct chunks, and of words of packed ones.
     #[cfg(test)]
     pub fn forms(&self) -> (usize, usize) {
         (self.direct.len(), self.packed.len())
@@ -102,35 +102,35 @@ pub(super) struct Group {
     pub targets: u64,
 }
 
-/// When a builder turns from speed to memory.
+/// Sizes from which on a builder saves memory instead of time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Chunks in the direct form.
+    /// Number of chunks in the direct form.
     pub direct: usize,
-    /// Lists, and chunks, that are remembered for sharing from one column of chunks to the next: with more
-    /// the network is too irregular for that.
+    /// Number of lists, and of chunks, that are remembered for sharing from one column of chunks to the next;
+    /// a network with more is too irregular for sharing.
     pub known: usize,
 }
 
 impl Limits {
-    /// 16 MiB of direct chunks: those of a graph of 2 000 switches without any order.
+    /// 16 MiB of direct chunks, enough for an irregular graph of 2 000 switches.
     pub const USUAL: Limits = Limits { direct: 1 << 16, known: 1 << 16 };
 }
 
-/// Makes a table, one column of chunks after the other.
+/// Builds a table, one column of chunks after the other.
 pub(super) struct Builder {
     table: Table,
     limits: Limits,
-    /// Chunks of a row.
+    /// Chunks per row.
     columns: usize,
     known_lists: FxHashMap<Box<[u32]>, u32>,
     known_chunks: FxHashMap<Box<[Group]>, u32>,
-    /// The largest port that stands alone in an entry.
+    /// The largest port that is an entry of its own.
     largest: u32,
 }
 
 impl Builder {
-    /// For so many rows of so many targets.
+    /// For this number of rows and targets.
     pub fn new(limits: Limits, rows: usize, targets: usize) -> Builder {
         let columns = targets.div_ceil(TARGETS as usize);
         let table = Table {
@@ -144,7 +144,7 @@ impl Builder {
         Builder { table, limits, columns, known_lists, known_chunks, largest: 0 }
     }
 
-    /// The entry that stands for these ports.
+    /// The entry for these ports.
     pub fn entry(&mut self, ports: &[u32]) -> u32 {
         match *ports {
             [] => EMPTY,
@@ -156,7 +156,7 @@ impl Builder {
         }
     }
 
-    /// The place of a list, which is stored if it is not known.
+    /// The index of a list, which is stored if it is new.
     fn list(&mut self, list: &[u32]) -> u32 {
         if let Some(&at) = self.known_lists.get(list) {
             return at;
@@ -170,9 +170,8 @@ impl Builder {
         at as u32
     }
 
-    /// Sets the chunk of a row in a column. Groups have different entries and no target in common; targets
-    /// that are in none of them are free: they get the entry of the largest group, so that more chunks are
-    /// equal.
+    /// Sets the chunk of a row in a column. Groups have different entries and no common target. Targets in
+    /// none of them are free: they get the entry of the largest group, so that more chunks are equal.
     pub fn put(&mut self, row: usize, column: usize, groups: &mut Vec<Group>) {
         let covered = groups.iter().fold(0, |all, group| all | group.targets);
         match groups.iter_mut().max_by_key(|group| (group.targets.count_ones(), group.entry)) {
@@ -210,7 +209,7 @@ impl Builder {
         PACKED | at as u32
     }
 
-    /// A column is done: forgets what has turned out not to be shared.
+    /// Ends a column: discards what was not shared.
     pub fn end_column(&mut self) {
         if self.known_lists.len() > self.limits.known {
             self.known_lists.clear();
@@ -220,8 +219,8 @@ impl Builder {
         }
     }
 
-    /// The table, and where each row begins in it. `largest` is the largest port that may be asked for as a
-    /// list, besides those in entries.
+    /// Returns the table, and the index of each row in it. `largest`: the largest port that may be requested
+    /// as a list, in addition to those in entries.
     pub fn finish(mut self, largest: u32) -> (Table, Vec<usize>) {
         let begins = self.share_rows();
         let table = &mut self.table;
@@ -233,7 +232,7 @@ impl Builder {
         (self.table, begins)
     }
 
-    /// Keeps equal rows once; where each row begins then.
+    /// Stores equal rows once. Returns the new index of each row.
     fn share_rows(&mut self) -> Vec<usize> {
         let (columns, chunks) = (self.columns, &mut self.table.chunks);
         if columns == 0 {

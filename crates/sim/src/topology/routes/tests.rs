@@ -66,7 +66,7 @@ fn routes_go_around_links_and_switches_that_are_down() {
 #[test]
 fn hosts_with_two_links_choose_among_them_and_never_transit() {
     use NodeKind::{Host, Switch};
-    // Two planes: host0 and host1 on both switches, host2 on the first only.
+    // Two planes: host0 and host1 are on both switches, host2 on the first only.
     let t = network(&[Host, Host, Host, Switch, Switch], &[(0, 3), (0, 4), (1, 3), (1, 4), (2, 3)]);
     let routes = Routes::compute(&t, &all, NextHopOrder::ByPort);
     assert_eq!(routes.next_hops(0, 1), [0, 1]);
@@ -135,7 +135,7 @@ fn check_all(t: &Topology, usable: &dyn Fn(LinkId) -> bool, routes: &Routes) -> 
     Ok(())
 }
 
-/// Direct chunks; packed ones; some of each, without a memory from column to column.
+/// Direct chunks; packed ones; some of each, without memory from column to column.
 const ALL_LIMITS: [Limits; 3] =
     [Limits::USUAL, Limits { direct: 0, known: 1 << 16 }, Limits { direct: 5, known: 0 }];
 
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// Hosts 0 to n - 1, each on a switch of its own; the switches on a line, with chords.
+/// Hosts 0 to n - 1, each on a switch of its own; the switches form a line with additional links.
 fn graph(n: u32, chords: &[(u32, u32)]) -> Topology {
     let kinds: Vec<NodeKind> =
         (0..2 * n).map(|node| if node < n { NodeKind::Host } else { NodeKind::Switch }).collect();
@@ -190,7 +190,7 @@ fn a_fat_tree_of_8192_hosts_takes_some_300_kb_of_which_the_table_is_5_kb() {
     let routes = Routes::compute(&t, &all, NextHopOrder::ByPort);
     assert_eq!(routes.hosts(), 8192);
     assert!(routes.memory_bytes() < 350_000, "{}", routes.memory_bytes());
-    // The rest is four words a host and five a node.
+    // The rest is four words per host and five per node.
     assert!(routes.table.memory_bytes() < 6_000, "{}", routes.table.memory_bytes());
     // ToR 8192: ports 0 to 15 are hosts; aggregation 8704; core 9216, of which each port is a pod.
     assert_eq!(routes.next_hops(8192, 15), [15]);

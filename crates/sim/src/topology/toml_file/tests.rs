@@ -37,7 +37,7 @@ fn each_defect_is_told_with_its_line() {
         ("kind = \"host\"", "kind = \"host\"\ntier = 2", "t.toml:4: tier: only switches have one"),
         ("kind = \"host\"", "kind = \"host\"\nlabel = -2", "t.toml:4: label: expected a whole number from 0"),
         ("name = \"g\"", "name = \"h\"", "t.toml:5: two nodes are named \"h\""),
-        ("name = \"g\"", "name = \"g g\"", "t.toml:5: \"g g\" cannot name a node"),
+        ("name = \"g\"", "name = \"g g\"", "t.toml:5: \"g g\" is not a valid name of a node"),
         ("b = \"g\"", "b = \"gg\"", "t.toml:9: b: unknown node \"gg\": did you mean"),
         ("b = \"g\"", "b = \"h\"", "t.toml:7: a link joins h to itself"),
         ("1Gbps", "1", "t.toml:10: rate: \"1\" has no unit"),

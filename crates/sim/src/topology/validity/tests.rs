@@ -15,7 +15,7 @@ fn each_defect_of_a_topology_is_named() {
     assert!(star().validate().is_ok());
     let mut t = star();
     t.links[1].rate = Rate(0);
-    assert_eq!(message(&t), "the link between host1 and s0 has rate 0: more than 0 is needed");
+    assert_eq!(message(&t), "the link between host1 and s0 has rate 0: it must be greater than 0");
     let mut t = star();
     t.links[1].delay = Time::ZERO;
     assert!(message(&t).contains("host1 and s0 has delay 0"));
@@ -32,7 +32,7 @@ fn each_defect_of_a_topology_is_named() {
     t.nodes[1].name = "host0".into();
     assert_eq!(message(&t), "two nodes are named \"host0\"");
     t.nodes[1].name = "a.b".into();
-    assert!(message(&t).starts_with("\"a.b\" cannot name a node"));
+    assert!(message(&t).starts_with("\"a.b\" is not a valid name of a node"));
 }
 
 #[test]

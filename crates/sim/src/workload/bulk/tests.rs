@@ -6,8 +6,8 @@ use crate::workload::tests::{complaints, drain, source, source_error, text};
 fn senders_and_receivers_are_paired_in_order_and_never_run_out() {
     let keys = [("hosts", text("0-2")), ("to", text("5,4,6")), ("stagger", text("1ms"))];
     let flows = drain(&*source("bulk", 8, &keys));
-    let told: Vec<_> = flows.iter().map(|f| (f.src, f.dst, f.start.ns())).collect();
-    assert_eq!(told, [(0, 5, 0), (1, 4, 1_000_000), (2, 6, 2_000_000)]);
+    let spans: Vec<_> = flows.iter().map(|f| (f.src, f.dst, f.start.ns())).collect();
+    assert_eq!(spans, [(0, 5, 0), (1, 4, 1_000_000), (2, 6, 2_000_000)]);
     // 11 days at 10 Gb/s.
     assert!(flows.iter().all(|flow| flow.size == 1 << 50));
 }
@@ -37,7 +37,7 @@ fn jitter_makes_flows_later_by_less_than_it() {
 #[test]
 fn pairs_that_cannot_be_made_are_refused() {
     let error = source_error("bulk", 8, &[("hosts", text("0-2")), ("to", text("4-5"))]);
-    assert_eq!(error.to_string(), "2 receivers for 3 senders: expected as many");
+    assert_eq!(error.to_string(), "2 receivers for 3 senders: expected equal numbers");
     let error = source_error("bulk", 8, &[("hosts", text("0-2")), ("to", text("2,1,0"))]);
     assert_eq!(error.key, "to");
     assert_eq!(complaints("bulk", &[("size", text("0B"))]), ["size: a flow needs at least one byte"]);

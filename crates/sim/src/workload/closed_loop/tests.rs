@@ -41,7 +41,7 @@ fn a_client_keeps_as_many_requests_outstanding_as_it_has_slots() {
 #[test]
 fn a_client_that_is_the_only_server_is_refused() {
     let keys = [("clients", text("0-3")), ("servers", text("2"))];
-    assert_eq!(source_error("closed-loop", 4, &keys).to_string(), "host 2 has no server but itself");
+    assert_eq!(source_error("closed-loop", 4, &keys).to_string(), "host 2 has no server except itself");
     let many = [("requests", Value::Integer(1_000_000_000))];
-    assert!(source_error("closed-loop", 4, &many).to_string().contains("the limit is 50000000"));
+    assert!(source_error("closed-loop", 4, &many).to_string().contains("the limit of 50000000"));
 }

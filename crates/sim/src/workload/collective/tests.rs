@@ -13,7 +13,7 @@ fn collective(operation: &str, hosts: u32, repeat: i64) -> Box<dyn FlowSource> {
     source("collective", hosts, &keys)
 }
 
-/// Time of the end of each job when every transfer takes 1 us.
+/// End of each job if every transfer takes 1 us.
 fn ends(source: &dyn FlowSource) -> Vec<u64> {
     let times = play(source, Time::from_us(1));
     let mut ends = Vec::new();
@@ -68,7 +68,7 @@ fn all_to_all_goes_at_once_or_in_pairwise_steps() {
 fn what_is_too_small_or_too_large_is_refused() {
     let keys = [("bytes", text("3B"))];
     let error = source_error("collective", 4, &keys);
-    assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one in each chunk");
+    assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one per chunk");
     let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1000))];
     assert!(source_error("collective", 320, &keys).to_string().contains("pairwise-all-to-all"));
 }

@@ -31,8 +31,8 @@ fn deadlines_are_exponential_and_leave_the_flows_as_they_are() {
 fn deadlines_that_make_no_sense_are_complained_about() {
     assert_eq!(
         complaints("poisson", &[("deadline_mean", text("0s"))]),
-        ["deadline_mean: must be more than zero"]
+        ["deadline_mean: must be greater than 0"]
     );
     let given = complaints("flows", &[("deadline_mean", text("1ms"))]);
-    assert!(given.iter().any(|said| said.contains("give each flow its own")), "{given:?}");
+    assert!(given.iter().any(|message| message.contains("set the deadline of each flow")), "{given:?}");
 }

@@ -36,11 +36,11 @@ fn a_wrong_flow_is_named_by_its_place() {
     assert_eq!(complaint(table(&[("src", Value::Integer(1))])), "flows: flow 1: dst is missing");
     assert!(complaint(flow(0, 1, &[("sise", text("1MB"))])).contains("did you mean \"size\""));
     assert!(complaint(flow(0, 1, &[("start", text("10"))])).contains("flow 1: start: \"10\" has no unit"));
-    assert!(complaint(flow(0, 1, &[("after", Value::Integer(1))])).contains("after: expected the place"));
+    assert!(complaint(flow(0, 1, &[("after", Value::Integer(1))])).contains("after: expected the index"));
     assert!(complaint(text("0->1")).contains("expected a table"));
     assert!(complaints("flows", &[])[0].contains("expected at least one flow"));
     let error = |value| source_error("flows", 4, &list(vec![flow(0, 1, &[]), value])).to_string();
     assert_eq!(error(flow(9, 1, &[])), "flow 1: src: unknown host 9 (the nearest below it is 3)");
     assert_eq!(error(flow(2, 2, &[])), "flow 1: src and dst are both host 2: a flow needs two hosts");
-    assert!(error(flow(2, 3, &[("after", Value::Integer(0))])).contains("could not know of its end"));
+    assert!(error(flow(2, 3, &[("after", Value::Integer(0))])).contains("has no information about its end"));
 }

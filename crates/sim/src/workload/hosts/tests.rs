@@ -15,7 +15,7 @@ fn a_wrong_choice_says_which_part_is_wrong() {
     tests::with_hosts(4, |cx| {
         let error = |text| select(text, cx).unwrap_err();
         assert_eq!(error("0-4294967295"), "unknown host 4: the topology has hosts 0 to 3");
-        assert_eq!(error("1,1"), "host 1 is named twice");
+        assert_eq!(error("1,1"), "host 1 is listed twice");
         assert_eq!(error("3-1"), "range \"3-1\" runs backwards");
         assert!(error("leaf").contains("expected host ids"));
         assert!(error("").contains("expected host ids"));
@@ -34,7 +34,7 @@ fn a_derangement_moves_everything_once_and_all_are_equally_likely() {
         assert!((0..4).all(|i| partner[i as usize] != i));
         *seen.entry(partner).or_insert(0u32) += 1;
     }
-    // Four things have nine derangements.
+    // Four elements have nine derangements.
     assert_eq!(seen.len(), 9);
     assert!(seen.values().all(|&count| count.abs_diff(1000) < 130), "{seen:?}");
 }

@@ -60,21 +60,22 @@ fn a_request_is_shared_by_its_senders_and_ends_as_a_job() {
     let incast = source("incast", 8, &keys);
     let flows = drain(&*incast);
     assert!(flows.len() == 8 && flows.iter().all(|flow| flow.size == 250_000));
-    // Events overlap: the last sender of the first begins 120 us after it, the first of the second 100 us after it.
+    // Events overlap: the last sender of the first begins 120 us after it, the first of the second 100 us
+    // after it.
     let jobs: Vec<u32> = incast.jobs().iter().map(|job| job.1).collect();
     assert_eq!(jobs, [0, 0, 0, 1, 0, 1, 1, 1]);
     let error = source_error("incast", 8, &[("request", text("3B"))]);
-    assert_eq!(error.to_string(), "3B are less than a byte for each of 7 senders");
-    assert_eq!(complaints("incast", &[("request", text("0B"))]), ["request: must be more than zero"]);
+    assert_eq!(error.to_string(), "3B is less than a byte per sender for 7 senders");
+    assert_eq!(complaints("incast", &[("request", text("0B"))]), ["request: must be greater than 0"]);
 }
 
 #[test]
 fn more_senders_than_hosts_are_refused() {
     let error = source_error("incast", 8, &[("senders", Value::Integer(8))]);
-    assert_eq!(error.to_string(), "8 senders, but only 7 hosts beside the receiver");
+    assert_eq!(error.to_string(), "8 senders, but only 7 hosts in addition to the receiver");
     assert_eq!(source_error("incast", 1, &[]).key, "senders");
     assert_eq!(source_error("incast", 8, &[("arrivals", text("poisson"))]).key, "duration");
     assert_eq!(source_error("incast", 8, &[("receiver", text("9"))]).key, "receiver");
     let zero = [("arrivals", text("periodic")), ("every", text("0us"))];
-    assert_eq!(complaints("incast", &zero), ["every: must be more than zero"]);
+    assert_eq!(complaints("incast", &zero), ["every: must be greater than 0"]);
 }

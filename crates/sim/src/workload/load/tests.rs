@@ -5,7 +5,7 @@ fn load(share: f64, counts: LoadCounts) -> Load {
     Load { share, counts, capacity: None }
 }
 
-/// Flows a second of one host with links of `gbps`.
+/// Flows per second of one host with links of `gbps`.
 fn flows_per_second(name: &str, load: &Load, gbps: u64, cx: &WorkloadContext) -> f64 {
     let rate = [Rate::from_gbps(gbps)];
     let cx = WorkloadContext { host_rate: &rate, header: 40, mtu: 1460, ..*cx };

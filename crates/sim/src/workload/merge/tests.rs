@@ -60,7 +60,7 @@ fn a_job_ends_with_the_last_of_its_flows() {
     let ring = || source("collective", 2, &[("repeat", Value::Integer(2))]);
     let mut jobs = Jobs::new(&traffic(vec![ring(), source("permutation", 2, &[]), ring()]));
     assert_eq!(jobs.len(), 4);
-    // Two steps of two flows a job.
+    // Two steps of two flows per job.
     assert_eq!((0..8).map(|k| jobs.of(2, k)).collect::<Vec<_>>(), [2, 2, 2, 2, 3, 3, 3, 3].map(Some));
     assert_eq!(jobs.of(1, 0), None);
     assert_eq!(jobs.flow_ended(2, 0), None);

@@ -29,16 +29,16 @@ fn what_is_to_come_is_told_about_as_it_is_drawn() {
         for _ in 0..1000 {
             source.next();
         }
-        let told = source.rest().unwrap();
+        let expected = source.rest().unwrap();
         let drawn = drain(&*source);
         let bytes: u64 = drawn.iter().map(|flow| flow.size).sum();
         let last = drawn.last().unwrap().start.as_ns();
-        for (told, drawn) in [
-            (told.flows as f64, drawn.len() as f64),
-            (told.bytes as f64, bytes as f64),
-            (told.last_start.as_ns(), last),
+        for (expected, drawn) in [
+            (expected.flows as f64, drawn.len() as f64),
+            (expected.bytes as f64, bytes as f64),
+            (expected.last_start.as_ns(), last),
         ] {
-            assert!((told / drawn - 1.0).abs() < 0.05, "{limits:?}: {told} for {drawn}");
+            assert!((expected / drawn - 1.0).abs() < 0.05, "{limits:?}: {expected} for {drawn}");
         }
     }
     let mut few = source("poisson", 8, &[("count", Value::Integer(3)), ("duration", text("1s"))]);
@@ -82,7 +82,7 @@ fn what_one_workload_sends_does_not_depend_on_load_or_sizes_of_another_draw() {
     let of = |flows: &[FlowSpec], host| -> Vec<(u64, HostId)> {
         flows.iter().filter(|f| f.src == host).map(|f| (f.size, f.dst)).take(10).collect()
     };
-    // Another load moves the starts, not sizes and destinations.
+    // Another load changes the starts, but not sizes and destinations.
     assert_eq!(of(&flows(0.3, "websearch"), 3), of(&flows(0.7, "websearch"), 3));
     let destinations = |sizes| of(&flows(0.3, sizes), 3).iter().map(|f| f.1).collect::<Vec<_>>();
     assert_eq!(destinations("websearch"), destinations("imc10"));
@@ -140,7 +140,7 @@ fn what_cannot_be_sent_is_an_error_that_names_its_key() {
     assert!(error("sizes", "websaerch").to_string().contains("did you mean \"websearch\""));
     assert!(error("sizes", "no/such.cdf").to_string().contains("no/such.cdf"));
     let lonely = [("hosts", text("1")), ("to", text("1")), duration.clone()];
-    assert_eq!(source_error("poisson", 8, &lonely).to_string(), "host 1 has no receiver but itself");
+    assert_eq!(source_error("poisson", 8, &lonely).to_string(), "host 1 has no receiver except itself");
     let rack = [("hosts", text("0-3")), ("destinations", text("inter-rack")), duration.clone()];
     assert_eq!(source_error("poisson", 8, &rack).key, "destinations");
     let both = [("size", text("1KB")), ("sizes", text("imc10")), duration];

@@ -4,7 +4,7 @@ use crate::workload::tests::{drain, play, source, source_error, text};
 
 #[test]
 fn a_request_waits_for_the_answer_before_it_on_its_connection() {
-    // Two hosts, one connection: 1 GB/s of responses of 5 KB over a network that takes 4 us for anything.
+    // Two hosts, one connection: responses of 5 KB at 1 GB/s over a network with 4 us for any flow.
     let keys = [
         ("connections", Value::Integer(1)),
         ("size", text("5KB")),
@@ -17,7 +17,7 @@ fn a_request_waits_for_the_answer_before_it_on_its_connection() {
     assert!(flows.iter().step_by(2).all(|f| (f.src, f.dst, f.size) == (0, 1, 100)));
     assert!(flows.iter().skip(1).step_by(2).all(|f| (f.src, f.dst, f.size) == (1, 0, 5000)));
     assert_eq!(source.dependencies().len(), flows.len() - 1);
-    // Each takes its 4 us, and none begins before the one before it has ended.
+    // Each takes 4 us, and none begins before the previous one has ended.
     let times = play(&*source, Time::from_us(4));
     for pair in times.windows(2) {
         assert!(pair[1].0 >= pair[0].1, "{pair:?}");

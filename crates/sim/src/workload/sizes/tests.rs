@@ -73,15 +73,15 @@ fn errors_name_the_file_and_the_line() {
     let error = |text: &str| SizeDistribution::from_text(text, "my.cdf").unwrap_err().to_string();
     assert_eq!(error("0 0\n100 fifty\n"), "my.cdf:2: cumulative share \"fifty\" is not a number");
     assert_eq!(error("0 0\n100\n"), "my.cdf:2: expected two numbers, \"size cumulative\", found 1 fields");
-    assert_eq!(error("5 0\n3 100\n"), "my.cdf:2: size 3 after 5: sizes must not fall");
-    assert_eq!(error("0 9\n3 4\n"), "my.cdf:2: cumulative share 4 after 9: it must not fall");
+    assert_eq!(error("5 0\n3 100\n"), "my.cdf:2: size 3 after 5: sizes must not decrease");
+    assert_eq!(error("0 9\n3 4\n"), "my.cdf:2: cumulative share 4 after 9: it must not decrease");
     assert_eq!(
         error("0 0\n3 90\n\n"),
         "my.cdf:2: the last cumulative share is 90: expected 100 (percent) or 1 (fraction)"
     );
     assert!(error("").contains("no points"));
-    assert!(error("-1 0\n").contains("not negative"));
-    assert!(error("1 nan\n").contains("not negative"));
+    assert!(error("-1 0\n").contains("at least 0"));
+    assert!(error("1 nan\n").contains("at least 0"));
     assert!(SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b").unwrap_err().to_string().contains("b:2"));
     assert!(SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\""));
 }

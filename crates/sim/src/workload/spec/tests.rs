@@ -3,7 +3,7 @@ use crate::parameters::{Nothing, Value};
 use crate::workload::KINDS;
 use crate::workload::tests::{Given, complaints, drain, text, with_hosts};
 
-/// Keys that make a workload of each kind.
+/// Keys of a valid workload of each kind.
 fn examples() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let count = ("count", Value::Integer(50));
     let flow = [("src", Value::Integer(0)), ("dst", Value::Integer(1)), ("size", text("1KB"))];
@@ -77,8 +77,8 @@ fn values_that_make_no_sense_are_complained_about() {
         "load: expected a number from 0.000001 to 1, found 1.5"
     );
     assert_eq!(one("poisson", "size", text("0B")), "size: a flow needs at least one byte");
-    assert_eq!(one("poisson", "capacity", text("0bps")), "capacity: must be more than zero");
-    assert_eq!(one("poisson", "duration", text("0s")), "duration: must be more than zero");
+    assert_eq!(one("poisson", "capacity", text("0bps")), "capacity: must be greater than 0");
+    assert_eq!(one("poisson", "duration", text("0s")), "duration: must be greater than 0");
     assert!(one("collective", "duration", text("1s")).contains("ends after its requests or repeats"));
     assert_eq!(
         one("closed-loop", "request_size", text("0B")),

@@ -1,4 +1,4 @@
-//! Traces as CSV: a header that names the columns, in any order, then a line per flow.
+//! Traces as CSV: a header that names the columns, in any order, then one line per flow.
 
 use super::{HostOf, Nanoseconds, Trace, TraceError, TraceRow, as_text};
 use crate::parameters::unknown;
@@ -7,14 +7,14 @@ use crate::units::Time;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Columns by name; a flow_id is allowed, for people, and not read.
+/// Columns by name; a flow_id is accepted and ignored.
 const COLUMNS: &[&str] =
     &["src", "dst", "size_bytes", "start_ns", "group", "deadline_ns", "after", "compute_ns", "flow_id"];
 const REQUIRED: usize = 4;
 
 impl Trace {
-    /// Reads CSV. `start_ns`, `deadline_ns` and `compute_ns` may have a fraction, kept to the picosecond; `after` is
-    /// a list of rows such as "3;7".
+    /// Reads CSV. `start_ns`, `deadline_ns` and `compute_ns` may have a fraction, kept to the picosecond;
+    /// `after` is a list of rows such as "3;7".
     pub fn from_csv(bytes: &[u8], file: &str, host: HostOf) -> Result<Trace, TraceError> {
         let text = as_text(bytes, file)?;
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -32,7 +32,7 @@ impl Trace {
     }
 }
 
-/// For every field of a line, its column.
+/// The column of every field of a line.
 fn read_header(line: &str) -> Result<Vec<&'static str>, String> {
     let mut header = Vec::new();
     for name in split(line)? {
@@ -41,7 +41,7 @@ fn read_header(line: &str) -> Result<Vec<&'static str>, String> {
             return Err(unknown("column", name, COLUMNS.iter().copied()));
         };
         if header.contains(&column) {
-            return Err(format!("column {column} is there twice"));
+            return Err(format!("column {column} occurs twice"));
         }
         header.push(column);
     }
@@ -83,7 +83,7 @@ fn whole(column: &str, field: &str) -> Result<i64, String> {
     field.parse().map_err(|_| format!("{column}: expected a whole number, found \"{field}\""))
 }
 
-/// Nanoseconds written as a decimal number, as picoseconds rounded to the nearest; exact where it can be.
+/// Converts decimal nanoseconds to picoseconds, rounded to the nearest; exact if possible.
 fn picoseconds(column: &str, field: &str) -> Result<i64, String> {
     let fail = || format!("{column}: expected nanoseconds, found \"{field}\"");
     if field.contains(['e', 'E']) {

@@ -1,8 +1,9 @@
-//! The flow file of the HPCC authors' simulator: the number of flows, then `src dst pg dport bytes start_seconds`.
+//! The flow file of the HPCC authors' simulator: the number of flows, then `src dst pg dport bytes
+//! start_seconds`.
 //!
-//! Start times are decimal seconds, read as a double and cut to whole nanoseconds as that simulator's fixed point
-//! does it, so "2.001" is 2000999999 ns. Their generator starts at 2 s: where no flow starts earlier, times count
-//! from there.
+//! Start times are decimal seconds, read as a double and truncated to whole nanoseconds as by that
+//! simulator's fixed point, so that "2.001" is 2000999999 ns. Their generator starts at 2 s: if no flow
+//! starts earlier, times are relative to that.
 
 use super::{HostOf, Trace, TraceError, TraceRow, as_text};
 
@@ -10,8 +11,8 @@ use super::{HostOf, Trace, TraceError, TraceRow, as_text};
 const BASE_NS: u64 = 2_000_000_000;
 
 impl Trace {
-    /// Reads a flow file. The authors' generator may leave a stray digit behind the number of flows; that is
-    /// recognised and noted in `warnings`, any other wrong number is an error.
+    /// Reads a flow file. The authors' generator may leave a stray digit after the number of flows; this is
+    /// recognised and reported in `warnings`. Any other wrong number is an error.
     pub fn from_hpcc(bytes: &[u8], file: &str, host: HostOf) -> Result<Trace, TraceError> {
         let text = as_text(bytes, file)?;
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -73,12 +74,12 @@ fn read_flow(line: &str) -> Result<Flow, String> {
 
 /// floor(floor(seconds * 2^64) * 1e9 / 2^64), exactly; `seconds` below 2^23.
 fn nanoseconds(seconds: f64) -> u64 {
-    // Scaling by a power of two is exact, and the cast cuts; 2^23 * 2^64 * 1e9 is below 2^117.
+    // Scaling by a power of two is exact, and the cast truncates; 2^23 * 2^64 * 1e9 is below 2^117.
     let fixed = (seconds * 18_446_744_073_709_551_616.0) as u128;
     ((fixed * 1_000_000_000) >> 64) as u64
 }
 
-/// A warning if the number at the head has a stray digit, an error if it is wrong in another way.
+/// A warning if the number in the header has a stray digit, an error if it is wrong otherwise.
 fn check_count(first: &str, flows: usize) -> Result<Option<String>, String> {
     let count: u64 = first.parse().map_err(|_| format!("expected the number of flows, found \"{first}\""))?;
     if count == flows as u64 {
@@ -87,8 +88,8 @@ fn check_count(first: &str, flows: usize) -> Result<Option<String>, String> {
     // A smaller number was written over a larger estimate, of which the last digits remain.
     if flows > 0 && first.len() > flows.to_string().len() && first.starts_with(&flows.to_string()) {
         return Ok(Some(format!(
-            "{count} flows announced, {flows} found: taken for {flows} and a stray digit, \
-             a known defect of the generator"
+            "{count} flows announced, {flows} found: read as {flows} and a stray digit, a known defect of \
+             the generator"
         )));
     }
     Err(format!("{count} flows announced, {flows} found: is the file truncated?"))

@@ -1,8 +1,8 @@
 //! Replay: flows from a CSV or Parquet file, or from a flow file of the HPCC authors' simulator.
 //!
-//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Host ids are those of
-//! the topology, times count from the start of the workload. `after` lists rows (counted from 0) that must end
-//! before this flow starts, which it then does after compute_ns, and not before start_ns.
+//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Host ids are
+//! those of the topology; times are relative to the start of the workload. `after` lists rows (counted from
+//! 0) that must end before this flow starts; it then starts after compute_ns, but not before start_ns.
 
 mod csv;
 mod hpcc;
@@ -18,17 +18,17 @@ use crate::units::Time;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The largest text file of flows that is read, in bytes: about a hundred million flows.
+/// Maximum size of a text file of flows in bytes: about a hundred million flows.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The host that a trace means by an id.
+/// The host with an id of a trace.
 pub type HostOf<'a> = &'a dyn Fn(u32) -> Option<HostId>;
 
 /// Flows in the order of their start times.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     rows: Vec<Row>,
-    /// (row, row that it waits for), in the order of the rows.
+    /// (row, row for which it waits), in the order of the rows.
     waits: Vec<(u32, u32)>,
     groups: Vec<String>,
     /// What deserves a second look.
@@ -49,7 +49,7 @@ struct Row {
     waits_for: u16,
 }
 
-/// A row as it was read, not checked. Times are in picoseconds.
+/// A row as read, not checked. Times are in picoseconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TraceRow {
     pub src: i64,
@@ -64,20 +64,20 @@ pub struct TraceRow {
 }
 
 impl TraceRow {
-    /// A column's nanoseconds as picoseconds; none where they are no number or beyond 46 days.
+    /// Converts a column's nanoseconds to picoseconds; none if invalid or beyond 46 days.
     pub fn picoseconds(ns: f64) -> Option<i64> {
         let ps = (ns * 1e3).round();
         (ps.abs() <= LAST_START.0 as f64).then_some(ps as i64)
     }
 }
 
-/// What is wrong with a trace, and where.
+/// An error in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceError {
     pub file: String,
-    /// Counted from 1, in text files.
+    /// Line number from 1, in text files.
     pub line: Option<usize>,
-    /// Counted from 0, as `after` does.
+    /// Row number from 0, as in `after`.
     pub row: Option<usize>,
     pub message: String,
 }
@@ -104,7 +104,7 @@ impl TraceError {
 }
 
 impl Trace {
-    /// Checks rows that were read elsewhere, such as from Parquet.
+    /// Checks rows from another reader, such as Parquet.
     pub fn from_rows(
         rows: impl IntoIterator<Item = TraceRow>,
         file: &str,
@@ -133,7 +133,7 @@ impl Trace {
 
     fn not_empty(self, file: &str) -> Result<Trace, TraceError> {
         if self.rows.is_empty() {
-            return Err(TraceError::new(file, None, None, "there are no flows in it"));
+            return Err(TraceError::new(file, None, None, "the file contains no flows"));
         }
         Ok(self)
     }
@@ -161,7 +161,7 @@ impl Trace {
         }
         let compute = time("compute_ns", row.compute_ps)?;
         if compute > Time::ZERO && row.after.is_empty() {
-            return Err("compute_ns without after: there is no end to compute from".into());
+            return Err("compute_ns without after: there is no flow after which to compute".into());
         }
         let name = row.group.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let group = name.map(|name| self.group(name)).transpose()?;
@@ -181,7 +181,7 @@ impl Trace {
 
     fn group(&mut self, name: &str) -> Result<u16, String> {
         if name.contains(char::is_control) {
-            return Err(format!("group: {name:?} is no name that can be written in a line"));
+            return Err(format!("group: {name:?} is not a valid name: it must fit in one line"));
         }
         let index = match self.groups.iter().position(|known| *known == name) {
             Some(index) => index,
@@ -197,7 +197,8 @@ impl Trace {
         Ok(index as u16)
     }
 
-    /// Notes what the next row waits for: earlier rows that end at its source, or that its source sent.
+    /// Records the flows for which the next row waits: earlier rows that end at its source, or were sent by
+    /// it.
     fn wait(&mut self, after: &[i64], src: HostId) -> Result<u16, String> {
         let next = self.rows.len();
         let mut earlier: Vec<u32> = Vec::with_capacity(after.len());
@@ -207,8 +208,8 @@ impl Trace {
             };
             if src != first.src && src != first.dst {
                 return Err(format!(
-                    "after: row {row} neither starts nor ends at the source of this flow, \
-                     which could not know of its end"
+                    "after: row {row} neither starts nor ends at the source of this flow, which has no \
+                     information about its end"
                 ));
             }
             earlier.push(row as u32);
@@ -219,12 +220,12 @@ impl Trace {
         u16::try_from(earlier.len()).map_err(|_| format!("after: more than {} rows", u16::MAX))
     }
 
-    /// The trace as CSV, with the optional columns that it needs; `label` is the id that a file has for a host.
+    /// The trace as CSV, with the optional columns that it needs; `label`: the id of a host in the file.
     pub fn to_csv(&self, label: &dyn Fn(HostId) -> u32) -> String {
         csv::write(self, label)
     }
 
-    /// Its flows as they come in a run.
+    /// Its flows as a source of a run.
     pub(super) fn source(self, cx: &WorkloadContext, window: Window) -> Box<dyn FlowSource> {
         self.warnings.iter().for_each(|warning| (cx.warn)(warning.clone()));
         let groups = self.groups.iter().map(|name| (cx.group_named)(name)).collect();
@@ -242,9 +243,9 @@ impl Row {
     }
 }
 
-/// The column's host, or the known id nearest below the wrong one.
+/// The column's host; the error names the nearest known id below.
 fn host_of(column: &str, id: i64, host: HostOf) -> Result<HostId, String> {
-    let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is no host id"))?;
+    let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is not a valid host id"))?;
     host(label).ok_or_else(|| {
         let nearest = (0..label).rev().take(100_000).find(|&label| host(label).is_some());
         match nearest {
@@ -264,7 +265,7 @@ fn time(column: &str, ps: i64) -> Result<Time, String> {
     }
 }
 
-/// A time as a file's column has it.
+/// A time as a column of a file.
 struct Nanoseconds(Time);
 
 impl std::fmt::Display for Nanoseconds {
@@ -281,7 +282,7 @@ struct Replay {
     trace: Arc<Trace>,
     /// Index in the run of each of the trace's groups.
     groups: Vec<u16>,
-    /// Rows to be replayed.
+    /// Number of rows to be replayed.
     count: usize,
     next: usize,
     /// Added to all times.
@@ -320,7 +321,7 @@ impl FlowSource for Replay {
 }
 
 const FORMATS: &[(&str, &str)] = &[
-    ("auto", "by the end of the file's name: .csv, .parquet, .txt (hpcc)"),
+    ("auto", "by the file's extension: .csv, .parquet, .txt (hpcc)"),
     ("csv", "CSV with a header"),
     ("parquet", "Parquet with the same columns"),
     ("hpcc", "the flow file of the HPCC authors' simulator"),
@@ -338,8 +339,8 @@ impl WorkloadParameters for TraceSpec {
         name: "trace",
         title: "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator",
         source: "weftline's definition",
-        validation: "Dependencies, deadlines and groups come back from CSV and Parquet (workload/trace/tests.rs); \
-             the readers are fuzzed.",
+        validation: "Dependencies, deadlines and groups are read back from CSV and Parquet \
+                     (workload/trace/tests.rs); the readers are fuzzed.",
         ..SchemeDoc::NONE
     };
     const LISTS_FLOWS: bool = true;
@@ -349,14 +350,14 @@ impl WorkloadParameters for TraceSpec {
                     after, compute_ns).";
         let file = p.text("file", None, help);
         if file.is_none() {
-            p.complain("file", "a trace needs its file, such as \"flows.csv\"".into());
+            p.complain("file", "a trace needs a file, such as \"flows.csv\"".into());
         }
         TraceSpec { file, format: p.choice("format", "auto", FORMATS, "Format of the file.") }
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let fail = |message: String| WorkloadError::new("file", message);
-        let Some(name) = &self.file else { return Err(fail("a trace needs its file".into())) };
+        let Some(name) = &self.file else { return Err(fail("a trace needs a file".into())) };
         let path = cx.base_dir.join(name);
         let file = path.display().to_string();
         let host = |label| cx.host(label).ok();
@@ -398,18 +399,18 @@ impl TraceSpec {
     }
 }
 
-/// Why these bytes cannot be a text file of flows, with the line; or the text.
+/// Decodes a text file of flows. The error has the line.
 fn as_text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, TraceError> {
     let fail = |line, message: &str| Err(TraceError::new(file, line, None, message));
     if bytes.starts_with(b"PAR1") {
         return fail(None, "this is a Parquet file: name it .parquet, or set format = \"parquet\"");
     }
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return fail(None, "this file is compressed with gzip: decompress it first");
+        return fail(None, "the file is compressed with gzip: decompress it first");
     }
     let line_at = |at: usize| Some(1 + bytes[..at].iter().filter(|&&b| b == b'\n').count());
     if let Some(at) = bytes.iter().position(|&b| b == 0) {
-        return fail(line_at(at), "not text (there is a zero byte): expected lines of flows");
+        return fail(line_at(at), "not text (it contains a zero byte): expected lines of flows");
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.trim_start_matches('\u{feff}')),

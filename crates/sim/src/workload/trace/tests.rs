@@ -23,7 +23,7 @@ fn hpcc(text: &str) -> Result<Trace, TraceError> {
     Trace::from_hpcc(text.as_bytes(), "flow.txt", &host)
 }
 
-/// A file in the system's folder for such, gone at the end.
+/// A temporary file, removed when dropped.
 struct TemporaryFile(std::path::PathBuf);
 
 impl TemporaryFile {
@@ -87,7 +87,7 @@ fn a_duration_cuts_the_trace() {
 fn a_wrong_csv_says_where_and_what_was_expected() {
     let rows = |rows: &str| csv_error(&format!("src,dst,size_bytes,start_ns\n0,1,1,5\n{rows}\n"));
     assert_eq!(rows("0,77,1,5"), "flows.csv:3: row 1: dst: unknown host 77 (the nearest below it is 7)");
-    assert_eq!(rows("-1,2,1,5"), "flows.csv:3: row 1: src: -1 is no host id");
+    assert_eq!(rows("-1,2,1,5"), "flows.csv:3: row 1: src: -1 is not a valid host id");
     assert_eq!(rows("2,2,1,5"), "flows.csv:3: row 1: src and dst are both host 2: a flow needs two hosts");
     assert_eq!(rows("0,1,0,5"), "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found 0");
     assert_eq!(rows("0,1,-4,5"), "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found -4");
@@ -110,9 +110,9 @@ fn a_wrong_csv_says_where_and_what_was_expected() {
     assert_eq!(csv_error("src,dst,start_ns\n"), "flows.csv:1: column size_bytes is missing");
     assert!(csv_error("src,dst,size,start_ns\n").starts_with("flows.csv:1: unknown column \"size\""));
     assert!(csv_error("src,dst,size_byte,start_ns\n").contains("did you mean \"size_bytes\""));
-    assert_eq!(csv_error("src,src\n"), "flows.csv:1: column src is there twice");
+    assert_eq!(csv_error("src,src\n"), "flows.csv:1: column src occurs twice");
     assert!(csv_error("").contains("expected a header such as"));
-    assert_eq!(csv_error("src,dst,size_bytes,start_ns\n"), "flows.csv: there are no flows in it");
+    assert_eq!(csv_error("src,dst,size_bytes,start_ns\n"), "flows.csv: the file contains no flows");
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn parquet_comes_through_the_hook_or_is_refused() {
     assert_eq!(flows.len(), 1);
     assert!(source_error("trace", 8, &[("file", text("flows.dat"))]).message.contains("unknown format"));
     assert!(source_error("trace", 8, &[("file", text("no.csv"))]).message.contains("no.csv"));
-    assert!(tests::complaints("trace", &[])[0].contains("a trace needs its file"));
+    assert!(tests::complaints("trace", &[])[0].contains("a trace needs a file"));
 }
 
-/// Reference data, where it is there.
+/// The reference data, if present.
 fn reference() -> Option<std::path::PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
     let folder = std::env::var_os("WEFTLINE_REFERENCE").map_or_else(beside, Into::into);

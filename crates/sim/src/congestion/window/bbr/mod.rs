@@ -36,9 +36,10 @@ use ns3::Ns3Bbr;
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "bbr",
     title: "BBR (v1): paces at the bandwidth that the path delivers",
-    text: "The sender measures the most that is delivered per time and the least round-trip time, paces at the one, and keeps two \
-           of their products in flight at the most. It probes for bandwidth with every eighth round trip and for the round-trip \
-           time every ten seconds. Losses do not count, but for one round of packet conservation.",
+    text: "The sender measures the maximum delivery rate and the minimum round-trip time, paces at the \
+           rate, and keeps at most two times their product in flight. It probes for bandwidth every eighth \
+           round trip and for the round-trip time every ten seconds. It ignores losses, except for one \
+           round of packet conservation.",
     source: "draft-cardwell-iccrg-bbr-congestion-control-00 (Cardwell, Cheng, Hassas Yeganeh, Jacobson, 2017)",
     equations: "pacing rate = pacing_gain BtlBw\n\
                 cwnd = cwnd_gain BtlBw RTprop + 3 quanta",
@@ -75,7 +76,7 @@ pub struct BbrParameters {
 /// Whose form of version 1.
 const FORMS: &[(&str, &str)] = &[
     ("draft", "the draft's (draft-cardwell-iccrg-bbr-congestion-control-00)"),
-    ("ns3-3.35", "ns-3.35's: what it keeps of samples, aggregation and recovery; draws of its generator"),
+    ("ns3-3.35", "ns-3.35's: its samples, aggregation and recovery, and the draws of its generator"),
 ];
 
 impl WindowParameters for BbrParameters {
@@ -85,18 +86,18 @@ impl WindowParameters for BbrParameters {
     fn read(p: &mut Parameters, profile: Profile) -> BbrParameters {
         let help = "gain of Startup (draft: 2 / ln 2 = 2.885; ns3-3.35: 2.89)";
         let high_gain = p.number("high_gain", profile.pick(2.885, 2.89), (1.01, 100.0), help);
-        let help = "the least round-trip time is measured anew when it is older than this (10 s)";
+        let help = "the minimum round-trip time is measured again when it is older than this (10 s)";
         let rtprop_window = p.time("rtprop_window", Time::from_ms(10_000), help);
         let help = "time with four segments in flight in ProbeRTT (200 ms)";
         let probe_rtt_time = p.time("probe_rtt_time", Time::from_ms(200), help);
-        let help = "bytes that leave at one go, three of which are added to the window";
+        let help = "size of a burst; three of them are added to the window";
         let quantum_is_segment =
             p.choice("quantum", profile.pick("rate", "segment"), QUANTA, help) == "segment";
-        let help = "most of the pacing rate (ns3-3.35: 4 Gb/s)";
+        let help = "maximum pacing rate (ns3-3.35: 4 Gb/s)";
         let rate = Rate::from_gbps(profile.pick(100_000, 4));
         let max_pacing = p.rate("max_pacing", rate, help);
         if max_pacing == Rate(0) {
-            p.complain("max_pacing", "expected a rate above 0: a flow at 0 bit/s would never end".into());
+            p.complain("max_pacing", "must be greater than 0: a flow at 0 bit/s would never end".into());
         }
         let help = "the end of recovery sets the window to the threshold, a BDP from Drain on (ns3-3.35: true), not to the \
                     one before";
@@ -108,14 +109,14 @@ impl WindowParameters for BbrParameters {
             quantum_is_segment,
             max_pacing: Rate(max_pacing.0.max(1)),
             exits_to_threshold,
-            ns3: p.choice("form", profile.pick("draft", "ns3-3.35"), FORMS, "whose form of version 1")
+            ns3: p.choice("form", profile.pick("draft", "ns3-3.35"), FORMS, "implementation of version 1")
                 != "draft",
         }
     }
 
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
-        let why =
-            "ns-3.35's form steers by what its TCP keeps of samples from one acknowledgement to the next";
+        let why = "ns-3.35's implementation uses the samples that its TCP keeps from one acknowledgement to the \
+             next";
         self.ns3.then_some(("form", why))
     }
 

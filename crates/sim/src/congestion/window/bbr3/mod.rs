@@ -44,10 +44,11 @@ use startup::FullPipe;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "bbr3",
-    title: "BBR (v3): paces at the bandwidth of the path, bounded by what was lost",
-    text: "Like version 1 it paces at the most that the path has delivered and keeps twice the bandwidth-delay product in flight at the \
-           most. It probes for more bandwidth every two to three seconds or some sixty round trips, stops when more than 2 % of what was \
-           in flight is lost, remembers how much that was, and stays 15 % below it in between.",
+    title: "BBR (v3): paces at the bandwidth of the path, with bounds set by losses",
+    text: "Like version 1 it paces at the maximum delivery rate of the path and keeps at most twice the \
+           bandwidth-delay product in flight. It probes for more bandwidth every two to three seconds or \
+           about sixty round trips, stops when more than 2 % of the bytes in flight are lost, stores that \
+           number of bytes, and stays 15 % below it between probes.",
     source: "draft-ietf-ccwg-bbr-05 (Cardwell, Swett, Beshay, 2026)",
     equations: "pacing rate = 0.99 gain min(max_bw, bw_shortterm)\n\
                 cwnd = min(gain bw min_rtt + extra_acked, inflight_longterm, inflight_shortterm)",
@@ -88,21 +89,21 @@ impl WindowParameters for Bbr3Parameters {
     fn read(p: &mut Parameters, _profile: Profile) -> Bbr3Parameters {
         let help = "pacing gain of Startup (draft §5.3.1.1: 2.77)";
         let startup_gain = p.number("startup_gain", 2.77, (1.01, 100.0), help);
-        let help = "share of what was in flight that may be lost before it counts as too much (BBR.LossThresh: 0.02)";
+        let help = "share of the bytes in flight above which losses end a probe (BBR.LossThresh: 0.02)";
         let loss_threshold = p.number("loss_threshold", 0.02, (0.0, 0.99), help);
-        let help = "most that a bound falls to at once (BBR.Beta: 0.7)";
+        let help = "factor by which a bound is cut at most (BBR.Beta: 0.7)";
         let beta = p.number("beta", 0.7, (0.01, 1.0), help);
-        let help = "share of inflight_longterm that is left free while not probing (BBR.Headroom: 0.15)";
+        let help = "share of inflight_longterm left free while not probing (BBR.Headroom: 0.15)";
         let headroom = p.number("headroom", 0.15, (0.0, 0.99), help);
-        let help = "ProbeRTT comes when no round-trip time was as low for so long (5 s)";
+        let help = "ProbeRTT begins after this time without an equally low round-trip time (5 s)";
         let probe_rtt_interval = p.time("probe_rtt_interval", Time::from_ms(5_000), help);
-        let help = "least time in ProbeRTT (200 ms)";
+        let help = "minimum time in ProbeRTT (200 ms)";
         let probe_rtt_time = p.time("probe_rtt_time", Time::from_ms(200), help);
-        let help = "the least round-trip time is of so long (BBR.MinRTTFilterLen: 10 s)";
+        let help = "window of the minimum round-trip time (BBR.MinRTTFilterLen: 10 s)";
         let min_rtt_window = p.time("min_rtt_window", Time::from_ms(10_000), help);
-        let max_pacing = p.rate("max_pacing", Rate::from_gbps(100_000), "most of the pacing rate");
+        let max_pacing = p.rate("max_pacing", Rate::from_gbps(100_000), "maximum pacing rate");
         if max_pacing == Rate(0) {
-            p.complain("max_pacing", "expected a rate above 0: a flow at 0 bit/s would never end".into());
+            p.complain("max_pacing", "must be greater than 0: a flow at 0 bit/s would never end".into());
         }
         Bbr3Parameters {
             startup_gain,

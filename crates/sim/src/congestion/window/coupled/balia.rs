@@ -20,9 +20,9 @@ use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "balia",
-    title: "BALIA: couples subflows, balanced between fairness and quick answers",
-    text: "The coupled increase is stretched, and the cut deepened, for subflows that are slower than the connection's fastest one. For \
-           multipath TCP only.",
+    title: "BALIA: couples subflows, with a balance between fairness and responsiveness",
+    text: "The coupled increase and the cut are larger for subflows that are slower than the connection's \
+           fastest one. For multipath TCP only.",
     source: "Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control-04",
     equations: "w_r += b MSS x_r / (rtt_r sum(x)^2) (1 + a_r) / 2 (4 + a_r) / 5, a_r = max(x) / x_r\n\
                 w_r -= w_r / 2 min(a_r, 1.5) at a loss",

@@ -23,9 +23,9 @@ use crate::parameters::Parameters;
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "lia",
     title: "LIA: couples the subflows of a multipath connection, fair to one TCP on the best path",
-    text: "Each subflow grows by its share of what one TCP on the best of the connection's paths would: never faster than a TCP \
-           alone on its own path, and more slowly where other paths are less congested. Losses halve the window of the subflow that \
-           has them. For multipath TCP only.",
+    text: "Each subflow grows by its share of the growth of one TCP on the best path of the connection: \
+           never faster than a TCP alone on its own path, and more slowly if other paths are less \
+           congested. Losses halve the window of their subflow. For multipath TCP only.",
     source: "RFC 6356 (Raiciu, Handley, Wischik); Wischik et al., NSDI 2011",
     equations: "alpha = sum(w) max(w_i / rtt_i^2) / sum(w_i / rtt_i)^2\n\
                 w_i += min(alpha b MSS / sum(w), b MSS / w_i) per b bytes acknowledged",
