@@ -270,7 +270,7 @@ def test_a_folder_that_its_memory_limit_ended_can_be_compared_and_reported(tmp_p
     out = str(tmp_path / "run")
     assert main(["run", str(scenario), "--out", out, "--memory", "1MB", "--quiet"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("failed: the process held ") and "more than its memory limit of 1 MB" in said
+    assert said.startswith("failed: the process used ") and "more than its memory limit of 1 MB" in said
     assert main(["compare", out]) == 0
     assert "is memory-limit; what it has is shown" in capsys.readouterr().err
     pytest.importorskip("vl_convert")

@@ -41,3 +41,24 @@ against = "DCTCP"
 metric = "slowdown_p95"
 below = 1
 """
+
+WHICH_SCHEME = """
+question = "Which scheme?"
+scenario = "small.toml"
+seeds = 3
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
+  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
+]
+[[axis]]
+name = "load"
+key = "workload.0.load"
+values = [0.3, 0.5]
+[report]
+metrics = ["slowdown_p99", "goodput"]
+rows = "scheme"
+along = "load"
+"""
+"""A sweep of twelve points over `scenario` of conftest."""

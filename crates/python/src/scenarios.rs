@@ -36,8 +36,7 @@ impl Source {
     ) -> PyResult<T> {
         interruptible(move || {
             let read_parquet = |path: &Path| trace::read(path).map_err(|e| e.to_string());
-            let hooks =
-                Hooks { read_parquet: Some(&read_parquet), controllers: &controllers, ..Hooks::default() };
+            let hooks = Hooks { read_parquet: Some(&read_parquet), controllers: &controllers };
             let loaded = Scenario::load(&self.text, &self.file, &self.base_dir, &self.sets, self.seed, hooks);
             derive(loaded.map_err(input)?)
         })

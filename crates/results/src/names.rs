@@ -30,11 +30,11 @@ impl Names {
     /// The names in a run's configuration.
     pub fn of(config: &Config) -> Names {
         let names = |transport: &TransportConfig| {
-            let controller = transport.controller().map_or("", |controller| controller.name());
+            let controller = transport.facts().controller.map_or("", |controller| controller.name());
             (transport.name().to_string(), controller.to_string())
         };
         let transports = config.transports.iter().map(names);
-        let marked = config.transports.iter().filter_map(TransportConfig::marked_controller);
+        let marked = config.transports.iter().filter_map(|transport| transport.facts().marked_controller);
         let mut marked: Vec<String> = marked.map(str::to_string).collect();
         marked.sort_unstable();
         marked.dedup();

@@ -35,11 +35,11 @@ impl Counter {
 /// How the values of several ports, switches, hosts or regions become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// Added up; 0 where nobody counts.
+    /// The sum; 0 if no scheme counts.
     Sum,
-    /// The largest; none where nobody counts.
+    /// The maximum; none if no scheme counts.
     Max,
-    /// The largest, if all have one; none where one of them has none, or nobody counts.
+    /// The maximum; none if one of the values is none, or no scheme counts.
     MaxOfAll,
 }
 
@@ -50,7 +50,7 @@ pub struct Metric {
     pub name: &'static str,
     /// A few words; empty: those of the counter.
     pub title: &'static str,
-    /// Of a share: the title of its axis, which says of what.
+    /// The title of the axis, if it is a share: it names the whole.
     pub axis: &'static str,
     /// One sentence; empty: that of the counter.
     pub text: &'static str,
@@ -164,7 +164,7 @@ impl CounterSet {
         other.0.iter().for_each(|counters| self.add(counters.group, counters.values.iter().copied()));
     }
 
-    /// The value of a key; none where nobody counts it, or nothing is known of it.
+    /// The value of a key; none if no scheme counts it, or its value is unknown.
     pub fn get(&self, key: &str) -> Option<u64> {
         self.0.iter().find_map(|counters| counters.get(key))
     }

@@ -25,7 +25,6 @@ pub mod queue;
 mod run;
 pub mod scenario;
 pub mod schemes;
-mod settings;
 pub mod telemetry;
 pub mod topology;
 pub mod transport;

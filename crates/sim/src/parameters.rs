@@ -18,6 +18,27 @@ pub enum Value {
     Table(Vec<(String, Value)>),
 }
 
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_string())
+    }
+}
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Number(number)
+    }
+}
+impl From<u32> for Value {
+    fn from(number: u32) -> Value {
+        Value::Integer(i64::from(number))
+    }
+}
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
 /// The type of a key's value, from which the JSON Schema and error messages are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -57,7 +78,37 @@ pub trait Source {
     fn complain(&mut self, key: &str, message: String);
     /// Called for each key after it was read, with the resulting value as written in a scenario.
     fn declare(&mut self, declared: Declared, resolved: Option<Value>);
+    /// The value of `key` if the user gave one, without declaring it.
+    fn peek(&self, _key: &str) -> Option<Value> {
+        None
+    }
+    /// Removes a value that has no effect from the resolved scenario.
+    fn forget(&mut self, _key: &str) {}
+    /// Adds a warning.
+    fn warn(&mut self, _message: String) {}
+    /// Returns which of `names` the key `kind` has; none if it is missing or unknown, which is reported.
+    fn kind(
+        &mut self,
+        _what: &str,
+        default: Option<&'static str>,
+        names: Names,
+        help: &'static str,
+    ) -> Option<&'static str> {
+        let declared =
+            Declared { key: "kind", kind: Kind::Choice(names), default: default.map(Into::into), help };
+        self.declare(declared, None);
+        default
+    }
+    /// Sets the kind of the table to a name that is not in a list.
+    fn settle_kind(&mut self, _chosen: &str, _default: Option<&str>) {}
+    /// Calls `read` with the table of a scheme under `key`.
+    fn scheme(&mut self, _key: &str, read: &mut dyn FnMut(&mut dyn Source)) {
+        read(&mut Nothing::default());
+    }
 }
+
+/// Names that a value may have, each with its meaning.
+pub type Names = &'static [(&'static str, &'static str)];
 
 /// Reads declared parameters from a [`Source`].
 pub struct Parameters<'a> {
@@ -248,6 +299,105 @@ impl<'a> Parameters<'a> {
         let resolved = value.clone().map(Value::List);
         self.source.declare(Declared { key, kind: Kind::List, default: None, help }, resolved);
         value
+    }
+
+    /// A flag; `derived` if it is not given or "auto".
+    pub fn flag_or_auto(&mut self, key: &'static str, derived: bool, help: &'static str) -> bool {
+        let value = match self.source.get(key) {
+            None => derived,
+            Some(Value::Flag(flag)) => flag,
+            Some(Value::Text(text)) if text == "auto" => derived,
+            Some(other) => {
+                let found = describe(&other);
+                self.source.complain(key, format!("expected true, false or \"auto\", found {found}"));
+                derived
+            }
+        };
+        self.declare(key, Kind::Flag, Some("auto".to_string()), help, Value::Flag(value));
+        value
+    }
+
+    /// A time, or one of these words, each with its value; `default` is one of the words.
+    pub fn time_or_word(
+        &mut self,
+        key: &'static str,
+        (least, most): (Time, Time),
+        (default, words): (&'static str, &[(&str, Option<Time>)]),
+        help: &'static str,
+    ) -> Option<Time> {
+        let named = |name: &str| words.iter().find(|word| word.0 == name).map(|word| word.1);
+        let list = words.iter().map(|word| format!("\"{}\"", word.0)).collect::<Vec<_>>().join(" or ");
+        let expected = format!("expected a time such as \"1ms\", {list}");
+        let given = self.source.get(key).unwrap_or_else(|| Value::Text(default.to_string()));
+        let read = match &given {
+            Value::Text(text) => match (named(text), text.parse::<Time>()) {
+                (Some(named), _) => Ok(named),
+                (None, Ok(time)) if !(least..=most).contains(&time) => {
+                    Err(format!("expected a time from {least} to {most}, found {time}"))
+                }
+                (None, Ok(time)) => Ok(Some(time)),
+                (None, Err(error)) => Err(format!("{expected}: {error}")),
+            },
+            other => Err(format!("{expected}, found {}", describe(other))),
+        };
+        let time = read.unwrap_or_else(|message| {
+            self.source.complain(key, message);
+            None
+        });
+        let shown = time.map_or("none".to_string(), |time| time.to_string());
+        self.declare(key, Kind::Text, Some(default.to_string()), help, Value::Text(shown));
+        time
+    }
+
+    /// The value of `key` if the user gave one, without declaring it.
+    pub fn peek(&self, key: &str) -> Option<Value> {
+        self.source.peek(key)
+    }
+
+    /// Removes a value that has no effect from the resolved scenario, and reports an error if the user gave
+    /// it.
+    pub fn without_effect(&mut self, key: &str, message: impl FnOnce() -> String) {
+        self.source.forget(key);
+        if self.source.peek(key).is_some() {
+            self.source.complain(key, message());
+        }
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, message: String) {
+        self.source.warn(message);
+    }
+
+    /// Returns which of `names` the key `kind` has; none if it is missing or unknown, which is reported.
+    pub fn kind(
+        &mut self,
+        what: &str,
+        default: &'static str,
+        names: Names,
+        help: &'static str,
+    ) -> Option<&'static str> {
+        self.source.kind(what, Some(default), names, help)
+    }
+
+    /// Sets the kind of the table to a name that is not in a list.
+    pub fn settle_kind(&mut self, chosen: &str, default: &'static str) {
+        self.source.get("kind");
+        self.source.settle_kind(chosen, Some(default));
+    }
+
+    /// Reports an error in the given kind.
+    pub fn refuse_kind(&mut self, message: String) {
+        self.source.get("kind");
+        self.source.complain("kind", message);
+    }
+
+    /// Reads the table of a scheme under `key`.
+    pub fn scheme<T>(&mut self, key: &str, read: impl FnOnce(&mut Parameters) -> T) -> Option<T> {
+        let (mut read, mut result) = (Some(read), None);
+        self.source.scheme(key, &mut |source| {
+            result = read.take().map(|read| read(&mut Parameters::new(source)));
+        });
+        result
     }
 
     /// Reports an error that is not one of type or range: a missing value, or one that contradicts another.

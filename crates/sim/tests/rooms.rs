@@ -36,39 +36,36 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("balance", "counters doc engine external packet parameters topology units wire"),
     // Which packet leaves a port next: they see packets, not the network.
     ("queue", "counters doc engine external packet parameters units"),
-    // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "balance congestion queue telemetry topology units workload"),
-    ("settings", "config congestion telemetry topology units workload"),
-    // What a run tells, to whoever keeps it.
-    ("measure", "counters engine units workload"),
-    // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
-    // points up.
-    (
-        "net",
-        "balance config counters engine measure packet queue settings telemetry topology transport units wire workload",
-    ),
-    ("ideal", "config net settings topology units workload"),
+    // What a run reports, and what it is set to report.
+    ("measure", "counters engine topology units workload"),
+    // The network at work, and the rules of its parts. A host owns its transport, and a transport sends through its host's port: the
+    // one arrow that points up.
+    ("net", "balance counters engine measure packet queue telemetry topology transport units wire workload"),
+    // A transport states which switches it needs and which controllers it takes.
     (
         "transport",
-        "balance config congestion counters engine measure net packet parameters queue settings telemetry topology units wire workload",
+        "balance congestion counters doc engine measure net packet parameters queue telemetry topology units wire workload",
     ),
+    // What a run is made of, once everything is resolved: it knows every room that has parameters.
+    ("config", "measure net queue telemetry topology transport units workload"),
+    ("ideal", "config net topology transport units workload"),
     // Packets as frames: it writes what the headers of every transport and balancer say.
-    ("capture", "balance config measure net packet settings telemetry topology transport units wire"),
+    ("capture", "balance config measure net packet telemetry topology transport units wire"),
     // A network to its end, and before that a `Config` to a network.
     (
         "run",
-        "capture config counters engine external ideal measure net queue settings topology transport units workload",
+        "capture config counters engine external ideal measure net queue topology transport units workload",
     ),
     (
         "build",
-        "balance capture config congestion engine external ideal measure net queue run settings telemetry topology transport \
+        "balance capture config congestion engine external ideal measure net queue run telemetry topology transport \
          units workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
     // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
         "scenario",
-        "balance config congestion files measure net packet parameters queue settings telemetry topology transport units \
+        "balance config congestion files measure net packet parameters queue telemetry topology transport units \
          workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.
@@ -78,7 +75,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     // What another crate adds goes to the rooms that it is for.
     ("schemes", "balance congestion external queue"),
-    ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
+    ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
 ];
 
 /// Which rules hold where another simulator is repeated: flags, for whoever acts on one.

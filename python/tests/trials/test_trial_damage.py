@@ -4,8 +4,6 @@ A bit that flips, a file that is cut, longer, missing or another run's. A sweep 
 ``damaged/``, as it is, and runs it again to the same bits; whatever only reads leaves it out with a warning.
 """
 
-import contextlib
-import io
 import json
 import os
 import random
@@ -16,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import captured
 
 import weftline
 from weftline import _native
-from weftline.cli.main import main
 from weftline.errors import DamagedError, ResultsWarning
 from weftline.sweeps.store import Store
 
@@ -61,16 +59,8 @@ def swept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("fabric.toml").write_text(SCENARIO)
     Path("sweep.toml").write_text(SWEEP)
-    assert command("sweep", "sweep.toml", "--out", "s")[0] == 0
+    assert captured("sweep", "sweep.toml", "--out", "s")[0] == 0
     return Path("s")
-
-
-def command(*arguments):
-    """Return exit status, output and errors of a command, of this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main(list(arguments))
-    return status, out.getvalue(), err.getvalue()
 
 
 def is_clean(status, said):
@@ -140,7 +130,7 @@ def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_anew(swept):
         aside = {p: p.stat().st_mtime_ns for p in (swept / "damaged").rglob("*")}
         before = path.read_bytes()
         now = harm(rng, path, paths)
-        status, out, said = command("sweep", "sweep.toml", "--out", "s")
+        status, out, said = captured("sweep", "sweep.toml", "--out", "s")
         where = f"trial {number}, {path}: {len(before)} bytes, now {now and len(now)}: {said}"
         assert status == 0 and "slowdown" in out, where
         name = path.parent.name if "points" in path.parts else path.name
@@ -150,7 +140,7 @@ def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_anew(swept):
         assert now is None or any(p.read_bytes() == now for p in new), where
         after = files_of(swept)
         assert {p: meaning(p, data) for p, data in after.items()} == expected, where
-        status, _, said = command("sweep", "sweep.toml", "--out", "s")
+        status, _, said = captured("sweep", "sweep.toml", "--out", "s")
         assert is_clean(status, said), f"{where}; then {said}"
 
 
@@ -195,17 +185,17 @@ def test_no_damage_to_a_run_becomes_a_number(single, tmp_path):
 
 def test_readers_of_a_store_leave_a_damaged_run_out_and_name_it(swept):
     harmed = sorted((swept / "points").iterdir())[0]
-    before = json.loads(command("query", "s", "select count(*) as n from flows", "--format", "json")[1])
+    before = json.loads(captured("query", "s", "select count(*) as n from flows", "--format", "json")[1])
     data = bytearray((harmed / "flows.parquet").read_bytes())
     data[len(data) // 2] ^= 4
     (harmed / "flows.parquet").write_bytes(data)
     for arguments in (["compare", "s"], ["report", "s"], ["query", "s", "select count(*) from runs"]):
-        status, out, said = command(*arguments)
+        status, out, said = captured(*arguments)
         assert status == 0 and out, said
         assert harmed.name in said and "1 of 4 runs" in said and "flows.parquet" in said, said
-    found = json.loads(command("query", "s", "select count(*) as n from runs", "--format", "json")[1])
+    found = json.loads(captured("query", "s", "select count(*) as n from runs", "--format", "json")[1])
     assert found == [{"n": 3}]
-    flows = json.loads(command("query", "s", "select count(*) as n from flows", "--format", "json")[1])
+    flows = json.loads(captured("query", "s", "select count(*) as n from flows", "--format", "json")[1])
     assert flows[0]["n"] < before[0]["n"]
 
 
@@ -225,16 +215,16 @@ def test_damage_that_nobody_did_is_found_when_it_is_read(swept, name):
     time.sleep(0.3)
     as_if_untouched(Store(swept))
     for arguments in (["compare", "s"], ["report", "s"]):
-        status, out, said = command(*arguments)
+        status, out, said = captured(*arguments)
         assert status == 0 and out and harmed.name in said, said
     # Another process would not know.
     from weftline.sweeps import store
 
     store._SUSPECT.clear()
     as_if_untouched(Store(swept))
-    status, _, said = command("sweep", "sweep.toml", "--out", "s")
+    status, _, said = captured("sweep", "sweep.toml", "--out", "s")
     assert status in (0, 1) and "damaged results are now in" in said
-    status, _, said = command("sweep", "sweep.toml", "--out", "s")
+    status, _, said = captured("sweep", "sweep.toml", "--out", "s")
     assert is_clean(status, said), said
     assert len(list((swept / "points").iterdir())) == 4
 
@@ -251,9 +241,9 @@ def of_an_earlier_version(store):
 
 
 def test_a_store_of_an_earlier_version_is_read_with_a_note(swept):
-    before = command("compare", "s")[1]
+    before = captured("compare", "s")[1]
     of_an_earlier_version(swept)
-    status, out, said = command("compare", "s")
+    status, out, said = captured("compare", "s")
     assert (status, out) == (0, before) and "earlier version of weftline wrote 4 of 4 runs" in said
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -273,8 +263,8 @@ def test_no_byte_of_a_table_of_an_earlier_version_blocks_a_store(swept):
         data = bytearray(whole)
         data[place] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
-        statuses = [command("sweep", "sweep.toml", "--out", "s", "--quiet") for _ in range(2)]
+        statuses = [captured("sweep", "sweep.toml", "--out", "s", "--quiet") for _ in range(2)]
         assert statuses[0][0] in (0, 1) and statuses[1][0] == 0, (place, statuses)
-        assert command("compare", "s")[0] == 0, place
+        assert captured("compare", "s")[0] == 0, place
         of_an_earlier_version(swept)
         path.write_bytes(whole)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
+import commands
 import pytest
 
 FULL = bool(os.environ.get("WEFTLINE_TRIALS"))
@@ -38,8 +37,7 @@ def trace(folder) -> str:
 
 
 def weftline(*arguments, folder) -> str:
-    command = [sys.executable, "-m", "weftline", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return commands.run(*arguments, cwd=folder, check=True).stdout
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -221,7 +221,7 @@ mod tests {
         join(&mut tables, 2, 0xe7c7_6f1d, 0);
         for (port, left) in [(2, 1), (1, 0)] {
             tables.see(&Segment { flow: flow(port), reset: true, syn: false, options: &[] }, 1);
-            assert_eq!(tables.flows.len(), left);
+            assert_eq!(tables.flows(), left);
         }
         assert_eq!(join(&mut tables, 3, 0xe7c7_6f1d, 2), None);
         assert!(tables.tokens.is_empty() && tables.live.is_empty());

@@ -21,7 +21,7 @@ pub static PROBES: CounterGroup = CounterGroup {
             key: "probes_settled_ns",
             unit: "ns",
             title: "time until every switch knows every rack",
-            text: "From the start until every switch has heard of every rack by a probe.",
+            text: "From the start until every switch has received a probe of every rack.",
             fold: Fold::MaxOfAll,
         },
     ],

@@ -2,11 +2,12 @@
 
 use super::split::Split;
 use super::work::Work;
-use crate::config::{Config, TransportConfig};
+use crate::config::Config;
 use crate::congestion::ControllerConfig;
 use crate::net::agenda::AgendaKind;
 use crate::run::Plan;
 use crate::topology::{NextHopOrder, Routes, Topology};
+use crate::transport::TransportConfig;
 use crate::units::Time;
 
 /// How a run is to be executed. Nothing of it shows in the results.
@@ -55,7 +56,7 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         let why = "breaks ties in one order for the whole network, so it runs on one thread";
         return one(Some(&format!("the mode like \"{}\" {why}", config.rules.like)));
     }
-    let external = |transport: &TransportConfig| matches!(transport.controller(), Some(ControllerConfig::External(external)) if external.one_thread);
+    let external = |transport: &TransportConfig| matches!(transport.facts().controller, Some(ControllerConfig::External(external)) if external.one_thread);
     if config.transports.iter().any(external) {
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }

@@ -9,8 +9,7 @@ pub use execution::Execution;
 
 use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
-use crate::compat::Rules;
-use crate::config::{Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
+use crate::config::{Config, Forwarding};
 use crate::engine::random::{RandomStream, mix64};
 use crate::external::caught;
 use crate::ideal::Ideals;
@@ -19,7 +18,7 @@ use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
-use crate::net::host::{Edge, Host};
+use crate::net::host::{Carrying, Edge, Host};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
@@ -35,22 +34,14 @@ use crate::run::probes::Probes;
 use crate::run::region::Region;
 use crate::run::starts::{Precedence, Starts};
 use crate::run::{Plan, RunError, Simulation};
-use crate::settings::{
-    FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
-    TransportSettings, with_telemetry,
-};
+use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
-use crate::topology::max_base_rtt;
 use crate::topology::{NodeKind, Topology};
 use crate::topology::{Routes, Row};
-use crate::transport::TransportState;
-use crate::transport::fastpass::{Fastpass, Racks};
-use crate::transport::mptcp::Mptcp;
-use crate::transport::pfabric::Pfabric;
-use crate::transport::phost::Phost;
-use crate::transport::rdma::Rdma;
-use crate::transport::tcp::Tcp;
+use crate::transport::{
+    HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
+};
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
@@ -82,8 +73,7 @@ impl Simulation {
             map: &map,
             split: &split,
             windows: execution.windows,
-            horizon: settings.longest_base_rtt(),
-            kinds: kinds(&config.transports),
+            horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
         };
         let regions = (0..split.parts)
@@ -108,7 +98,7 @@ impl Simulation {
             regions,
             capture: Capture::of(&config, &settings),
             flows: Flows::new(&config.traffic),
-            ideals: Ideals::new(&config, &settings, &map),
+            ideals: Ideals::new(&config, &map),
             probes: Probes::new(&config.measure, config.until, &places),
             places,
             map,
@@ -142,14 +132,17 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The largest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
-pub fn base_rtt_of(topology: &Topology, routes: &Routes, mtu: u32, rules: &Rules) -> (Time, u64) {
-    max_base_rtt(topology, routes, u64::from(mtu), rules.whole_ns_base_rtt)
+/// What transports may know of the run.
+fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
+    let Config { rules, topology, switch, telemetry, .. } = config;
+    RunContext { rules, topology, routes, switch, telemetry }
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
-    let kinds = kinds(&config.transports);
-    let place = |transport: &TransportConfig| kinds.iter().position(|kind| *kind == transport.name());
+    let place = |transport: &TransportConfig| {
+        firsts(&config.transports).position(|first| first.name() == transport.name())
+    };
+    let run = run(config, routes);
     let (int_hops, path_ids, pint) = match &config.telemetry {
         TelemetryConfig::None => (0, false, None),
         TelemetryConfig::Int { max_hops, path_id, .. } => (*max_hops as usize, *path_id, None),
@@ -160,13 +153,13 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     Settings {
         rules: config.rules,
         transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
-        transports: config.transports.iter().map(|t| transport_settings(config, routes, t)).collect(),
+        transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
+        keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
         int_hops,
         path_ids,
         pint,
         seed: config.seed,
-        ideal: config.measure.ideal,
         duplicates: !config.rules.no_timeout
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
@@ -175,50 +168,11 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     }
 }
 
-/// The kinds of transport that a run has, each once, in the order in which the transports name them.
-fn kinds(transports: &[TransportConfig]) -> Vec<&'static str> {
-    let mut kinds = Vec::new();
-    for transport in transports {
-        if !kinds.contains(&transport.name()) {
-            kinds.push(transport.name());
-        }
-    }
-    kinds
-}
-
-fn transport_settings(config: &Config, routes: &Routes, transport: &TransportConfig) -> TransportSettings {
-    match &with_telemetry(transport, &config.telemetry) {
-        TransportConfig::Rdma(rdma) => {
-            let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, &config.rules);
-            let mut rdma = rdma.clone();
-            rdma.controller.set_eager_timers(config.rules.eager_timers);
-            TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, &config.rules, rtt, bdp))
-        }
-        TransportConfig::Phost(phost) => {
-            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, &config.rules).0;
-            TransportSettings::Phost(PhostSettings {
-                config: phost.clone(),
-                base_rtt: rtt(phost.packet()),
-                control_rtt: rtt(phost.control),
-            })
-        }
-        TransportConfig::Pfabric(pfabric) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, &config.rules);
-            TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
-        }
-        TransportConfig::Fastpass(fastpass) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), &config.rules);
-            TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
-        }
-        TransportConfig::Tcp(tcp) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), &config.rules);
-            TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
-        }
-        TransportConfig::Mptcp(mptcp) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), &config.rules);
-            TransportSettings::Mptcp(Box::new(MptcpSettings { config: (**mptcp).clone(), base_rtt }))
-        }
-    }
+/// The longest base RTT that any transport reckons with.
+fn longest_base_rtt(config: &Config, routes: &Routes) -> Time {
+    let run = run(config, routes);
+    let all = config.transports.iter().map(|t| t.with_telemetry(&config.telemetry).base_rtt(&run));
+    all.max().unwrap_or(Time::ZERO)
 }
 
 /// The slowest rate at which a host hangs on the network: what the authors call the NIC's.
@@ -306,8 +260,6 @@ struct Builder<'a> {
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
-    /// The transports of every host.
-    kinds: Vec<&'static str>,
     fabric: Arc<Fabric>,
 }
 
@@ -337,7 +289,7 @@ impl Builder<'_> {
                     rows: self.map.rows_of_host(node),
                     transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
-                    edge: Edge::new(self.config, self.map.routes.host_at(node).unwrap_or(0)),
+                    edge: self.edge(self.map.routes.host_at(node).unwrap_or(0)),
                 }),
             }
         }
@@ -384,29 +336,18 @@ impl Builder<'_> {
         }
     }
 
+    /// What stands between the transports of a host and its links.
+    fn edge(&self, host: u32) -> Option<Box<Edge>> {
+        let Config { switch, transports, telemetry, seed, .. } = self.config;
+        let carrying = Carrying::new(transports, telemetry, *seed);
+        Edge::new(switch.balancer.at_host(*seed, host), carrying, &self.config.host, &self.config.measure)
+    }
+
     /// The transports of a host with so many ports.
     fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
-        let state = |kind: &&'static str| match self.config.transports.iter().find(|t| t.name() == *kind) {
-            Some(TransportConfig::Phost(phost)) => {
-                let state = Phost::new(ports, phost.policy, self.config.seed, host);
-                TransportState::Phost(Box::new(state))
-            }
-            Some(TransportConfig::Pfabric(_)) => {
-                TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
-            }
-            Some(TransportConfig::Fastpass(fastpass)) => {
-                let (arbiter, routes) = (&fastpass.arbiter, &self.map.routes);
-                let assigns = arbiter.assign_paths && arbiter.host == host;
-                // A scenario on a network where paths cannot be assigned is refused.
-                let racks = assigns.then(|| Racks::of(&self.config.topology, routes).ok()).flatten();
-                let state = Fastpass::new(ports, arbiter, routes.hosts(), racks, (self.config.seed, host));
-                TransportState::Fastpass(Box::new(state))
-            }
-            Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
-            Some(TransportConfig::Mptcp(_)) => TransportState::Mptcp(Box::new(Mptcp::new(ports))),
-            _ => TransportState::Rdma(Rdma::new(ports)),
-        };
-        self.kinds.iter().map(state).collect()
+        let (topology, routes) = (&self.config.topology, &self.map.routes);
+        let plan = HostPlan { host, ports, seed: self.config.seed, topology, routes };
+        firsts(&self.config.transports).map(|transport| transport.start(&plan)).collect()
     }
 
     /// What a switch writes into packets.
@@ -483,12 +424,6 @@ impl Builder<'_> {
     }
 }
 
-/// The queue of every host's NIC: of those that transports ask for the one that holds most.
-fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
-    let asked = transports.iter().filter_map(TransportConfig::nic_queue);
-    asked.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
-}
-
 fn switch(
     config: &Config,
     node: u32,
@@ -502,7 +437,7 @@ fn switch(
     let name = &spec.name;
     let buffered: Vec<BufferedPort> =
         own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
-    let packet = Settings::largest_packet(&config.transports, &config.telemetry);
+    let packet = largest_packet(&config.transports, &config.telemetry);
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
@@ -514,7 +449,7 @@ fn switch(
         tor,
         neighbours: &neighbours,
         fabric: around.0,
-        subflows: config.transports.iter().any(TransportConfig::has_subflows),
+        subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
         murmur: config.rules.murmur_ecmp,
     };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });

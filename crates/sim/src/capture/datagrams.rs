@@ -1,13 +1,14 @@
 //! Frames of pHost, pFabric and Fastpass packets: UDP, and a header defined here.
 //!
 //! ```text
-//!  0      version (4 bits, 1), scheme (4 bits: 1 pHost, 2 pFabric, 3 Fastpass)
+//!  0      version (4 bits, 1), scheme (4 bits: 0 others, 1 pHost, 2 pFabric, 3 Fastpass)
 //!  1      what it is: 0 data, 1 acknowledgement, 2 request, 3 token, 4 schedule, 5 and 6 halves of one with paths, 7 a flow wants
 //!         nothing more, 8 probe
 //!  2      bit 0 the last byte of its flow is in it, bit 1 a mark is echoed
 //!  3      bytes of this header
 //!  4..8   flow; of a schedule 2^32 - 1
 //!  then, by scheme and kind, numbers of 4 bytes (those marked * of 8):
+//!         others                        first byte, or next byte expected *, a number of the transport's own
 //!         pHost data, acknowledgement   packets of the flow, number of the packet, number of the token
 //!         pHost request                 packets of the flow, deadline in ns * (2^64 - 1: none)
 //!         pHost token                   number of the packet, number of the token, packets missing
@@ -24,8 +25,8 @@
 
 use super::headers::{self, UDP, UDP_BYTES};
 use super::{Rest, ports_of};
-use crate::config::FastpassConfig;
 use crate::packet::{Packet, PacketKind};
+use crate::transport::fastpass::FastpassConfig;
 use crate::transport::{fastpass, pfabric, phost};
 use crate::units::Time;
 
@@ -43,6 +44,17 @@ const FIRST_HALF: u8 = 5;
 const SECOND_HALF: u8 = 6;
 const FORGET: u8 = 7;
 const PROBE: u8 = 8;
+
+/// A packet of a transport without a format of its own.
+pub fn plain(to: &mut Vec<u8>, packet: &Packet) -> Rest {
+    let kind = match packet.kind {
+        PacketKind::Data => DATA,
+        PacketKind::Control => REQUEST,
+        _ => ACKNOWLEDGEMENT,
+    };
+    let body = [packet.seq.to_be_bytes().to_vec(), words(&[packet.aux])].concat();
+    write(to, packet, [0, kind], packet.flow, [packet.src, packet.dst], &body)
+}
 
 pub fn phost(to: &mut Vec<u8>, packet: &Packet) -> Rest {
     let (high, low) = halves(packet.seq);

@@ -21,9 +21,9 @@ use crate::config::{CaptureConfig, Config};
 use crate::measure::{Frame, Frames, Sink};
 use crate::net::tap::{Notes, Seen};
 use crate::packet::{Packet, PacketKind};
-use crate::settings::{Settings, TransportSettings};
 use crate::telemetry::int::IntRecord;
 use crate::topology::{NodeKind, Topology};
+use crate::transport::{Settings, WireFormat};
 use std::sync::Arc;
 
 /// Converts captured packets to frames, batch by batch.
@@ -152,16 +152,17 @@ impl Writer {
 
     /// Appends the packet of a host, in the format of its transport.
     fn packet(&self, to: &mut Vec<u8>, packet: &Packet, places: &mut [IntRecord]) -> Rest {
-        match &self.settings.transports[usize::from(packet.profile)] {
-            TransportSettings::Tcp(settings) => tcp::segment(to, packet, &settings.config, places),
-            TransportSettings::Mptcp(settings) => tcp::multipath(to, packet, &settings.config, places),
-            TransportSettings::Rdma(settings) => {
-                let telemetry = shim::telemetry(packet, &self.settings, settings, places);
-                rdma::packet(to, packet, settings, &telemetry, self.kept.is_some())
+        match self.settings.transports[usize::from(packet.profile)].wire_format() {
+            WireFormat::Plain => datagrams::plain(to, packet),
+            WireFormat::Segments(config) => tcp::segment(to, packet, config, places),
+            WireFormat::Subflows(config) => tcp::multipath(to, packet, config, places),
+            WireFormat::QueuePairs(config) => {
+                let telemetry = shim::telemetry(packet, &self.settings, config, places);
+                rdma::packet(to, packet, config, &telemetry, self.kept.is_some())
             }
-            TransportSettings::Phost(_) => datagrams::phost(to, packet),
-            TransportSettings::Pfabric(_) => datagrams::pfabric(to, packet),
-            TransportSettings::Fastpass(settings) => datagrams::fastpass(to, packet, &settings.config),
+            WireFormat::Tokens => datagrams::phost(to, packet),
+            WireFormat::Priorities => datagrams::pfabric(to, packet),
+            WireFormat::Timeslots(config) => datagrams::fastpass(to, packet, config),
         }
     }
 }

@@ -13,8 +13,7 @@
 use super::headers::{self, IPV4_BYTES, UDP, UDP_BYTES};
 use super::{Rest, ports_of, shim};
 use crate::packet::{Packet, PacketKind};
-use crate::settings::RdmaSettings;
-use crate::transport::rdma::FIRST;
+use crate::transport::rdma::{FIRST, RdmaConfig};
 
 /// UDP port of RoCEv2.
 pub const PORT: u16 = 4791;
@@ -36,7 +35,7 @@ const DEFAULT_PARTITION: [u8; 2] = [0xff; 2];
 pub fn packet(
     to: &mut Vec<u8>,
     packet: &Packet,
-    settings: &RdmaSettings,
+    settings: &RdmaConfig,
     telemetry: &[u8],
     whole: bool,
 ) -> Rest {
@@ -57,8 +56,8 @@ pub fn packet(
 }
 
 /// The base transport header, and for acknowledgements the extended one.
-fn transport_header(packet: &Packet, settings: &RdmaSettings) -> Vec<u8> {
-    let mtu = u64::from(settings.config.mtu.max(1));
+fn transport_header(packet: &Packet, settings: &RdmaConfig) -> Vec<u8> {
+    let mtu = u64::from(settings.mtu.max(1));
     let (code, number) = match packet.kind {
         PacketKind::Data => (send_code(packet), packet.seq / mtu),
         PacketKind::Nack => (ACKNOWLEDGE, packet.seq / mtu),

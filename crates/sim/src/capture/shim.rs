@@ -19,10 +19,11 @@
 //! with INT over UDP (P4.org, INT 2.1 §5.5).
 
 use crate::packet::Packet;
-use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
 use crate::telemetry::packet_digest::PacketDigest;
 use crate::telemetry::pint::PintConfig;
+use crate::transport::Settings;
+use crate::transport::rdma::RdmaConfig;
 
 /// The UDP port of packets with telemetry.
 pub const PORT: u16 = 49_201;
@@ -35,15 +36,10 @@ const FIXED: usize = 8;
 const UNIT: u32 = 128;
 
 /// The telemetry of a packet with its header, or nothing. `places`: its places in the telemetry slab.
-pub fn telemetry(
-    packet: &Packet,
-    settings: &Settings,
-    of: &RdmaSettings,
-    places: &mut [IntRecord],
-) -> Vec<u8> {
+pub fn telemetry(packet: &Packet, settings: &Settings, of: &RdmaConfig, places: &mut [IntRecord]) -> Vec<u8> {
     let mut shim = vec![VERSION << 4, 0, 0, 0, 0, 0, 0, 0];
     shim[4..6].copy_from_slice(&super::rdma::PORT.to_be_bytes());
-    if of.config.controller.needs().timestamp {
+    if of.controller.needs().timestamp {
         shim[0] |= TIMESTAMP;
         shim.extend(packet.sent.ns().to_be_bytes());
     }

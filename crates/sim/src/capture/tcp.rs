@@ -1,7 +1,7 @@
 //! Segments of TCP and multipath TCP.
 //!
-//! Sequence numbers start with the SYN, which has number 0 at both ends: the first byte of a flow has number
-//! 1. Timestamps are in nanoseconds, modulo 2^32; a segment of the receiver, for which the simulator has no
+//! Sequence numbers start with the SYN, which has number 0 at both ends: the first byte of a flow has
+//! number 1. Timestamps are in nanoseconds, modulo 2^32; a segment of the receiver, for which the simulator has no
 //! clock, repeats the timestamp that it echoes. Data sequence numbers are absolute: the first byte of a flow
 //! has number 0.
 //!
@@ -9,10 +9,10 @@
 
 use super::headers::{self, subflow_ports};
 use super::{Rest, ports_of};
-use crate::config::{EcnEcho, MptcpConfig, TcpConfig};
 use crate::packet::{Packet, PacketKind};
 use crate::telemetry::int::{IntRecord, numbers_in};
-use crate::transport::mptcp::scale;
+use crate::transport::mptcp::{MptcpConfig, scale};
+use crate::transport::tcp::{EcnEcho, TcpConfig};
 use crate::wire::mptcp::{self, option_bytes, subflow_of};
 use crate::wire::tcp::code;
 

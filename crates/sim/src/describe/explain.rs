@@ -10,9 +10,9 @@ use crate::congestion::{self, SchemeDoc};
 use crate::external;
 use crate::parameters::{Declared, Kind, unknown};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
-use crate::scenario::{switch, telemetry, transport};
-use crate::topology;
+use crate::scenario::{switch, telemetry};
 use crate::workload::{self, SizeDistribution};
+use crate::{topology, transport};
 
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
@@ -61,13 +61,18 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
     };
     of("congestion controller", "transport.controller", congestion::kinds())
         .chain(of("congestion controller of TCP", TCP_CONTROLLER, congestion::window::KINDS))
-        .chain(of("transport", "transport", transport::TRANSPORTS))
+        .chain(of("transport", "transport", transport::KINDS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
         .chain(of("queue discipline", QUEUE, switch::queues()))
         .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
-        .chain(of("loss recovery", "", transport::RECOVERIES))
+        .chain(
+            transport::DECLARED
+                .iter()
+                .flat_map(|t| t.choices)
+                .flat_map(move |&(what, names)| of(what, "", names)),
+        )
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
         .chain(of(COMPATIBILITY, "", &compat::MODES[1..]))
@@ -86,6 +91,7 @@ fn scheme(name: &str) -> Option<Value> {
     });
     let docs = match scheme.section {
         TCP_CONTROLLER => congestion::window::DOCS,
+        "transport" => transport::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
         QUEUE => crate::queue::DOCS,
@@ -97,13 +103,9 @@ fn scheme(name: &str) -> Option<Value> {
     let title =
         described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = described.map_or(scheme.title, |doc| doc.text);
-    let published = || match scheme.section {
-        "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
-        section => source_of(section),
-    };
     let origin = origins::of(scheme.name);
     let source = doc.map(|doc| doc.source).or_else(|| origin.map(|o| o.source).filter(|s| !s.is_empty()));
-    let source = source.unwrap_or_else(published);
+    let source = source.unwrap_or_else(|| source_of(scheme.section));
     let mut found = entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default());
     let of_tcp = scheme.section == TCP_CONTROLLER;
     if of_tcp || scheme.section == "transport.controller" {

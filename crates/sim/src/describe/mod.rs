@@ -11,8 +11,8 @@ pub use explain::explain;
 pub use schema::schema;
 
 use crate::congestion::window;
-use crate::scenario::{switch, telemetry, transport};
-use crate::{congestion, external, topology, workload};
+use crate::scenario::{switch, telemetry};
+use crate::{congestion, external, topology, transport, workload};
 use serde_json::{Map, Value, json};
 
 /// The names that `weftline list` prints, by what they name, each with one line of help, and with its `package` where another
@@ -26,7 +26,7 @@ pub fn names() -> Value {
         Value::Array(entries.collect())
     };
     json!({
-        "transports": list(transport::TRANSPORTS),
+        "transports": list(transport::KINDS),
         "controllers": with_transports(list(congestion::kinds()), false),
         "tcp-controllers": with_transports(list(window::KINDS), true),
         "queues": list(switch::queues()),
@@ -50,11 +50,11 @@ fn with_transports(mut controllers: Value, laws: bool) -> Value {
 /// controller steers a window.
 pub fn served_by(controller: &str, law: bool) -> Value {
     let mut served = Map::new();
-    for (transport, _) in transport::TRANSPORTS {
-        let offered = transport::controllers_of(transport);
+    for transport in transport::DECLARED {
+        let offered = transport.controllers.offered();
         let found = offered.iter().find(|offered| offered.is_law == law && offered.listed == controller);
         if let Some(found) = found {
-            served.insert(transport.to_string(), json!(found.name));
+            served.insert(transport.name.to_string(), json!(found.name));
         }
     }
     Value::Object(served)
@@ -63,7 +63,6 @@ pub fn served_by(controller: &str, law: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::catalogue::transport_context;
     use crate::scenario::section::Section;
 
     #[test]
@@ -85,7 +84,10 @@ mod tests {
                     let table = crate::scenario::document::parse(&text, "s.toml").unwrap();
                     let mut root = Section::root(&table, "s.toml");
                     let mut section = root.child("a");
-                    let read = transport::read(&mut section, &transport_context());
+                    let read = crate::scenario::transport::read(
+                        &mut section,
+                        &crate::transport::ReadContext::listing(),
+                    );
                     assert!(read.is_some() && section.is_clean(), "{text}");
                 }
             }

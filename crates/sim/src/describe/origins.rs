@@ -1,7 +1,6 @@
 //! Sources and validation of the schemes that do not declare them themselves, for `weftline explain`.
 //!
-//! Controllers, balancers, topologies, workloads and queue disciplines declare both themselves ([`crate::doc::SchemeDoc`]), transports
-//! their source. Pages: docs/schemes/.
+//! All others declare both in their [`crate::doc::SchemeDoc`]. Pages: docs/schemes/.
 
 /// Where a scheme was published and how the implementation was validated.
 pub struct Origin {
@@ -21,42 +20,6 @@ const fn origin(name: &'static str, source: &'static str, validation: &'static s
 }
 
 pub const ORIGINS: &[Origin] = &[
-    // Transports.
-    origin(
-        "rdma",
-        "",
-        "Equal to the HPCC authors' simulator to the nanosecond (tests/reference.rs); page: \
-         docs/schemes/rdma.md.",
-    ),
-    origin(
-        "tcp",
-        "",
-        "Laws of the standards by hand, sharing and loss in whole runs (tests/tcp.rs); page: \
-         docs/schemes/tcp.md.",
-    ),
-    origin(
-        "phost",
-        "",
-        "Equal to its authors' simulator on unit cases (tests/phost.rs); page: docs/schemes/phost.md.",
-    ),
-    origin(
-        "pfabric",
-        "",
-        "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); \
-         page: docs/schemes/pfabric.md.",
-    ),
-    origin(
-        "fastpass",
-        "",
-        "Equal to the pHost authors' simulator on unit cases (tests/fastpass.rs); page: \
-         docs/schemes/fastpass.md.",
-    ),
-    origin(
-        "mptcp",
-        "",
-        "Handshake and one window take the time of the links, subflows carry a flow to its end, no connection is stuck \
-         whatever is lost (tests/mptcp.rs).",
-    ),
     // Telemetry.
     origin(
         "int",

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::congestion::pair_window;
 use crate::parameters::{Declared, Kind};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
+use crate::transport::{Controllers, DECLARED, DEFAULT};
 
 /// The schema of a scenario file.
 pub fn schema() -> Value {
@@ -65,14 +66,14 @@ fn by_kind(path: &str, required: bool) -> Value {
 fn transport() -> Value {
     let mut schema = by_kind("transport", false);
     for kind in schema["anyOf"].as_array_mut().into_iter().flatten() {
-        let of_kind = kind["title"].clone();
-        if of_kind == "rdma" {
-            add(kind, "controller", of_queue_pairs());
-        } else {
+        let declared = DECLARED.iter().find(|declared| kind["title"] == declared.name);
+        if kind["title"] != DEFAULT {
             kind["required"] = json!(["kind"]);
         }
-        if of_kind == "tcp" || of_kind == "mptcp" {
-            add(kind, "controller", by_kind(TCP_CONTROLLER, false));
+        match declared.map_or(Controllers::None, |declared| declared.controllers) {
+            Controllers::None => {}
+            Controllers::Pairs => add(kind, "controller", of_queue_pairs()),
+            Controllers::Windows { .. } => add(kind, "controller", by_kind(TCP_CONTROLLER, false)),
         }
     }
     schema

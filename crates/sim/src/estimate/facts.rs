@@ -2,16 +2,15 @@
 
 use super::Estimate;
 use super::replay::MAX_FLOWS;
-use crate::config::{
-    FastpassConfig, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, SwitchConfig, TcpConfig,
-    TransportConfig, Until,
-};
+use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
+use crate::net::ecn::EcnThreshold;
+use crate::parameters::Value as Figure;
 use crate::scenario::Scenario;
-use crate::scenario::check::{base_rtt_and_window, diameter};
+use crate::scenario::check::diameter;
 use crate::scenario::network::Network;
-use crate::settings::{Settings, telemetry_bytes, with_telemetry};
 use crate::topology::{Link, NodeId, Topology};
+use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
 use crate::workload::{AskedLoad, TrafficSize};
 use serde_json::{Value, json};
@@ -96,97 +95,19 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
 }
 
 fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
-    match &with_telemetry(transport, &scenario.telemetry) {
-        TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
-        TransportConfig::Phost(phost) => phost_facts(scenario, phost),
-        TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
-        TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
-        TransportConfig::Tcp(tcp) => tcp_facts(scenario, tcp),
-        TransportConfig::Mptcp(mptcp) => mptcp_facts(scenario, mptcp),
-    }
-}
-
-fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(pfabric.mtu, &scenario.rules);
-    json!({
-        "transport": "pfabric",
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": pfabric.mtu + pfabric.header,
-        "ack_bytes": pfabric.ack_header,
-        "window_packets": pfabric.initial_window,
-        "queue_limit_bytes": pfabric.queue_limit.0,
-        "rto_ns": pfabric.rto.as_ns(),
-    })
-}
-
-fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(fastpass.packet(), &scenario.rules);
-    let topology = &scenario.network.topology;
-    let arbiter = topology.hosts().get(fastpass.arbiter.host as usize).copied();
-    json!({
-        "transport": "fastpass",
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": fastpass.packet(),
-        "ack_bytes": fastpass.control,
-        "arbiter": arbiter.map(|node| &topology.nodes[node as usize].name),
-        "epoch_ns": fastpass.arbiter.epoch.as_ns(),
-        "slot_ns": fastpass.arbiter.slot.as_ns(),
-        "retry_ns": fastpass.retry.as_ns(),
-        "request_timeout_ns": fastpass.request_timeout.as_ns(),
-    })
-}
-
-fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), &scenario.rules);
-    json!({
-        "transport": "tcp",
-        "controller": tcp.controller.name(),
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": tcp.packet(),
-        "ack_bytes": tcp.ack_header,
-        "send_buffer_bytes": tcp.send_buffer,
-        "receive_buffer_bytes": tcp.receive_buffer,
-        "rto_ns": tcp.rto.least.as_ns(),
-    })
-}
-
-fn mptcp_facts(scenario: &Scenario, mptcp: &MptcpConfig) -> Value {
-    let mut facts = tcp_facts(scenario, &mptcp.tcp);
-    facts["transport"] = json!("mptcp");
-    facts["subflows"] = json!(mptcp.subflows);
-    facts
-}
-
-fn phost_facts(scenario: &Scenario, phost: &PhostConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(phost.packet(), &scenario.rules);
-    json!({
-        "transport": "phost",
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": phost.packet(),
-        "ack_bytes": phost.control,
-        "free_tokens": phost.free_tokens,
-        "window_tokens": phost.window,
-        "request_timeout_ns": phost.request_timeout.as_ns(),
-    })
-}
-
-fn rdma_facts(scenario: &Scenario, rdma: &RdmaConfig) -> Value {
-    let (base_rtt, window) = base_rtt_and_window(scenario, rdma);
-    let telemetry = telemetry_bytes(rdma, &scenario.telemetry);
-    json!({
-        "controller": rdma.controller.name(),
-        "base_rtt_ns": base_rtt.as_ns(),
-        "window_bytes": window,
-        "data_packet_bytes": rdma.mtu + rdma.header + telemetry,
-        "ack_bytes": (rdma.ack_header + telemetry).max(rdma.ack_least),
-        "telemetry_bytes": telemetry,
-        "ack_priority": rdma.ack_priority,
-        "rto_ns": rdma.rto.map(Time::as_ns),
-    })
+    let json_of = |value: &Option<Figure>| match value {
+        Some(Figure::Text(text)) => json!(text),
+        Some(Figure::Integer(integer)) => json!(integer),
+        Some(Figure::Number(number)) => json!(number),
+        Some(Figure::Flag(flag)) => json!(flag),
+        _ => Value::Null,
+    };
+    let figures = transport.figures(&scenario.run());
+    figures.iter().map(|(key, value)| (key.to_string(), json_of(value))).collect()
 }
 
 fn ecn_facts(switch: &SwitchConfig) -> Vec<Value> {
-    let threshold = |t: &crate::config::EcnThreshold| json!({ "rate_bps": t.rate.0, "kmin_bytes": t.kmin.0, "kmax_bytes": t.kmax.0, "pmax": t.pmax });
+    let threshold = |t: &EcnThreshold| json!({ "rate_bps": t.rate.0, "kmin_bytes": t.kmin.0, "kmax_bytes": t.kmax.0, "pmax": t.pmax });
     switch.ecn.iter().map(threshold).collect()
 }
 
@@ -195,7 +116,7 @@ fn pfc_facts(scenario: &Scenario) -> Value {
         scenario.network.topology.links.iter().map(|link| (link.rate, link.delay)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let packet = Settings::largest_packet(&scenario.transports, &scenario.telemetry);
+    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
     let headroom = |&(rate, delay): &(Rate, Time)| {
         let bytes = headroom(&BufferedPort { rate, delay }, &scenario.switch.pfc, packet);
         json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "headroom_bytes": bytes })

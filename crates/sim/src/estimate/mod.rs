@@ -16,36 +16,17 @@ mod replay;
 
 pub use replay::Replay;
 
-use crate::config::{MeasureConfig, TelemetryConfig, TransportConfig};
+use crate::config::MeasureConfig;
 use crate::measure::PortTotals;
 use crate::net::port::Port;
 use crate::packet::Packet;
 use crate::scenario::Scenario;
+use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntRecord;
 use crate::telemetry::packet_digest::PLACES;
-use crate::transport::tcp::connection::Connection;
-use crate::transport::tcp::incoming::Stream;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
 
-/// CPU time of a packet-hop by controller, in ns, if all data fits the caches: `pod` and `fat320-hpcc` for
-/// HPCC, `fat320-dctcp`, `p8` and `w8-0.5` for DCTCP, `fat320-hpcc` with the others. pHost by its ratio to
-/// `none` on 2000 flows of IMC10, pFabric and Fastpass by their ratio to pHost on 10 000. TCP: row 11 of the
-/// Cebinae table.
-const NS_PER_HOP: &[(&str, f64)] = &[
-    ("hpcc", 88.0),
-    ("dctcp", 68.0),
-    ("dcqcn", 66.0),
-    ("timely", 70.0),
-    ("none", 68.0),
-    ("phost", 74.0),
-    ("pfabric", 84.0),
-    ("fastpass", 58.0),
-    ("tcp", 110.0),
-];
-/// The same for a controller in Python, which is called for every acknowledgement: `pod` with two controllers
-/// of a few lines.
-const NS_PER_HOP_PYTHON: f64 = 300.0;
 /// (bytes that packets and flows in flight use, factor on the cost of a hop), interpolated over the logarithm
 /// of the bytes. The factors lie between the costs of fat trees with k = 16, 24 and 32 relative to k = 8
 /// under a shift permutation (1.1, 1.3, 1.55) and under random partners, whose packets queue (2.1 with k =
@@ -85,9 +66,6 @@ const SWITCH_BYTES: u64 = 600;
 const EVENT_BYTES: u64 = 40;
 /// A flow in flight: queue pair, receiver, gate, timers.
 const FLOW_BYTES: u64 = 700;
-/// An open connection, or one of its subflows: its two ends, their entries in tables, and the memory of its
-/// window.
-const CONNECTION_BYTES: u64 = (size_of::<Connection>() + size_of::<Stream>()) as u64 + 500;
 /// A flow that waits for others: the flow, and the list of flows that wait for it, in hash tables that
 /// double.
 const WAITING_FLOW_BYTES: u64 = 400;
@@ -218,17 +196,9 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     ns / 1e9
 }
 
-/// The cost of the most expensive controller of the scenario.
+/// CPU time of a packet-hop under the most expensive transport and controller of the scenario.
 fn ns_per_hop(scenario: &Scenario) -> f64 {
-    let cost = |transport: &TransportConfig| {
-        let own = transport.controller().map(|controller| match controller.window() {
-            Some(_) => "tcp",
-            None => controller.name(),
-        });
-        let name = own.unwrap_or(transport.name());
-        NS_PER_HOP.iter().find(|(known, _)| *known == name).map_or(NS_PER_HOP_PYTHON, |(_, ns)| *ns)
-    };
-    scenario.transports.iter().map(cost).fold(0.0, f64::max)
+    scenario.transports.iter().map(|transport| transport.facts().ns_per_hop).fold(0.0, f64::max)
 }
 
 /// The factor on the cost of a hop if this many bytes are in use.
@@ -277,7 +247,7 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
         packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
             .saturating_mul(packet_bytes(scenario)),
         flows: (replay.flows_in_flight.saturating_mul(FLOW_BYTES))
-            .saturating_add(replay.connections.saturating_mul(subflows(scenario) * CONNECTION_BYTES))
+            .saturating_add(replay.connections.saturating_mul(connection_bytes(scenario)))
             .saturating_add(replay.flows_waiting.saturating_mul(WAITING_FLOW_BYTES))
             .saturating_add(ended.saturating_mul(ENDED_FLOW_BYTES))
             .saturating_add(timers.saturating_mul(TIMER_BYTES)),
@@ -294,18 +264,14 @@ fn table_bytes(scenario: &Scenario, replay: &Replay) -> u64 {
     flows + others * OTHER_TABLE_BYTES
 }
 
-/// Maximum number of subflows of a connection.
-fn subflows(scenario: &Scenario) -> u64 {
-    let of = |transport: &TransportConfig| match transport {
-        TransportConfig::Mptcp(mptcp) => u64::from(mptcp.subflows),
-        _ => 1,
-    };
-    scenario.transports.iter().map(of).max().unwrap_or(1)
+/// Memory of a connection that stays open.
+fn connection_bytes(scenario: &Scenario) -> u64 {
+    scenario.transports.iter().map(|transport| transport.facts().connection_bytes).max().unwrap_or(0)
 }
 
 /// Share of the flows whose retransmission timer has not fired when the run ends.
 fn timers_left(scenario: &Scenario, end: Time) -> f64 {
-    let timeouts = scenario.transports.iter().filter_map(|transport| transport.rdma()?.rto);
+    let timeouts = scenario.transports.iter().map(|transport| transport.facts().timer_left);
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     (longest.as_seconds() / end.as_seconds().max(1e-12)).min(1.0)
 }

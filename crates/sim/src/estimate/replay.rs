@@ -13,11 +13,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use rustc_hash::FxHashMap;
 
 use super::fabric::Fabric;
-use crate::config::{TransportConfig, Until};
+use crate::config::Until;
 use crate::scenario::Scenario;
-use crate::scenario::check::base_rtt_and_window;
-use crate::settings::Framing;
 use crate::topology::{HostId, Path, PathTimes};
+use crate::transport::TransportConfig;
 use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, TrafficSize};
@@ -122,14 +121,14 @@ struct Player<'s> {
 
 impl<'s> Player<'s> {
     fn new(scenario: &'s Scenario) -> Player<'s> {
-        let network = &scenario.network;
+        let (network, run) = (&scenario.network, scenario.run());
         let wire = |transport: &TransportConfig| {
-            let framing = Framing::of(transport, &scenario.telemetry);
+            let framing = transport.framing(&scenario.telemetry);
             Wire {
                 mtu: framing.payload.max(1),
                 overhead: framing.header,
-                window: transport.rdma().and_then(|rdma| base_rtt_and_window(scenario, rdma).1),
-                keeps_connections: transport.keeps_connections(),
+                window: transport.window(&run),
+                keeps_connections: transport.facts().keeps_connections,
             }
         };
         Player {

@@ -2,7 +2,7 @@
 //! forwards them (store-and-forward or cut-through), and its acknowledgements return back to back.
 
 use crate::net::port::Line;
-use crate::settings::Framing;
+use crate::transport::Framing;
 use crate::units::Time;
 
 /// The packets of `size` payload bytes as they arrive at the receiver.

@@ -15,9 +15,9 @@ mod papers;
 mod paths;
 mod spread;
 
-use crate::config::{Config, Forwarding, IdealFct, TransportConfig};
+use crate::config::{Config, Forwarding, IdealFct};
 use crate::net::map::Map;
-use crate::settings::{Framing, Settings, TransportSettings};
+use crate::transport::{Framing, TransportConfig};
 use crate::units::Time;
 use crate::workload::FlowSpec;
 use paths::{Links, Pair, ShortestPaths};
@@ -51,16 +51,16 @@ struct Sending {
 
 impl Ideals {
     /// `map`: the network before failures.
-    pub fn new(config: &Config, settings: &Settings, map: &Arc<Map>) -> Ideals {
+    pub fn new(config: &Config, map: &Arc<Map>) -> Ideals {
         let keeps = config.switch.balancer.keeps_flows_on_paths();
-        let sending = |(settings, config): (&TransportSettings, &TransportConfig)| Sending {
-            framing: settings.framing(),
-            one_path: keeps && !config.spreads_flows(),
-            in_order: !config.has_subflows(),
+        let sending = |transport: &TransportConfig| Sending {
+            framing: transport.framing(&config.telemetry),
+            one_path: keeps && !transport.facts().spreads_flows,
+            in_order: transport.facts().subflows.is_none(),
         };
         Ideals {
             definition: config.measure.ideal,
-            transports: settings.transports.iter().zip(&config.transports).map(sending).collect(),
+            transports: config.transports.iter().map(sending).collect(),
             overtakes_tails: matches!(config.switch.forwarding, Forwarding::IdealCutThrough { .. }),
             links: Links::new(config, map),
             paths: ShortestPaths::new(map.clone()),

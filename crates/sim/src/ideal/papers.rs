@@ -2,7 +2,7 @@
 //! flow may take less.
 
 use crate::net::map::{Map, Side};
-use crate::settings::Framing;
+use crate::transport::Framing;
 use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 

@@ -17,7 +17,7 @@
 
 use super::alone::{Arrival, reaches};
 use crate::net::port::{Line, Rounding};
-use crate::settings::Framing;
+use crate::transport::Framing;
 use crate::units::Time;
 
 /// The links of one hop.

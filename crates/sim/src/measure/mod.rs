@@ -1,10 +1,12 @@
 //! What a run records. Records are streamed out during the run.
 
 mod balance;
+mod config;
 mod losses;
 pub mod recorder;
 
 pub use balance::{Balance, RegionWork};
+pub use config::{CaptureConfig, IdealFct, MeasureConfig, Sampled};
 pub use losses::LossCounters;
 
 use crate::counters::CounterSet;

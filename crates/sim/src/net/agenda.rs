@@ -52,7 +52,8 @@ mod rank {
     pub const FLOW: u64 = 5;
 }
 
-/// Stands where a transport would, for timers of switches.
+/// The numbers that stand where that of a transport would, for timers of hosts' edges and of switches. A host has fewer transports.
+pub const EDGE: u8 = 14;
 const SWITCHES: u8 = 15;
 /// Bits of ports, and of announced flows.
 pub const PORT_BITS: u32 = 28;

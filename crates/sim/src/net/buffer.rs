@@ -10,9 +10,23 @@
 //! the other way and holds up the pause frame, and one that the paused sender has begun.
 
 use super::PFC_FRAME_BYTES;
-use crate::config::PfcConfig;
 use crate::queue::CLASSES;
 use crate::units::{Bytes, Rate, Time};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PfcConfig {
+    pub enabled: bool,
+    /// Reserve of every port, in bytes.
+    pub reserve: Bytes,
+    /// Headroom per port in units of rate times delay.
+    pub headroom_factor: u32,
+    /// Three packets and a pause frame on top (for what is in flight on very short links).
+    pub headroom_extra: bool,
+    /// Resume when the shared part is this far below the threshold.
+    pub resume_offset: Bytes,
+    /// Threshold = free pool >> this, at the NIC's rate; one less for every doubling above it.
+    pub shift: u32,
+}
 
 /// What the buffer needs to know of a port.
 #[derive(Debug, Clone, Copy)]

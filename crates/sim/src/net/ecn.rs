@@ -3,9 +3,43 @@
 //! Source: the RDMA switch of Zhu et al., "Congestion Control for Large-Scale RDMA Deployments" (DCQCN), SIGCOMM
 //! 2015, §3; thresholds per port rate as in the HPCC authors' simulator.
 
-use crate::config::EcnThreshold;
 use crate::engine::random::RandomStream;
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
+
+/// Marking thresholds for the ports of one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EcnThreshold {
+    pub rate: Rate,
+    pub kmin: Bytes,
+    pub kmax: Bytes,
+    pub pmax: f64,
+}
+
+/// Which published marking thresholds hold where none are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnDefaults {
+    /// Kmin 100 KB and Kmax 400 KB per 25 Gb/s, Pmax 0.2 (DCQCN, HPCC, TIMELY).
+    Ramp,
+    /// Kmin = Kmax = 30 KB per 10 Gb/s, Pmax 1 (DCTCP).
+    Step,
+}
+
+impl EcnDefaults {
+    /// At ports of a rate.
+    pub fn at(self, rate: Rate) -> EcnThreshold {
+        let scaled = |bytes: u64, per_gbps: u64| {
+            Bytes((u128::from(rate.0) * u128::from(bytes) / u128::from(per_gbps * 1_000_000_000)) as u64)
+        };
+        match self {
+            EcnDefaults::Ramp => {
+                EcnThreshold { rate, kmin: scaled(100_000, 25), kmax: scaled(400_000, 25), pmax: 0.2 }
+            }
+            EcnDefaults::Step => {
+                EcnThreshold { rate, kmin: scaled(30_000, 10), kmax: scaled(30_000, 10), pmax: 1.0 }
+            }
+        }
+    }
+}
 
 /// Thresholds of one port, in bytes of the packet's class queue after the packet has left it.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +80,6 @@ impl EcnMarker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
 
     #[test]
     fn marking_ramps_between_the_thresholds_and_is_certain_above() {

@@ -1,15 +1,17 @@
 //! A host: NIC ports, and the transports that they pull packets from; between them, where something is asked for there, its edge.
 
 mod carrying;
+mod config;
 mod edge;
 mod receiving;
 
-pub use carrying::record_digest;
+pub use carrying::{Carrying, record_digest};
+pub use config::{HostConfig, ResequencingConfig};
 pub use edge::Edge;
 pub use receiving::TRAIL_SHIFT;
 
 use super::PortId;
-use super::agenda::Action;
+use super::agenda::{self, Action};
 use super::partition::Partition;
 use super::port::Port;
 use crate::counters::CounterSet;
@@ -92,7 +94,7 @@ impl Host {
         let Some(edge) = &mut self.edge else { return };
         let ready = edge.ready();
         if let Some(at) = edge.alarm() {
-            let timer = Action::Timer { host: self.index, token: 0, transport: edge::TIMER };
+            let timer = Action::Timer { host: self.index, token: 0, transport: agenda::EDGE };
             cx.net.schedule(self.index, at, timer);
         }
         ready.iter().for_each(|&id| self.deliver(id, cx));
@@ -130,7 +132,7 @@ impl Host {
 
     /// A timer of one of the transports, or of the edge.
     pub fn timer(&mut self, transport: u8, token: u32, cx: &mut HostContext) {
-        if transport == edge::TIMER {
+        if transport == agenda::EDGE {
             self.edge.iter_mut().for_each(|edge| edge.timer(cx.net));
             return self.deliver_ready(cx);
         }

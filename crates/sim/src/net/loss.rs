@@ -4,9 +4,31 @@
 //! on how a run is executed. Pause frames are not lost: a switch that misses a resume would wait for ever, which is another
 //! fault than this one.
 
-use crate::config::LinkLoss;
 use crate::engine::random::mix64;
 use crate::packet::{Packet, PacketKind};
+
+/// What every link loses at random.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkLoss {
+    /// Of the packets of these kinds.
+    pub share: f64,
+    /// A bit for each kind.
+    pub kinds: u32,
+}
+
+impl LinkLoss {
+    pub const DATA: u32 = 1;
+    pub const ACKNOWLEDGEMENTS: u32 = 2;
+    pub const ALL: u32 = u32::MAX;
+
+    /// Probes of load balancers.
+    pub const PROBES: u32 = 1 << 20;
+
+    /// Control packets with this code of their transport.
+    pub fn control(code: u8) -> u32 {
+        4 << (code & 15)
+    }
+}
 
 /// What the links into the ports of a partition lose.
 pub struct Losses {

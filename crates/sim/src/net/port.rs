@@ -1,11 +1,35 @@
 //! A port: the egress queue and the transmitter at one end of a link.
 
 use super::PortId;
+use super::tap::Destination;
 use crate::compat::Rules;
-use crate::config::Forwarding;
 use crate::packet::Packet;
 use crate::queue::{Queue, QueueDiscipline};
 use crate::units::{Rate, Time};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarding {
+    StoreAndForward,
+    /// A packet may leave once this many of its bytes have arrived.
+    CutThrough {
+        header: u32,
+    },
+    /// The same, but it does not wait for its tail where the outgoing link is the faster one: a port may send bytes that
+    /// have not come (the pHost authors' simulator).
+    IdealCutThrough {
+        header: u32,
+    },
+}
+
+impl Forwarding {
+    /// Bytes after which a switch forwards; none: all.
+    pub fn header(self) -> Option<u32> {
+        match self {
+            Forwarding::StoreAndForward => None,
+            Forwarding::CutThrough { header } | Forwarding::IdealCutThrough { header } => Some(header),
+        }
+    }
+}
 
 /// What a packet touches that leaves by a port fills one cache line, what it touches to find out whether it may another.
 #[repr(C, align(64))]
@@ -20,8 +44,8 @@ pub struct Port {
     /// The node at the other end, as its own partition numbers it.
     pub peer_slot: u32,
     pub peer_local: u16,
-    /// The partition that the peer belongs to, or the tap on the link ([`super::tap`]).
-    pub peer_partition: u16,
+    /// The partition of the peer, or the tap on the link.
+    pub destination: Destination,
     /// The transmitter is busy until then. From here on: all that is looked at of a busy port.
     pub busy_until: Time,
     /// Bit c: the peer has paused class c.
@@ -175,7 +199,7 @@ impl Port {
             rate_kbps: kbps(plan.line.rate),
             peer: plan.peer,
             peer_local: plan.peer_local,
-            peer_partition: plan.peer_partition,
+            destination: Destination::partition(plan.peer_partition),
             paused: 0,
             departure_pending: false,
             up: true,

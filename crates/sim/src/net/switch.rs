@@ -1,6 +1,9 @@
 //! A switch: forwards by destination, charges its shared buffer, pauses senders, marks, and writes telemetry.
 
 mod balancing;
+mod config;
+
+pub use config::SwitchConfig;
 
 use super::agenda::Action;
 use super::buffer::SharedBuffer;
@@ -144,7 +147,7 @@ impl Switch {
         }
         let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
         let at = port.launch(packet, net.now);
-        let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
+        let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         net.arrive(there, node, at, peer, id);
         if marks {
             net.totals[out as usize].ecn_marks += 1;

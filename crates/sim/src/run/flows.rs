@@ -101,7 +101,7 @@ impl Simulation {
         let Some(connection) = arrival.spec.connection else { return };
         if self.settings.rules.pair_per_message {
             arrival.spec.connection = None;
-        } else if self.settings.transports[usize::from(arrival.spec.transport)].keeps_connections() {
+        } else if self.settings.keeps_connections[usize::from(arrival.spec.transport)] {
             let receiver = self.places.of_host(arrival.spec.dst).0;
             self.regions[receiver].net.awaited.announce(connection, arrival.id);
         }

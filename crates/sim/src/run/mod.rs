@@ -24,7 +24,7 @@ use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
-use crate::settings::Settings;
+use crate::transport::Settings;
 use crate::units::Time;
 use crate::workload::merge::MAX_FLOWS;
 use balance::Windows;

@@ -147,7 +147,7 @@ impl Region {
 
     /// A flow starts. A transport that keeps no connections gets it as one on its own.
     fn give_to_host(&mut self, mut arrival: Arrival) {
-        if !self.settings.transports[usize::from(arrival.spec.transport)].keeps_connections() {
+        if !self.settings.keeps_connections[usize::from(arrival.spec.transport)] {
             arrival.spec.connection = None;
         }
         if self.starts.precedence.jobs.of(arrival.source, arrival.order).is_some() {

@@ -7,7 +7,8 @@ use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
 use crate::compat::Rules;
 use crate::parameters::{Declared, Kind};
-use crate::units::{Rate, Time};
+use crate::transport::ReadContext;
+use crate::units::Time;
 use std::path::Path;
 
 use crate::congestion::window;
@@ -61,9 +62,9 @@ pub fn sections() -> &'static [SectionKeys] {
             switch::port_queue(section, &switch_context());
             queue_keys(section);
         }));
-        all.extend(transport::TRANSPORTS.iter().map(|(kind, _)| {
+        all.extend(crate::transport::KINDS.iter().map(|(kind, _)| {
             let mut own = keys("transport", Some(kind), |section| {
-                transport::declare(kind, section, &transport_context());
+                transport::declare(kind, section, &ReadContext::listing());
             });
             own.keys.retain(|(key, _)| !key.starts_with("controller."));
             own
@@ -80,7 +81,7 @@ pub fn sections() -> &'static [SectionKeys] {
             keys(TCP_CONTROLLER, Some(kind), |section| {
                 section.kind(
                     "controller",
-                    Some(transport::DEFAULT_WINDOW),
+                    Some(crate::transport::DEFAULT_WINDOW),
                     window::KINDS,
                     "congestion controller",
                 );
@@ -176,22 +177,8 @@ fn queue_keys(section: &mut Section) {
 }
 
 fn switch_context() -> switch::SwitchContext<'static> {
-    let defaults = switch::SwitchDefaults::RDMA;
+    let defaults = crate::transport::SwitchDefaults::LOSSLESS;
     switch::SwitchContext { rules: Rules::none(), defaults, rates: &[], topology: None }
-}
-
-/// Defaults that follow from the network are those on the network of the pHost paper, for which they are published
-/// (pHost, CoNEXT 2015, §4: hosts at 10 Gb/s, 4.52 us there and back).
-pub(crate) fn transport_context() -> transport::TransportContext<'static> {
-    transport::TransportContext {
-        topology: None,
-        rules: Rules::none(),
-        base_rtt: &|_| Time::from_ns(4520),
-        host_rate: Rate::from_gbps(10),
-        patience: Time::ZERO,
-        drain: Time::ZERO,
-        controllers: &[],
-    }
 }
 
 /// How the value of a key is written, in words.

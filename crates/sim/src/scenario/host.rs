@@ -1,8 +1,9 @@
 //! `[host]`: what stands between the transports of a host and its links.
 
 use super::section::Section;
-use crate::config::{HostConfig, ResequencingConfig, TransportConfig};
+use crate::config::{HostConfig, ResequencingConfig};
 use crate::parameters::Source;
+use crate::transport::TransportConfig;
 use crate::units::{Bytes, Time};
 
 /// Reads `[host]`.
@@ -19,7 +20,7 @@ pub fn read(section: &mut Section, transports: &[TransportConfig]) -> HostConfig
         if timeout == Time::ZERO {
             table.complain("timeout", "0s holds nothing: expected more than 0, or enabled = false".into());
         }
-        let by_number = transports.iter().find(|t| t.phost().is_some() || t.fastpass().is_some());
+        let by_number = transports.iter().find(|transport| transport.facts().any_order);
         if let Some(transport) = by_number {
             let message = format!(
                 "{} counts packets and takes them in any order: resequencing is for rdma, tcp and pfabric",

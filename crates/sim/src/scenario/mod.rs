@@ -6,7 +6,6 @@
 //! over nothing, give the keys for [`schema`], [`explain`] and [`names`]. Nothing outside this room reads TOML.
 
 mod balancing;
-mod buffers;
 mod capture;
 pub(crate) mod catalogue;
 pub(crate) mod check;
@@ -34,13 +33,11 @@ pub use problem::{Problem, ScenarioError};
 pub use run::{MOST_THREADS, memory_limit};
 
 use crate::compat::Rules;
-use crate::config::{
-    Config, Failures, HostConfig, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
-};
+use crate::config::{Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
-use crate::transport::rdma;
-use crate::transport::silence::MOST_DOUBLINGS;
+use crate::telemetry::TelemetryConfig;
+use crate::transport::{ReadContext, RunContext, SwitchDefaults, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
@@ -119,6 +116,17 @@ impl Scenario {
         &self.resolved
     }
 
+    /// What its transports may know of it.
+    pub(crate) fn run(&self) -> RunContext<'_> {
+        RunContext {
+            rules: &self.rules,
+            topology: &self.network.topology,
+            routes: &self.network.routes,
+            switch: &self.switch,
+            telemetry: &self.telemetry,
+        }
+    }
+
     /// What the simulator is built from. Errors: none today; kept for what can only be found when a run is built.
     pub fn config(&self) -> Result<Config, ScenarioError> {
         let sources = self.traffic.sources.iter().map(|source| source.clone_box()).collect();
@@ -146,9 +154,9 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let net = network.as_ref();
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, &rules).0);
-    let host_rate = net.map_or(Rate(0), |network| check::host_rate(&network.topology));
+    let host_rate = net.map_or(Rate(0), |network| network.topology.host_rate());
     let drain = drain(root, net);
-    let cx = transport::TransportContext {
+    let cx = ReadContext {
         rules,
         base_rtt: &base_rtt,
         host_rate,
@@ -169,7 +177,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let failures = within(root, "failures", |section| failures::read(section, net));
     let switch = within(root, "switch", |section| {
         let rates = rates(net, &failures);
-        let defaults = transport::switch_defaults(transports.first());
+        let defaults = transports.first().map_or(SwitchDefaults::LOSSLESS, TransportConfig::switch_defaults);
         let cx = switch::SwitchContext {
             rules,
             defaults,
@@ -178,9 +186,8 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
-        check::queue_serves(section, &config, &transports);
+        check::transports_fit(section, net, &config, &transports, &telemetry, &rules);
         balancing::balancer_serves(section, net, &config);
-        check::paths_can_be_assigned(section, net, &config, &transports);
         config
     });
     let host = within(root, "host", |section| host::read(section, &transports));
@@ -282,19 +289,8 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
 
 /// Long enough that no retransmission is pending: ten timeouts, as long as backing off makes them, and at least 100 ms.
 fn auto_stall(transports: &[TransportConfig]) -> Time {
-    let timeouts = transports.iter().filter_map(|transport| match transport {
-        TransportConfig::Rdma(rdma) => {
-            rdma.rto.map(|rto| Time(rto.0.saturating_mul(1 << rdma::MOST_BACKOFF)))
-        }
-        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << MOST_DOUBLINGS)),
-        TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
-        TransportConfig::Fastpass(fastpass) => {
-            Some(Time(fastpass.request_timeout.0 << MOST_DOUBLINGS).max(fastpass.retry))
-        }
-        TransportConfig::Tcp(tcp) => Some(tcp.rto.longest_first()),
-        TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.longest_first().max(mptcp.rejoin)),
-    });
-    let longest = timeouts.max().unwrap_or(Time::ZERO);
+    let longest =
+        transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))
 }
 

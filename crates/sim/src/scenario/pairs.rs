@@ -1,15 +1,16 @@
 //! Parts of a scenario that do not suit each other: balancers that reorder under transports that take that for loss, controllers that
 //! steer by marks over switches that never mark, go-back-N over buffers that drop.
 //!
-//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::balance::BalancerConfig::order), [`TransportConfig::overtaken`],
-//! [`TransportConfig::marked_controller`], [`TransportConfig::wants_lossless`]); what follows from two of them together stands here.
+//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::balance::BalancerConfig::order), [`TransportConfig::facts`]); what follows
+//! from two of them together stands here.
 
 use super::Scenario;
-use super::check::host_rate;
 use crate::balance::{NetworkView, Reorders};
 use crate::compat::Rules;
-use crate::config::{Change, EcnThreshold, Overtaken, QueueConfig, SwitchConfig, TransportConfig};
+use crate::config::{Change, QueueConfig, SwitchConfig};
+use crate::net::ecn::EcnThreshold;
 use crate::topology::NodeKind;
+use crate::transport::{Overtaken, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
 
 /// What deserves a look because of two parts that do not suit each other.
@@ -102,7 +103,7 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
 
 /// A transport takes for lost what was only overtaken.
 fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Reason) -> Option<String> {
-    let (why, change) = match transport.overtaken() {
+    let (why, change) = match transport.facts().overtaken {
         // Routes change too seldom to matter to whoever sends single packets again.
         Overtaken::LostAfter { packets, why, instead }
             if u64::from(packets) <= window_packets(scenario, transport)
@@ -123,38 +124,29 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
 
 /// Packets of a bandwidth-delay product at a host's rate.
 fn window_packets(scenario: &Scenario, transport: &TransportConfig) -> u64 {
-    let payload = match transport {
-        TransportConfig::Rdma(rdma) => rdma.mtu,
-        TransportConfig::Tcp(tcp) => tcp.mss,
-        TransportConfig::Mptcp(mptcp) => mptcp.tcp.mss,
-        TransportConfig::Phost(phost) => phost.mtu,
-        TransportConfig::Pfabric(pfabric) => pfabric.mtu,
-        TransportConfig::Fastpass(fastpass) => fastpass.mtu,
-    };
+    let payload = transport.framing(&scenario.telemetry).payload as u32;
     let round_trip = scenario.network.base_rtt(payload, &Rules::none()).0;
-    host_rate(&scenario.network.topology).bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
+    scenario.network.topology.host_rate().bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
 }
 
 /// A transport that is made for networks without drops meets buffers that drop.
 fn dropped_from(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
-    let drops = !scenario.switch.pfc.enabled;
-    (drops && transport.wants_lossless()).then(|| {
-        "switch.pfc: off, so full buffers drop packets, and go-back-N sends everything from a dropped packet on again: set \
-         switch.pfc = { enabled = true }, or transport.recovery = \"selective-repeat\""
-            .to_string()
-    })
+    let (why, instead) = transport.facts().wants_lossless.filter(|_| !scenario.switch.pfc.enabled)?;
+    Some(format!(
+        "switch.pfc: off, so full buffers drop packets, and {why}: set switch.pfc = {{ enabled = true }}, or {instead}"
+    ))
 }
 
 /// A controller steers by marks, and no switch can mark.
 fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
-    let name = transport.marked_controller()?;
+    let name = transport.facts().marked_controller?;
     let switch = &scenario.switch;
     if switch.queues().any(|queue| queue.facts().marks) {
         return None;
     }
     let steers = format!("and the controller \"{name}\" of {} steers by marks", transport.name());
     if switch.ecn.is_empty() {
-        let first = scenario.transports.first().filter(|first| first.marked_controller().is_none());
+        let first = scenario.transports.first().filter(|first| first.facts().marked_controller.is_none());
         let because = first.map_or(String::new(), |first| {
             format!(" (the default of switches is that of the first transport, {})", first.name())
         });

@@ -3,7 +3,7 @@
 
 use super::document::{Data, Entry, Node, Origin, Table};
 use super::problem::Problem;
-use crate::parameters::{Declared, Kind, Parameters, Source, Value, describe, nearest, unknown};
+use crate::parameters::{Declared, Kind, Names, Parameters, Source, Value, describe, nearest, unknown};
 
 static EMPTY: Table = Table { entries: Vec::new(), replaced_kind: None };
 
@@ -276,23 +276,6 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// A flag; `derived` where it is not given or "auto".
-    pub fn flag_or_auto(&mut self, key: &'static str, derived: bool, help: &'static str) -> bool {
-        let value = match self.get(key) {
-            None => derived,
-            Some(Value::Flag(flag)) => flag,
-            Some(Value::Text(text)) if text == "auto" => derived,
-            Some(other) => {
-                let found = describe(&other);
-                self.complain(key, format!("expected true, false or \"auto\", found {found}"));
-                derived
-            }
-        };
-        let declared = Declared { key, kind: Kind::Flag, default: Some("auto".to_string()), help };
-        self.declare(declared, Some(Value::Flag(value)));
-        value
-    }
-
     /// Ends the reading: says which keys nobody knows.
     pub fn finish(mut self) -> Findings {
         if !self.unreadable {
@@ -407,6 +390,34 @@ fn value_origin(entry: &Entry) -> Origin {
 }
 
 impl Source for Section<'_> {
+    fn peek(&self, key: &str) -> Option<Value> {
+        Section::peek(self, key)
+    }
+    fn forget(&mut self, key: &str) {
+        Section::forget(self, key);
+    }
+    fn warn(&mut self, message: String) {
+        Section::warn(self, message);
+    }
+    fn kind(
+        &mut self,
+        what: &str,
+        default: Option<&'static str>,
+        names: Names,
+        help: &'static str,
+    ) -> Option<&'static str> {
+        Section::kind(self, what, default, names, help)
+    }
+    fn settle_kind(&mut self, chosen: &str, default: Option<&str>) {
+        Section::settle_kind(self, chosen, default);
+        self.resolve("kind", Value::Text(chosen.to_string()));
+    }
+    fn scheme(&mut self, key: &str, read: &mut dyn FnMut(&mut dyn Source)) {
+        let mut table = Section::scheme(self, key);
+        read(&mut table);
+        self.absorb(key, table);
+    }
+
     fn get(&mut self, key: &str) -> Option<Value> {
         if !self.known.iter().any(|known| known == key) {
             self.known.push(key.to_string());

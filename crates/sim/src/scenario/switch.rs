@@ -6,10 +6,13 @@
 use super::section::Section;
 use crate::balance::{self, BalancerConfig};
 use crate::compat::Rules;
-use crate::config::{EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig};
+use crate::config::{Forwarding, QueueConfig, SwitchConfig};
+use crate::net::buffer::PfcConfig;
+use crate::net::ecn::EcnThreshold;
 use crate::parameters::{Source, Value};
-use crate::queue::{self, QueueDefaults};
-use crate::topology::{NodeKind, Topology};
+use crate::queue::QueueDefaults;
+use crate::topology::{NodeKind, PortSet, Topology};
+use crate::transport::SwitchDefaults;
 use crate::units::{Bytes, Rate};
 
 pub use crate::balance::kinds as balancers;
@@ -28,57 +31,6 @@ pub const FORWARDING: &[(&str, &str)] = &[
 pub const DEFAULT_BUFFER: Bytes = Bytes(32 << 20);
 /// More than any switch has; larger values are slips of the unit.
 const LARGEST_BUFFER: Bytes = Bytes(64 << 30);
-
-/// Which published marking thresholds hold where none are given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EcnDefaults {
-    /// Kmin 100 KB and Kmax 400 KB per 25 Gb/s, Pmax 0.2 (DCQCN, HPCC, TIMELY).
-    Ramp,
-    /// Kmin = Kmax = 30 KB per 10 Gb/s, Pmax 1 (DCTCP).
-    Step,
-}
-
-impl EcnDefaults {
-    fn at(self, rate: Rate) -> EcnThreshold {
-        let scaled = |bytes: u64, per_gbps: u64| {
-            Bytes((u128::from(rate.0) * u128::from(bytes) / u128::from(per_gbps * 1_000_000_000)) as u64)
-        };
-        match self {
-            EcnDefaults::Ramp => {
-                EcnThreshold { rate, kmin: scaled(100_000, 25), kmax: scaled(400_000, 25), pmax: 0.2 }
-            }
-            EcnDefaults::Step => {
-                EcnThreshold { rate, kmin: scaled(30_000, 10), kmax: scaled(30_000, 10), pmax: 1.0 }
-            }
-        }
-    }
-}
-
-/// What holds for switches where nothing is said: what was published with the scenario's transport.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SwitchDefaults {
-    pub ecn: EcnDefaults,
-    /// Switches mark at all.
-    pub marks: bool,
-    /// PFC is on.
-    pub lossless: bool,
-    pub queue: &'static str,
-    /// What a port holds, where the discipline has limits of its own.
-    pub limit: Option<Bytes>,
-    pub balancer: &'static str,
-}
-
-impl SwitchDefaults {
-    /// Of the published HPCC runs, but for the thresholds.
-    pub const RDMA: SwitchDefaults = SwitchDefaults {
-        ecn: EcnDefaults::Ramp,
-        marks: true,
-        lossless: true,
-        queue: queue::DEFAULT_KIND,
-        limit: None,
-        balancer: balance::DEFAULT,
-    };
-}
 
 /// What the other sections decide about the switches.
 pub struct SwitchContext<'a> {
@@ -290,7 +242,8 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
     let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
-    let headroom_extra = section.flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
+    let headroom_extra =
+        section.parameters().flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
@@ -305,6 +258,7 @@ mod tests {
     use super::super::document::{parse, set};
     use super::super::section::Findings;
     use super::*;
+    use crate::net::ecn::EcnDefaults;
 
     fn read_text(text: &str, sets: &[(&str, &str)], ecn: EcnDefaults) -> (SwitchConfig, Findings) {
         let mut table = parse(text, "s.toml").unwrap();
@@ -312,7 +266,7 @@ mod tests {
             set(&mut table, path, value, "s.toml").unwrap();
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
-        let defaults = SwitchDefaults { ecn, ..SwitchDefaults::RDMA };
+        let defaults = SwitchDefaults { ecn, ..SwitchDefaults::LOSSLESS };
         let cx = SwitchContext { rules: Rules::none(), defaults, rates: &rates, topology: None };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");

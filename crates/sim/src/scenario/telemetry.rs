@@ -2,10 +2,11 @@
 
 use super::section::Section;
 use crate::compat::Rules;
-use crate::config::{TelemetryConfig, TransportConfig};
 use crate::files;
 use crate::parameters::{Source, Value};
+use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::{Computed, PintConfig};
+use crate::transport::TransportConfig;
 use crate::units::Time;
 use pint::plan::Plan;
 use pint::utilisation::{Law, Tables};
@@ -53,7 +54,7 @@ pub struct TelemetryContext<'a> {
 pub fn read(section: &mut Section, cx: &TelemetryContext) -> TelemetryConfig {
     let help = "what packets carry";
     let given = section.kind("telemetry", Some("auto"), TELEMETRIES, help).unwrap_or("none");
-    let controllers = || cx.transports.iter().filter_map(TransportConfig::controller);
+    let controllers = || cx.transports.iter().filter_map(|transport| transport.facts().controller);
     let int_for = controllers().find(|controller| controller.needs_int()).map(|found| found.name());
     let pint_for = controllers().find(|controller| controller.needs_load()).map(|found| found.name());
     let kind = match given {
@@ -91,7 +92,7 @@ pub fn int(section: &mut Section, rules: &Rules) -> TelemetryConfig {
     let max_hops = section.parameters().integer("max_hops", 5, (1, 64), help) as u32;
     let help = "carry the 12-bit path id of the HPCC paper's Fig 7, by which a sender notices another path (its \
                 released code has none, and so has like = \"hpcc-ns3\")";
-    let path_id = section.flag_or_auto("path_id", !rules.no_path_id, help);
+    let path_id = section.parameters().flag_or_auto("path_id", !rules.no_path_id, help);
     let help = "every data packet carries it, not only those whose controller reads it";
     let all = section.parameters().flag("all", false, help);
     TelemetryConfig::Int { max_hops, path_id, all }

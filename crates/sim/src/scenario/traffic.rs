@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::network::Network;
 use super::section::Section;
-use super::transport::{self, TransportContext};
+use super::transport;
 use crate::compat::Rules;
-use crate::config::{TelemetryConfig, TransportConfig};
 use crate::parameters::{Source, Value};
-use crate::settings::Framing;
+use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeId, Topology};
+use crate::transport::{DEFAULT, Framing, ReadContext, TransportConfig};
 use crate::units::Rate;
 use crate::workload::spec::ReadParquet;
 use crate::workload::{self, Traffic, WorkloadContext, WorkloadSpec};
@@ -25,7 +25,7 @@ pub struct Workloads<'d> {
 /// Reads the workloads, and adds the transports that they name themselves to `transports`.
 pub fn read<'d>(
     root: &mut Section<'d>,
-    cx: &TransportContext,
+    cx: &ReadContext,
     transports: &mut Vec<TransportConfig>,
     base_dir: &Path,
 ) -> Workloads<'d> {
@@ -52,7 +52,7 @@ pub fn read<'d>(
 fn own_transport(
     section: &mut Section,
     base: &Section,
-    cx: &TransportContext,
+    cx: &ReadContext,
     transports: &mut Vec<TransportConfig>,
 ) -> Option<u16> {
     if section.peek("transport").is_none() {
@@ -67,7 +67,7 @@ fn own_transport(
     // Of another kind of transport none of the base's keys means the same.
     let kind = |section: &Section| match section.peek("kind") {
         Some(Value::Text(kind)) => kind,
-        _ => transport::DEFAULT.to_string(),
+        _ => DEFAULT.to_string(),
     };
     let another = over.peek("kind").is_some() && kind(&over) != kind(base);
     let merged = if another { over.table().clone() } else { base.table().overlaid(over.table()) };
@@ -158,10 +158,8 @@ fn add_source(
     let groups = RefCell::new(std::mem::take(&mut traffic.groups));
     let group_named = |name: &str| group_index(&mut groups.borrow_mut(), name);
     let warnings = RefCell::new(Vec::new());
-    let framing = cx
-        .transports
-        .get(usize::from(transport))
-        .map_or(PLAIN, |transport| Framing::of(transport, cx.telemetry));
+    let framing =
+        cx.transports.get(usize::from(transport)).map_or(PLAIN, |transport| transport.framing(cx.telemetry));
     let context = WorkloadContext {
         seed: cx.seed,
         index,

@@ -146,6 +146,12 @@ impl Topology {
         self.hosts().len().saturating_sub(self.extra_hosts as usize)
     }
 
+    /// The highest rate of a host's link.
+    pub fn host_rate(&self) -> Rate {
+        let of_host = |link: &&Link| [link.a, link.b].iter().any(|&node| self.nodes[node as usize].tier == 0);
+        self.links.iter().filter(of_host).map(|link| link.rate).max().unwrap_or_default()
+    }
+
     /// The id of a host in files and scenarios.
     pub fn host_label(&self, host: HostId) -> u32 {
         self.host_labels.get(host as usize).copied().unwrap_or(host)

@@ -1,31 +1,46 @@
 //! Transports: what hosts do to get flows across. One folder or file each, and the interface that they share.
 //!
-//! A NIC *pulls*: when its port can send and no control packet waits, it asks the host's transports for the next
-//! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
-//! [`HostContext`].
+//! A new one is a folder or file here (`DOC`, parameters, what runs at a host, tests), a `pub mod` and a line
+//! in [`registry!`].
+//!
+//! A NIC *pulls*: when its port can send and no control packet waits, it asks the host's transports for the
+//! next packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the
+//! network only through [`HostContext`].
 
 mod arrived;
+mod controllers;
 pub mod fastpass;
 pub mod messages;
 pub mod mptcp;
 mod nic;
+mod parameters;
 pub mod pfabric;
 pub mod phost;
 mod policy;
 mod rate_sample;
 pub mod rdma;
-pub mod silence;
+mod settings;
+mod silence;
+mod switches;
 pub mod tcp;
+mod wire_format;
+
+pub use controllers::{Controllers, DEFAULT_WINDOW};
+pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
+pub use settings::Settings;
+pub use switches::SwitchDefaults;
+pub use wire_format::WireFormat;
 
 use crate::counters::{CounterGroup, CounterSet};
-use crate::engine::prefetch::prefetch_lines;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::agenda::Action;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::{Packet, PacketId};
-use crate::settings::Settings;
+use crate::parameters::{Names, Value};
+use crate::queue::QueueConfig;
+use crate::telemetry::TelemetryConfig;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -62,7 +77,8 @@ impl HostContext<'_> {
         self.net.now
     }
 
-    /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
+    /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores
+    /// stale ones.
     pub fn set_timer(&mut self, at: Time, token: u32) {
         let action = Action::Timer { host: self.index, token, transport: self.transport };
         self.net.schedule(self.index, at, action);
@@ -88,8 +104,9 @@ impl HostContext<'_> {
         }
     }
 
-    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own: balancers choose by
-    /// it. Labels count up, from `label` on, where the switch behind the port has a choice.
+    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own:
+    /// balancers choose by it. Labels count up, from `label` on, where the switch behind the port has a
+    /// choice.
     #[inline]
     pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
         let row = if port == self.first_port {
@@ -142,7 +159,8 @@ impl HostContext<'_> {
         losses.retransmitted += 1;
     }
 
-    /// Packets of a flow of this group that count as sent never left: their connection ended before the NIC took them.
+    /// Packets of a flow of this group that count as sent never left: their connection ended before the NIC
+    /// took them.
     pub fn never_left(&mut self, group: u16, packets: usize) {
         let losses = &mut self.net.recorder.losses[usize::from(group)];
         losses.data_sent = losses.data_sent.wrapping_sub(packets as u64);
@@ -174,24 +192,29 @@ pub struct FlowView {
 
 /// A transport at one host.
 pub trait Transport {
+    /// Begins to fetch what is touched whatever happens.
+    #[inline(always)]
+    fn prefetch(&self) {}
     /// A flow starts here. The port that it leaves by may have something to send now.
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId>;
     /// A packet of this transport has arrived; the port that may have something to send because of it.
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
     /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
-    /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to be looked at
-    /// for the next packet of this transport, if nothing else happens before.
+    /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to
+    /// be looked at for the next packet of this transport, if nothing else happens before.
     fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
-    /// Routes have changed, or a link of the host's own is back; the port that may have something to send because of it.
+    /// Routes have changed, or a link of the host's own is back; the port that may have something to send
+    /// because of it.
     fn on_network_change(&mut self, _cx: &mut HostContext) -> Option<PortId> {
         None
     }
-    /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of it.
+    /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of
+    /// it.
     fn forget(&mut self, flow: FlowId);
     /// The run ends: what has not finished is recorded so.
     fn finish(&mut self, cx: &mut HostContext);
@@ -204,128 +227,202 @@ pub trait Transport {
 /// What transports count.
 pub const COUNTERS: &[&CounterGroup] = &[];
 
-/// A transport's state at one host; one line per kind.
-pub enum TransportState {
-    Rdma(rdma::Rdma),
-    Phost(Box<phost::Phost>),
-    Pfabric(Box<pfabric::Pfabric>),
-    Fastpass(Box<fastpass::Fastpass>),
-    Tcp(Box<tcp::Tcp>),
-    Mptcp(Box<mptcp::Mptcp>),
-}
-
-/// Where a transport was published; none where its settings have a source of their own.
-pub fn source(kind: &str) -> Option<&'static str> {
-    match kind {
-        "phost" => Some(
-            "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, \
-             and its authors' simulator",
-        ),
-        "pfabric" => Some(
-            "Alizadeh et al., \"pFabric: Minimal Near-Optimal Datacenter Transport\", SIGCOMM 2013, as in the simulator of \
-             the pHost authors",
-        ),
-        "fastpass" => Some(
-            "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
-             the pHost authors",
-        ),
-        "tcp" => Some(
-            "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
-             results of Cebinae (SIGCOMM 2022)",
-        ),
-        "mptcp" => Some(
-            "RFC 8684 and RFC 6824, with RFC 6356; Raiciu et al., \"How hard can it be? Designing and implementing a deployable \
-             multipath TCP\", NSDI 2012; subflows as under \"tcp\"",
-        ),
-        _ => None,
+registry! {
+    /// A transport with all its parameters.
+    TransportConfig: TransportParameters(&ReadContext) =>
+    /// A transport at one host.
+    TransportState {
+        Rdma = rdma::RdmaConfig;
+        Phost = phost::PhostConfig;
+        Pfabric = pfabric::PfabricConfig;
+        Fastpass = fastpass::FastpassConfig;
+        Tcp = tcp::TcpConfig;
+        Mptcp = mptcp::MptcpConfig;
     }
 }
 
-/// Names that a scenario may use, with what they are.
-pub const KINDS: &[(&str, &str)] = &[
-    (
-        "rdma",
-        "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
-    ),
-    (
-        "phost",
-        "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
-    ),
-    (
-        "pfabric",
-        "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
-    ),
-    ("fastpass", "a central arbiter gives every packet its timeslot (SIGCOMM 2014, as compared with pHost)"),
-    (
-        "tcp",
-        "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
-    ),
-    (
-        "mptcp",
-        "a byte stream over several TCP subflows, coupled (LIA, OLIA, BALIA) or not, with reinjection (RFC 8684)",
-    ),
-];
+/// The transport of a scenario that names none.
+pub const DEFAULT: &str = rdma::RdmaConfig::DOC.name;
 
-macro_rules! each {
-    ($state:expr, $t:ident => $call:expr) => {
-        match $state {
-            TransportState::Rdma($t) => $call,
-            TransportState::Phost($t) => $call,
-            TransportState::Pfabric($t) => $call,
-            TransportState::Fastpass($t) => $call,
-            TransportState::Tcp($t) => $call,
-            TransportState::Mptcp($t) => $call,
+/// The constants of [`TransportParameters`].
+#[derive(Clone, Copy)]
+pub struct Declared {
+    pub name: &'static str,
+    pub controllers: Controllers,
+    pub has_compat: bool,
+    pub choices: &'static [(&'static str, Names)],
+}
+
+/// Every transport, in the order of [`KINDS`].
+pub const DECLARED: &[Declared] = &each_type!(P => Declared {
+    name: P::DOC.name,
+    controllers: P::CONTROLLERS,
+    has_compat: P::HAS_COMPAT,
+    choices: P::CHOICES,
+});
+
+impl TransportConfig {
+    pub fn name(&self) -> &'static str {
+        fn name<P: TransportParameters>(_: &P) -> &'static str {
+            P::DOC.name
         }
-    };
+        each_kind!(self, own => name(own))
+    }
+
+    pub fn facts(&self) -> Facts<'_> {
+        each_kind!(self, own => own.facts())
+    }
+
+    /// Bytes of telemetry that the edge of a host adds to a data packet; 0 if the transport does it itself.
+    pub fn telemetry_at_edge(&self, telemetry: &TelemetryConfig) -> u32 {
+        fn carries<P: TransportParameters>(_: &P) -> bool {
+            P::CARRIES_TELEMETRY
+        }
+        if each_kind!(self, own => carries(own)) { 0 } else { telemetry.bytes(false) }
+    }
+
+    /// Sizes of its packets.
+    pub fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
+        let framing = each_kind!(self, own => own.framing(telemetry));
+        Framing { header: framing.header + u64::from(self.telemetry_at_edge(telemetry)), ..framing }
+    }
+
+    /// The parameters with headers that have room for the telemetry of the edge.
+    pub fn with_telemetry(&self, telemetry: &TelemetryConfig) -> TransportConfig {
+        let (bytes, mut wider) = (self.telemetry_at_edge(telemetry), self.clone());
+        *each_kind!(&mut wider, own => own.data_header()) += bytes;
+        wider
+    }
+
+    /// The parameters as hosts use them in a run.
+    pub fn settled(&self, run: &RunContext) -> TransportConfig {
+        let mut settled = self.with_telemetry(run.telemetry);
+        each_kind!(&mut settled, own => own.settle(run));
+        settled
+    }
+
+    pub fn base_rtt(&self, run: &RunContext) -> Time {
+        each_kind!(self, own => own.base_rtt(run))
+    }
+
+    pub fn switch_defaults(&self) -> SwitchDefaults {
+        each_kind!(self, own => own.switch_defaults())
+    }
+
+    pub fn window(&self, run: &RunContext) -> Option<u64> {
+        each_kind!(self, own => own.window(run))
+    }
+
+    /// The figures that `weftline check` prints.
+    pub fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run))
+    }
+
+    pub fn wire_format(&self) -> WireFormat<'_> {
+        each_kind!(self, own => own.wire_format())
+    }
+
+    /// Creates the transport at a host.
+    pub fn start(&self, host: &HostPlan) -> TransportState {
+        start_kind!(self, own => own.start(host))
+    }
+}
+
+/// The largest data packet of any transport, on the wire.
+pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
+    let framings = transports.iter().map(|transport| transport.framing(telemetry));
+    framings.map(|framing| framing.data_bytes(framing.payload)).max().unwrap_or(0)
+}
+
+/// The queue of every host's NIC: of those that transports need, the one with the largest capacity.
+pub fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
+    let needed = transports.iter().filter_map(|transport| each_kind!(transport, own => own.nic_queue()));
+    needed.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
+}
+
+/// Errors in keys of `[switch]` because of switches, or other transports, with which a transport cannot run.
+pub fn refusals(transports: &[TransportConfig], run: &RunContext) -> Vec<(&'static str, String)> {
+    fn clash<P: TransportParameters>(own: &P, others: &[TransportConfig]) -> Option<String> {
+        others.iter().filter_map(P::of).find_map(|other| own.clash(other))
+    }
+    let mut refused = Vec::new();
+    for (number, transport) in transports.iter().enumerate() {
+        let clash = each_kind!(transport, own => clash(own, &transports[number + 1..]));
+        let clash = clash.map(|message| ("queue", message));
+        let all = each_kind!(transport, own => own.refusals(run)).into_iter().chain(clash);
+        all.for_each(|one| {
+            if !refused.contains(&one) {
+                refused.push(one)
+            }
+        });
+    }
+    refused
+}
+
+/// Warnings of the transports of a run, at most one of each kind.
+pub fn warnings(transports: &[TransportConfig], run: &RunContext) -> Vec<String> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for transport in transports {
+        let known = found.iter().any(|(name, _)| *name == transport.name());
+        let warning = each_kind!(transport, own => own.warning(run)).filter(|_| !known);
+        found.extend(warning.map(|warning| (transport.name(), warning)));
+    }
+    found.into_iter().map(|(_, warning)| warning).collect()
+}
+
+/// The first transport of each kind: a host has one of each, which takes the flows of all of that kind.
+pub fn firsts(transports: &[TransportConfig]) -> impl Iterator<Item = &TransportConfig> {
+    let mut known = Vec::new();
+    transports.iter().filter(move |transport| {
+        let new = !known.contains(&transport.name());
+        known.push(transport.name());
+        new
+    })
 }
 
 impl TransportState {
     /// Begins to fetch what is touched whatever happens.
     #[inline(always)]
     pub fn prefetch(&self) {
-        match self {
-            TransportState::Phost(phost) => phost.prefetch(),
-            TransportState::Pfabric(pfabric) => prefetch_lines(&**pfabric, 4),
-            _ => {}
-        }
+        each_state!(self, t => t.prefetch())
     }
 }
 
 impl Transport for TransportState {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.start_flow(flow, spec, cx))
+        each_state!(self, t => t.start_flow(flow, spec, cx))
     }
     #[inline(always)]
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.receive(id, cx))
+        each_state!(self, t => t.receive(id, cx))
     }
     #[inline(always)]
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
-        each!(self, t => t.next_packet(port, cx))
+        each_state!(self, t => t.next_packet(port, cx))
     }
     #[inline(always)]
     fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
-        each!(self, t => t.next_look(nic, paused, free))
+        each_state!(self, t => t.next_look(nic, paused, free))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.on_timer(token, cx))
+        each_state!(self, t => t.on_timer(token, cx))
     }
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
-        each!(self, t => t.on_wake(port, serial, cx))
+        each_state!(self, t => t.on_wake(port, serial, cx))
     }
     fn on_network_change(&mut self, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.on_network_change(cx))
+        each_state!(self, t => t.on_network_change(cx))
     }
     fn forget(&mut self, flow: FlowId) {
-        each!(self, t => t.forget(flow))
+        each_state!(self, t => t.forget(flow))
     }
     fn finish(&mut self, cx: &mut HostContext) {
-        each!(self, t => t.finish(cx))
+        each_state!(self, t => t.finish(cx))
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
-        each!(self, t => t.view(flow))
+        each_state!(self, t => t.view(flow))
     }
     fn count(&mut self, now: Time, counters: &mut CounterSet) {
-        each!(self, t => t.count(now, counters))
+        each_state!(self, t => t.count(now, counters))
     }
 }

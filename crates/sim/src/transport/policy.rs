@@ -1,7 +1,21 @@
 //! Which flow goes first, where one end decides for many: pHost's ends and Fastpass's arbiter.
 
-use crate::config::Policy;
 use crate::parameters::Parameters;
+
+/// Which flows are served first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    ShortestRemaining,
+    EarliestDeadline,
+    TenantRoundRobin,
+    TenantLeastRecent,
+}
+
+impl Policy {
+    pub fn has_tenants(self) -> bool {
+        matches!(self, Policy::TenantRoundRobin | Policy::TenantLeastRecent)
+    }
+}
 
 /// Who goes first, at both ends.
 const POLICIES: &[(&str, &str)] = &[

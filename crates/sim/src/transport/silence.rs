@@ -1,19 +1,19 @@
-//! How long a source has not heard of the other end, and when it asks again.
+//! When a source repeats its request because it received nothing from the other end.
 
 use crate::units::Time;
 
-/// How long the destination has not been heard.
+/// The timeout of a source that receives nothing from its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {
-    /// Something is wrong if nothing is heard until then.
+    /// The request is repeated if nothing is received until then.
     pub deadline: Time,
     /// The timer that is set comes then; others are stale.
     pub event: Time,
-    /// Twice as long after every time that nothing was heard.
+    /// The timeout; doubled with each expiry in a row.
     pub patience: Time,
 }
 
-/// A patience is doubled at most so many times.
+/// Maximum number of doublings.
 pub const MOST_DOUBLINGS: u32 = 4;
 
 impl Silence {
@@ -22,7 +22,7 @@ impl Silence {
         Silence { deadline, event: deadline, patience }
     }
 
-    /// The destination was heard.
+    /// Something was received.
     pub fn broken(&mut self, now: Time, patience: Time) {
         self.patience = patience;
         self.deadline = now.saturating_add(patience);

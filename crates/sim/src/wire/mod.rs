@@ -1,4 +1,5 @@
-//! Forms of packets that several rooms read: the transports that send them, switches that look into them, captures.
+//! Forms of packets that several rooms read: the transports that send them, switches that look into them,
+//! captures.
 
 pub mod mptcp;
 pub mod tcp;

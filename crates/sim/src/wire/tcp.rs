@@ -1,4 +1,4 @@
-//! Packets of TCP beside its data and acknowledgements.
+//! Codes of TCP's control packets.
 
 /// Codes of control packets, and of data packets that say something.
 pub mod code {

@@ -207,6 +207,7 @@ pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
         pacing: true,
         window: None,
         base_rtt: None,
+        derived: Default::default(),
     }
 }
 

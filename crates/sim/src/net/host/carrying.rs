@@ -3,14 +3,14 @@
 //!
 //! RDMA carries telemetry by itself, because its acknowledgements bring it back. The data of all others has it one way: a PINT digest
 //! under `telemetry.kind = "pint"`, INT records with `telemetry.all`. Their headers are longer by its bytes
-//! ([`with_telemetry`](crate::settings::with_telemetry)); acknowledgements and signals carry none.
+//! ([`TransportConfig::with_telemetry`]); acknowledgements and signals carry none.
 
-use crate::config::{Config, TelemetryConfig, TransportConfig};
 use crate::measure::DigestRecord;
 use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::settings::telemetry_at_edge;
+use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::{PintConfig, packet_id};
+use crate::transport::TransportConfig;
 use crate::wire::mptcp::subflow_of;
 use std::sync::Arc;
 
@@ -35,20 +35,20 @@ const SUBFLOW_SHIFT: u32 = 56;
 
 impl Carrying {
     /// None where no transport of the run needs it.
-    pub fn new(config: &Config) -> Option<Carrying> {
+    pub fn new(transports: &[TransportConfig], telemetry: &TelemetryConfig, seed: u64) -> Option<Carrying> {
         let profile = |transport: &TransportConfig| Profile {
-            bytes: telemetry_at_edge(transport, &config.telemetry),
-            multipath: matches!(transport, TransportConfig::Mptcp(_)),
+            bytes: transport.telemetry_at_edge(telemetry),
+            multipath: transport.facts().subflows.is_some(),
         };
-        let profiles: Box<[Profile]> = config.transports.iter().map(profile).collect();
+        let profiles: Box<[Profile]> = transports.iter().map(profile).collect();
         if profiles.iter().all(|profile| profile.bytes == 0) {
             return None;
         }
-        let pint = match &config.telemetry {
+        let pint = match telemetry {
             TelemetryConfig::Pint(pint) => Some(pint.clone()),
             _ => None,
         };
-        Some(Carrying { profiles, pint, seed: config.seed })
+        Some(Carrying { profiles, pint, seed })
     }
 
     /// A packet leaves its host.

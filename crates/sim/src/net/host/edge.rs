@@ -1,19 +1,16 @@
 //! A host's edge: what stands between its transports and its links, as a virtual switch does. It sees every packet that leaves
 //! or comes, may send it by another path, may hold it back, puts telemetry in and takes it off, and counts. A host that nobody asks for anything has none.
 
+use super::HostConfig;
 use super::carrying::Carrying;
 use super::receiving::Receiving;
 use crate::balance::{Balancer, HostPort, LoadBalancer};
-use crate::config::Config;
 use crate::counters::CounterSet;
-use crate::measure;
+use crate::measure::{self, MeasureConfig};
 use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
 use crate::units::Time;
-
-/// Stands where a transport would, for timers of the edge.
-pub const TIMER: u8 = 14;
 
 pub struct Edge {
     /// The balancer's part at this host.
@@ -25,13 +22,16 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// What a host needs in a run with these settings, if anything.
-    pub fn new(config: &Config, host: u32) -> Option<Box<Edge>> {
-        let balancer = config.switch.balancer.at_host(config.seed, host);
-        let (resequencing, measure) = (config.host.resequencing, &config.measure);
+    /// What a host needs in a run, if anything.
+    pub fn new(
+        balancer: Option<Balancer>,
+        carrying: Option<Carrying>,
+        host: &HostConfig,
+        measure: &MeasureConfig,
+    ) -> Option<Box<Edge>> {
+        let resequencing = host.resequencing;
         let asked = resequencing.is_some() || measure.reordering || measure.paths;
         let receiving = asked.then(|| Receiving::new(resequencing, measure.paths));
-        let carrying = Carrying::new(config);
         let needed = balancer.is_some() || carrying.is_some() || receiving.is_some();
         needed.then(|| Box::new(Edge { balancer, carrying, receiving, ready: Vec::new() }))
     }

@@ -9,7 +9,7 @@
 //! Differs from the source: one timeout, where Presto's adapts to what it saw; gaps inside a cell wait as well, where Presto takes
 //! them for losses at once; packets go up one by one.
 
-use crate::config::ResequencingConfig;
+use super::ResequencingConfig;
 use crate::measure;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;

@@ -5,8 +5,10 @@ mod wrong;
 
 use super::*;
 use crate::balance::{BalancerConfig, spray::SprayParameters};
-use crate::config::{Change, Recovery};
+use crate::config::Change;
 use crate::congestion::{CongestionController, Needs, Window};
+use crate::transport::rdma::{RdmaConfig, Recovery};
+use crate::transport::{TransportConfig, TransportParameters};
 use crate::units::Bytes;
 
 /// The example of the contract, without its trace file.
@@ -56,6 +58,10 @@ queues = { ports = "leaf0.*", every = "10us" }
 /// Four hosts on a switch, one line of traffic.
 const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"permutation\"\n";
 
+fn rdma_of(transport: &TransportConfig) -> &RdmaConfig {
+    RdmaConfig::of(transport).unwrap()
+}
+
 fn load_with(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, ScenarioError> {
     let sets: Vec<(String, String)> = sets.iter().map(|(p, v)| (p.to_string(), v.to_string())).collect();
     Scenario::load(text, "s.toml", Path::new("."), &sets, None, Hooks::default())
@@ -90,7 +96,7 @@ fn the_example_of_the_contract_loads() {
     assert_eq!(config.rules, Rules::hpcc_ns3());
     assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
     assert!(!config.switch.pfc.headroom_extra);
-    let rdma = config.transports[0].rdma().unwrap();
+    let rdma = rdma_of(&config.transports[0]);
     assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.ack_least, rdma.class), (1000, 48, 46, 60, 3));
     assert_eq!((rdma.rto, rdma.ack_priority, rdma.recovery), (None, false, Recovery::GoBackN));
     // leaf0: 16 hosts and 2 spines.
@@ -118,7 +124,7 @@ fn a_workload_may_have_a_transport_of_its_own() {
                 transport = { controller = { kind = \"timely\", window = true }, class = 2 }\n";
     let scenario = load(&format!("{STAR}{more}"));
     assert_eq!(scenario.transports.len(), 2);
-    let own = scenario.transports[1].rdma().unwrap();
+    let own = rdma_of(&scenario.transports[1]);
     assert_eq!((own.controller.name(), own.mtu, own.class, own.ack_priority), ("timely", 1500, 2, false));
     assert_eq!(load(scenario.resolved()).transports, scenario.transports);
     let found = problems("[[workload]]\nkind = \"incast\"\ntransport = { clas = 2 }\n");
@@ -141,7 +147,7 @@ fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
     );
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(scenario.switch.balancer, BalancerConfig::Spray(SprayParameters::Random));
-    let rdma = scenario.transports[0].rdma().unwrap();
+    let rdma = rdma_of(&scenario.transports[0]);
     assert_eq!(rdma.controller.name(), "dctcp");
     let left_out = scenario.warnings.iter().filter(|warning| warning.contains("left out"));
     assert_eq!(left_out.count(), 2, "{:?}", scenario.warnings);
@@ -153,17 +159,17 @@ fn marking_follows_the_controller_and_timeouts_the_base_rtt() {
     let scenario = load_with(STAR, &[("transport.controller.kind", "dctcp")]).ok().unwrap();
     let ecn = scenario.switch.ecn[0];
     assert_eq!((ecn.kmin, ecn.kmax, ecn.pmax), (Bytes(300_000), Bytes(300_000), 1.0));
-    let rdma = scenario.transports[0].rdma().unwrap();
+    let rdma = rdma_of(&scenario.transports[0]);
     // Four times 32 MiB at 100 Gb/s.
     assert_eq!(rdma.rto, Some(Time(4 * 2_684_354_560)));
     let far =
         load_with(STAR, &[("switch.buffer", "60GB"), ("topology.host_link.delay", "1ms")]).ok().unwrap();
-    let rdma = far.transports[0].rdma().unwrap();
+    let rdma = rdma_of(&far.transports[0]);
     // Base RTT: 4 ms of links and two payloads of 1000 B at 100 Gb/s.
     assert_eq!(rdma.rto, Some(Time::from_ms(10_000)), "the 60 GB buffer takes longer to empty");
     let far = [("switch.pfc.enabled", "false"), ("topology.host_link.delay", "1ms")];
     let far = load_with(STAR, &far).ok().unwrap();
-    let rdma = far.transports[0].rdma().unwrap();
+    let rdma = rdma_of(&far.transports[0]);
     assert_eq!(rdma.rto, Some(Time(10 * (4_000_000_000 + 160_000))));
 }
 
@@ -182,7 +188,7 @@ fn acknowledgements_pass_pauses_where_the_authors_let_them() {
                 ("compat.like", like),
             ];
             let scenario = load_with(STAR, &sets).unwrap_or_else(|error| panic!("{kind}: {error}"));
-            let rdma = scenario.transports[0].rdma().unwrap();
+            let rdma = rdma_of(&scenario.transports[0]);
             assert_eq!(rdma.ack_priority, passes && compat, "{kind} with window = {window}, like {like}");
         }
     }
@@ -216,7 +222,7 @@ fn a_controller_from_outside_is_found_by_name() {
     let hooks = Hooks { controllers: &controllers, ..Hooks::default() };
     let sets = [("transport.controller.kind".to_string(), "python:still".to_string())];
     let scenario = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, hooks).ok().unwrap();
-    assert_eq!(scenario.transports[0].controller().unwrap().name(), "still");
+    assert_eq!(scenario.transports[0].facts().controller.unwrap().name(), "still");
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
         [

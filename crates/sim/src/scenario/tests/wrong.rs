@@ -110,7 +110,7 @@ fn keys_without_effect_are_refused() {
     let scenario =
         load_with(STAR, &[("transport.recovery", "selective-repeat"), ("transport.reordering", "5")]);
     let scenario = scenario.ok().unwrap();
-    let rdma = scenario.transports[0].rdma().unwrap();
+    let rdma = rdma_of(&scenario.transports[0]);
     assert_eq!(rdma.recovery, Recovery::SelectiveRepeat { reordering: 5 });
 }
 

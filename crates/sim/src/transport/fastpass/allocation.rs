@@ -10,7 +10,7 @@
 //! Differs from the source: equal demands are taken in order of flow number, so that a run repeats exactly.
 
 use super::paths::Paths;
-use crate::config::Policy;
+use crate::transport::policy::Policy;
 use crate::units::Time;
 use crate::workload::FlowId;
 

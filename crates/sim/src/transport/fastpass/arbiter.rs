@@ -8,7 +8,8 @@
 
 use super::allocation::{Allocator, Demand, Schedule};
 use super::paths::Paths;
-use crate::config::{ArbiterConfig, Policy, StartRule};
+use crate::transport::fastpass::parameters::{ArbiterConfig, StartRule};
+use crate::transport::policy::Policy;
 use crate::units::Time;
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;

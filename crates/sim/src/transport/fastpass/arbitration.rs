@@ -5,10 +5,10 @@ use super::allocation::Schedule;
 use super::arbiter::Arbiter;
 use super::paths::{Paths, Racks};
 use super::{Fastpass, Kicks, schedule, sending, timer};
-use crate::config::ArbiterConfig;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketKind};
+use crate::transport::fastpass::parameters::ArbiterConfig;
 use crate::units::Time;
 use std::collections::VecDeque;
 

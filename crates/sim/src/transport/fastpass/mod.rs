@@ -22,16 +22,16 @@ pub mod schedule;
 mod sending;
 mod source;
 
-pub use parameters::{Network, read};
+use parameters::ArbiterConfig;
+pub use parameters::FastpassConfig;
 pub use paths::Racks;
 
 use super::arrived::Arrived;
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::{ArbiterConfig, FastpassConfig};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::settings::Settings;
+use crate::transport::settings::Settings;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 use arbitration::Arbitration;
@@ -140,7 +140,7 @@ impl Kicks {
 }
 
 fn config_of(settings: &Settings, index: impl Into<usize>) -> &FastpassConfig {
-    &settings.fastpass(index).config
+    settings.of::<FastpassConfig>(index)
 }
 
 impl Transport for Fastpass {

@@ -1,17 +1,25 @@
 //! The keys of `transport.kind = "fastpass"`: published values on the published network, scaled to others.
 //!
-//! Timeslots and epochs are packet times of the slowest host's link, so that every host can use its timeslots. What stands for a round trip
-//! grows with it where it is longer than the published network's.
+//! Timeslots and epochs are packet times of the slowest host's link, so that every host can use its
+//! timeslots. What stands for a round trip grows with it where it is longer than the published network's.
 //!
-//! Source: the Fastpass of the pHost authors' simulator (commit 8e9cf04; the start rule until September 2015), 10 Gb/s:
-//! eight timeslots of 1.275 us, 17/16 of a packet time, in an epoch of 10.2 us.
+//! Source: the Fastpass of the pHost authors' simulator (commit 8e9cf04; the start rule until September
+//! 2015), 10 Gb/s: eight timeslots of 1.275 us, 17/16 of a packet time, in an epoch of 10.2 us.
 
 use super::allocation::SLOTS_PER_EPOCH;
-use crate::config::{ArbiterConfig, FastpassConfig, StartRule};
-use crate::parameters::{Parameters, nearest};
+use super::{Fastpass, Racks};
+use crate::balance;
+use crate::doc::SchemeDoc;
+use crate::parameters::{Parameters, Value, nearest};
+use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeKind, Topology};
-use crate::transport::policy::policy;
-use crate::units::{Rate, Time};
+use crate::transport::TransportConfig;
+use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::policy::{Policy, policy};
+use crate::transport::silence::MOST_DOUBLINGS;
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
+use crate::units::{Bytes, Rate, Time};
 
 const STARTS: &[(&str, &str)] = &[
     ("boundary", "the first timeslot begins `lead` after the arbiter has computed it (as published)"),
@@ -23,64 +31,243 @@ const PUBLISHED_RATE: Rate = Rate::from_gbps(10);
 const LEAST_TIMEOUT: Time = Time::from_us(1);
 const MOST_TIME: Time = Time::from_ms(100_000);
 
-/// What defaults follow from.
-#[derive(Clone, Copy)]
-pub struct Network<'a> {
-    /// The largest base RTT for packets of this payload.
-    pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// None: there is none to look hosts and rates up in, and values are the published ones.
-    pub topology: Option<&'a Topology>,
+/// What a packet takes on the slowest link of a host that workloads use; bounded, so that no sum can wrap.
+fn packet_time(topology: Option<&Topology>, bytes: u32) -> Time {
+    let slowest = topology.and_then(|topology| {
+        let mut used = vec![false; topology.nodes.len()];
+        let hosts = topology.hosts();
+        hosts.iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
+        let links = topology.links.iter().filter(|link| used[link.a as usize] || used[link.b as usize]);
+        links.map(|link| link.rate).min()
+    });
+    let rate = slowest.unwrap_or(PUBLISHED_RATE);
+    Rate(rate.0.max(1)).transmission_time(u64::from(bytes)).min(Time::from_ms(1))
 }
 
-impl Network<'_> {
-    /// What a packet takes on the slowest link of a host that workloads use; bounded, so that no sum can wrap.
-    fn packet_time(&self, bytes: u32) -> Time {
-        let slowest = self.topology.and_then(|topology| {
-            let mut used = vec![false; topology.nodes.len()];
-            let hosts = topology.hosts();
-            hosts.iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
-            let links = topology.links.iter().filter(|link| used[link.a as usize] || used[link.b as usize]);
-            links.map(|link| link.rate).min()
-        });
-        let rate = slowest.unwrap_or(PUBLISHED_RATE);
-        Rate(rate.0.max(1)).transmission_time(u64::from(bytes)).min(Time::from_ms(1))
+#[derive(Debug, Clone, PartialEq)]
+pub struct FastpassConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of a request, a schedule, an acknowledgement or a word of completion.
+    pub control: u32,
+    /// Traffic class of control packets; data are in the next.
+    pub class: u8,
+    pub arbiter: ArbiterConfig,
+    /// From the last packet of a flow until what is not acknowledged is asked for again.
+    pub retry: Time,
+    /// A source that waits for timeslots and hears nothing for so long repeats its request.
+    pub request_timeout: Time,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+}
+
+impl FastpassConfig {
+    /// Bytes of a full data packet.
+    pub fn packet(&self) -> u32 {
+        self.mtu + self.header
     }
 }
 
-/// Reads the settings of Fastpass.
-pub fn read(p: &mut Parameters, network: &Network) -> FastpassConfig {
-    let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
-    let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
-    let help = "bytes of a request, schedule or acknowledgement (published: 40 B)";
-    let control = p.size("control", (40, 1, 1000), help);
-    let host = arbiter(p, network.topology);
-    let (epoch, slot) = epoch_and_slot(p, network.packet_time(mtu + header));
-    let start = start(p, epoch, (network.base_rtt)(control));
-    let help = "time that the arbiter computes before its schedules leave (published: none)";
-    let compute_time = bounded(p, "compute_time", Time::ZERO, (Time::ZERO, Time::from_ms(100)), help);
-    let round_trip = (network.base_rtt)(mtu + header);
-    let help = "what is not acknowledged so long after a flow's last packet left is asked for again (published: one epoch; \
-                where two base RTTs are more, so much)";
-    let default = epoch.max(Time(round_trip.0.saturating_mul(2)));
-    let retry = bounded(p, "retry", default, (LEAST_RETRY, MOST_TIME), help);
-    let default = Time(epoch.0.max(round_trip.0).saturating_mul(10));
-    let help = "a flow that waits for timeslots and hears nothing for so long repeats its request, then after twice the time; \
-                the authors' never does, and a lost request or schedule loses the flow (the most of 10 epochs and 10 base \
-                RTTs)";
-    let request_timeout = bounded(p, "request_timeout", default, (LEAST_TIMEOUT, MOST_TIME), help);
-    let help = "traffic class of requests, schedules and acknowledgements; data are in the next one";
-    let class = p.integer("class", 1, (1, 6), help) as u8;
-    let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
-                flow keeps its path";
-    let spray = p.flag("spray", true, help);
-    let help = "whose packets get a timeslot first";
-    let policy = policy(p, help);
-    let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
-                be (Fastpass paper; the pHost authors' spray); between racks that are all joined by the same switches, with the \
-                balancer \"label\"";
-    let assign_paths = p.flag("assign_paths", false, help);
-    let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy, assign_paths };
-    FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray }
+/// What all flows over Fastpass share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArbiterConfig {
+    pub host: HostId,
+    /// Epochs run back to back from time 0.
+    pub epoch: Time,
+    pub slot: Time,
+    pub start: StartRule,
+    /// From the beginning of an epoch until its schedules leave.
+    pub compute_time: Time,
+    pub policy: Policy,
+    /// It says by which path the packet of each timeslot goes.
+    pub assign_paths: bool,
+}
+
+/// When the first timeslot of a schedule begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartRule {
+    /// So long after the arbiter computed the schedule, as published: one epoch there.
+    Boundary { lead: Time },
+    /// When the source receives the schedule, as in the simulator that was released.
+    Receipt,
+}
+
+impl TransportParameters for FastpassConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "fastpass",
+        title: "a central arbiter gives every packet its timeslot (SIGCOMM 2014, as compared with pHost)",
+        source: "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
+                 the pHost authors",
+        validation: "Equal to the pHost authors' simulator on unit cases (tests/fastpass.rs); page: \
+                     docs/schemes/fastpass.md.",
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Fastpass>;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<FastpassConfig> {
+        let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
+        let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
+        let help = "bytes of a request, schedule or acknowledgement (published: 40 B)";
+        let control = p.size("control", (40, 1, 1000), help);
+        let host = arbiter(p, cx.topology);
+        let (epoch, slot) = epoch_and_slot(p, packet_time(cx.topology, mtu + header));
+        let start = start(p, epoch, (cx.base_rtt)(control));
+        let help = "time that the arbiter computes before its schedules leave (published: none)";
+        let compute_time = bounded(p, "compute_time", Time::ZERO, (Time::ZERO, Time::from_ms(100)), help);
+        let round_trip = (cx.base_rtt)(mtu + header);
+        let help = "what is not acknowledged so long after a flow's last packet left is asked for again (published: one epoch; \
+                    where two base RTTs are more, so much)";
+        let default = epoch.max(Time(round_trip.0.saturating_mul(2)));
+        let retry = bounded(p, "retry", default, (LEAST_RETRY, MOST_TIME), help);
+        let default = Time(epoch.0.max(round_trip.0).saturating_mul(10));
+        let help = "a flow that waits for timeslots and hears nothing for so long repeats its request, then after twice the time; \
+                    the authors' never does, and a lost request or schedule loses the flow (the most of 10 epochs and 10 base \
+                    RTTs)";
+        let request_timeout = bounded(p, "request_timeout", default, (LEAST_TIMEOUT, MOST_TIME), help);
+        let help = "traffic class of requests, schedules and acknowledgements; data are in the next one";
+        let class = p.integer("class", 1, (1, 6), help) as u8;
+        let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
+                    flow keeps its path";
+        let spray = p.flag("spray", true, help);
+        let help = "whose packets get a timeslot first";
+        let policy = policy(p, help);
+        let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
+                    be (Fastpass paper; the pHost authors' spray); between racks that are all joined by the same switches, with the \
+                    balancer \"label\"";
+        let assign_paths = p.flag("assign_paths", false, help);
+        let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy, assign_paths };
+        if arbiter.start == StartRule::Receipt {
+            p.without_effect("lead", || {
+                "has no effect with start = \"receipt\": set start = \"boundary\"".into()
+            });
+        }
+        let alone = cx.topology.is_none_or(|topology| topology.extra_hosts > 0);
+        if !alone && p.peek("arbiter").is_none() {
+            let message = "transport.arbiter: the last host, which may carry traffic as well; set arbiter, or topology.extra_hosts = \
+                           1 on a leaf-spine network for a host of its own";
+            p.warn(message.into());
+        }
+        Some(FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray })
+    }
+
+    fn of(transport: &TransportConfig) -> Option<&FastpassConfig> {
+        if let TransportConfig::Fastpass(own) = transport { Some(own) } else { None }
+    }
+
+    fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
+        Framing {
+            payload: u64::from(self.mtu),
+            header: u64::from(self.header),
+            ack: u64::from(self.control),
+            acks_each: true,
+        }
+    }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.header
+    }
+
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        run.base_rtt(self.packet()).0
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            labels_packets: self.spray,
+            spreads_flows: self.spray || self.arbiter.assign_paths,
+            any_order: true,
+            longest_timeout: Time(self.request_timeout.0 << MOST_DOUBLINGS).max(self.retry),
+            ns_per_hop: 58.0,
+            ..Facts::default()
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        SwitchDefaults {
+            queue: "priority",
+            // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
+            limit: Some(Bytes((24 * u64::from(self.packet())).max(36 << 10))),
+            balancer: balance::BY_LABEL,
+            ..SwitchDefaults::LOSSY
+        }
+    }
+
+    fn clash(&self, other: &FastpassConfig) -> Option<String> {
+        let message = "workloads ask for two arbiters of Fastpass: arbiter, epoch, slot, start, lead, compute_time and policy \
+                       must be the same for all of them";
+        (self.arbiter != other.arbiter).then(|| message.to_string())
+    }
+
+    /// The arbiter is to assign paths and cannot.
+    fn refusals(&self, run: &RunContext) -> Vec<(&'static str, String)> {
+        if !self.arbiter.assign_paths {
+            return Vec::new();
+        }
+        let mut refused = Vec::new();
+        if !run.switch.balancer.follows_labels() {
+            let message = format!(
+                "transport.assign_paths needs switches that follow the packet's label: set kind = {:?}",
+                balance::BY_LABEL
+            );
+            refused.push(("balancer", message));
+        }
+        if let Err(why) = Racks::of(run.topology, run.routes) {
+            let message = format!(
+                "transport.assign_paths needs racks that are all joined by the same switches (leaf-spine, star): {why}"
+            );
+            refused.push(("balancer", message));
+        }
+        refused
+    }
+
+    /// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        let (topology, arbiter) = (run.topology, &self.arbiter);
+        let node = *topology.hosts().get(arbiter.host as usize)?;
+        let links = topology.links.iter().filter(|link| link.a == node || link.b == node);
+        let rate = Rate(links.map(|link| link.rate.0).sum());
+        let packets = if arbiter.assign_paths { 2 } else { 1 };
+        let hosts = topology.ordinary_hosts() as u64;
+        let takes = rate.transmission_time(hosts * packets * u64::from(self.control));
+        let name = &topology.nodes[node as usize].name;
+        (takes > arbiter.epoch).then(|| {
+            format!(
+                "transport.arbiter: the link of {name} takes {takes} for a schedule to each of {hosts} hosts, an epoch is {}: where \
+                 so many send at a time, schedules queue up; give it a faster link by [[topology.override]] between = \
+                 [\"{name}\", \"*\"]",
+                arbiter.epoch
+            )
+        })
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        let arbiter = run.topology.hosts().get(self.arbiter.host as usize).copied();
+        let name = arbiter.map(|node| run.topology.nodes[node as usize].name.as_str());
+        vec![
+            ("transport", Some(Self::DOC.name.into())),
+            ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
+            ("data_packet_bytes", Some(self.packet().into())),
+            ("ack_bytes", Some(self.control.into())),
+            ("arbiter", name.map(Value::from)),
+            ("epoch_ns", Some(self.arbiter.epoch.as_ns().into())),
+            ("slot_ns", Some(self.arbiter.slot.as_ns().into())),
+            ("retry_ns", Some(self.retry.as_ns().into())),
+            ("request_timeout_ns", Some(self.request_timeout.as_ns().into())),
+        ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Timeslots(self)
+    }
+
+    fn start(&self, host: &HostPlan) -> Box<Fastpass> {
+        let arbiter = &self.arbiter;
+        let assigns = arbiter.assign_paths && arbiter.host == host.host;
+        // A scenario on a network where paths cannot be assigned is refused.
+        let racks = assigns.then(|| Racks::of(host.topology, host.routes).ok()).flatten();
+        Box::new(Fastpass::new(host.ports, arbiter, host.routes.hosts(), racks, (host.seed, host.host)))
+    }
 }
 
 /// Below it nothing could have been acknowledged anywhere.

@@ -13,11 +13,11 @@ use crate::workload::{FlowId, FlowSpec};
 impl Fastpass {
     /// A flow starts here; the NIC that its request leaves by.
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
-        let settings = cx.settings.fastpass(spec.transport);
+        let settings = config_of(cx.settings, spec.transport);
         let hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the packets go to the first port, and what is lost is asked for again.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
-        let mut source = SourceFlow::new(flow, spec, &settings.config, cx.now());
+        let mut source = SourceFlow::new(flow, spec, settings, cx.now());
         source.hash = hash;
         source.nic = (port - cx.first_port) as u16;
         let event = source.silence.event;

@@ -2,8 +2,8 @@
 
 use super::super::arrived::Arrived;
 use super::super::silence::Silence;
-use crate::config::FastpassConfig;
 use crate::measure::FlowRecord;
+use crate::transport::fastpass::parameters::FastpassConfig;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 

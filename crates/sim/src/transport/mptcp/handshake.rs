@@ -3,9 +3,9 @@
 use super::packets::{option_of, signal, turned};
 use super::sender::Standing;
 use super::{Mptcp, config_of};
-use crate::config::JoinRule;
 use crate::packet::{Packet, PacketId};
 use crate::transport::HostContext;
+use crate::transport::mptcp::parameters::JoinRule;
 use crate::wire::mptcp::{Join, MptcpOption, code, proof, sender_of, short, token};
 
 impl Mptcp {

@@ -41,14 +41,13 @@ mod sending;
 mod stream;
 
 pub use packets::scale;
-pub use parameters::{SCHEDULERS, read};
+pub use parameters::MptcpConfig;
 
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::MptcpConfig;
 use crate::congestion::window::coupled::Subflow;
 use crate::net::PortId;
 use crate::packet::{PacketId, PacketKind};
-use crate::settings::Settings;
+use crate::transport::settings::Settings;
 use crate::transport::tcp::incoming::Incoming;
 use crate::transport::tcp::outgoing::Outgoing;
 use crate::units::Time;
@@ -118,7 +117,7 @@ impl Mptcp {
 }
 
 fn config_of(settings: &Settings, index: impl Into<usize>) -> &MptcpConfig {
-    &settings.mptcp(index).config
+    settings.of::<MptcpConfig>(index)
 }
 
 impl Transport for Mptcp {

@@ -7,12 +7,12 @@
 //!
 //! Source: RFC 8684 §3.1 to §3.3; RFC 7323 §2.2 (window scale).
 
-use crate::config::TcpConfig;
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::transport::HostContext;
+use crate::transport::tcp::TcpConfig;
 use crate::wire::mptcp::{LONGEST, MptcpOption, code, find, option_bytes, subflow_of};
 
 /// By which balancers choose for a subflow: that of the first one is that of a TCP flow.

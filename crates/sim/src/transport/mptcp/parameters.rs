@@ -2,14 +2,21 @@
 //!
 //! Source: RFC 8684; where it leaves a choice Linux 6 (named at the keys) and Raiciu et al., NSDI 2012.
 
+use super::Mptcp;
 use super::stream::MOST_SUBFLOWS;
-use crate::config::{JoinRule, MptcpConfig, SchedulerKind, TcpConfig};
-use crate::congestion::window::{Profile, WindowConfig};
-use crate::parameters::Parameters;
-use crate::transport::tcp::{self, Network, Wire};
-use crate::units::Time;
+use crate::congestion::window::Profile;
+use crate::doc::SchemeDoc;
+use crate::parameters::{Parameters, Value};
+use crate::telemetry::TelemetryConfig;
+use crate::transport::TransportConfig;
+use crate::transport::controllers::Controllers;
+use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::tcp::{self, TcpConfig, Wire};
+use crate::transport::wire_format::WireFormat;
+use crate::units::{Bytes, Rate, Time};
 
-pub const SCHEDULERS: &[(&str, &str)] = &[
+const SCHEDULERS: &[(&str, &str)] = &[
     ("min-rtt", "of the subflows with room, the one with the shortest round-trip time"),
     ("round-robin", "the subflows with room, in turn"),
     ("redundant", "every subflow carries everything"),
@@ -22,68 +29,182 @@ const JOINS: &[(&str, &str)] = &[
     ("at-once", "with the third packet of the handshake; data after one more round trip"),
 ];
 
-/// Bytes that the mapping adds to a data packet, and the data acknowledgement to an acknowledgement (RFC 8684 §3.3: 64 bits of
-/// data sequence number, padded).
+/// Bytes that the mapping adds to a data packet, and the data acknowledgement to an acknowledgement (RFC 8684
+/// §3.3: 64 bits of data sequence number, padded).
 const MAPPING: u32 = 24;
 const DATA_ACK: u32 = 12;
 /// A port is a byte: beyond it there are none to open another from.
 const MOST_REJOIN: Time = Time::from_ms(1_000_000);
 
-/// Reads the settings, once the controller is known.
-pub fn read(p: &mut Parameters, controller: WindowConfig, network: &Network) -> MptcpConfig {
-    let wire = Wire::of(Profile::Rfc);
-    let wire = Wire {
-        mss: wire.mss - MAPPING,
-        header: wire.header + MAPPING,
-        ack_header: wire.ack_header + DATA_ACK,
-        ..wire
+#[derive(Debug, Clone, PartialEq)]
+pub struct MptcpConfig {
+    /// Of each subflow; buffers are the connection's.
+    pub tcp: TcpConfig,
+    /// 0: RFC 6824; 1: RFC 8684.
+    pub version: u8,
+    /// Subflows that the initiator opens, each from a port of its own.
+    pub subflows: u8,
+    pub join: JoinRule,
+    pub scheduler: SchedulerKind,
+    /// Selective blocks that fit an acknowledgement beside its data acknowledgement.
+    pub sack_blocks: u32,
+    /// Timeouts in a row after which a subflow is given up, if there is another.
+    pub fail_after: u32,
+    /// A subflow that was given up is opened anew after this time, from another port; zero: never.
+    pub rejoin: Time,
+    /// What a subflow that times out has not got across is sent by others too.
+    pub reinject: bool,
+    /// When the shared window is full, a subflow with room sends what holds it up.
+    pub opportunistic: bool,
+    /// The subflow that held it up halves its window then.
+    pub penalise: bool,
+}
+
+/// When further subflows are opened, and when they may carry data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinRule {
+    /// Once data was acknowledged; data once the third packet of the join was (RFC 8684 §3.2).
+    Confirmed,
+    /// With the third packet of the handshake; data after a round trip.
+    AtOnce,
+}
+
+/// Which subflow gets the next segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchedulerKind {
+    /// Of those with room, the one with the shortest round-trip time.
+    MinRtt,
+    /// Those with room, in turn.
+    RoundRobin,
+    /// All: each carries everything.
+    Redundant,
+}
+
+impl TransportParameters for MptcpConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "mptcp",
+        title: "a byte stream over several TCP subflows, coupled (LIA, OLIA, BALIA) or not, with reinjection (RFC 8684)",
+        source: "RFC 8684 and RFC 6824, with RFC 6356; Raiciu et al., \"How hard can it be? Designing and implementing a deployable \
+                 multipath TCP\", NSDI 2012; subflows as under \"tcp\"",
+        validation: "Handshake and one window take the time of the links, subflows carry a flow to its end, no connection is stuck \
+                     whatever is lost (tests/mptcp.rs).",
+        ..SchemeDoc::NONE
     };
-    let tcp = tcp::read(p, Profile::Rfc, controller, wire, network);
-    refuse_what_is_not_modelled(p, &tcp);
-    let help = "subflows of a connection, each from a port of its own; on a host with several NICs they leave by these in turn";
-    let subflows = p.integer("subflows", 4, (1, MOST_SUBFLOWS as i64), help) as u8;
-    let help = "version of MPTCP: 0 (RFC 6824: SHA-1) or 1 (RFC 8684: SHA-256)";
-    let version = p.integer("version", 1, (0, 1), help) as u8;
-    let scheduler = match p.choice("scheduler", "min-rtt", SCHEDULERS, "which subflow gets the next segment")
-    {
-        "round-robin" => SchedulerKind::RoundRobin,
-        "redundant" => SchedulerKind::Redundant,
-        _ => SchedulerKind::MinRtt,
-    };
-    let join = match p.choice("join", "confirmed", JOINS, "when further subflows are opened") {
-        "at-once" => JoinRule::AtOnce,
-        _ => JoinRule::Confirmed,
-    };
-    let help = "selective blocks that fit beside a data acknowledgement and timestamps (32 bits: 2; 64 bits, as Linux has it: 1)";
-    let sack_blocks = p.integer("sack_blocks", 2, (0, 2), help) as u32;
-    let help =
-        "timeouts in a row after which a subflow is given up, if there is another (Linux: stale after 4)";
-    let fail_after = p.integer("fail_after", 4, (1, 1000), help) as u32;
-    let help = "a subflow that was given up is opened anew after this time, by its own NIC from another port, and while it gets no answer tries \
-         at least as often; 0s: it is not given up but kept, and used again when it answers (ours)";
-    let mut rejoin = p.time("rejoin", Time::from_ms(1000), help);
-    if rejoin > MOST_REJOIN {
-        p.complain("rejoin", format!("expected at most {MOST_REJOIN}, found {rejoin}"));
-        rejoin = MOST_REJOIN;
+    /// RFC 6356 by default.
+    const CONTROLLERS: Controllers = Controllers::Windows { default: "lia", several_paths: true };
+    type State = Box<Mptcp>;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<MptcpConfig> {
+        let (controller, known) = Self::CONTROLLERS.read_window(p, Profile::Rfc)?;
+        let wire = Wire::of(Profile::Rfc);
+        let wire = Wire {
+            mss: wire.mss - MAPPING,
+            header: wire.header + MAPPING,
+            ack_header: wire.ack_header + DATA_ACK,
+            ..wire
+        };
+        let tcp = tcp::read(p, Profile::Rfc, controller, wire, cx);
+        refuse_what_is_not_modelled(p, &tcp);
+        let help = "subflows of a connection, each from a port of its own; on a host with several NICs they leave by these in turn";
+        let subflows = p.integer("subflows", 4, (1, MOST_SUBFLOWS as i64), help) as u8;
+        let help = "version of MPTCP: 0 (RFC 6824: SHA-1) or 1 (RFC 8684: SHA-256)";
+        let version = p.integer("version", 1, (0, 1), help) as u8;
+        let scheduler =
+            match p.choice("scheduler", "min-rtt", SCHEDULERS, "which subflow gets the next segment") {
+                "round-robin" => SchedulerKind::RoundRobin,
+                "redundant" => SchedulerKind::Redundant,
+                _ => SchedulerKind::MinRtt,
+            };
+        let join = match p.choice("join", "confirmed", JOINS, "when further subflows are opened") {
+            "at-once" => JoinRule::AtOnce,
+            _ => JoinRule::Confirmed,
+        };
+        let help = "selective blocks that fit beside a data acknowledgement and timestamps (32 bits: 2; 64 bits, as Linux has it: 1)";
+        let sack_blocks = p.integer("sack_blocks", 2, (0, 2), help) as u32;
+        let help =
+            "timeouts in a row after which a subflow is given up, if there is another (Linux: stale after 4)";
+        let fail_after = p.integer("fail_after", 4, (1, 1000), help) as u32;
+        let help = "a subflow that was given up is opened anew after this time, by its own NIC from another port, and while it gets no answer tries \
+             at least as often; 0s: it is not given up but kept, and used again when it answers (ours)";
+        let mut rejoin = p.time("rejoin", Time::from_ms(1000), help);
+        if rejoin > MOST_REJOIN {
+            p.complain("rejoin", format!("expected at most {MOST_REJOIN}, found {rejoin}"));
+            rejoin = MOST_REJOIN;
+        }
+        let help = "what a subflow that times out has not got across is sent by others too (RFC 8684 §3.3.6)";
+        let reinject = p.flag("reinject", true, help);
+        let help =
+            "a subflow with room sends what holds the shared window up (Raiciu et al., NSDI 2012, §4.2)";
+        let opportunistic = p.flag("opportunistic", true, help);
+        let help = "with opportunistic: the slower subflow that held it up halves its window, once a round trip (the same)";
+        let penalise = p.flag("penalise", true, help);
+        let config = MptcpConfig {
+            tcp,
+            version,
+            subflows,
+            join,
+            scheduler,
+            sack_blocks,
+            fail_after,
+            rejoin,
+            reinject,
+            opportunistic,
+            penalise,
+        };
+        known.then_some(config)
     }
-    let help = "what a subflow that times out has not got across is sent by others too (RFC 8684 §3.3.6)";
-    let reinject = p.flag("reinject", true, help);
-    let help = "a subflow with room sends what holds the shared window up (Raiciu et al., NSDI 2012, §4.2)";
-    let opportunistic = p.flag("opportunistic", true, help);
-    let help = "with opportunistic: the slower subflow that held it up halves its window, once a round trip (the same)";
-    let penalise = p.flag("penalise", true, help);
-    MptcpConfig {
-        tcp,
-        version,
-        subflows,
-        join,
-        scheduler,
-        sack_blocks,
-        fail_after,
-        rejoin,
-        reinject,
-        opportunistic,
-        penalise,
+
+    fn of(transport: &TransportConfig) -> Option<&MptcpConfig> {
+        if let TransportConfig::Mptcp(own) = transport { Some(own) } else { None }
+    }
+
+    fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
+        self.tcp.framing(telemetry)
+    }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.tcp.header
+    }
+
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        self.tcp.base_rtt(run)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        let of_subflow = self.tcp.facts();
+        Facts {
+            keeps_connections: true,
+            spreads_flows: true,
+            subflows: Some(self.subflows),
+            longest_timeout: of_subflow.longest_timeout.max(self.rejoin),
+            connection_bytes: u64::from(self.subflows) * of_subflow.connection_bytes,
+            // Not measured.
+            ns_per_hop: 300.0,
+            ..of_subflow
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        self.tcp.switch_defaults()
+    }
+
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        held_by_buffers(self, run)
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        let mut figures = self.tcp.figures(run);
+        figures[0] = ("transport", Some(Self::DOC.name.into()));
+        figures.push(("subflows", Some(u32::from(self.subflows).into())));
+        figures
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Subflows(self)
+    }
+
+    fn start(&self, host: &HostPlan) -> Box<Mptcp> {
+        Box::new(Mptcp::new(host.ports))
     }
 }
 
@@ -103,4 +224,40 @@ fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
             p.complain(key, message);
         }
     }
+}
+
+/// Buffers that hold less than the paths of a connection do. Unacknowledged bytes lie in the send buffer, and
+/// bytes behind a hole in the receive buffer, until the longest of a connection's paths has brought what is
+/// missing. So a connection sends no faster than the smaller buffer a round trip, whatever its subflows and
+/// their windows; queues make the round trip longer than it is here.
+fn held_by_buffers(mptcp: &MptcpConfig, run: &RunContext) -> Option<String> {
+    let topology = run.topology;
+    let ports = topology.ports();
+    let rate_of =
+        |node: u32| ports[node as usize].iter().map(|&(link, _)| topology.links[link as usize].rate.0).sum();
+    let host: u64 = topology.hosts().into_iter().map(rate_of).max()?;
+    let (rtt, window) = run.base_rtt(mptcp.tcp.packet());
+    let all = Rate(host).bytes_in(rtt).0.min(window.saturating_mul(u64::from(mptcp.subflows)));
+    let (key, buffer) = match mptcp.tcp.send_buffer <= mptcp.tcp.receive_buffer {
+        true => ("send_buffer", mptcp.tcp.send_buffer),
+        false => ("receive_buffer", mptcp.tcp.receive_buffer),
+    };
+    (buffer < all && rtt.0 > 0).then(|| {
+            let most = (u128::from(buffer) * 8_000_000_000_000 / u128::from(rtt.0)) as u64;
+            let (held, enough) = (Bytes(rounded(all)), Bytes(rounded(2 * all)));
+            let (most, rtt) = (Rate(rounded(most)), Time(rounded(rtt.0)));
+            format!(
+                "transport.{key}: {} are less than what the {} subflows of a connection may have on their way over the longest paths \
+                 ({held} in a round trip of {rtt} without queues), so that it sends at most {most}: set send_buffer and receive_buffer to \
+                 {enough} or more",
+                Bytes(buffer),
+                mptcp.subflows,
+            )
+        })
+}
+
+/// Rounded up to two digits.
+fn rounded(value: u64) -> u64 {
+    let unit = 10u64.pow(value.max(10).ilog10() - 1);
+    value.div_ceil(unit) * unit
 }

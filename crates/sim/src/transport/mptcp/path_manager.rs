@@ -18,9 +18,9 @@
 use super::packets::subflow_hash;
 use super::sender::{Path, Sender, Standing};
 use super::{Mptcp, config_of};
-use crate::config::TcpConfig;
 use crate::engine::random::RandomStream;
 use crate::transport::HostContext;
+use crate::transport::tcp::TcpConfig;
 use crate::transport::tcp::connection::Connection;
 use crate::transport::tcp::packets::syn_timeout;
 use crate::transport::tcp::source::Source;

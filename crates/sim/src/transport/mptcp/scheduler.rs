@@ -5,7 +5,7 @@
 //! (redundant).
 
 use super::stream::MOST_SUBFLOWS;
-use crate::config::SchedulerKind;
+use crate::transport::mptcp::parameters::SchedulerKind;
 use crate::units::Time;
 
 /// Subflows with room, by number, in the order in which they are asked.

@@ -3,12 +3,12 @@
 use super::packets;
 use super::scheduler::Order;
 use super::stream::{Given, Stream};
-use crate::config::{MptcpConfig, SchedulerKind};
 use crate::congestion::window::coupled::Subflow;
 use crate::congestion::window::{State, WindowController};
 use crate::measure::FlowRecord;
 use crate::packet::{Packet, flag};
 use crate::transport::messages::Messages;
+use crate::transport::mptcp::parameters::{MptcpConfig, SchedulerKind};
 use crate::transport::tcp::outgoing::Outgoing;
 use crate::units::Time;
 use crate::wire::mptcp::{MptcpOption, Version, sender_of};

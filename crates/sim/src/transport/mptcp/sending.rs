@@ -4,11 +4,11 @@
 use super::packets::{self, signal};
 use super::sender::{Sender, Standing};
 use super::{Mptcp, RETRY, TOKENS, config_of};
-use crate::config::JoinRule;
 use crate::engine::random::RandomStream;
 use crate::measure::Entity;
 use crate::packet::{Packet, PacketId};
 use crate::transport::messages::Messages;
+use crate::transport::mptcp::parameters::JoinRule;
 use crate::transport::tcp::connection::Phase;
 use crate::transport::{Ended, HostContext};
 use crate::units::Time;
@@ -27,9 +27,9 @@ impl Mptcp {
         messages: Option<Box<Messages>>,
         cx: &mut HostContext,
     ) {
-        let settings = cx.settings.mptcp(spec.transport);
+        let settings = config_of(cx.settings, spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}"));
-        let mut sender = Sender::new(flow, spec, &settings.config, random.next_u64(), cx.now());
+        let mut sender = Sender::new(flow, spec, settings, random.next_u64(), cx.now());
         sender.messages = messages;
         let number = self.free.pop().unwrap_or(self.senders.len() as u32);
         match self.senders.get_mut(number as usize) {

@@ -15,19 +15,20 @@
 mod parameters;
 mod sender;
 
-pub use parameters::{Network, read};
+pub use parameters::PfabricConfig;
 
 use super::arrived::Arrived;
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::config::{PfabricConfig, PfabricPriority};
+use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
-use crate::settings::Settings;
+use crate::transport::settings::Settings;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
+use parameters::PfabricPriority;
 use rustc_hash::FxHashMap;
 use sender::{Sender, Sending};
 
@@ -286,20 +287,25 @@ fn urgency(config: &PfabricConfig, flow: &Outgoing) -> u32 {
 }
 
 fn settings_of(settings: &Settings, index: impl Into<usize>) -> &PfabricConfig {
-    &settings.pfabric(index).config
+    settings.of::<PfabricConfig>(index)
 }
 
 impl Transport for Pfabric {
+    #[inline(always)]
+    fn prefetch(&self) {
+        prefetch_lines(self, 4);
+    }
+
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
-        let settings = cx.settings.pfabric(spec.transport);
+        let settings = settings_of(cx.settings, spec.transport);
         let hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the packets go to the first port, and the timeout tries again.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
-        let deadline = cx.now().saturating_add(settings.config.rto);
+        let deadline = cx.now().saturating_add(settings.rto);
         let outgoing = Outgoing {
             flow,
             spec: *spec,
-            sender: Sender::new(spec.size, &settings.config),
+            sender: Sender::new(spec.size, settings),
             port,
             hash,
             start: cx.now(),

@@ -1,14 +1,25 @@
 //! The keys of `transport.kind = "pfabric"`: published values on the published network, scaled to others.
 //!
-//! Windows and queues are bandwidth-delay products, and grow with a host's rate times the longest base RTT; the timeout
-//! stands for the time that full queues take, and grows with the base RTT alone.
+//! Windows and queues are bandwidth-delay products, and grow with a host's rate times the longest base RTT;
+//! the timeout stands for the time that full queues take, and grows with the base RTT alone.
 //!
-//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013; Gao et al., "pHost", CoNEXT 2015, and its authors' simulator:
-//! 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
+//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013; Gao et al., "pHost", CoNEXT 2015, and its authors'
+//! simulator: 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
 
-use crate::config::{PfabricConfig, PfabricPriority};
-use crate::parameters::Parameters;
+use super::Pfabric;
+use crate::balance;
+use crate::doc::SchemeDoc;
+use crate::parameters::{Parameters, Value};
+use crate::queue::{QueueConfig, QueueDefaults};
+use crate::telemetry::TelemetryConfig;
+use crate::transport::TransportConfig;
+use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
+
+/// The queue discipline that it was published with.
+const QUEUE: &str = "pfabric";
 
 const PRIORITIES: &[(&str, &str)] = &[
     ("remaining", "bytes that the flow has left when the packet is sent"),
@@ -28,72 +39,174 @@ const MOST_PACKETS: i64 = 1 << 20;
 const LEAST_RTO: Time = Time::from_us(1);
 const MOST_RTO: Time = Time::from_ms(100_000);
 
-/// What defaults follow from.
-#[derive(Clone, Copy)]
-pub struct Network<'a> {
-    /// The largest base RTT for packets of this payload.
-    pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// The highest rate of a host.
-    pub host_rate: Rate,
+#[derive(Debug, Clone, PartialEq)]
+pub struct PfabricConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of an acknowledgement.
+    pub ack_header: u32,
+    /// Traffic class of data and acknowledgements, 1 to 7.
+    pub class: u8,
+    /// Packets that a flow may have on the way when it starts, and at the most.
+    pub initial_window: u32,
+    pub max_window: u32,
+    /// Fixed retransmission timeout.
+    pub rto: Time,
+    /// Timeouts in a row after which a flow probes; 0: never.
+    pub probe_after: u32,
+    /// Bytes that may wait in a host's NIC.
+    pub queue_limit: Bytes,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+    pub priority: PfabricPriority,
 }
 
-impl Network<'_> {
-    /// A published bandwidth-delay product as it is here, to the nearest whole, at least 1.
-    fn product(&self, published: u64, mtu: u32) -> u64 {
-        let here = u128::from(self.host_rate.0) * u128::from((self.base_rtt)(mtu).0);
-        let there = u128::from(PUBLISHED_RATE.0) * u128::from(PUBLISHED_BASE_RTT.0);
-        rounded(u128::from(published) * here, there).max(1)
+/// What pFabric's queues order packets by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PfabricPriority {
+    /// Bytes that the flow had left when the packet was sent.
+    Remaining,
+    /// The flow's deadline in microseconds.
+    Deadline,
+}
+
+impl TransportParameters for PfabricConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "pfabric",
+        title: "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
+        source: "Alizadeh et al., \"pFabric: Minimal Near-Optimal Datacenter Transport\", SIGCOMM 2013, as in the simulator of \
+                 the pHost authors",
+        validation: "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
+                     docs/schemes/pfabric.md.",
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Pfabric>;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<PfabricConfig> {
+        let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
+        let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
+        let ack_header = p.size("ack_header", (40, 1, 1000), "bytes of an acknowledgement (published: 40 B)");
+        let (initial_window, max_window) = windows(p, cx, mtu);
+        let rto = timeout(p, cx, mtu);
+        let help = "timeouts in a row after which a flow sends probes of one byte until an acknowledgement comes (pFabric paper: \
+                    5); 0: never, as in the pHost authors' simulator";
+        let probe_after = p.integer("probe_after", 0, (0, 1000), help) as u32;
+        let queue_limit = queue_limit(p, cx, (mtu, mtu + header));
+        let help = "traffic class of data and acknowledgements, for pauses; the queues serve by what is left";
+        let class = p.integer("class", 1, (1, 7), help) as u8;
+        let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
+                    flow keeps its path";
+        let spray = p.flag("spray", true, help);
+        let priority = match p.choice("priority", "remaining", PRIORITIES, "what a packet's urgency is") {
+            "deadline" => PfabricPriority::Deadline,
+            _ => PfabricPriority::Remaining,
+        };
+        Some(PfabricConfig {
+            mtu,
+            header,
+            ack_header,
+            class,
+            initial_window,
+            max_window,
+            rto,
+            probe_after,
+            queue_limit,
+            spray,
+            priority,
+        })
     }
 
-    /// A published time as it is here.
-    fn time(&self, published: Time, mtu: u32) -> Time {
-        let here = u128::from((self.base_rtt)(mtu).0);
-        Time(rounded(u128::from(published.0) * here, u128::from(PUBLISHED_BASE_RTT.0)))
+    fn of(transport: &TransportConfig) -> Option<&PfabricConfig> {
+        if let TransportConfig::Pfabric(own) = transport { Some(own) } else { None }
     }
+
+    fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
+        Framing {
+            payload: u64::from(self.mtu),
+            header: u64::from(self.header),
+            ack: u64::from(self.ack_header),
+            acks_each: true,
+        }
+    }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.header
+    }
+
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        run.base_rtt(self.mtu).0
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            labels_packets: self.spray,
+            spreads_flows: self.spray,
+            longest_timeout: self.rto,
+            ns_per_hop: 84.0,
+            ..Facts::default()
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        SwitchDefaults {
+            queue: QUEUE,
+            limit: Some(self.queue_limit),
+            balancer: balance::BY_LABEL,
+            ..SwitchDefaults::LOSSY
+        }
+    }
+
+    /// One that drops: senders count on it.
+    fn nic_queue(&self) -> Option<QueueConfig> {
+        QueueConfig::of(QUEUE, QueueDefaults { limit: Some(self.queue_limit) })
+    }
+
+    /// Over queues that know nothing of what flows have left it is another scheme.
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        let other = !run.switch.queues().all(|queue| queue.facts().serves_by_remaining);
+        other.then(|| {
+            format!(
+                "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"{QUEUE}\" unless that is meant"
+            )
+        })
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        vec![
+            ("transport", Some(Self::DOC.name.into())),
+            ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
+            ("data_packet_bytes", Some((self.mtu + self.header).into())),
+            ("ack_bytes", Some(self.ack_header.into())),
+            ("window_packets", Some(self.initial_window.into())),
+            ("queue_limit_bytes", Some(self.queue_limit.0.into())),
+            ("rto_ns", Some(self.rto.as_ns().into())),
+        ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Priorities
+    }
+
+    fn start(&self, host: &HostPlan) -> Box<Pfabric> {
+        Box::new(Pfabric::new(host.seed, host.host))
+    }
+}
+
+/// A published bandwidth-delay product as it is here, to the nearest whole, at least 1.
+fn product(cx: &ReadContext, published: u64, mtu: u32) -> u64 {
+    let here = u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0);
+    let there = u128::from(PUBLISHED_RATE.0) * u128::from(PUBLISHED_BASE_RTT.0);
+    rounded(u128::from(published) * here, there).max(1)
 }
 
 fn rounded(numerator: u128, denominator: u128) -> u64 {
     u64::try_from((numerator + denominator / 2) / denominator).unwrap_or(u64::MAX)
 }
 
-/// Reads the settings of pFabric.
-pub fn read(p: &mut Parameters, network: &Network) -> PfabricConfig {
-    let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
-    let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
-    let ack_header = p.size("ack_header", (40, 1, 1000), "bytes of an acknowledgement (published: 40 B)");
-    let (initial_window, max_window) = windows(p, network, mtu);
-    let rto = timeout(p, network, mtu);
-    let help = "timeouts in a row after which a flow sends probes of one byte until an acknowledgement comes (pFabric paper: \
-                5); 0: never, as in the pHost authors' simulator";
-    let probe_after = p.integer("probe_after", 0, (0, 1000), help) as u32;
-    let queue_limit = queue_limit(p, network, (mtu, mtu + header));
-    let help = "traffic class of data and acknowledgements, for pauses; the queues serve by what is left";
-    let class = p.integer("class", 1, (1, 7), help) as u8;
-    let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
-                flow keeps its path";
-    let spray = p.flag("spray", true, help);
-    let priority = match p.choice("priority", "remaining", PRIORITIES, "what a packet's urgency is") {
-        "deadline" => PfabricPriority::Deadline,
-        _ => PfabricPriority::Remaining,
-    };
-    PfabricConfig {
-        mtu,
-        header,
-        ack_header,
-        class,
-        initial_window,
-        max_window,
-        rto,
-        probe_after,
-        queue_limit,
-        spray,
-        priority,
-    }
-}
-
 /// The window at the start, and at the most, in packets.
-fn windows(p: &mut Parameters, network: &Network, mtu: u32) -> (u32, u32) {
-    let scaled = |published| network.product(published, mtu).min(MOST_PACKETS as u64) as i64;
+fn windows(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> (u32, u32) {
+    let scaled = |published| product(cx, published, mtu).min(MOST_PACKETS as u64) as i64;
     let help = "packets of the first window (published: 12 at 10 Gb/s, a bandwidth-delay product)";
     let initial = p.integer("initial_window", scaled(PUBLISHED_WINDOW), (0, MOST_PACKETS), help);
     if initial == 0 {
@@ -108,9 +221,11 @@ fn windows(p: &mut Parameters, network: &Network, mtu: u32) -> (u32, u32) {
     (initial as u32, most as u32)
 }
 
-fn timeout(p: &mut Parameters, network: &Network, mtu: u32) -> Time {
-    let base_rtt = (network.base_rtt)(mtu);
-    let default = network.time(PUBLISHED_RTO, mtu).clamp(LEAST_RTO, MOST_RTO);
+fn timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Time {
+    let base_rtt = (cx.base_rtt)(mtu);
+    let here = u128::from(base_rtt.0);
+    let scaled = rounded(u128::from(PUBLISHED_RTO.0) * here, u128::from(PUBLISHED_BASE_RTT.0));
+    let default = Time(scaled).clamp(LEAST_RTO, MOST_RTO);
     let help =
         "fixed retransmission timeout, not backed off (published: 45 us; scaled with the longest base RTT)";
     let rto = p.time("rto", default, help);
@@ -125,10 +240,10 @@ fn timeout(p: &mut Parameters, network: &Network, mtu: u32) -> Time {
     rto
 }
 
-fn queue_limit(p: &mut Parameters, network: &Network, (mtu, packet): (u32, u32)) -> Bytes {
+fn queue_limit(p: &mut Parameters, cx: &ReadContext, (mtu, packet): (u32, u32)) -> Bytes {
     let least = 2 * u64::from(packet);
     let most = u64::from(u32::MAX);
-    let default = network.product(PUBLISHED_LIMIT, mtu).clamp(least, most);
+    let default = product(cx, PUBLISHED_LIMIT, mtu).clamp(least, most);
     let help = "bytes that may wait in a host's NIC, and at the ports of switches whose queue has no limit given \
                 (published: 36KiB at 10 Gb/s, two bandwidth-delay products)";
     let limit = p.bytes("queue_limit", Bytes(default), help);

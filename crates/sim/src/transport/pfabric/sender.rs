@@ -17,7 +17,7 @@
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013 (probe mode); the rest as the pHost authors' simulator has it.
 
 use super::super::arrived::Arrived;
-use crate::config::PfabricConfig;
+use crate::transport::pfabric::parameters::PfabricConfig;
 
 /// The least `ssthresh` that a timeout sets.
 const LEAST_THRESHOLD: u32 = 2;
@@ -196,7 +196,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::PfabricPriority;
+    use crate::transport::pfabric::parameters::PfabricPriority;
     use crate::units::{Bytes, Time};
 
     pub fn config() -> PfabricConfig {

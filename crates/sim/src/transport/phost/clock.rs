@@ -8,7 +8,8 @@
 
 use super::destination::{DestinationFlow, Pace, Place};
 use super::ranking::Ranking;
-use crate::config::{PhostConfig, Policy};
+use crate::transport::phost::parameters::PhostConfig;
+use crate::transport::policy::Policy;
 use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

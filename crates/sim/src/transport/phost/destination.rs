@@ -12,10 +12,10 @@
 //! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
 
 use super::ranking::Rank;
-use crate::config::{FreeTokens, PhostConfig};
 use crate::packet::Packet;
 use crate::packet::hash::flow_hash;
 use crate::transport::arrived::Arrived;
+use crate::transport::phost::parameters::{FreeTokens, PhostConfig};
 use crate::units::Time;
 
 #[derive(Debug)]
@@ -196,16 +196,15 @@ impl DestinationFlow {
 mod tests {
     use super::*;
     use crate::parameters::{Nothing, Parameters};
-    use crate::transport::phost::{Network, read};
-    use crate::units::Rate;
+    use crate::transport::{ReadContext, TransportParameters};
 
     const T: Time = Time::from_ns(1200);
 
     /// A flow of so many packets that becomes known at 0, with the published settings at 10 Gb/s.
     fn flow(packets: u32, free_for: FreeTokens) -> (DestinationFlow, PhostConfig, Pace) {
-        let network = Network { base_rtt: &|_| Time::from_us(3), host_rate: Rate::from_gbps(10) };
-        let config =
-            PhostConfig { free_for, ..read(&mut Parameters::new(&mut Nothing::default()), &network) };
+        let cx = ReadContext { base_rtt: &|_| Time::from_us(3), ..ReadContext::listing() };
+        let read = PhostConfig::read(&mut Parameters::new(&mut Nothing::default()), &cx).unwrap();
+        let config = PhostConfig { free_for, ..read };
         let pace = Pace::new(&config, T, Time::from_us(3));
         let rank = Rank::new(config.policy, Time::MAX, packets, 0);
         let flow = DestinationFlow::new(&Packet::default(), packets, &config, rank, Time::ZERO, &pace);

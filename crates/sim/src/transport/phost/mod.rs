@@ -21,15 +21,14 @@ mod receiving;
 mod sending;
 mod source;
 
-pub use parameters::{Network, read};
+pub use parameters::PhostConfig;
 
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::Policy;
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::settings::PhostSettings;
+use crate::transport::policy::Policy;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use clock::TokenClock;
@@ -103,13 +102,6 @@ impl Phost {
         }
     }
 
-    /// Begins to fetch what is touched whatever happens.
-    #[inline(always)]
-    pub fn prefetch(&self) {
-        prefetch_lines(self, 5);
-        prefetch(&self.nics, 0);
-    }
-
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
     fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
         if spray { cx.next_label(dst, port, &mut self.label) } else { flow_hash }
@@ -117,15 +109,15 @@ impl Phost {
 
     /// Sends a control packet of the flow that `packet` describes: kind, code, addresses and what it says.
     #[inline(always)]
-    fn signal(&mut self, packet: Packet, settings: &PhostSettings, cx: &mut HostContext) -> Option<PortId> {
+    fn signal(&mut self, packet: Packet, settings: &PhostConfig, cx: &mut HostContext) -> Option<PortId> {
         let port = cx.port_to(packet.dst, packet.hash)?;
-        let label = self.label_for(packet.dst, port, packet.hash, settings.config.spray, cx);
-        let class = settings.config.class;
+        let label = self.label_for(packet.dst, port, packet.hash, settings.spray, cx);
+        let class = settings.class;
         let id = cx.net.packets.insert(Packet {
             src: cx.host,
             hash: label,
             telemetry: NONE,
-            size: settings.config.control as u16,
+            size: settings.control as u16,
             class,
             wire_class: class,
             transport: cx.transport,
@@ -137,6 +129,12 @@ impl Phost {
 }
 
 impl Transport for Phost {
+    #[inline(always)]
+    fn prefetch(&self) {
+        prefetch_lines(self, 5);
+        prefetch(&self.nics, 0);
+    }
+
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         Some(self.start(flow, spec, cx))
     }

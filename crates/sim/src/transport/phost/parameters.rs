@@ -1,14 +1,26 @@
-//! The keys of `transport.kind = "phost"`: published values, in packets and in packet times of a host's own link, so that
-//! they follow the link's rate. Those that stand for a round trip grow with it where it is longer than the published
-//! network's.
+//! The keys of `transport.kind = "phost"`: published values, in packets and in packet times of a host's own
+//! link, so that they follow the link's rate. Those that stand for a round trip grow with it where it is
+//! longer than the published network's.
 //!
-//! Source: the authors' simulator (commit 8e9cf04), 10 Gb/s: 8 free tokens, a window of 8, token life 1.5 packet times,
-//! tokens asked for again after 9, a flow downgraded for 25.
+//! Source: the authors' simulator (commit 8e9cf04), 10 Gb/s: 8 free tokens, a window of 8, token life 1.5
+//! packet times, tokens asked for again after 9, a flow downgraded for 25.
 
-use crate::config::{FreeTokens, PhostConfig};
-use crate::parameters::Parameters;
-use crate::transport::policy::policy;
-use crate::units::{Rate, Time};
+use super::Phost;
+use crate::balance;
+use crate::doc::SchemeDoc;
+use crate::parameters::{Parameters, Value};
+use crate::queue::QueueConfig;
+use crate::telemetry::TelemetryConfig;
+use crate::transport::TransportConfig;
+use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::policy::{Policy, policy};
+use crate::transport::silence::MOST_DOUBLINGS;
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
+use crate::units::{Bytes, Rate, Time};
+
+/// The queue discipline that it was published with.
+const QUEUE: &str = "priority";
 
 /// What a source is allowed before it has heard from the destination.
 const FREE_FOR: &[(&str, &str)] = &[
@@ -25,90 +37,251 @@ const MOST_PACKETS: i64 = 1 << 20;
 /// Beyond any use; keeps times within the clock.
 const MOST_PACKET_TIMES: f64 = 1e7;
 
-/// What defaults follow from.
-#[derive(Clone, Copy)]
-pub struct Network<'a> {
-    /// The largest base RTT for packets of this payload.
-    pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// The highest rate of a host.
-    pub host_rate: Rate,
+/// Times are in packet times of a host's own link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhostConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of a request, a token or an acknowledgement.
+    pub control: u32,
+    /// Traffic class of control packets; data are in the next, or the next two.
+    pub class: u8,
+    /// Flows of at most so many packets go above the others; 0: all data are in one class.
+    pub short: u32,
+    pub free_tokens: u32,
+    pub free_for: FreeTokens,
+    /// Tokens that a flow may have outstanding.
+    pub window: u32,
+    pub token_life: f64,
+    pub token_interval: f64,
+    /// Ticks of the token clock are left to free packets.
+    pub hold: bool,
+    /// For every free token, until a flow that has no others may be given new ones.
+    pub first_wait: f64,
+    /// From the last of the tokens for all packets until missing ones are asked for again.
+    pub retoken: f64,
+    /// A flow with a full window gets one token in this time.
+    pub downgrade: f64,
+    pub wake_on_data: bool,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+    /// A source that hears nothing for so long repeats its request.
+    pub request_timeout: Time,
+    pub policy: Policy,
+    /// The longest round trips of a full packet and of two control packets, once a run is built.
+    pub longest_rtt: Time,
+    pub control_rtt: Time,
 }
 
-impl Network<'_> {
-    /// Packets that pass in the largest base RTT, at least 1.
-    fn round_trip(&self, mtu: u32, packet: u32) -> u32 {
-        let bytes = self.host_rate.bytes_in((self.base_rtt)(mtu)).0;
-        u32::try_from(bytes.div_ceil(u64::from(packet))).unwrap_or(u32::MAX).clamp(1, 1 << 19)
+impl PhostConfig {
+    /// Bytes of a full data packet.
+    pub fn packet(&self) -> u32 {
+        self.mtu + self.header
+    }
+
+    /// Free tokens of a flow of so many packets.
+    pub fn free_tokens_of(&self, packets: u32) -> u32 {
+        match self.free_for {
+            FreeTokens::Every => packets.min(self.free_tokens),
+            FreeTokens::Short if packets <= self.free_tokens => packets,
+            FreeTokens::Short => 0,
+        }
+    }
+
+    /// Traffic class of the data of a flow of so many packets.
+    pub fn data_class(&self, packets: u32) -> u8 {
+        self.class + if self.short > 0 && packets > self.short { 2 } else { 1 }
     }
 }
 
-/// Reads the settings of pHost.
-pub fn read(p: &mut Parameters, network: &Network) -> PhostConfig {
-    let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
-    let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
-    let help = "bytes of a request, token or acknowledgement (published: 40 B)";
-    let control = p.size("control", (40, 1, 1000), help);
-    let round_trip = network.round_trip(mtu, mtu + header);
-    let (free_tokens, free_for) = free(p, round_trip);
-    let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
-    let help = "tokens that a flow may have outstanding (published: 8; where two round trips take more packets, so many)";
-    let window = p.integer("window", i64::from(window_default), (0, MOST_PACKETS), help) as u32;
-    if window == 0 {
-        p.complain("window", "a window of 0 tokens would let nothing be sent: expected at least 1".into());
+/// Which flows have free tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreeTokens {
+    /// Those that need no others.
+    Short,
+    Every,
+}
+
+impl TransportParameters for PhostConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "phost",
+        title: "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
+        source: "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, \
+                 and its authors' simulator",
+        validation: "Equal to its authors' simulator on unit cases (tests/phost.rs); page: docs/schemes/phost.md.",
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Phost>;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<PhostConfig> {
+        let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
+        let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
+        let help = "bytes of a request, token or acknowledgement (published: 40 B)";
+        let control = p.size("control", (40, 1, 1000), help);
+        let round_trip = round_trip(cx, mtu, mtu + header);
+        let (free_tokens, free_for) = free(p, round_trip);
+        let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
+        let help = "tokens that a flow may have outstanding (published: 8; where two round trips take more packets, so many)";
+        let window = p.integer("window", i64::from(window_default), (0, MOST_PACKETS), help) as u32;
+        if window == 0 {
+            p.complain(
+                "window",
+                "a window of 0 tokens would let nothing be sent: expected at least 1".into(),
+            );
+        }
+        let token_life = token_life(p);
+        let help = "packet times from one token of a destination to the next (published: 1; the paper's first code 1540/1500)";
+        let token_interval = p.number("token_interval", 1.0, (0.001, MOST_PACKET_TIMES), help);
+        let help = "leave a destination's next ticks to the free packets of a new flow (released code: true; the paper's first \
+                    code did not)";
+        let hold = p.flag("hold", true, help);
+        let help = "packet times for each free token until a flow that has no others may be given new ones (published: 2)";
+        let first_wait = p.number("first_wait", 2.0, (0.0, MOST_PACKET_TIMES), help);
+        let help = "packet times until missing packets are asked for again once tokens for all were given (published: 9)";
+        let retoken = p.number("retoken", f64::from(window_default + 1), (0.0, MOST_PACKET_TIMES), help);
+        let help = "packet times that a flow with a full window gets no token (published: 25, three windows; in an older script \
+                    15)";
+        let downgrade =
+            p.number("downgrade", f64::from(3 * window_default + 1), (0.0, MOST_PACKET_TIMES), help);
+        let help = "a sleeping token clock looks again when data open a window (released code: false)";
+        let wake_on_data = p.flag("wake_on_data", false, help);
+        let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
+        let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
+                    flow keeps its path";
+        let spray = p.flag("spray", true, help);
+        let packet_time = cx.host_rate.0.max(1);
+        let packet_time = Rate(packet_time).transmission_time(u64::from(mtu + header)).min(Time::from_ms(1));
+        let least =
+            Time(packet_time.0.saturating_mul(100)).max(Time((cx.base_rtt)(mtu).0.saturating_mul(10)));
+        let help = "a source that hears nothing of the destination for so long repeats its request, then after twice the time; \
+                    the authors' never does, and a lost request loses the flow (the most of 100 packet times and 10 base RTTs)";
+        let request_timeout = p.time("request_timeout", least.clamp(LEAST_TIMEOUT, MOST_TIMEOUT), help);
+        if !(LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&request_timeout) {
+            let message =
+                format!("expected a time from {LEAST_TIMEOUT} to {MOST_TIMEOUT}, found {request_timeout}");
+            p.complain("request_timeout", message);
+        }
+        let help = "who goes first, at sources and destinations";
+        let policy = policy(p, help);
+        Some(PhostConfig {
+            mtu,
+            header,
+            control,
+            class,
+            short,
+            free_tokens,
+            free_for,
+            window,
+            token_life,
+            token_interval,
+            hold,
+            first_wait,
+            retoken,
+            downgrade,
+            wake_on_data,
+            spray,
+            request_timeout,
+            policy,
+            longest_rtt: Time::ZERO,
+            control_rtt: Time::ZERO,
+        })
     }
-    let token_life = token_life(p);
-    let help = "packet times from one token of a destination to the next (published: 1; the paper's first code 1540/1500)";
-    let token_interval = p.number("token_interval", 1.0, (0.001, MOST_PACKET_TIMES), help);
-    let help = "leave a destination's next ticks to the free packets of a new flow (released code: true; the paper's first \
-                code did not)";
-    let hold = p.flag("hold", true, help);
-    let help = "packet times for each free token until a flow that has no others may be given new ones (published: 2)";
-    let first_wait = p.number("first_wait", 2.0, (0.0, MOST_PACKET_TIMES), help);
-    let help = "packet times until missing packets are asked for again once tokens for all were given (published: 9)";
-    let retoken = p.number("retoken", f64::from(window_default + 1), (0.0, MOST_PACKET_TIMES), help);
-    let help = "packet times that a flow with a full window gets no token (published: 25, three windows; in an older script \
-                15)";
-    let downgrade = p.number("downgrade", f64::from(3 * window_default + 1), (0.0, MOST_PACKET_TIMES), help);
-    let help = "a sleeping token clock looks again when data open a window (released code: false)";
-    let wake_on_data = p.flag("wake_on_data", false, help);
-    let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
-    let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
-                flow keeps its path";
-    let spray = p.flag("spray", true, help);
-    let packet_time = network.host_rate.0.max(1);
-    let packet_time = Rate(packet_time).transmission_time(u64::from(mtu + header)).min(Time::from_ms(1));
-    let least =
-        Time(packet_time.0.saturating_mul(100)).max(Time((network.base_rtt)(mtu).0.saturating_mul(10)));
-    let help = "a source that hears nothing of the destination for so long repeats its request, then after twice the time; \
-                the authors' never does, and a lost request loses the flow (the most of 100 packet times and 10 base RTTs)";
-    let request_timeout = p.time("request_timeout", least.clamp(LEAST_TIMEOUT, MOST_TIMEOUT), help);
-    if !(LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&request_timeout) {
-        let message =
-            format!("expected a time from {LEAST_TIMEOUT} to {MOST_TIMEOUT}, found {request_timeout}");
-        p.complain("request_timeout", message);
+
+    fn of(transport: &TransportConfig) -> Option<&PhostConfig> {
+        if let TransportConfig::Phost(own) = transport { Some(own) } else { None }
     }
-    let help = "who goes first, at sources and destinations";
-    let policy = policy(p, help);
-    PhostConfig {
-        mtu,
-        header,
-        control,
-        class,
-        short,
-        free_tokens,
-        free_for,
-        window,
-        token_life,
-        token_interval,
-        hold,
-        first_wait,
-        retoken,
-        downgrade,
-        wake_on_data,
-        spray,
-        request_timeout,
-        policy,
+
+    fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
+        Framing {
+            payload: u64::from(self.mtu),
+            header: u64::from(self.header),
+            ack: u64::from(self.control),
+            acks_each: false,
+        }
     }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.header
+    }
+
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        run.base_rtt(self.packet()).0
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            labels_packets: self.spray,
+            spreads_flows: self.spray,
+            any_order: true,
+            longest_timeout: Time(self.request_timeout.0 << MOST_DOUBLINGS),
+            ns_per_hop: 74.0,
+            ..Facts::default()
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        let free = u64::from(self.free_tokens) * u64::from(self.packet());
+        SwitchDefaults {
+            queue: QUEUE,
+            // Published: three times what a flow may send before it is told to.
+            limit: Some(Bytes((3 * free).max(36 << 10))),
+            balancer: balance::BY_LABEL,
+            ..SwitchDefaults::LOSSY
+        }
+    }
+
+    fn clash(&self, other: &PhostConfig) -> Option<String> {
+        (self.policy != other.policy).then(|| {
+            format!(
+                "hosts have one policy, but workloads ask for {:?} and {:?}: give all of them one transport.policy",
+                self.policy, other.policy
+            )
+        })
+    }
+
+    fn refusals(&self, run: &RunContext) -> Vec<(&'static str, String)> {
+        let in_turn = run.switch.queues().find(|queue| self.short > 0 && queue.facts().serves_in_turn);
+        let message = |queue: &QueueConfig| {
+            format!(
+                "\"{}\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \"{QUEUE}\", or \
+                 transport.short_flow = 0",
+                queue.name()
+            )
+        };
+        in_turn.map(|queue| ("queue.kind", message(queue))).into_iter().collect()
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        vec![
+            ("transport", Some(Self::DOC.name.into())),
+            ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
+            ("data_packet_bytes", Some(self.packet().into())),
+            ("ack_bytes", Some(self.control.into())),
+            ("free_tokens", Some(self.free_tokens.into())),
+            ("window_tokens", Some(self.window.into())),
+            ("request_timeout_ns", Some(self.request_timeout.as_ns().into())),
+        ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Tokens
+    }
+
+    fn settle(&mut self, run: &RunContext) {
+        self.longest_rtt = self.base_rtt(run);
+        self.control_rtt = run.base_rtt(self.control).0;
+    }
+
+    fn start(&self, host: &HostPlan) -> Box<Phost> {
+        Box::new(Phost::new(host.ports, self.policy, host.seed, host.host))
+    }
+}
+
+/// Packets that pass in the largest base RTT, at least 1.
+fn round_trip(cx: &ReadContext, mtu: u32, packet: u32) -> u32 {
+    let bytes = cx.host_rate.bytes_in((cx.base_rtt)(mtu)).0;
+    u32::try_from(bytes.div_ceil(u64::from(packet))).unwrap_or(u32::MAX).clamp(1, 1 << 19)
 }
 
 const LEAST_TIMEOUT: Time = Time::from_us(1);

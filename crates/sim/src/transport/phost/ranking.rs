@@ -6,7 +6,7 @@
 //! Source: Gao et al., "pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric", CoNEXT 2015
 //! (shortest remaining first, earliest deadline first, fairness among tenants).
 
-use crate::config::Policy;
+use crate::transport::policy::Policy;
 use crate::units::Time;
 
 /// What a flow is sorted by; the least is served first. One number, compared at once: the deadline (zero where deadlines do not

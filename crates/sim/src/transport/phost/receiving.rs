@@ -4,11 +4,11 @@ use super::super::{Ended, HostContext};
 use super::destination::{DestinationFlow, Pace, Place};
 use super::ranking::Rank;
 use super::{CLOCK, Phost, code};
-use crate::config::PhostConfig;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
-use crate::settings::TransportSettings;
+use crate::transport::phost::parameters::PhostConfig;
+use crate::transport::{TransportConfig, TransportParameters};
 use crate::units::{Rate, Time};
 
 impl Phost {
@@ -21,7 +21,7 @@ impl Phost {
             return None;
         }
         self.set_pace(cx);
-        let config = &cx.settings.phost(packet.profile).config;
+        let config = cx.settings.of::<PhostConfig>(packet.profile);
         let pace = self.paces[usize::from(packet.profile)];
         let rank = Rank::new(self.clock.ranking.policy(), Time::MAX, packets, self.announced);
         self.announced = self.announced.wrapping_add(1);
@@ -35,7 +35,7 @@ impl Phost {
         self.slots.insert(packet.flow, slot);
         self.clock.rank(&mut self.flows[slot as usize], slot);
         if config.hold && config.free_tokens_of(packets) > 0 {
-            let control_rtt = cx.settings.phost(packet.profile).control_rtt;
+            let control_rtt = cx.settings.of::<PhostConfig>(packet.profile).control_rtt;
             let ticks = reserved(config, packets, control_rtt, pace.interval);
             self.clock.reserve(ticks, pace.interval);
         }
@@ -73,7 +73,7 @@ impl Phost {
         };
         let is_new = self.slots.len() > known;
         let flow = &mut self.flows[slot as usize];
-        let config = &cx.settings.phost(flow.profile).config;
+        let config = cx.settings.of::<PhostConfig>(flow.profile);
         if flow.take(packet.seq as u32, packet.aux) {
             cx.net.recorder.deliver(packet.flow, packet.group, u64::from(packet.payload));
             let rank = flow.rank.with_remaining(flow.arrived.missing());
@@ -136,7 +136,7 @@ impl Phost {
             profile: packet.profile,
             ..Packet::default()
         };
-        let settings = cx.settings.phost(packet.profile);
+        let settings = cx.settings.of::<PhostConfig>(packet.profile);
         self.signal(answer, settings, cx)
     }
 
@@ -154,7 +154,7 @@ impl Phost {
         }
         self.set_pace(cx);
         let (settings, paces) = (cx.settings, &self.paces);
-        let of = |profile: u8| (&settings.phost(profile).config, &paces[usize::from(profile)]);
+        let of = |profile: u8| (settings.of::<PhostConfig>(profile), &paces[usize::from(profile)]);
         let Some(slot) = self.clock.choose(&mut self.flows, now, of) else {
             if let Some(at) = self.clock.sleep(&self.flows) {
                 cx.set_timer(at, CLOCK);
@@ -185,7 +185,7 @@ impl Phost {
             profile: flow.profile,
             ..Packet::default()
         };
-        self.signal(token, settings.phost(flow.profile), cx)
+        self.signal(token, settings.of::<PhostConfig>(flow.profile), cx)
     }
 
     /// Sets the pace of the clock by the rate of this host's links, which may have changed.
@@ -207,12 +207,10 @@ impl Phost {
             return;
         }
         self.rate = rate;
-        let pace = |transport: &TransportSettings| match transport {
-            TransportSettings::Phost(settings) => {
-                let config = &settings.config;
-                Pace::new(config, rate.transmission_time(u64::from(config.packet())), settings.base_rtt)
-            }
-            _ => Pace::default(),
+        let pace = |transport: &TransportConfig| {
+            PhostConfig::of(transport).map_or(Pace::default(), |config| {
+                Pace::new(config, rate.transmission_time(u64::from(config.packet())), config.longest_rtt)
+            })
         };
         self.paces = cx.settings.transports.iter().map(pace).collect();
     }

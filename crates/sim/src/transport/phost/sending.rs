@@ -1,6 +1,7 @@
 //! The sending side of a host: requests go out, tokens come in and are spent.
 
 use super::super::{Ended, HostContext};
+use super::PhostConfig;
 use super::destination::scaled;
 use super::ranking::Rank;
 use super::source::{SourceFlow, Token, packets_of};
@@ -14,8 +15,7 @@ use crate::workload::{FlowId, FlowSpec};
 impl Phost {
     /// A flow starts here; the NIC that it leaves by.
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
-        let settings = cx.settings.phost(spec.transport);
-        let config = &settings.config;
+        let config = cx.settings.of::<PhostConfig>(spec.transport);
         let hash = flow_hash(spec.src, spec.dst, flow);
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic = (port - cx.first_port) as u16;
@@ -65,7 +65,7 @@ impl Phost {
             profile: flow.transport as u8,
             ..Packet::default()
         };
-        let settings = cx.settings.phost(flow.transport);
+        let settings = cx.settings.of::<PhostConfig>(flow.transport);
         self.signal(packet, settings, cx)
     }
 
@@ -78,7 +78,7 @@ impl Phost {
             return None;
         }
         let now = cx.net.now;
-        let config = &cx.settings.phost(flow.transport).config;
+        let config = cx.settings.of::<PhostConfig>(flow.transport);
         let port = cx.first_port + u32::from(flow.nic);
         let rate = cx.net.ports[port as usize].line.rate;
         if self.life.of != (rate, flow.transport) {
@@ -152,7 +152,7 @@ impl Phost {
 
     fn build(&mut self, slot: u32, token: Token, port: PortId, cx: &mut HostContext) -> PacketId {
         let flow = &self.sources[slot as usize];
-        let config = &cx.settings.phost(flow.transport).config;
+        let config = cx.settings.of::<PhostConfig>(flow.transport);
         let before = u64::from(token.packet) * u64::from(config.mtu);
         let payload = flow.size.saturating_sub(before).min(u64::from(config.mtu));
         let packet = Packet {
@@ -186,7 +186,7 @@ impl Phost {
         if flow.done || flow.silence.event != now {
             return None;
         }
-        let repeats = flow.silence.over(now, cx.settings.phost(flow.transport).config.request_timeout);
+        let repeats = flow.silence.over(now, cx.settings.of::<PhostConfig>(flow.transport).request_timeout);
         cx.set_timer(flow.silence.event, slot);
         if !repeats {
             return None;

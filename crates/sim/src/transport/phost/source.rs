@@ -5,9 +5,9 @@
 //! somebody else.
 
 use super::ranking::Rank;
-use crate::config::PhostConfig;
 use crate::measure::FlowRecord;
 use crate::transport::arrived::Arrived;
+use crate::transport::phost::parameters::PhostConfig;
 use crate::transport::silence::Silence;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};

@@ -11,12 +11,13 @@
 //! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
 
 mod pair;
+mod parameters;
 mod receiver;
 mod selective;
 mod stream;
 mod windowed;
 
-pub use pair::MOST_BACKOFF;
+pub use parameters::{RdmaConfig, Recovery};
 pub use stream::FIRST;
 
 use super::messages::Message;
@@ -30,7 +31,6 @@ use crate::net::PortId;
 use crate::net::host::record_digest;
 use crate::packet::hash::{flow_hash, reverse_hash};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
-use crate::settings::RdmaSettings;
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -87,14 +87,14 @@ impl Rdma {
     /// The next data packet of a queue pair.
     fn build(&mut self, slot: u32, cx: &mut HostContext) -> PacketId {
         let pair = &mut self.pairs[slot as usize];
-        let settings = cx.settings.rdma(pair.transport);
+        let settings = cx.settings.of::<RdmaConfig>(pair.transport);
         let now = cx.net.now;
-        let Cut { seq, payload, flags, left } = pair.take_next(settings.config.mtu);
+        let Cut { seq, payload, flags, left } = pair.take_next(settings.mtu);
         if pair.windowed.is_some() {
-            pair.tell_sent(seq, payload, settings.config.mtu, now);
+            pair.tell_sent(seq, payload, settings.mtu, now);
         }
         let size = settings.data_bytes(u64::from(payload)) as u16;
-        let telemetry = if settings.stack { stack_for(pair.flow, seq, cx) } else { NONE };
+        let telemetry = if settings.derived.stack { stack_for(pair.flow, seq, cx) } else { NONE };
         let packet = Packet {
             seq,
             sent: now,
@@ -110,8 +110,8 @@ impl Rdma {
             payload,
             group: pair.group,
             kind: PacketKind::Data,
-            class: settings.config.class,
-            wire_class: settings.config.class,
+            class: settings.class,
+            wire_class: settings.class,
             flags,
             transport: cx.transport,
             profile: pair.transport as u8,
@@ -119,12 +119,12 @@ impl Rdma {
         };
         pair.last_size = size;
         // The pacing gap, from the start of this packet to the start of the next.
-        let rate = if settings.config.pacing { pair.control.rate } else { pair.line_rate };
+        let rate = if settings.pacing { pair.control.rate } else { pair.line_rate };
         let due = now + pacing_gap(u64::from(size), rate, &cx.settings.rules);
         let nic = &mut self.nics[usize::from(pair.nic)];
         nic.set_due(pair.gate, due);
         pair.update_gate(nic);
-        if let Some(rto) = settings.config.rto {
+        if let Some(rto) = settings.rto {
             if !pair.rto_armed {
                 pair.rto_armed = true;
                 pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
@@ -132,7 +132,7 @@ impl Rdma {
                 cx.set_timer(pair.rto_deadline, slot * TOKENS + RETRANSMIT as u32);
             }
         }
-        cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
+        cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
         cx.net.packets.insert(packet)
     }
 
@@ -191,15 +191,15 @@ impl Rdma {
         answered.src = packet.dst;
         answered.dst = packet.src;
         answered.seq = expected;
-        answered.aux = (packet.seq / u64::from(settings.config.mtu)) as u32;
-        answered.size = settings.ack_bytes;
+        answered.aux = (packet.seq / u64::from(settings.mtu)) as u32;
+        answered.size = settings.derived.ack_bytes;
         answered.payload = 0;
-        answered.class = settings.ack_class;
+        answered.class = settings.derived.ack_class;
         answered.flags &= flag::MARKED;
         if !cx.settings.rules.murmur_ecmp {
             answered.hash = reverse_hash(packet.hash);
         }
-        cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
+        cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
         cx.enqueue_control(port, id);
         Some(port)
     }
@@ -230,12 +230,12 @@ impl Rdma {
             return None;
         }
         let now = cx.net.now;
-        let settings = cx.settings.rdma(pair.transport);
-        let mtu = settings.config.mtu;
+        let settings = cx.settings.of::<RdmaConfig>(pair.transport);
+        let mtu = settings.mtu;
         let before = pair.windowed.is_some().then(|| pair.before(&packet, mtu, now));
         let newly = pair.acknowledge(&packet, settings);
         if newly > 0 {
-            pair.progress(now, settings.config.rto);
+            pair.progress(now, settings.rto);
         }
         if pair.acknowledged >= pair.goal {
             end_flows(pair, &self.nics, cx);
@@ -244,7 +244,7 @@ impl Rdma {
         if negative {
             pair.missing(packet.seq);
         }
-        let load = settings.load.as_deref().and_then(|pint| path_load(pint, &packet, cx));
+        let load = settings.derived.load.as_deref().and_then(|pint| path_load(pint, &packet, cx));
         let ack = Ack {
             now,
             acknowledged: packet.seq,
@@ -315,7 +315,7 @@ impl Rdma {
         if pair.done || !pair.rto_armed || pair.rto_event != now {
             return None;
         }
-        let rto = cx.settings.rdma(pair.transport).config.rto?;
+        let rto = cx.settings.of::<RdmaConfig>(pair.transport).rto?;
         if pair.in_flight() == 0 && !pair.has_data() {
             pair.rto_armed = false;
             return None;
@@ -377,23 +377,23 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &mut HostContext) -> Option
 fn start_law(
     window: &PairWindow,
     flow: FlowId,
-    settings: &RdmaSettings,
+    settings: &RdmaConfig,
     line_rate: Rate,
     cx: &HostContext,
 ) -> Box<Windowed> {
-    let mss = u64::from(settings.config.mtu);
+    let mss = u64::from(settings.mtu);
     let context = WindowContext {
         initial: mss * u64::from(window.initial),
         mss,
         packet: settings.data_bytes(mss),
         random: RandomStream::new(cx.settings.seed, &format!("rdma.flow{flow}")).next_u64(),
     };
-    let most = settings.config.window.map_or(u64::MAX, |window| window.0);
+    let most = settings.window.map_or(u64::MAX, |window| window.0);
     Box::new(Windowed::new(&window.law, &context, line_rate, most))
 }
 
-fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {
-    cx.settings.rdma(profile)
+fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaConfig {
+    cx.settings.of::<RdmaConfig>(profile)
 }
 
 impl Transport for Rdma {
@@ -402,23 +402,24 @@ impl Transport for Rdma {
             return Some(self.append(slot, flow, spec, cx));
         }
         let hash = self.hash_of(flow, spec, &cx.settings.rules);
-        let settings = cx.settings.rdma(spec.transport);
+        let settings = cx.settings.of::<RdmaConfig>(spec.transport);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
         let line_rate = cx.net.ports[port as usize].line.rate;
-        let window_bytes = settings.window_bytes.unwrap_or(line_rate.bytes_in(settings.base_rtt).0);
+        let window_bytes =
+            settings.derived.window_bytes.unwrap_or(line_rate.bytes_in(settings.derived.base_rtt).0);
         let context = FlowContext {
             line_rate,
-            base_rtt: settings.base_rtt,
+            base_rtt: settings.derived.base_rtt,
             window_bytes,
-            mtu: settings.config.mtu,
+            mtu: settings.mtu,
             int_layout: cx.settings.int_layout,
         };
-        let (controller, control) = settings.config.controller.start(&context, cx.settings.int_hops);
-        let limit = if settings.window == Window::None { 0 } else { window_bytes.max(1) };
+        let (controller, control) = settings.controller.start(&context, cx.settings.int_hops);
+        let limit = if settings.derived.window == Window::None { 0 } else { window_bytes.max(1) };
         let mut pair = QueuePair::new(flow, spec, controller, control, settings, line_rate, limit);
-        if let Some(window) = settings.config.controller.window() {
+        if let Some(window) = settings.controller.window() {
             pair.windowed = Some(start_law(window, flow, settings, line_rate, cx));
             pair.start_windowed(cx.now());
         }
@@ -427,7 +428,7 @@ impl Transport for Rdma {
         pair.start = cx.now();
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
         let nic = &mut self.nics[usize::from(nic_number)];
-        pair.gate = nic.add(slot, cx.net.now, settings.config.class);
+        pair.gate = nic.add(slot, cx.net.now, settings.class);
         if spec.connection.is_some() {
             pair.keep_open(Message::new(flow, spec, cx.now()));
             self.kept.insert(flow, slot);

@@ -1,13 +1,13 @@
 //! A queue pair: one flow at its sender.
 
 use super::TOKENS;
+use super::parameters::RdmaConfig;
 use super::selective::Scoreboard;
 use super::stream::Stream;
 use super::windowed::{News, Numbered, Windowed};
 use crate::congestion::{Ack, Control, Controller, TIMERS, Window};
 use crate::measure::FlowRecord;
 use crate::packet::{Packet, flag};
-use crate::settings::RdmaSettings;
 use crate::transport::HostContext;
 use crate::transport::nic::Nic;
 use crate::units::{Rate, Time};
@@ -76,7 +76,7 @@ impl QueuePair {
         spec: &FlowSpec,
         controller: Controller,
         control: Control,
-        settings: &RdmaSettings,
+        settings: &RdmaConfig,
         line_rate: Rate,
         window_limit: u64,
     ) -> QueuePair {
@@ -97,7 +97,7 @@ impl QueuePair {
             done: false,
             line_rate,
             window_limit,
-            window_rule: settings.window,
+            window_rule: settings.derived.window,
             window_now: 0,
             control,
             controller,
@@ -108,7 +108,7 @@ impl QueuePair {
             backoff: 0,
             rto_deadline: Time::MAX,
             rto_event: Time::MAX,
-            scoreboard: settings.selective.map(|r| Box::new(Scoreboard::new(r, settings.config.mtu))),
+            scoreboard: settings.derived.selective.map(|r| Box::new(Scoreboard::new(r, settings.mtu))),
             start: spec.start,
             deadline: spec.deadline,
             packets_sent: 0,
@@ -197,14 +197,14 @@ impl QueuePair {
     }
 
     /// Takes in what an acknowledgement says; the bytes that it newly took out of flight.
-    pub fn acknowledge(&mut self, packet: &Packet, settings: &RdmaSettings) -> u64 {
+    pub fn acknowledge(&mut self, packet: &Packet, settings: &RdmaConfig) -> u64 {
         let newly = packet.seq.saturating_sub(self.acknowledged);
         self.acknowledged = self.acknowledged.max(packet.seq);
         self.next = self.next.max(self.acknowledged);
         match &mut self.scoreboard {
             None => newly,
             Some(board) => {
-                let arrived = u64::from(packet.aux) * u64::from(settings.config.mtu);
+                let arrived = u64::from(packet.aux) * u64::from(settings.mtu);
                 newly + board.acknowledge(self.acknowledged, arrived, self.next)
             }
         }

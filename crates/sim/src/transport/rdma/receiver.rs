@@ -1,9 +1,9 @@
 //! A flow at its receiver: what is expected next, and what is answered.
 
+use super::parameters::RdmaConfig;
 use super::selective::Reassembly;
 use crate::compat::Rules;
 use crate::packet::Packet;
-use crate::settings::RdmaSettings;
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -76,20 +76,20 @@ impl Receiver {
 
     /// What a packet comes to, before it is taken in; to be asked of those that are not the next one in order.
     #[cold]
-    pub fn sort(&self, packet: &Packet, settings: &RdmaSettings) -> Comes {
+    pub fn sort(&self, packet: &Packet, settings: &RdmaConfig) -> Comes {
         if packet.seq < self.expected {
             return Comes::Again;
         }
-        match (&self.beyond, settings.selective) {
+        match (&self.beyond, settings.derived.selective) {
             (_, None) => Comes::Refused,
-            (Some(beyond), _) if beyond.has(packet.seq / u64::from(settings.config.mtu)) => Comes::Again,
+            (Some(beyond), _) if beyond.has(packet.seq / u64::from(settings.mtu)) => Comes::Again,
             _ => Comes::New,
         }
     }
 
     /// Takes in a data packet and says how to answer it.
     #[inline]
-    pub fn take(&mut self, packet: &Packet, now: Time, settings: &RdmaSettings, rules: &Rules) -> Answer {
+    pub fn take(&mut self, packet: &Packet, now: Time, settings: &RdmaConfig, rules: &Rules) -> Answer {
         let end = packet.seq + u64::from(packet.payload);
         if packet.seq == self.expected && self.beyond.is_none() {
             self.expected = end;
@@ -98,11 +98,11 @@ impl Receiver {
             }
             return Answer::Ack;
         }
-        if settings.selective.is_some() {
-            return self.place(packet, settings.config.mtu);
+        if settings.derived.selective.is_some() {
+            return self.place(packet, settings.mtu);
         }
         if packet.seq > self.expected {
-            return self.missing(now, settings.config.nack_interval);
+            return self.missing(now, settings.nack_interval);
         }
         Receiver::duplicate(rules)
     }

@@ -14,6 +14,7 @@
 //! counts as a whole one in what is in flight, once the next flow follows it.
 
 use super::Rdma;
+use super::RdmaConfig;
 use super::pair::{Cut, QueuePair};
 use crate::net::PortId;
 use crate::packet::{Packet, flag};
@@ -143,14 +144,14 @@ impl Rdma {
         spec: &FlowSpec,
         cx: &mut HostContext,
     ) -> PortId {
-        let settings = cx.settings.rdma(spec.transport);
+        let settings = cx.settings.of::<RdmaConfig>(spec.transport);
         let pair = &mut self.pairs[slot as usize];
         let nic = &mut self.nics[usize::from(pair.nic)];
-        pair.append(Message::new(flow, spec, cx.now()), settings.config.mtu);
+        pair.append(Message::new(flow, spec, cx.now()), settings.mtu);
         if pair.done {
             pair.done = false;
             let due = pair.stream.as_ref().map_or(Time::ZERO, |stream| stream.due);
-            pair.gate = nic.add(slot, due, settings.config.class);
+            pair.gate = nic.add(slot, due, settings.class);
         }
         pair.update_gate(nic);
         cx.first_port + u32::from(pair.nic)
@@ -159,7 +160,7 @@ impl Rdma {
     /// A flow has arrived over a queue pair that stays open, and others behind it that were there already: what is expected next.
     #[cold]
     pub(super) fn flows_arrived(&mut self, packet: &Packet, cx: &mut HostContext) -> u64 {
-        let mtu = cx.settings.rdma(packet.profile).config.mtu;
+        let mtu = cx.settings.of::<RdmaConfig>(packet.profile).mtu;
         let Some(receiver) = self.receivers.get_mut(&packet.flow) else { return 0 };
         while receiver.is_complete() {
             let flow = cx.net.awaited.arrive(packet.flow);

@@ -22,8 +22,8 @@ use super::prr::{Bound, Prr, Step};
 use super::rack::Bounds;
 use super::rto::RoundTrips;
 use super::scoreboard::{BLOCKS, Block, Update};
-use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
+use crate::transport::tcp::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
 use crate::units::Time;
 
 /// An acknowledgement as it comes.

@@ -9,7 +9,6 @@ use super::rack::Rack;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
-use crate::config::{Reactions, TcpConfig, TcpPacing};
 use crate::congestion::window::{
     Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
     usage::WindowUsage,
@@ -19,6 +18,7 @@ use crate::net::port::cut_transmission_time;
 use crate::transport::messages::Messages;
 use crate::transport::nic::Nic;
 use crate::transport::rate_sample::RateEstimator;
+use crate::transport::tcp::config::{Reactions, TcpConfig, TcpPacing};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use std::collections::VecDeque;

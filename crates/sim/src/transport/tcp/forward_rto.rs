@@ -16,8 +16,8 @@
 
 use super::connection::{Connection, Next};
 use super::scoreboard::{Segment, Update};
-use crate::config::TcpConfig;
 use crate::congestion::window::{Acked, State, WindowController};
+use crate::transport::tcp::config::TcpConfig;
 use crate::units::Time;
 
 /// New segments that ask.

@@ -6,9 +6,9 @@
 use super::packets::{syn_timeout, turned};
 use super::reading::{Reading, whole_window};
 use super::receiver::{Answer, Incoming as Segment, Receiver, Reply};
-use crate::config::TcpConfig;
 use crate::packet::{NONE, Packet, PacketKind};
 use crate::transport::HostContext;
+use crate::transport::tcp::config::TcpConfig;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
 

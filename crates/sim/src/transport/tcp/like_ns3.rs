@@ -23,8 +23,8 @@ use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Next, Phase, Sending};
 use super::prr::{Bound, Prr, Step};
 use super::scoreboard::Update;
-use crate::config::{Reactions, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, Signal, State, WindowController};
+use crate::transport::tcp::config::{Reactions, RecoveryWindow, TcpConfig};
 use crate::units::Time;
 
 /// The reactions of ns-3.35.

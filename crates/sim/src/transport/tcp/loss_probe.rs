@@ -13,8 +13,8 @@
 use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Early, Next, Phase};
 use super::scoreboard::Update;
-use crate::config::TcpConfig;
 use crate::congestion::window::{Signal, State};
+use crate::transport::tcp::config::TcpConfig;
 use crate::units::Time;
 
 /// A connection's probe.

@@ -11,6 +11,7 @@
 //! Validated by: tests/tcp.rs.
 
 pub mod acknowledgement;
+mod config;
 pub mod connection;
 mod forward_rto;
 pub mod incoming;
@@ -31,16 +32,16 @@ pub mod source;
 #[cfg(test)]
 mod tests;
 
-pub use parameters::{Network, PROFILES, Wire, profile, read};
+pub use config::{EcnEcho, Reactions, TcpConfig};
+pub(super) use parameters::{Wire, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::config::TcpConfig;
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind};
-use crate::settings::Settings;
+use crate::transport::settings::Settings;
 use crate::units::Time;
 use crate::wire::tcp::code;
 use crate::workload::{FlowId, FlowSpec};
@@ -56,6 +57,10 @@ use rustc_hash::FxHashMap;
 /// Timers: two to a slot, of a sender and of a receiver.
 const TOKENS: u32 = 2;
 const DELAYED: u32 = 1;
+
+/// Bytes of a connection that stays open: its two ends, their entries in tables, and what its window has taken up.
+pub(super) const CONNECTION_BYTES: u64 =
+    (size_of::<Connection>() + size_of::<incoming::Stream>()) as u64 + 500;
 
 /// The TCP stack of one host.
 pub struct Tcp {
@@ -243,9 +248,9 @@ impl Tcp {
 
     /// The connection of a flow, not yet opened.
     fn connect(&self, flow: FlowId, spec: &FlowSpec, cx: &HostContext) -> Connection {
-        let settings = cx.settings.tcp(spec.transport);
+        let settings = config_of(cx.settings, spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("tcp.flow{flow}"));
-        let mut connection = Connection::new(flow, spec, &settings.config, random.next_u64(), cx.now());
+        let mut connection = Connection::new(flow, spec, settings, random.next_u64(), cx.now());
         connection.hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the first SYN is lost, and the timeout tries again.
         let port = cx.port_to(spec.dst, connection.hash).unwrap_or(cx.first_port);
@@ -274,7 +279,7 @@ fn answer_syn(back: Packet, config: &TcpConfig, cx: &mut HostContext) -> Option<
 }
 
 fn config_of(settings: &Settings, index: impl Into<usize>) -> &TcpConfig {
-    &settings.tcp(index).config
+    settings.of::<TcpConfig>(index)
 }
 
 impl Transport for Tcp {
@@ -282,10 +287,10 @@ impl Transport for Tcp {
         if let Some(connection) = spec.connection {
             return self.start_message(connection, flow, spec, cx);
         }
-        let settings = cx.settings.tcp(spec.transport);
+        let settings = config_of(cx.settings, spec.transport);
         let connection = self.connect(flow, spec, cx);
-        let slot = self.outgoing.open(connection, settings.config.class);
-        self.outgoing.send_syn(slot, &settings.config, cx)
+        let slot = self.outgoing.open(connection, settings.class);
+        self.outgoing.send_syn(slot, settings, cx)
     }
 
     #[inline(never)]

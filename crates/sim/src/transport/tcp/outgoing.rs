@@ -5,10 +5,10 @@
 
 use super::connection::{Connection, Phase, RESTING};
 use super::packets::{acknowledgement, signal, syn_timeout};
-use crate::config::TcpConfig;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
 use crate::transport::nic::{Choice, Nic};
+use crate::transport::tcp::config::TcpConfig;
 use crate::transport::{HostContext, Look};
 use crate::units::Time;
 use crate::wire::tcp::code;

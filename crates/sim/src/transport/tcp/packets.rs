@@ -7,11 +7,11 @@ use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Sending};
 use super::receiver::{Answer, Incoming};
 use super::scoreboard::BLOCKS;
-use crate::config::{EcnEcho, TcpConfig};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::transport::HostContext;
+use crate::transport::tcp::config::{EcnEcho, TcpConfig};
 use crate::units::Time;
 use crate::wire::tcp::code;
 

@@ -1,19 +1,32 @@
-//! The keys of `transport.kind = "tcp"`. A profile is a set of defaults: each of its values is a key that may be set alone.
+//! The keys of `transport.kind = "tcp"`. A profile is a set of defaults: each of its values is a key that may
+//! be set alone.
 //!
-//! Source of `rfc`: the RFCs named at the keys, and Linux 6 where they leave a choice. Source of `ns3-3.35`: the models and
-//! settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35 with an acknowledgement per
-//! segment, over links that add 2 bytes to a packet.
+//! Source of `rfc`: the RFCs named at the keys, and Linux 6 where they leave a choice. Source of `ns3-3.35`:
+//! the models and settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35
+//! with an acknowledgement per segment, over links that add 2 bytes to a packet.
 
-use super::like_ns3;
-use crate::config::{
+use super::Tcp;
+use super::config::{
     AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, Reactions,
     RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
+use super::like_ns3;
+use crate::congestion::window::NS_PER_HOP as WINDOW_NS_PER_HOP;
 use crate::congestion::window::{Profile, WindowConfig};
-use crate::parameters::Parameters;
+use crate::doc::SchemeDoc;
+use crate::net::ecn::EcnDefaults;
+use crate::parameters::{Parameters, Value};
+use crate::telemetry::TelemetryConfig;
+use crate::transport::TransportConfig;
+use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
+};
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
 
-pub const PROFILES: &[(&str, &str)] = &[
+const PROFILES: &[(&str, &str)] = &[
     ("rfc", "current RFCs, and Linux where they leave a choice"),
     ("ns3-3.35", "ns-3.35 as it was set for the Cebinae paper (SIGCOMM 2022)"),
 ];
@@ -73,7 +86,7 @@ const MOST_SYN_RTO: Time = Time::from_ms(1000);
 const MOST_BUFFER: Bytes = Bytes((1 << 30) - 1);
 
 /// Which profile the keys of TCP and of its controller follow.
-pub fn profile(p: &mut Parameters) -> Profile {
+fn profile(p: &mut Parameters) -> Profile {
     let help = "whose behaviour the defaults follow; every difference is a key of its own";
     match p.choice("profile", "rfc", PROFILES, help) {
         "ns3-3.35" => Profile::Ns3_35,
@@ -81,21 +94,102 @@ pub fn profile(p: &mut Parameters) -> Profile {
     }
 }
 
-/// What the network decides of the defaults.
-pub struct Network<'a> {
-    /// Largest base RTT for packets of this payload.
-    pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// The time in which the slowest link empties a switch's buffer.
-    pub drain: Time,
+impl TransportParameters for TcpConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "tcp",
+        title: "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
+        source: "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
+                 results of Cebinae (SIGCOMM 2022)",
+        validation: "Laws of the standards by hand, sharing and loss in whole runs (tests/tcp.rs); page: \
+                     docs/schemes/tcp.md.",
+        ..SchemeDoc::NONE
+    };
+    const CONTROLLERS: Controllers = Controllers::Windows { default: DEFAULT_WINDOW, several_paths: false };
+    type State = Box<Tcp>;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<TcpConfig> {
+        let profile = profile(p);
+        let (controller, known) = Self::CONTROLLERS.read_window(p, profile)?;
+        let config = read(p, profile, controller, Wire::of(profile), cx);
+        known.then_some(config)
+    }
+
+    fn of(transport: &TransportConfig) -> Option<&TcpConfig> {
+        if let TransportConfig::Tcp(own) = transport { Some(own) } else { None }
+    }
+
+    fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
+        Framing {
+            payload: u64::from(self.mss),
+            header: u64::from(self.header),
+            ack: u64::from(self.ack_header),
+            acks_each: self.ack.every == 1,
+        }
+    }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.header
+    }
+
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        run.base_rtt(self.packet()).0
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            keeps_connections: self.application.rate.is_none(),
+            overtaken: match self.recovery.rack {
+                Some(_) => Overtaken::WaitedFor {
+                    why: "loss detection by time begins without patience and has that of a round trip at most (RFC 8985 §6.2)",
+                },
+                None => Overtaken::LostAfter {
+                    packets: self.recovery.dup_threshold,
+                    why: "segments are taken for lost by a count of those that came after them",
+                    instead: "transport.loss_detection = \"rack\"",
+                },
+            },
+            marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
+            longest_timeout: self.rto.longest_first(),
+            ns_per_hop: WINDOW_NS_PER_HOP,
+            ..Facts::default()
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        SwitchDefaults {
+            marks: self.ecn != EcnEcho::Off,
+            ecn: if self.ecn == EcnEcho::Exact { EcnDefaults::Step } else { EcnDefaults::Ramp },
+            ..SwitchDefaults::LOSSY
+        }
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        vec![
+            ("transport", Some(Self::DOC.name.into())),
+            ("controller", Some(self.controller.name().into())),
+            ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
+            ("data_packet_bytes", Some(self.packet().into())),
+            ("ack_bytes", Some(self.ack_header.into())),
+            ("send_buffer_bytes", Some(self.send_buffer.into())),
+            ("receive_buffer_bytes", Some(self.receive_buffer.into())),
+            ("rto_ns", Some(self.rto.least.as_ns().into())),
+        ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Segments(self)
+    }
+
+    fn start(&self, host: &HostPlan) -> Box<Tcp> {
+        Box::new(Tcp::new(host.ports))
+    }
 }
 
-impl Network<'_> {
-    /// The timeout of a SYN: of RFC 6298 for a path of which nothing is known, 1 s, for it must be safe on any. Of this network the round
-    /// trip and the longest queue are known. Ten round trips are that second at 100 ms.
-    fn syn_timeout(&self, mss: u32) -> Time {
-        let round_trips = Time((self.base_rtt)(mss).0.saturating_mul(10));
-        round_trips.max(self.drain).clamp(LEAST_SYN_RTO, MOST_SYN_RTO)
-    }
+/// The timeout of a SYN: of RFC 6298 for a path of which nothing is known, 1 s, for it must be safe on any.
+/// Of this network the round trip and the longest queue are known. Ten round trips are that second at 100 ms.
+fn syn_timeout(cx: &ReadContext, mss: u32) -> Time {
+    let round_trips = Time((cx.base_rtt)(mss).0.saturating_mul(10));
+    round_trips.max(cx.drain).clamp(LEAST_SYN_RTO, MOST_SYN_RTO)
 }
 
 /// Reads the settings of TCP, once the profile and the controller are known.
@@ -104,7 +198,7 @@ pub fn read(
     profile: Profile,
     controller: WindowConfig,
     wire: Wire,
-    network: &Network,
+    cx: &ReadContext,
 ) -> TcpConfig {
     let wire = wire.read(p);
     let help = "traffic class of all its packets, for pauses and for queues of classes";
@@ -122,7 +216,7 @@ pub fn read(
     if recovery.reactions.answers_first {
         (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
-    let rto = timeouts(p, profile, network.syn_timeout(wire.mss));
+    let rto = timeouts(p, profile, syn_timeout(cx, wire.mss));
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
         "window" => TcpPacing::Window,

@@ -9,9 +9,9 @@
 
 use super::connection::{Connection, Phase};
 use super::packets::signal;
-use crate::config::TcpConfig;
 use crate::packet::Packet;
 use crate::transport::HostContext;
+use crate::transport::tcp::config::TcpConfig;
 use crate::units::Time;
 use crate::wire::tcp::code;
 

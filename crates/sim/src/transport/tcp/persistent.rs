@@ -12,9 +12,9 @@ use super::Tcp;
 use super::connection::Connection;
 use super::outgoing::Outgoing;
 use super::source::Source;
-use crate::config::TcpConfig;
 use crate::net::PortId;
 use crate::transport::messages::{Message, Messages};
+use crate::transport::tcp::config::TcpConfig;
 use crate::transport::{Ended, HostContext};
 use crate::workload::{FlowId, FlowSpec};
 
@@ -27,20 +27,20 @@ impl Tcp {
         spec: &FlowSpec,
         cx: &mut HostContext,
     ) -> Option<PortId> {
-        let settings = cx.settings.tcp(spec.transport);
+        let settings = cx.settings.of::<TcpConfig>(spec.transport);
         let message = Message::new(flow, spec, cx.now());
         match self.kept.get(&connection) {
             Some(&slot) => {
-                self.outgoing.append(slot, message, &settings.config, cx);
+                self.outgoing.append(slot, message, settings, cx);
                 Some(self.outgoing.port(slot, cx))
             }
             None if flow == connection => {
                 let mut opened = self.connect(flow, spec, cx);
-                opened.keep_open(&settings.config);
+                opened.keep_open(settings);
                 opened.append(message);
-                let slot = self.outgoing.open(opened, settings.config.class);
+                let slot = self.outgoing.open(opened, settings.class);
                 self.kept.insert(connection, slot);
-                self.outgoing.send_syn(slot, &settings.config, cx)
+                self.outgoing.send_syn(slot, settings, cx)
             }
             None => {
                 cx.record(message.record(cx.host, None));

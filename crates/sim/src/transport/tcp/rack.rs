@@ -166,7 +166,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Reactions;
+    use crate::transport::tcp::config::Reactions;
 
     const BOUNDS: Bounds =
         Bounds { recovering: false, threshold: 3, least: Time(20_000), smoothed: Some(Time(30_000)) };

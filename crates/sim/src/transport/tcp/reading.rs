@@ -12,7 +12,7 @@
 //! Source: Eddy, RFC 9293 §3.8.6.2.2 (receiver's silly window avoidance); Borman et al., RFC 7323 §2 (scale); the time of updates from
 //! Linux. It is computed when it is asked for: no event but for an update that is due.
 
-use crate::config::TcpConfig;
+use crate::transport::tcp::config::TcpConfig;
 use crate::units::{Rate, Time};
 
 /// The window of a receiver whose application reads at once: all of its buffer, at the resolution of the window scale that it needs.

@@ -11,7 +11,7 @@
 //! is the buffer beyond the last byte in order.
 
 use super::scoreboard::{BLOCKS, Block};
-use crate::config::{AckConfig, EcnEcho};
+use crate::transport::tcp::config::{AckConfig, EcnEcho};
 use crate::units::Time;
 
 /// A segment as it comes.

@@ -10,7 +10,7 @@
 //! Differs from the source: a backoff ends when something new is acknowledged, also without a sample (Linux, ns-3.35). With `least_variance`
 //! the least bounds 4 RTTVAR: RTO = SRTT + max(least, 4 RTTVAR) (Linux).
 
-use crate::config::{RtoConfig, RttConfig};
+use crate::transport::tcp::config::{RtoConfig, RttConfig};
 use crate::units::Time;
 
 #[derive(Debug)]

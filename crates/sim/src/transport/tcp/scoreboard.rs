@@ -8,7 +8,7 @@
 //! Under [`Reactions::keeps_again`] what was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived;
 //! and losses are counted from the segment that was acknowledged selectively last at or above the one below the highest (ns-3.35).
 
-use crate::config::{Doubtful, Reactions};
+use crate::transport::tcp::config::{Doubtful, Reactions};
 use crate::units::Time;
 use std::collections::VecDeque;
 

@@ -6,9 +6,10 @@ use super::forward_rto::ForwardRto;
 use super::receiver::{Incoming, Receiver};
 use super::scoreboard::BLOCKS;
 use super::*;
-use crate::config::{EcnEcho, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::{Nothing, Parameters};
+use crate::transport::ReadContext;
+use crate::transport::tcp::config::{EcnEcho, TcpConfig};
 use crate::units::Time;
 
 mod channels;
@@ -20,9 +21,9 @@ mod loss_detection;
 fn config(controller: &str, profile: Profile) -> TcpConfig {
     let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
     let wire = Wire::of(profile);
-    let network = Network { base_rtt: &|_| Time::from_ms(20), drain: Time::ZERO };
+    let cx = ReadContext { base_rtt: &|_| Time::from_ms(20), ..ReadContext::listing() };
     let controller = controller.expect("a controller");
-    read(&mut Parameters::new(&mut Nothing::default()), profile, controller, wire, &network)
+    read(&mut Parameters::new(&mut Nothing::default()), profile, controller, wire, &cx)
 }
 
 fn connection(size: u64, config: &TcpConfig) -> Connection {

@@ -1,8 +1,8 @@
-//! Multipath TCP on the wire: options of the set-up, tokens, and which subflow a packet is of. The hosts of multipath TCP write it,
-//! MP-HULA's switches and captures read it.
+//! Multipath TCP on the wire: options of the set-up, tokens, and which subflow a packet is of. The hosts of
+//! multipath TCP write it, MP-HULA's switches and captures read it.
 //!
-//! Source: RFC 6824 (version 0), RFC 8684 (version 1); Benet et al., "MP-HULA", NetCompute 2018 (parse, identify, correlate,
-//! mark).
+//! Source: RFC 6824 (version 0), RFC 8684 (version 1); Benet et al., "MP-HULA", NetCompute 2018 (parse,
+//! identify, correlate, mark).
 
 mod options;
 mod tokens;
@@ -41,7 +41,7 @@ pub fn sender_of(slot: u32, subflow: u8) -> u32 {
     slot | u32::from(subflow) << SLOT_BITS
 }
 
-/// The bytes that lie beside a packet of the set-up, as these numbers.
+/// The bytes of the option of a set-up packet, which the telemetry slab has as these numbers.
 pub fn option_bytes(numbers: &[u32; LONGEST / 4]) -> [u8; LONGEST] {
     let mut bytes = [0; LONGEST];
     for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {

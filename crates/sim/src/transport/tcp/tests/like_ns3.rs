@@ -1,9 +1,9 @@
 //! A connection under `reactions = "ns3-3.35"`, by hand: what is sent, and when.
 
 use super::*;
-use crate::config::Reactions;
 use crate::congestion::window::State;
 use crate::transport::nic::Nic;
+use crate::transport::tcp::config::Reactions;
 use crate::transport::tcp::connection::Next;
 use crate::transport::tcp::like_ns3::REACTIONS;
 use crate::transport::tcp::scoreboard::Scoreboard;

@@ -5,14 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from urllib.parse import quote
 
 import chromium
+import commands
 import pytest
 
 import weftline
@@ -192,15 +190,7 @@ def test_a_port_that_is_taken_says_so(folder, server):
 
 
 def test_the_command_prints_its_address_and_ends_by_ctrl_c(folder):
-    program = [sys.executable, "-m", "weftline", "view", str(folder)]
-    # Where tests run in the background, SIGINT may be ignored, and children inherit that.
-    process = subprocess.Popen(
-        program,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = commands.start("view", str(folder), text=True)
     assert process.stdout.readline().startswith("http://127.0.0.1:")
     process.send_signal(2)
     assert process.wait(20) == 0 and "Traceback" not in process.stderr.read()

@@ -42,11 +42,6 @@ pub struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// Flows may follow each other over a connection; not where applications write at a rate, from the start of a flow to its end.
-    pub fn keeps_connections(&self) -> bool {
-        self.application.rate.is_none()
-    }
-
     /// Bytes of a full data packet.
     pub fn packet(&self) -> u32 {
         self.mss + self.header
@@ -62,7 +57,8 @@ pub struct AckConfig {
     pub first_at_once: bool,
     /// At the latest so long after one.
     pub delay: Time,
-    /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero: it is.
+    /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero:
+    /// it is.
     pub stamp_clock: Time,
     /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
     pub remembers: u32,
@@ -78,7 +74,8 @@ pub struct RecoveryConfig {
     /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
     pub dup_threshold: u32,
     pub limited_transmit: bool,
-    /// The threshold is half of what is outstanding, or half of the pipe, which lacks what is lost or has arrived.
+    /// The threshold is half of what is outstanding, or half of the pipe, which lacks what is lost or has
+    /// arrived.
     pub flight: Flight,
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
@@ -94,7 +91,8 @@ pub struct Reactions {
     /// What an acknowledgement or a timeout does depends on the state first, and what it lets go is handed
     /// down at once, not when the NIC asks.
     pub by_state: bool,
-    /// What was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived.
+    /// What was sent again counts in the pipe until it is acknowledged cumulatively, also when it has
+    /// arrived.
     pub keeps_again: bool,
     /// Arrivals are counted downwards from the segment below the highest once that comes, not upwards from
     /// the first hole.
@@ -112,7 +110,8 @@ pub struct Reactions {
     pub looks_after_writes: bool,
     /// A pacing gap is of the payload, in whole nanoseconds, and one that lasts goes on.
     pub paces_payload: bool,
-    /// What controllers hear to be in flight at a change of state is what it was when that was asked for last.
+    /// What controllers hear to be in flight at a change of state is what it was when that was asked for
+    /// last.
     pub notes_in_flight: bool,
     /// A sample of the delivery rate keeps what later ones do not replace; no losses are told with it.
     pub keeps_samples: bool,
@@ -158,7 +157,8 @@ pub enum PrrBound {
     Retransmitted,
 }
 
-/// Which segments recovery sends again when nothing is lost and nothing new can be sent (RFC 6675, NextSeg rule 3).
+/// Which segments recovery sends again when nothing is lost and nothing new can be sent (RFC 6675, NextSeg
+/// rule 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubtful {
     None,
@@ -181,7 +181,8 @@ pub struct RttConfig {
     pub smoothed: bool,
     /// The handshake gives the first sample.
     pub handshake: bool,
-    /// An acknowledgement of something that was sent twice gives no sample (Karn), though timestamps could tell.
+    /// An acknowledgement of something that was sent twice gives no sample (Karn), though timestamps could
+    /// tell.
     pub karn: bool,
 }
 

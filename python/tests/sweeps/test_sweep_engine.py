@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
+import commands
 import pytest
 from texts import FABRIC
 
@@ -73,26 +71,14 @@ def files(folder: Path) -> Path:
     return folder / "sweep.toml"
 
 
-def command(*arguments: str, **options) -> subprocess.Popen:
-    path = os.pathsep.join([str(Path(weftline.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    return subprocess.Popen(
-        [sys.executable, "-m", "weftline", *arguments],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        **options,
-    )
-
-
 def test_a_sweep_killed_twenty_times_gives_the_same_bytes_as_one_that_was_not(tmp_path):
     sweep = files(tmp_path)
-    whole = command("sweep", str(sweep), "--quiet", "--out", str(tmp_path / "whole"))
+    whole = commands.start("sweep", str(sweep), "--quiet", "--out", str(tmp_path / "whole"))
     assert whole.wait(timeout=300) == 0, whole.stderr.read()
     chance = random.Random(1)
     store, landed = tmp_path / "killed", 0
     for _ in range(20):
-        child = command("sweep", str(sweep), "--quiet", "--out", str(store))
+        child = commands.start("sweep", str(sweep), "--quiet", "--out", str(store))
         # Somewhere between the start of Python and the third point that this one finishes.
         before, wanted = finished(store), chance.randrange(3)
         until = time.monotonic() + 30
@@ -103,7 +89,7 @@ def test_a_sweep_killed_twenty_times_gives_the_same_bytes_as_one_that_was_not(tm
         child.kill()
         child.communicate()
     assert landed >= 10, "most of them were at work when they were killed"
-    last = command("sweep", str(sweep), "--quiet", "--out", str(store))
+    last = commands.start("sweep", str(sweep), "--quiet", "--out", str(store))
     assert last.wait(timeout=300) == 0, last.stderr.read()
     for name in ("points.csv", "table.csv"):
         assert (store / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -120,7 +106,7 @@ def finished(store: Path) -> int:
 
 def test_two_sweeps_at_once_on_one_store_run_each_point_once(tmp_path):
     sweep = files(tmp_path)
-    both = [command("sweep", str(sweep), "--quiet", "--out", str(tmp_path / "s")) for _ in range(2)]
+    both = [commands.start("sweep", str(sweep), "--quiet", "--out", str(tmp_path / "s")) for _ in range(2)]
     for child in both:
         assert child.wait(timeout=300) == 0, child.stderr.read()
     lines = [json.loads(line) for line in (tmp_path / "s/index.jsonl").read_text().splitlines()]
@@ -259,7 +245,7 @@ def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, cap
 def test_ctrl_c_ends_a_sweep_at_once_and_keeps_what_is_finished(tmp_path):
     (tmp_path / "fabric.toml").write_text(FABRIC.replace("1ms", "50ms"))
     (tmp_path / "sweep.toml").write_text('scenario = "fabric.toml"\nseeds = 50\n')
-    child = command("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s"))
+    child = commands.start("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s"))
     until = time.monotonic() + 60
     while finished(tmp_path / "s") < 1 and child.poll() is None and time.monotonic() < until:
         time.sleep(0.05)

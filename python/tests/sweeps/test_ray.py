@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import commands
 import pytest
 import texts
 
-import weftline
 from weftline import _native
 from weftline.cli.main import main
 
@@ -94,16 +94,12 @@ def cluster():
 
 
 def environment(**more: str) -> dict[str, str]:
-    path = os.pathsep.join([str(Path(weftline.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0", **more}
+    return commands.environment(RAY_USAGE_STATS_ENABLED="0", **more)
 
 
 def sweep(folder: Path, out: str, **more: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "weftline", "sweep", str(folder / "sweep.toml")),
-            *("--on", "ray", "--out", str(folder / out)),
-        ],
+        commands.program("sweep", str(folder / "sweep.toml"), "--on", "ray", "--out", str(folder / out)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -141,9 +137,7 @@ def test_an_experiment_on_ray_finds_what_it_finds_here(folder):
     found = {}
     for on in ("local", "ray"):
         asked = ["reproduce", str(folder), "--on", on, "--out", str(folder / f"experiment-{on}"), "--json"]
-        child = subprocess.run(
-            [sys.executable, "-m", "weftline", *asked], capture_output=True, text=True, env=environment()
-        )
+        child = commands.run(*asked, env=environment())
         assert child.returncode == 0, child.stderr
         found[on] = json.loads(child.stdout)
     assert found["ray"]["claims"] == found["local"]["claims"] and found["ray"]["claims"][0]["interval"]

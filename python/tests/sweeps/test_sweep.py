@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+import texts
 
 import weftline
 from weftline import _native
@@ -11,32 +12,12 @@ from weftline.cli.main import main
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import store, tables
 
-SWEEP = """
-question = "Which scheme?"
-scenario = "small.toml"
-seeds = 3
-[[axis]]
-name = "scheme"
-variants = [
-  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
-  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
-]
-[[axis]]
-name = "load"
-key = "workload.0.load"
-values = [0.3, 0.5]
-[report]
-metrics = ["slowdown_p99", "goodput"]
-rows = "scheme"
-along = "load"
-"""
-
 
 @pytest.fixture
 def file(engine, tmp_path, scenario):
     """A sweep of twelve points, of which the stand-in has no series over time."""
     path = tmp_path / "which.toml"
-    path.write_text(SWEEP)
+    path.write_text(texts.WHICH_SCHEME)
     return path
 
 
@@ -95,7 +76,7 @@ def test_a_sweep_from_python_is_that_of_the_file(file, engine, scenario, tmp_pat
 
 
 def test_the_bound_of_an_answer_is_kept_missed_or_open(file, engine, tmp_path):
-    file.write_text(SWEEP + 'answer = "goodput > 50Gbps"\n')
+    file.write_text(texts.WHICH_SCHEME + 'answer = "goodput > 50Gbps"\n')
     main(["sweep", str(file), "--quiet"])
     found = weftline.load(tmp_path / "out/sweeps/which")
     # 70, 50, 35 and 25 Gb/s with no spread at all: 50 is not above 50.
@@ -148,20 +129,22 @@ def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatc
 def test_few_seeds_and_few_flows_are_warned_of(file, capsys):
     main(["sweep", str(file)])
     assert "3 seeds: an interval over few seeds is wide" in capsys.readouterr().err
-    file.write_text(SWEEP.replace("seeds = 3", "seeds = 1"))
+    file.write_text(texts.WHICH_SCHEME.replace("seeds = 3", "seeds = 1"))
     main(["sweep", str(file)])
     assert "one seed: no interval" in capsys.readouterr().err
 
 
 def test_what_was_not_measured_says_which_key_it_needs(file, engine, capsys):
     _native.queues = lambda directory: "null"
-    file.write_text(SWEEP.replace('"goodput"', '"queue_p99"'))
+    file.write_text(texts.WHICH_SCHEME.replace('"goodput"', '"queue_p99"'))
     main(["sweep", str(file)])
     assert "queue_p99 was not measured: it needs measure.queue_histogram" in capsys.readouterr().err
 
 
 def test_unlike_flows_are_not_paired(file, tmp_path, capsys):
-    file.write_text(SWEEP.replace('rows = "scheme"\nalong = "load"', 'rows = "load"\nalong = "scheme"'))
+    file.write_text(
+        texts.WHICH_SCHEME.replace('rows = "scheme"\nalong = "load"', 'rows = "load"\nalong = "scheme"')
+    )
     main(["sweep", str(file)])
     assert "as of independent runs: the flows are not the same" in capsys.readouterr().out
 

@@ -206,7 +206,7 @@ def test_a_reader_that_goes_away_is_no_error():
     )
     from pathlib import Path
 
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=package
     )

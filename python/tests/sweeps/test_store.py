@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import commands
 import pytest
 
 from weftline import scenarios
@@ -133,10 +134,7 @@ def test_the_claim_of_a_killed_process_is_free(kept, scenario):
         f"claim = store.Store(Path({str(kept.path)!r})).claim('abc')\n"
         "print('held', flush=True); time.sleep(60)"
     )
-    path = os.pathsep.join([str(store.Path(store.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
-    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=commands.environment())
     child.stdout.readline()
     assert kept.claim("abc") is None
     child.kill()

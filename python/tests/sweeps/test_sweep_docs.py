@@ -15,7 +15,7 @@ from weftline.sweeps import runner, sweepfile
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
-DOCS = Path(__file__).resolve().parents[2] / "docs/sweeps.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs/sweeps.md"
 MINE = """
 [topology]
 kind = "leaf-spine"

@@ -14,7 +14,7 @@ from weftline.measures.lines import Line
 from weftline.reproduce import claims, experiments, ledger, ledger_exhibits
 from weftline.runs import Run
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 HERE = TWO_SCHEMES.replace("fabric.toml", "scenario.toml")
 SMALL = HERE.replace("seeds = [1, 2, 3]", 'says = "two seeds"\nseeds = [1, 2]')

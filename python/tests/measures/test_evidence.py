@@ -9,6 +9,7 @@ import random
 import re
 
 import pytest
+import texts
 
 import weftline
 from weftline import _native
@@ -21,25 +22,7 @@ from weftline.report import answer_text, sweep_page
 from weftline.reproduce import claims
 from weftline.sweeps import tables
 
-SWEEP = """
-question = "Which scheme?"
-scenario = "small.toml"
-seeds = 3
-[[axis]]
-name = "scheme"
-variants = [
-  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
-  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
-]
-[[axis]]
-name = "load"
-key = "workload.0.load"
-values = [0.3, 0.5]
-[report]
-metrics = ["slowdown_p99", "queue_p99"]
-rows = "scheme"
-along = "load"
-"""
+SWEEP = texts.WHICH_SCHEME.replace("goodput", "queue_p99")
 BOUND = 'answer = "slowdown_p99 < 3.5"\n'
 
 

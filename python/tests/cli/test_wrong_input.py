@@ -6,11 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
 
+import commands
 import pytest
 
 from weftline import _native
@@ -49,13 +49,8 @@ def finished(tmp_path_factory):
     return folder / "run"
 
 
-def command(*arguments):
-    return [sys.executable, "-m", "weftline", *arguments]
-
-
 def weftline(*arguments, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run(command(*arguments), **options)
+    return commands.run(*arguments, **{"timeout": 60, **options})
 
 
 def sets(changes):
@@ -85,7 +80,11 @@ def interrupted(arguments, number, *, once=None):
     # The parent process may ignore these signals, and children inherit that.
     heed = partial(signal.signal, number, signal.SIG_DFL)
     process = subprocess.Popen(
-        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+        commands.program(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed,
     )
     deadline = time.monotonic() + 30
     ready = once or (lambda: cpu_seconds(process) >= 1)

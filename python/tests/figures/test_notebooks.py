@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
 )
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 
 

@@ -1,0 +1,110 @@
+//! The controllers that the flows of a transport may have.
+
+use crate::congestion::window::{self, Profile, WindowConfig};
+use crate::congestion::{self, pair_window};
+use crate::parameters::{Nothing, Parameters, Value};
+
+/// The default controller of TCP.
+pub const DEFAULT_WINDOW: &str = "cubic";
+
+/// The controllers that a transport's flows may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controllers {
+    None,
+    /// Controllers of a queue pair's rate, and the window controllers of [`pair_window`].
+    Pairs,
+    /// Window controllers; those that couple subflows only if `several_paths`.
+    Windows {
+        default: &'static str,
+        several_paths: bool,
+    },
+}
+
+/// A controller as a transport has it.
+pub struct Offered {
+    /// Its name there.
+    pub name: &'static str,
+    /// Its name in the list of window controllers or of rate controllers.
+    pub listed: &'static str,
+    pub is_law: bool,
+}
+
+impl Controllers {
+    /// Why these flows cannot have this controller; none if they can, or if the name is unknown.
+    pub fn refusal(self, controller: &str) -> Option<String> {
+        let is = |kinds: &[(&str, &str)]| kinds.iter().any(|kind| kind.0 == controller);
+        let bare = controller.strip_prefix("python:");
+        let one_path = |what| {
+            format!(
+                "\"{controller}\" couples the subflows of a multipath connection, and {what} has one path: set transport.kind = \
+                 \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
+            )
+        };
+        match self {
+            Controllers::Pairs if window::couples(controller) => Some(one_path("a queue pair")),
+            Controllers::Windows { .. }
+                if bare.is_some() || is(congestion::kinds()) && !is(window::KINDS) =>
+            {
+                Some(format!(
+                    "\"{controller}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \
+                     \"rdma\", or a controller for TCP ({})",
+                    names(window::KINDS.iter().map(|kind| kind.0))
+                ))
+            }
+            Controllers::Windows { several_paths: false, .. } if window::couples(controller) => {
+                Some(one_path("a TCP connection"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The controllers that flows may have.
+    pub fn offered(self) -> Vec<Offered> {
+        let law = |name, listed| Offered { name, listed, is_law: true };
+        let mut all: Vec<Offered> = match self {
+            Controllers::Pairs => {
+                let own = congestion::kinds().iter().map(|kind| Offered {
+                    name: kind.0,
+                    listed: kind.0,
+                    is_law: false,
+                });
+                own.chain(pair_window::laws().iter().map(|named| law(named.name, named.law))).collect()
+            }
+            Controllers::Windows { .. } => window::KINDS.iter().map(|kind| law(kind.0, kind.0)).collect(),
+            Controllers::None => Vec::new(),
+        };
+        all.retain(|offered| self.refusal(offered.name).is_none());
+        all
+    }
+
+    /// Reports an error if the given controller cannot be used. Returns whether it did.
+    pub fn refuse(self, table: &mut Parameters) -> bool {
+        let Some(Value::Text(name)) = table.peek("kind") else { return false };
+        let Some(why) = self.refusal(&name) else { return false };
+        table.refuse_kind(why);
+        true
+    }
+
+    /// Reads a window controller. Returns it with true; if it is unknown, which is reported, the default with
+    /// false, so that errors in other keys are reported too.
+    pub fn read_window(self, p: &mut Parameters, profile: Profile) -> Option<(WindowConfig, bool)> {
+        let Controllers::Windows { default, .. } = self else { return None };
+        let read = |table: &mut Parameters| {
+            if self.refuse(table) {
+                return None;
+            }
+            let kind = table.kind("controller", default, window::KINDS, "congestion controller")?;
+            WindowConfig::read(kind, table, profile)
+        };
+        let read = p.scheme("controller", read).flatten();
+        let known = read.is_some();
+        let fallback =
+            || WindowConfig::read(DEFAULT_WINDOW, &mut Parameters::new(&mut Nothing::default()), profile);
+        Some((read.or_else(fallback)?, known))
+    }
+}
+
+/// A list of names for a message.
+pub fn names<'n>(all: impl Iterator<Item = &'n str>) -> String {
+    all.collect::<Vec<_>>().join(", ")
+}

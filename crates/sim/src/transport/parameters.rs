@@ -1,0 +1,227 @@
+//! The interface of a transport's parameters: its keys, the facts that other rooms use, and its start at a
+//! host.
+
+use super::TransportConfig;
+use super::controllers::Controllers;
+use super::switches::SwitchDefaults;
+use super::wire_format::WireFormat;
+use crate::compat::Rules;
+use crate::congestion::{ControllerConfig, ExternalController};
+use crate::doc::SchemeDoc;
+use crate::net::switch::SwitchConfig;
+use crate::parameters::{Names, Parameters, Value};
+use crate::queue::QueueConfig;
+use crate::telemetry::TelemetryConfig;
+use crate::topology::{Routes, Topology, max_base_rtt};
+use crate::units::{Rate, Time};
+
+/// The parameters of a transport: a file or folder of this room, and a line in its registry. The defaults
+/// suit a plain transport, whose flows keep to one path and have no connections and no controller.
+pub trait TransportParameters: Sized {
+    const DOC: SchemeDoc;
+    /// The controllers that its flows may have.
+    const CONTROLLERS: Controllers = Controllers::None;
+    /// True if the simulator of `[compat] like = "hpcc-ns3"` has this transport.
+    const HAS_COMPAT: bool = false;
+    /// True if it puts telemetry into its data packets itself. For other transports the edge of the host
+    /// does.
+    const CARRIES_TELEMETRY: bool = false;
+    /// Values of its keys that `weftline explain` explains by name: what they are, and their names.
+    const CHOICES: &'static [(&'static str, Names)] = &[];
+    /// The transport at one host, perhaps in a box.
+    type State;
+
+    /// Reads its keys. Returns none if the controller is unknown, which is reported.
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<Self>;
+    /// Returns the parameters if they belong to this transport.
+    fn of(transport: &TransportConfig) -> Option<&Self>;
+
+    /// Sizes of its packets, without telemetry that the edge of the host adds.
+    fn framing(&self, telemetry: &TelemetryConfig) -> Framing;
+    /// Bytes of header of a data packet.
+    fn data_header(&mut self) -> &mut u32;
+    /// The longest base RTT between two hosts, for its packets.
+    fn base_rtt(&self, run: &RunContext) -> Time;
+    fn facts(&self) -> Facts<'_> {
+        Facts::default()
+    }
+
+    /// The settings of switches in its publication.
+    fn switch_defaults(&self) -> SwitchDefaults {
+        SwitchDefaults::LOSSY
+    }
+    /// The queue of hosts' NICs, if the transport needs a certain one.
+    fn nic_queue(&self) -> Option<QueueConfig> {
+        None
+    }
+    /// Why these parameters and `_other` cannot be used in the same run.
+    fn clash(&self, _other: &Self) -> Option<String> {
+        None
+    }
+    /// Keys of `[switch]` with which the transport cannot run, each with an error message.
+    fn refusals(&self, _run: &RunContext) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+    /// A warning: look before you trust the results.
+    fn warning(&self, _run: &RunContext) -> Option<String> {
+        None
+    }
+
+    /// Bytes that a flow may have in flight at full rate, if the parameters limit them.
+    fn window(&self, _run: &RunContext) -> Option<u64> {
+        None
+    }
+    /// The figures that `weftline check` prints; none is printed as null.
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
+
+    /// The format of its packets in captures.
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Plain
+    }
+    /// Derives what follows from the network, once, before the run starts.
+    fn settle(&mut self, _run: &RunContext) {}
+    /// Creates the transport at a host.
+    fn start(&self, host: &HostPlan) -> Self::State;
+}
+
+/// Input for a transport's keys from the other sections of a scenario.
+pub struct ReadContext<'a> {
+    pub rules: Rules,
+    /// Longest base RTT between two hosts for packets of this payload.
+    pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// The highest rate of a host's link.
+    pub host_rate: Rate,
+    /// None if the topology is invalid, which is reported, or if keys are only listed.
+    pub topology: Option<&'a Topology>,
+    /// Time after which a packet in a queue counts as lost.
+    pub patience: Time,
+    /// The time in which the slowest link empties a switch's buffer.
+    pub drain: Time,
+    /// Controllers from other crates.
+    pub controllers: &'a [ExternalController],
+}
+
+impl ReadContext<'static> {
+    /// For the list of keys: defaults that follow from the network are those on the network of the pHost
+    /// paper, for which they are published (pHost, CoNEXT 2015, §4: hosts at 10 Gb/s, 4.52 us there and
+    /// back).
+    pub fn listing() -> ReadContext<'static> {
+        ReadContext {
+            topology: None,
+            rules: Rules::none(),
+            base_rtt: &|_| Time::from_ns(4520),
+            host_rate: Rate::from_gbps(10),
+            patience: Time::ZERO,
+            drain: Time::ZERO,
+            controllers: &[],
+        }
+    }
+}
+
+/// The rest of the run, for checks and derived values.
+pub struct RunContext<'a> {
+    pub rules: &'a Rules,
+    pub topology: &'a Topology,
+    pub routes: &'a Routes,
+    pub switch: &'a SwitchConfig,
+    pub telemetry: &'a TelemetryConfig,
+}
+
+impl RunContext<'_> {
+    /// The longest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
+    pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
+        max_base_rtt(self.topology, self.routes, u64::from(payload), self.rules.whole_ns_base_rtt)
+    }
+}
+
+/// The host that a transport starts at.
+pub struct HostPlan<'a> {
+    pub host: u32,
+    pub ports: usize,
+    pub seed: u64,
+    pub topology: &'a Topology,
+    pub routes: &'a Routes,
+}
+
+/// Sizes of a transport's packets on the wire, telemetry included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framing {
+    /// Payload of a full packet.
+    pub payload: u64,
+    pub header: u64,
+    pub ack: u64,
+    /// Every data packet is acknowledged, not only the last one.
+    pub acks_each: bool,
+}
+
+impl Framing {
+    /// Bytes on the wire of a data packet with this payload.
+    pub fn data_bytes(&self, payload: u64) -> u64 {
+        payload + self.header
+    }
+}
+
+/// Facts about a transport that other rooms use.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// A connection stays open and carries one flow after another. Without connections flows are independent,
+    /// but those of one connection still start in order.
+    pub keeps_connections: bool,
+    /// Each packet has a label of its own, by which balancers choose its path.
+    pub labels_packets: bool,
+    /// Packets of a flow have different labels and may take different paths.
+    pub spreads_flows: bool,
+    /// Number of subflows of a flow, whose packets have no common order; none if there are no subflows.
+    pub subflows: Option<u8>,
+    /// The receiver counts packets and accepts them in any order.
+    pub any_order: bool,
+    pub overtaken: Overtaken,
+    /// For a transport made for lossless networks: why a dropped packet is expensive, and what to set
+    /// instead.
+    pub wants_lossless: Option<(&'static str, &'static str)>,
+    /// The controller, if it steers the rate of a NIC.
+    pub controller: Option<&'a ControllerConfig>,
+    /// The name of the controller, if it steers by ECN marks.
+    pub marked_controller: Option<&'a str>,
+    /// Maximum time between two retransmissions of the same packet.
+    pub longest_timeout: Time,
+    /// Time for which a timer remains after its flow has ended.
+    pub timer_left: Time,
+    /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
+    pub connection_bytes: u64,
+    /// CPU time of a packet-hop in ns, if all data fits the caches.
+    pub ns_per_hop: f64,
+}
+
+impl Default for Facts<'_> {
+    fn default() -> Self {
+        Facts {
+            keeps_connections: false,
+            labels_packets: false,
+            spreads_flows: false,
+            subflows: None,
+            any_order: false,
+            overtaken: Overtaken::Nothing,
+            wants_lossless: None,
+            controller: None,
+            marked_controller: None,
+            longest_timeout: Time::ZERO,
+            timer_left: Time::ZERO,
+            connection_bytes: super::tcp::CONNECTION_BYTES,
+            ns_per_hop: 100.0,
+        }
+    }
+}
+
+/// The reaction of a transport to a packet that later packets of its flow have overtaken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overtaken {
+    /// None: the order of packets does not matter.
+    Nothing,
+    /// It waits for the packet, longer if packets are often overtaken, but not for the duration of a whole
+    /// block.
+    WaitedFor { why: &'static str },
+    /// It considers the packet lost when this number of later ones has arrived. `why` and what to set
+    /// `instead`: for messages.
+    LostAfter { packets: u32, why: &'static str, instead: &'static str },
+}

@@ -1,0 +1,427 @@
+//! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of
+//! their authors' simulator.
+
+use super::pair::MOST_BACKOFF;
+use crate::congestion::window::{Profile, WindowConfig};
+use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
+use crate::doc::SchemeDoc;
+use crate::net::ecn::EcnDefaults;
+use crate::parameters::{Names, Parameters, Value};
+use crate::telemetry::TelemetryConfig;
+use crate::telemetry::pint::PintConfig;
+use crate::transport::TransportConfig;
+use crate::transport::controllers::{Controllers, names};
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
+};
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
+use crate::units::{Bytes, Time};
+use std::sync::Arc;
+
+const RECOVERIES: Names = &[
+    ("go-back-n", "after a gap everything from the missing packet on is sent again"),
+    (
+        "selective-repeat",
+        "out-of-order packets are kept and only missing ones sent again (IRN, SIGCOMM 2018)",
+    ),
+];
+
+/// Bytes of the send timestamp that TIMELY's packets carry.
+const TIMESTAMP_BYTES: u32 = 8;
+/// The least retransmission timeout that `auto` gives.
+const LEAST_AUTO_RTO: Time = Time::from_ms(1);
+/// Shorter ones end before any answer can come, and everything is sent again for ever.
+const LEAST_RTO: Time = Time::from_us(1);
+/// Eleven days; leaves the clock room for timeouts that are backed off.
+const MOST_RTO: Time = Time::from_ms(1_000_000_000);
+/// Beyond any path; keeps windows within 64 bits.
+const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
+/// Packets of a first window (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RdmaConfig {
+    pub controller: ControllerConfig,
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    /// Bytes of header of a data packet, without telemetry.
+    pub header: u32,
+    /// Bytes of an acknowledgement without telemetry, and the least on the wire.
+    pub ack_header: u32,
+    pub ack_least: u32,
+    /// Traffic class of data and acknowledgements, 1 to 7.
+    pub class: u8,
+    /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of
+    /// the data. Elsewhere always that of the data, in whose class acknowledgements travel.
+    pub ack_priority: bool,
+    pub recovery: Recovery,
+    /// One NACK per missing packet in this time.
+    pub nack_interval: Time,
+    /// Retransmission timeout; none as in the HPCC authors' simulator.
+    pub rto: Option<Time>,
+    pub pacing: bool,
+    /// Window in bytes; none: base RTT times line rate where the controller has a window.
+    pub window: Option<Bytes>,
+    /// Base RTT for controllers and windows; none: the largest of all host pairs.
+    pub base_rtt: Option<Time>,
+    pub derived: Derived,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    GoBackN,
+    /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet
+    /// counts as lost when one sent this many packets later has arrived.
+    SelectiveRepeat {
+        reordering: u32,
+    },
+}
+
+/// What follows from the other keys, from telemetry and from the network, once a run is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Derived {
+    /// Every data packet carries a telemetry stack: INT records, or PINT's digest.
+    pub stack: bool,
+    /// Where the controller steers on the load that PINT brings: how to read it.
+    pub load: Option<Arc<PintConfig>>,
+    /// Bytes of telemetry in every data packet and acknowledgement.
+    pub telemetry_bytes: u32,
+    /// Bytes of an acknowledgement on the wire.
+    pub ack_bytes: u16,
+    /// Class of the NIC's acknowledgement queue.
+    pub ack_class: u8,
+    pub base_rtt: Time,
+    /// Window at full rate; none: line rate * base RTT. Unused without a window.
+    pub window_bytes: Option<u64>,
+    pub window: Window,
+    pub selective: Option<u32>,
+}
+
+impl Default for Derived {
+    fn default() -> Derived {
+        Derived {
+            stack: false,
+            load: None,
+            telemetry_bytes: 0,
+            ack_bytes: 0,
+            ack_class: 0,
+            base_rtt: Time::ZERO,
+            window_bytes: None,
+            window: Window::None,
+            selective: None,
+        }
+    }
+}
+
+impl RdmaConfig {
+    /// Bytes on the wire of a data packet with this payload.
+    pub fn data_bytes(&self, payload: u64) -> u64 {
+        payload + u64::from(self.header + self.derived.telemetry_bytes)
+    }
+
+    /// Bytes of telemetry in a data packet: INT where it is read or asked for, PINT's digest, and the time
+    /// stamp of TIMELY.
+    fn telemetry_bytes(&self, telemetry: &TelemetryConfig) -> u32 {
+        let needs = self.controller.needs();
+        let stamp = if needs.timestamp { TIMESTAMP_BYTES } else { 0 };
+        telemetry.bytes(needs.int) + stamp
+    }
+
+    /// T, and the window at full rate in bytes if there is one.
+    fn base_rtt_and_window(&self, run: &RunContext) -> (Time, Option<u64>) {
+        let (longest, largest) = run.base_rtt(self.mtu);
+        let base_rtt = self.base_rtt.unwrap_or(longest);
+        let derived = match (self.controller.windowed(), run.rules.widest_window) {
+            (Window::None, _) => None,
+            (_, true) => Some(largest),
+            (_, false) => Some(run.topology.host_rate().bytes_in(base_rtt).0),
+        };
+        (base_rtt, self.window.map(|window| window.0).or(derived))
+    }
+}
+
+impl TransportParameters for RdmaConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "rdma",
+        title: "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
+        source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator",
+        validation: "Equal to the HPCC authors' simulator to the nanosecond (tests/reference.rs); page: \
+                     docs/schemes/rdma.md.",
+        ..SchemeDoc::NONE
+    };
+    const CONTROLLERS: Controllers = Controllers::Pairs;
+    const HAS_COMPAT: bool = true;
+    const CARRIES_TELEMETRY: bool = true;
+    const CHOICES: &'static [(&'static str, Names)] = &[("loss recovery", RECOVERIES)];
+    type State = super::Rdma;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<RdmaConfig> {
+        let mut controller = p.scheme("controller", |table| controller(table, cx)).flatten();
+        let acks_pass = controller.as_ref().is_some_and(ControllerConfig::ack_priority_default);
+        let mtu = p.size("mtu", (1000, 64, 9000), "payload of a full packet (published: 1000 B)");
+        let help = "header of a data packet without telemetry (published: 14 + 20 + 8 + 6 B)";
+        let header = p.size("header", (48, 0, 1000), help);
+        let help = "header of an acknowledgement without telemetry (published: 14 + 20 + 12 B)";
+        let ack_header = p.size("ack_header", (46, 1, 1000), help);
+        let help = "an acknowledgement is padded to this (published: 60 B)";
+        let ack_least = p.size("ack_least", (60, 1, 1000), help);
+        let help = "traffic class of data and acknowledgements (published: 3)";
+        let class = p.integer("class", 3, (1, 7), help) as u8;
+        let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
+                    window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
+                    overrun its headroom";
+        let ignore = cx.rules.acks_ignore_pause;
+        let ack_priority = p.flag_or_auto("ack_priority", acks_pass && ignore, help);
+        if ack_priority && !ignore {
+            p.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
+        }
+        let recovery = recovery(p);
+        let help = "one NACK per missing packet in this time (published: 500 us)";
+        let nack_interval = p.time("nack_interval", Time::from_us(500), help);
+        let rto = retransmission_timeout(p, cx, mtu);
+        let help = "space the packets of a flow by its rate (published: true)";
+        let pacing = p.flag("pacing", true, help);
+        let help = "bytes in flight allowed to a flow with a window; auto: line rate times base RTT";
+        let window = p.bytes_or_auto("window", help);
+        let help = "base RTT T of controllers and windows; auto: the largest of all pairs of hosts";
+        let base_rtt = p.time_or_auto("base_rtt", help);
+        if window == Some(Bytes(0)) {
+            p.complain("window", "a window of 0 would never send: expected a size above 0B".into());
+        }
+        if let Some(given) = base_rtt.filter(|given| *given == Time::ZERO || *given > LONGEST_BASE_RTT) {
+            let message = format!("expected a time above zero and at most {LONGEST_BASE_RTT}, found {given}");
+            p.complain("base_rtt", message);
+        }
+        initial_window(p, controller.as_mut());
+        Some(RdmaConfig {
+            controller: controller?,
+            mtu,
+            header,
+            ack_header,
+            ack_least,
+            class,
+            ack_priority,
+            recovery,
+            nack_interval,
+            rto,
+            pacing,
+            window,
+            base_rtt,
+            derived: Derived::default(),
+        })
+    }
+
+    fn of(transport: &TransportConfig) -> Option<&RdmaConfig> {
+        if let TransportConfig::Rdma(own) = transport { Some(own) } else { None }
+    }
+
+    fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
+        let telemetry = self.telemetry_bytes(telemetry);
+        Framing {
+            payload: u64::from(self.mtu),
+            header: u64::from(self.header + telemetry),
+            ack: u64::from((self.ack_header + telemetry).max(self.ack_least)),
+            acks_each: true,
+        }
+    }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.header
+    }
+
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        self.base_rtt.unwrap_or_else(|| run.base_rtt(self.mtu).0)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        let (overtaken, wants_lossless) = match self.recovery {
+            Recovery::GoBackN => (
+                Overtaken::LostAfter {
+                    packets: 1,
+                    why: "go-back-N takes an overtaken packet for lost and sends everything from it on again",
+                    instead: "transport.recovery = \"selective-repeat\" with a transport.reordering as large as a window of packets",
+                },
+                Some((
+                    "go-back-N sends everything from a dropped packet on again",
+                    "transport.recovery = \"selective-repeat\"",
+                )),
+            ),
+            Recovery::SelectiveRepeat { reordering } => (
+                Overtaken::LostAfter {
+                    packets: reordering,
+                    why: "packets are taken for lost by a count of those that came after them",
+                    instead: "a transport.reordering as large as a window of packets",
+                },
+                None,
+            ),
+        };
+        let rto = self.rto.unwrap_or(Time::ZERO);
+        Facts {
+            keeps_connections: true,
+            overtaken,
+            wants_lossless,
+            controller: Some(&self.controller),
+            marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
+            longest_timeout: Time(rto.0.saturating_mul(1 << MOST_BACKOFF)),
+            timer_left: rto,
+            ns_per_hop: self.controller.ns_per_hop(),
+            ..Facts::default()
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        let ecn = if self.controller.marks_at_step() { EcnDefaults::Step } else { EcnDefaults::Ramp };
+        SwitchDefaults { ecn, ..SwitchDefaults::LOSSLESS }
+    }
+
+    fn window(&self, run: &RunContext) -> Option<u64> {
+        self.base_rtt_and_window(run).1
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        let (base_rtt, window) = self.base_rtt_and_window(run);
+        let (framing, telemetry) = (self.framing(run.telemetry), self.telemetry_bytes(run.telemetry));
+        vec![
+            ("controller", Some(self.controller.name().into())),
+            ("base_rtt_ns", Some(base_rtt.as_ns().into())),
+            ("window_bytes", window.map(Value::from)),
+            ("data_packet_bytes", Some(framing.data_bytes(framing.payload).into())),
+            ("ack_bytes", Some(framing.ack.into())),
+            ("telemetry_bytes", Some(telemetry.into())),
+            ("ack_priority", Some(Value::Flag(self.ack_priority))),
+            ("rto_ns", self.rto.map(|rto| rto.as_ns().into())),
+        ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::QueuePairs(self)
+    }
+
+    fn settle(&mut self, run: &RunContext) {
+        self.controller.set_eager_timers(run.rules.eager_timers);
+        let needs = self.controller.needs();
+        let (longest, bdp) = run.base_rtt(self.mtu);
+        let telemetry_bytes = self.telemetry_bytes(run.telemetry);
+        let whole_network = run.rules.widest_window.then_some(bdp);
+        // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind
+        // it.
+        let ignores_pause = self.ack_priority && run.rules.acks_ignore_pause;
+        self.derived = Derived {
+            stack: match run.telemetry {
+                TelemetryConfig::None => false,
+                TelemetryConfig::Int { all, .. } => *all || needs.int,
+                TelemetryConfig::Pint(_) => true,
+            },
+            load: match run.telemetry {
+                TelemetryConfig::Pint(pint) if needs.load => Some(pint.clone()),
+                _ => None,
+            },
+            telemetry_bytes,
+            ack_bytes: (self.ack_header + telemetry_bytes).max(self.ack_least) as u16,
+            ack_class: if ignores_pause { 0 } else { self.class },
+            base_rtt: self.base_rtt.unwrap_or(longest),
+            window_bytes: self.window.map(|w| w.0).or(whole_network),
+            window: match (needs.window, self.window) {
+                (Window::None, Some(_)) => Window::Fixed,
+                (window, _) => window,
+            },
+            selective: match self.recovery {
+                Recovery::GoBackN => None,
+                Recovery::SelectiveRepeat { reordering } => Some(reordering),
+            },
+        };
+    }
+
+    fn start(&self, host: &HostPlan) -> super::Rdma {
+        super::Rdma::new(host.ports)
+    }
+}
+
+fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConfig> {
+    const DEFAULT: &str = "hpcc";
+    if let Some(Value::Text(name)) = table.peek("kind") {
+        let bare = name.strip_prefix("python:").unwrap_or(&name);
+        if let Some(external) = cx.controllers.iter().find(|c| *c.name == *name || *c.name == *bare) {
+            table.settle_kind(&name, DEFAULT);
+            return Some(ControllerConfig::External(external.clone()));
+        }
+        if name.starts_with("python:") {
+            let message = format!(
+                "controller \"{bare}\" is written in Python; say where: --controller {bare}=FILE.py:CLASS, \
+                 {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or controllers={{\"{bare}\": ...}} in Python"
+            );
+            table.refuse_kind(message);
+            return None;
+        }
+    }
+    if RdmaConfig::CONTROLLERS.refuse(table) {
+        return None;
+    }
+    let kind = table.kind("controller", DEFAULT, pair_window::kinds(), "congestion controller")?;
+    if let Some(named) = pair_window::law(kind) {
+        return law(named, table, cx);
+    }
+    let mut controller = ControllerConfig::read(kind, table)?;
+    controller.set_eager_timers(cx.rules.eager_timers);
+    Some(controller)
+}
+
+/// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
+fn law(named: &pair_window::Named, table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConfig> {
+    let law = WindowConfig::read(named.law, table, Profile::Rfc)?;
+    if cx.rules.only_rdma {
+        let why = "repeats a simulator that has no window controllers: leave [compat] out";
+        table.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
+    }
+    if let Some((key, why)) = law.only_tcp() {
+        table.complain(key, format!("{why}: leave it out, or set transport.kind = \"tcp\""));
+    }
+    let initial = INITIAL_WINDOW;
+    Some(ControllerConfig::Window(PairWindow { name: named.name, law: Box::new(law), initial }))
+}
+
+/// The first window, which controllers that steer a rate do not have: they begin at line rate.
+fn initial_window(p: &mut Parameters, controller: Option<&mut ControllerConfig>) {
+    let help = "with a window controller: packets of the first window (RFC 6928: 10); line rate from the start, as controllers of rates \
+                have it, is the path's bandwidth-delay product";
+    let packets = p.integer("initial_window", i64::from(INITIAL_WINDOW), (1, 1 << 20), help);
+    match controller {
+        Some(ControllerConfig::Window(window)) => window.initial = packets as u32,
+        None => {}
+        Some(other) => p.without_effect("initial_window", || {
+            format!(
+                "has no effect with \"{}\", which begins at line rate: leave it out, or choose a window controller ({})",
+                other.name(),
+                names(pair_window::laws().iter().map(|named| named.name))
+            )
+        }),
+    }
+}
+
+fn recovery(p: &mut Parameters) -> Recovery {
+    let help = "what is sent again after a loss (published: go-back-n)";
+    let chosen = p.choice("recovery", "go-back-n", RECOVERIES, help);
+    let help = "with selective-repeat: a packet counts as lost when one sent this many packets later has arrived \
+                (3, as TCP's duplicate acknowledgements)";
+    let reordering = p.integer("reordering", 3, (1, 1 << 20), help) as u32;
+    if chosen == "selective-repeat" {
+        return Recovery::SelectiveRepeat { reordering };
+    }
+    p.without_effect("reordering", || {
+        "has no effect with recovery = \"go-back-n\": set recovery = \"selective-repeat\"".to_string()
+    });
+    Recovery::GoBackN
+}
+
+/// A time, `auto` or `none`.
+fn retransmission_timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Option<Time> {
+    let default = if cx.rules.no_timeout { "none" } else { "auto" };
+    let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
+    let auto = ten_round_trips.max(cx.patience).clamp(LEAST_AUTO_RTO, MOST_RTO);
+    let help = "retransmission timeout: a time, \"none\" (the HPCC authors have none, and so has like = \"hpcc-ns3\"), or \
+                \"auto\": the most of 1 ms, ten base RTTs, and the time in which the slowest link empties a switch's buffer \
+                (four times that with PFC, whose pauses queue packets behind packets): sooner, packets that only wait \
+                would be sent again";
+    p.time_or_word("rto", (LEAST_RTO, MOST_RTO), (default, &[("auto", Some(auto)), ("none", None)]), help)
+}
