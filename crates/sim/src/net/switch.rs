@@ -147,7 +147,7 @@ impl Switch {
         }
         let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
         let at = port.launch(packet, net.now);
-        let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
+        let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         net.arrive(there, node, at, peer, id);
         if marks {
             net.totals[out as usize].ecn_marks += 1;
