@@ -270,7 +270,14 @@ impl Hula {
     }
 
     /// A probe of a ToR came by a port; `allowed`: the port is on a shortest path to it. What is to be passed on, if anything.
-    fn hear(&mut self, tor: u32, said: u8, port: u32, allowed: bool, ports: &impl Ports) -> Option<u8> {
+    fn record_probe(
+        &mut self,
+        tor: u32,
+        said: u8,
+        port: u32,
+        allowed: bool,
+        ports: &impl Ports,
+    ) -> Option<u8> {
         let now = ports.now().0;
         self.heard[port as usize] = now;
         if !allowed || self.own == Some(tor) {
@@ -281,7 +288,7 @@ impl Hula {
             self.unmet = self.unmet.saturating_sub(1);
             self.met_last = ports.now();
         }
-        let best = self.hops.hear(tor, port, said.max(link), now);
+        let best = self.hops.record_probe(tor, port, said.max(link), now);
         if self.own.is_some() {
             return None;
         }
@@ -410,7 +417,7 @@ impl LoadBalancer for Hula {
     fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut impl SwitchContext) {
         let (tor, told) = (probe.src, probe.aux as u8);
         let allowed = cx.leads_to(port, self.fabric.host_on[tor as usize]);
-        if let Some(utilisation) = self.hear(tor, told, port, allowed, cx) {
+        if let Some(utilisation) = self.record_probe(tor, told, port, allowed, cx) {
             self.send_probes(tor, utilisation, cx, |hula, to| hula.passes_on(port, to));
         }
     }

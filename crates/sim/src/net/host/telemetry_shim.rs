@@ -14,7 +14,7 @@ use crate::telemetry::pint::{PintConfig, packet_id};
 use crate::wire::mptcp::subflow_of;
 use std::sync::Arc;
 
-pub struct Carrying {
+pub struct TelemetryShim {
     /// By the settings that a packet names.
     profiles: Box<[Profile]>,
     pint: Option<Arc<PintConfig>>,
@@ -33,9 +33,9 @@ struct Profile {
 /// Where the number of a subflow goes in a packet's id.
 const SUBFLOW_SHIFT: u32 = 56;
 
-impl Carrying {
+impl TelemetryShim {
     /// None where no transport of the run needs it.
-    pub fn new(config: &Config) -> Option<Carrying> {
+    pub fn new(config: &Config) -> Option<TelemetryShim> {
         let profile = |transport: &TransportConfig| Profile {
             bytes: telemetry_at_edge(transport, &config.telemetry),
             multipath: matches!(transport, TransportConfig::Mptcp(_)),
@@ -48,12 +48,12 @@ impl Carrying {
             TelemetryConfig::Pint(pint) => Some(pint.clone()),
             _ => None,
         };
-        Some(Carrying { profiles, pint, seed: config.seed })
+        Some(TelemetryShim { profiles, pint, seed: config.seed })
     }
 
     /// A packet leaves its host.
     #[inline]
-    pub fn leaves(&self, net: &mut Partition, id: PacketId) {
+    pub fn on_egress(&self, net: &mut Partition, id: PacketId) {
         let packet = &net.packets[id];
         let profile = self.profiles[usize::from(packet.profile)];
         if packet.kind != PacketKind::Data || profile.bytes == 0 {
@@ -71,7 +71,7 @@ impl Carrying {
 
     /// A packet has come: its transport sees it without telemetry.
     #[inline]
-    pub fn comes(&self, net: &mut Partition, id: PacketId) {
+    pub fn on_ingress(&self, net: &mut Partition, id: PacketId) {
         let packet = net.packets[id];
         let profile = self.profiles[usize::from(packet.profile)];
         if packet.kind != PacketKind::Data || profile.bytes == 0 || packet.telemetry == NONE {
