@@ -326,7 +326,7 @@ impl Partition {
 
     /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.
     #[cold]
-    pub fn strand_packet(&mut self, port: PortId, id: PacketId) {
+    pub fn drop_unroutable(&mut self, port: PortId, id: PacketId) {
         let totals = &mut self.totals[port as usize];
         totals.packets_stranded += 1;
         totals.bytes_stranded += u64::from(self.packets[id].size);
