@@ -101,10 +101,10 @@ def bench() -> dict:
     for name, of in found.items():
         scenario = ROOT / "benches" / f"{name}.toml"
         if scenario.is_file():
-            told = check(scenarios.load(str(scenario)), [], seed=None)
-            of["hosts"] = told["topology"]["hosts"]
-            of["estimated_seconds"] = told["estimate"]["seconds"]
-            of["estimated_memory_bytes"] = told["estimate"]["memory_bytes"]
+            text = check(scenarios.load(str(scenario)), [], seed=None)
+            of["hosts"] = text["topology"]["hosts"]
+            of["estimated_seconds"] = text["estimate"]["seconds"]
+            of["estimated_memory_bytes"] = text["estimate"]["memory_bytes"]
     return found
 
 

@@ -43,23 +43,23 @@ RULES = re.compile(r"^(<!-- rules: ([^\n]*?) -->\n).*?^(<!-- end of rules -->)$"
 
 def markdown() -> str:
     """Return the page."""
-    said = [
+    parts = [
         "# Reference",
         "Every scheme, with its source, its parameters and how it was checked, made from the code of this "
         "version. The same by `weftline explain NAME`. The JSON Schema of a scenario: "
         f"[{SCHEMA}]({SCHEMA}) (`#:schema` in the first line of a scenario names it to editors).",
     ]
     for kind, listed in json.loads(_native.names()).items():
-        said.append(f"## {KINDS.get(kind, kind)}")
+        parts.append(f"## {KINDS.get(kind, kind)}")
         for scheme in listed:
             if scheme["name"] not in ("none", "auto"):
                 name = f"tcp.{scheme['name']}" if kind == "tcp-controllers" else scheme["name"]
-                said += _scheme(explain.entry(name))
-    said += [
+                parts += _scheme(explain.entry(name))
+    parts += [
         "## Metrics",
         _table(("name", "what it is"), [(f"`{n}`", t) for n, t in glossary.METRICS.items()]),
     ]
-    return "\n\n".join(said) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _scheme(entry: dict) -> list[str]:
@@ -119,8 +119,8 @@ def _parameters(parameters: list[dict]) -> str:
 
 def _meaning(parameter: dict) -> str:
     """The help of a key, and what each of its names means."""
-    said = [f"`{choice['name']}`: {_bare(choice['help'])}" for choice in parameter.get("choices", [])]
-    return "; ".join([_bare(parameter["help"]), *said])
+    parts = [f"`{choice['name']}`: {_bare(choice['help'])}" for choice in parameter.get("choices", [])]
+    return "; ".join([_bare(parameter["help"]), *parts])
 
 
 def _in_short(kind: str) -> str:

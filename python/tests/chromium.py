@@ -151,20 +151,20 @@ class Chromium:
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, exceptions, and requests to anywhere but files."""
-        said = []
+        output = []
         for event in self.events:
             method, found = event.get("method"), event.get("params", {})
             if method == "Runtime.exceptionThrown":
-                said.append(json.dumps(found["exceptionDetails"])[:400])
+                output.append(json.dumps(found["exceptionDetails"])[:400])
             elif method == "Runtime.consoleAPICalled" and found["type"] in ("error", "warning"):
-                said.append(json.dumps(found["args"])[:400])
+                output.append(json.dumps(found["args"])[:400])
             elif method == "Log.entryAdded" and found["entry"]["level"] in ("error", "warning"):
-                said.append(found["entry"]["text"])
+                output.append(found["entry"]["text"])
             elif method == "Network.requestWillBeSent":
                 url = found["request"]["url"]
                 if not url.startswith(("file:", "data:", "blob:")):
-                    said.append(f"request to {url}")
-        return said
+                    output.append(f"request to {url}")
+        return output
 
     def close(self) -> None:
         """End the browser."""

@@ -64,10 +64,10 @@ class Block:
     def file(self) -> str | None:
         """The file that a block of TOML or Python is to be saved as, if it names one."""
         ending = {"toml": "toml", "python": "py"}.get(self.language, "-")
-        said = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
-            rf"(?:as|[Ww]rite) `(\S+\.{ending})`", self.before
+        output = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
+            rf"(?:as|[Ww]rite)\s`(\S+\.{ending})`", self.before
         )
-        return said[1] if said else None
+        return output[1] if output else None
 
     @property
     def kind(self) -> str:
@@ -95,8 +95,10 @@ def lines(block: Block) -> list[list[str]]:
     """Return the commands of a block, each as its words up to a pipe or a redirection."""
     if block.language not in ("console", "sh", "bash"):
         return []
-    said = block.text.replace("\\\n", " ").splitlines()
-    given = [line.removeprefix("$ ") for line in said if block.language != "console" or line.startswith("$ ")]
+    output = block.text.replace("\\\n", " ").splitlines()
+    given = [
+        line.removeprefix("$ ") for line in output if block.language != "console" or line.startswith("$ ")
+    ]
     split = [shlex.split(line, comments=True) for line in given]
     return [
         words[: next((i for i, w in enumerate(words) if w in (">", "|", "&&")), None)]

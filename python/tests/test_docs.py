@@ -141,14 +141,14 @@ def test_every_command_of_a_page_is_one_that_there_is(page):
 def test_a_command_within_a_sentence_is_one_that_there_is(page):
     known = parser()._subparsers._group_actions[0].choices
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
-    for said in re.findall(r"`weftline ([a-z][^`]*)`", text):
-        name, *words = said.split()
-        assert name in known, said
+    for output in re.findall(r"`weftline ([a-z][^`]*)`", text):
+        name, *words = output.split()
+        assert name in known, output
         inner = known[name]
         if words and inner._subparsers:
             inner = inner._subparsers._group_actions[0].choices[words[0]]
         options = [word.partition("=")[0].strip("[],") for word in words if re.match(r"\[?--", word)]
-        assert [option for option in options if option not in inner._option_string_actions] == [], said
+        assert [option for option in options if option not in inner._option_string_actions] == [], output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -187,7 +187,7 @@ def test_a_page_works_as_it_stands(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     prepare(name_of(page))
     names: dict = {"__name__": "__main__"}
-    said = ""
+    output = ""
     for block in tried:
         if block.language == "toml":
             _try_toml(block, capsys)
@@ -200,19 +200,19 @@ def test_a_page_works_as_it_stands(page, tmp_path, monkeypatch, capsys):
         elif block.language == "sql":
             _give(["query", "out/sweeps/which", block.text], capsys)
         elif block.language in ("console", "sh", "bash"):
-            said = "".join(_give(arguments, capsys) for arguments in commands(block) if is_run(arguments))
+            output = "".join(_give(arguments, capsys) for arguments in commands(block) if is_run(arguments))
         else:
             assert block.language in ("", "text"), f"line {block.line}: how is this tried?"
-            assert [line for line in block.text.splitlines() if line not in said] == []
+            assert [line for line in block.text.splitlines() if line not in output] == []
 
 
 def _give(arguments: list[str], capsys) -> str:
     """Run a command; return its output."""
     status = main(arguments)
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     expected = 2 if set(WRONG) & set(arguments) else 0
-    assert status == expected, (arguments, said.err)
-    return said.out + said.err
+    assert status == expected, (arguments, output.err)
+    return output.out + output.err
 
 
 def _try_toml(block: Block, capsys) -> None:

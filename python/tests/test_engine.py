@@ -64,8 +64,8 @@ def test_an_unknown_name_is_said_with_the_nearest(tmp_path, capsys):
     path = tmp_path / "wrong.toml"
     path.write_text('[topology]\nkind = "star"\n[transport]\nkind = "rdma"\ncontroller = { kind = "hpc" }\n')
     assert main(["run", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "wrong.toml:5" in said and 'did you mean "hpcc"?' in said
+    output = capsys.readouterr().err
+    assert "wrong.toml:5" in output and 'did you mean "hpcc"?' in output
 
 
 def test_a_controller_in_python_steers_its_flows():

@@ -102,8 +102,8 @@ def test_commands_on_one_damaged_run_end_with_status_2_and_name_the_file(run, ca
     for command in (["compare"], ["report"], ["query"]):
         more = ["select * from flows"] if command == ["query"] else []
         assert main([*command, str(run.out), *more]) == 2
-        said = capsys.readouterr().err
-        assert name in said and "run its scenario again" in said and said.count("\n") == 1
+        output = capsys.readouterr().err
+        assert name in output and "run its scenario again" in output and output.count("\n") == 1
 
 
 def test_the_view_shows_which_run_is_damaged(run):

@@ -78,8 +78,17 @@ def wrapped_block(lines: list[str], prefix: str) -> list[str]:
     return found
 
 
+MADE = re.compile(r"^<!-- (?:parameters|rules|measured table):.*?^<!-- end of [^\n]*$", re.M | re.S)
+"""Parts of a page that are made from the code."""
+
+
 def wrapped_markdown(text: str) -> str:
-    return "\n".join(wrapped_block(text.split("\n"), ""))
+    found, last = [], 0
+    for made in MADE.finditer(text):
+        found += wrapped_block(text[last : made.start()].removesuffix("\n").split("\n"), "")
+        found.append(made[0])
+        last = made.end() + 1
+    return "\n".join(found + wrapped_block(text[last:].split("\n"), ""))
 
 
 RUST_COMMENT = re.compile(r"( *)(//[/!]?)(?: |$)(.*)")

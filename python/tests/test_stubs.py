@@ -44,9 +44,9 @@ def test_the_stub_has_every_function_and_class_of_the_module():
 def test_a_function_has_the_parameters_that_the_stub_says(name):
     real = inspect.signature(getattr(_native, name))
     found = [(p.name, p.default) for p in real.parameters.values()]
-    said = parameters(FUNCTIONS[name])
-    assert [n for n, _ in said] == [n for n, _ in found]
-    for (_, expected), (parameter, default) in zip(said, found, strict=True):
+    output = parameters(FUNCTIONS[name])
+    assert [n for n, _ in output] == [n for n, _ in found]
+    for (_, expected), (parameter, default) in zip(output, found, strict=True):
         assert default == expected or (expected is ...) == (default is ...) is True, parameter
 
 

@@ -34,9 +34,9 @@ def run(capture: Path, *options: str, ours: bool = True) -> list[str]:
     checks = [word for check in CHECKS for word in ("-o", f"{check}:TRUE")]
     script = ["-X", f"lua_script:{DISSECTOR}"] if ours else []
     command = ["tshark", "-n", *script, *checks, "-r", str(capture), *options]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert said.returncode == 0, said.stderr
-    return said.stdout.splitlines()
+    output = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert output.returncode == 0, output.stderr
+    return output.stdout.splitlines()
 
 
 def fields(capture: Path, *names: str, of: str = "", ours: bool = True) -> list[tuple[str, ...]]:

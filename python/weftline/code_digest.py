@@ -112,9 +112,9 @@ class Reader:
     def _fresh(self, part: object) -> str:
         """Describe a part of a set as if nothing had been met: the parts come in no order."""
         reader = Reader()
-        said = reader._said(part)
+        text = reader._said(part)
         self.modules.update(reader.modules)
-        return said
+        return text
 
     def _all(self, parts: Iterable) -> str:
         return ",".join(self._said(part) for part in parts)

@@ -116,8 +116,8 @@ def _batches(stream: _Stream) -> Iterator[_Array]:
 
 def _checked(stream: _Stream, status: int) -> None:
     if status:
-        said = stream.get_last_error(stream)
-        raise InputError(said.decode("utf-8", "replace") if said else f"the table cannot be read ({status})")
+        text = stream.get_last_error(stream)
+        raise InputError(text.decode("utf-8", "replace") if text else f"the table cannot be read ({status})")
 
 
 def _values(field: _Schema, column: _Array, batch: _Array) -> list:

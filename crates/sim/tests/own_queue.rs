@@ -7,7 +7,7 @@ use weftline_sim::config::Config;
 use weftline_sim::doc::SchemeDoc;
 use weftline_sim::parameters::Parameters;
 use weftline_sim::queue::{
-    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
+    BUFFER, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, QueueContext, Queued,
 };
 use weftline_sim::schemes::Schemes;
 
@@ -30,16 +30,16 @@ impl DisciplineParameters for OutsideConfig {
 }
 
 impl Discipline for Outside {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.0, packet);
     }
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         cx.waiting.pop(&mut self.0)
     }
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         *self = Outside::default();
     }
 }

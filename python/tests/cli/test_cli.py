@@ -71,10 +71,10 @@ def test_a_stalled_run_says_so(engine, scenario, capsys):
 def test_a_run_beyond_its_memory_limit_says_what_it_held_and_what_to_do(engine, scenario, capsys):
     engine.outcome = "memory-limit"
     assert main(["run", str(scenario), "--quiet", "--out", "here", "--memory", "8GB"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("failed: the process used 8.012 GB, more than its memory limit of 8 GB: ")
-    assert "ended at 2 ms of simulated time with 700 flows done" in said
-    assert "is in here. Raise --memory" in said
+    output = capsys.readouterr().err
+    assert output.startswith("failed: the process used 8.012 GB, more than its memory limit of 8 GB: ")
+    assert "ended at 2 ms of simulated time with 700 flows done" in output
+    assert "is in here. Raise --memory" in output
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,9 @@ def test_what_has_no_name_gets_the_nearest_of_all_names():
 def test_doctor_says_what_is_missing_and_how_to_get_it(engine, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert main(["doctor"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"^- tshark +for reading packet captures; apt install tshark", said, re.M)
-    assert re.search(r"^  python +3", said, re.M)
+    output = capsys.readouterr().out
+    assert re.search(r"^- tshark +for reading packet captures; apt install tshark", output, re.M)
+    assert re.search(r"^  python +3", output, re.M)
     assert main(["doctor", "--json"]) == 0
     names = [finding["name"] for finding in json.loads(capsys.readouterr().out)]
     assert {"weftline", "cores", "memory", "duckdb", "ray", "chromium"} <= {*names}

@@ -41,13 +41,13 @@ def check(tmp_path, capsys, **changes):
     path = tmp_path / "s.toml"
     path.write_text(text)
     status = main(["check", str(path)])
-    said = capsys.readouterr()
-    return status, said.out + said.err
+    output = capsys.readouterr()
+    return status, output.out + output.err
 
 
 def test_what_is_right_is_taken_without_a_warning(tmp_path, capsys):
-    status, said = check(tmp_path, capsys)
-    assert status == 0 and "warnings  none" in said
+    status, output = check(tmp_path, capsys)
+    assert status == 0 and "warnings  none" in output
 
 
 @pytest.mark.parametrize("key", ["tax", "port_slack", "flow_slack"])
@@ -61,8 +61,8 @@ def test_what_is_right_is_taken_without_a_warning(tmp_path, capsys):
 )
 def test_thresholds_are_above_0_and_at_most_1(tmp_path, capsys, key, value, expected):
     queue = f'{{ kind = "cebinae", packets = 100, {key} = {value} }}'
-    status, said = check(tmp_path, capsys, QUEUE=queue)
-    assert status == 2 and f"s.toml:11: switch.port.0.queue.{key}: {expected}" in said
+    status, output = check(tmp_path, capsys, QUEUE=queue)
+    assert status == 2 and f"s.toml:11: switch.port.0.queue.{key}: {expected}" in output
 
 
 def test_a_threshold_of_1_is_taken(tmp_path, capsys):
@@ -72,31 +72,33 @@ def test_a_threshold_of_1_is_taken(tmp_path, capsys):
 
 def test_a_round_is_longer_than_the_deadline_of_control(tmp_path, capsys):
     queue = '{ kind = "cebinae", packets = 100, round = "1ms", deadline = "2ms" }'
-    status, said = check(tmp_path, capsys, QUEUE=queue)
+    status, output = check(tmp_path, capsys, QUEUE=queue)
     assert status == 2
-    assert "switch.port.0.queue.round: 1ms is shorter than control needs, 2ms (deadline) and 1ns" in said
-    assert "set a longer round, or a shorter deadline" in said
+    assert "switch.port.0.queue.round: 1ms is shorter than control needs, 2ms (deadline) and 1ns" in output
+    assert "set a longer round, or a shorter deadline" in output
 
 
 def test_a_buffer_that_cannot_drain_in_a_round_is_a_warning(tmp_path, capsys):
     queue = '{ kind = "cebinae", packets = 1000, round = "60ms" }'
-    status, said = check(tmp_path, capsys, QUEUE=queue)
+    status, output = check(tmp_path, capsys, QUEUE=queue)
     assert status == 0
-    assert "cannot drain in a round of 60ms: it takes 120ms" in said
-    assert "set a longer round or a smaller buffer" in said
+    assert "cannot drain in a round of 60ms: it takes 120ms" in output
+    assert "set a longer round or a smaller buffer" in output
 
 
 def test_a_controller_that_there_is_not_is_told_with_the_nearest(tmp_path, capsys):
-    status, said = check(tmp_path, capsys, CONTROLLER="cubbic")
+    status, output = check(tmp_path, capsys, CONTROLLER="cubbic")
     assert status == 2
-    assert 's.toml:14: transport.controller.kind: unknown controller "cubbic": did you mean "cubic"?' in said
+    assert (
+        's.toml:14: transport.controller.kind: unknown controller "cubbic": did you mean "cubic"?' in output
+    )
 
 
 @pytest.mark.parametrize("name", ["FqCodelQueueDisc", "fqcodel", "FIFO"])
 def test_a_misspelt_discipline_is_an_error_and_never_a_silent_default(tmp_path, capsys, name):
-    status, said = check(tmp_path, capsys, QUEUE=f'{{ kind = "{name}" }}')
+    status, output = check(tmp_path, capsys, QUEUE=f'{{ kind = "{name}" }}')
     assert status == 2
-    assert f's.toml:11: switch.port.0.queue.kind: unknown queue "{name}"' in said and "fq-codel" in said
+    assert f's.toml:11: switch.port.0.queue.kind: unknown queue "{name}"' in output and "fq-codel" in output
 
 
 @pytest.mark.parametrize(
@@ -113,10 +115,10 @@ def test_a_misspelt_discipline_is_an_error_and_never_a_silent_default(tmp_path, 
     ],
 )
 def test_groups_without_flows_are_told(tmp_path, capsys, changes, expected):
-    status, said = check(tmp_path, capsys, **changes)
-    assert status == 2 and expected in said
+    status, output = check(tmp_path, capsys, **changes)
+    assert status == 2 and expected in output
 
 
 def test_a_sender_that_the_hash_does_not_know_is_still_a_number(tmp_path, capsys):
-    status, said = check(tmp_path, capsys, QUEUE='{ kind = "fq-codel", ns3_senders = -1 }')
-    assert status == 2 and "switch.port.0.queue.ns3_senders: expected" in said
+    status, output = check(tmp_path, capsys, QUEUE='{ kind = "fq-codel", ns3_senders = -1 }')
+    assert status == 2 and "switch.port.0.queue.ns3_senders: expected" in output

@@ -29,8 +29,8 @@ LIGHT = (
 def loaded(arguments: list[str]) -> set[str]:
     """Return the packages that a command imports."""
     program = [sys.executable, "-X", "importtime", "-m", "weftline", *arguments]
-    said = subprocess.run(program, capture_output=True, text=True, check=True).stderr
-    return {name.strip().partition(".")[0] for name in re.findall(r"^import time:.*\|(.*)$", said, re.M)}
+    output = subprocess.run(program, capture_output=True, text=True, check=True).stderr
+    return {name.strip().partition(".")[0] for name in re.findall(r"^import time:.*\|(.*)$", output, re.M)}
 
 
 @pytest.mark.parametrize("arguments", LIGHT, ids=" ".join)
@@ -40,8 +40,8 @@ def test_a_command_that_runs_nothing_loads_nothing_heavy(arguments):
 
 def test_importing_weftline_loads_nothing_else_of_it():
     code = "import sys, weftline; print([m for m in sys.modules if m.startswith('weftline')])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "['weftline']"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "['weftline']"
 
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs the processor time of a child")

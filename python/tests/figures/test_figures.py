@@ -73,9 +73,9 @@ FIGURES = {
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_without_a_warning_and_names_its_axes_with_units(name, run, capfd):
     svg = drawn_without_warnings(FIGURES[name](run.plot), capfd)
-    said = " ".join(re.findall(r">([^<>]+)</text>", svg))
+    output = " ".join(re.findall(r">([^<>]+)</text>", svg))
     units = r"\((KB|us|ms|%|Gb/s|bytes)\)|slowdown|flow size"
-    assert re.search(units, said), said
+    assert re.search(units, output), output
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -115,14 +115,14 @@ def test_wrong_names_get_the_nearest(run, tmp_path):
 
 
 def test_what_was_not_measured_names_the_key_that_asks_for_it(bare):
-    for draw, said in (
+    for draw, output in (
         (bare.plot.queues, "measure.queue_histogram"),
         (bare.plot.queue_heat, "measure.queues"),
         (bare.plot.goodput, "measure"),
         (bare.plot.fairness, "measure.goodput"),
         (bare.plot.fct_slowdown, "no flow of these runs finished"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=output):
             draw()
     assert bare.plot.network().spec["layer"]
 
@@ -212,17 +212,17 @@ def test_paths_known_rises_to_all_flows(tmp_path):
 
 def test_the_scenario_in_words_says_what_differs(run, tmp_path):
     other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
-    told = answer_text.scenario(lines_of([run, other]), None)
-    assert told[0] == "Network: leaf-spine."
-    assert any("RDMA with hpcc; packets carry INT (hpcc); RDMA with dctcp (dctcp)" in text for text in told)
-    assert sum(text.startswith("Traffic") for text in told) == 1
+    output = answer_text.scenario(lines_of([run, other]), None)
+    assert output[0] == "Network: leaf-spine."
+    assert any("RDMA with hpcc; packets carry INT (hpcc); RDMA with dctcp (dctcp)" in text for text in output)
+    assert sum(text.startswith("Traffic") for text in output) == 1
 
 
 def test_the_answer_of_one_seed_names_nobody(run, bare, tmp_path):
     other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
     found = lines_of([run, other])
-    told = [text for text in answer_text.answer(found) if "lowdown" in text and "separated" in text]
-    assert told and all("one seed" in text for text in told if "hpcc" in text)
+    output = [text for text in answer_text.answer(found) if "lowdown" in text and "separated" in text]
+    assert output and all("one seed" in text for text in output if "hpcc" in text)
     assert not any("lowest with" in text for text in answer_text.answer(found))
     assert answer_text.answer(lines_of([run]))[0].startswith("Half of the flows that finished take at most ")
     assert answer_text.answer(lines_of([bare])) == ["No flow finished, so there is no completion time."]
@@ -245,9 +245,9 @@ def test_a_sweep_is_drawn_over_its_numbers_with_the_intervals_that_its_table_has
     assert {(row["line"], row["x"]) for row in rows} == {
         (scheme, load) for scheme in ("hpcc", "dctcp") for load in (0.3, 0.6)
     }
-    told = {(e["scheme"], float(e["load"])): e for e in swept.estimates}
+    output = {(e["scheme"], float(e["load"])): e for e in swept.estimates}
     for row in rows:
-        estimate = told[row["line"], row["x"]]
+        estimate = output[row["line"], row["x"]]
         assert row["y"] == pytest.approx(estimate["mean"], rel=1e-3)
         assert row["high"] == pytest.approx(estimate["high"], rel=1e-3)
     with pytest.raises(InputError, match="not an axis of numbers"):

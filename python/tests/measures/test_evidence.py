@@ -186,9 +186,11 @@ def test_a_sweep_without_a_bound_ranks_within_a_load_and_only_what_is_separated(
         result = disturbed(swept, monkeypatch, kinds, draw)
         result.report = type(result.report)(**{**vars(result.report), "answer": ""})
         result.__dict__.pop("metrics", None)
-        told = sweep_page.answer(result)[:2]
-        assert [load in text for load, text in zip(("load 0.3", "load 0.5"), told, strict=True)] == [True] * 2
-        for text in told:
+        output = sweep_page.answer(result)[:2]
+        assert [load in text for load, text in zip(("load 0.3", "load 0.5"), output, strict=True)] == [
+            True
+        ] * 2
+        for text in output:
             assert len(re.findall(r"(?:HPCC|DCTCP) \d", text)) == 2, "one value of each scheme"
             assert ("lowest with HPCC" in text) == (not kinds)
             assert ("not separated" in text) == bool(kinds)
@@ -278,8 +280,8 @@ def test_a_comparison_separates_lines_on_the_same_grounds(swept, monkeypatch):
         else:
             of = compared.as_json()["differences"]["DCTCP"]["slowdown_p99"]
             assert of["separated"] == separation.word and bool(of["reasons"]) == bool(kinds)
-        told = answer_text.standing_of(lines, separations.of_metric("slowdown_p99"))
-        assert told[1] == (None if kinds else "HPCC")
+        output = answer_text.standing_of(lines, separations.of_metric("slowdown_p99"))
+        assert output[1] == (None if kinds else "HPCC")
         if kinds == {"unfinished"}:
             assert re.search(r"\d ±\S+ \(\d+ unfinished\)", compared.table().text())
             assert "favours schemes" in " ".join(answer_text.answer(lines))

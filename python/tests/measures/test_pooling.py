@@ -198,10 +198,10 @@ def test_a_run_that_is_not_done_has_a_line_of_its_own_that_says_so(folders, stat
     ]
     found = lines_of(given)
     assert [len(line.runs) for line in found] == [2, 1, 1]
-    said = status.replace("-", " ")
+    output = status.replace("-", " ")
     assert found[0].label == "hpcc"
-    assert [line.label for line in found[1:]] == [f"hpcc ({said} at 1.2 ms), seed {n}" for n in (3, 4)]
-    assert labels(*given[:3])[1] == f"hpcc ({said} at 1.2 ms)"
+    assert [line.label for line in found[1:]] == [f"hpcc ({output} at 1.2 ms), seed {n}" for n in (3, 4)]
+    assert labels(*given[:3])[1] == f"hpcc ({output} at 1.2 ms)"
 
 
 def test_a_run_that_is_not_done_is_compared_with_nothing(folders):
@@ -213,16 +213,16 @@ def test_a_run_that_is_not_done_is_compared_with_nothing(folders):
 def test_the_same_seed_twice_counts_once_and_both_folders_are_named(folders):
     (line,) = lines_of([folders.run(folder="a"), folders.run(folder="b"), folders.run(seed=2)])
     assert len(line.runs) == 2
-    (said,) = line.warnings
-    assert f"{folders.root / 'a'} and {folders.root / 'b'}" in said and not isinstance(said, Conflict)
+    (output,) = line.warnings
+    assert f"{folders.root / 'a'} and {folders.root / 'b'}" in output and not isinstance(output, Conflict)
 
 
 def test_the_same_seed_with_two_fingerprints_is_as_grave_as_an_error(folders):
     given = [folders.run(folder="a"), folders.run(folder="b", fingerprint="ff")]
     (line,) = lines_of(given)
-    (said,) = line.warnings
-    assert isinstance(said, Conflict) and len(line.runs) == 1
-    assert "ff" in said and str(folders.root / "a") in said and str(folders.root / "b") in said
+    (output,) = line.warnings
+    assert isinstance(output, Conflict) and len(line.runs) == 1
+    assert "ff" in output and str(folders.root / "a") in output and str(folders.root / "b") in output
     with pytest.warns(DeterminismWarning, match="not deterministic"):
         weftline.plot(*given)
 

@@ -237,7 +237,7 @@ def test_more_addresses_than_hosts_and_a_wrong_map_are_refused(tmp_path):
     path, table = tmp_path / "a.csv", tmp_path / "hosts.csv"
     path.write_text("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,0,5\n10.0.0.1,10.0.0.3,0,5\n")
     wrong(path, "10.0.0.3 is address 3 and there are 2 hosts", host_count=2)
-    for text, said in [
+    for text, output in [
         ("10.0.0.1\n", "hosts.csv:1: expected an address and a host"),
         ("10.0.0.300,1\n", "hosts.csv:1: '10.0.0.300' does not appear to be"),
         ("10.0.0.1,one\n", "hosts.csv:1: expected the number of a host, found 'one'"),
@@ -245,7 +245,7 @@ def test_more_addresses_than_hosts_and_a_wrong_map_are_refused(tmp_path):
         ("10.9.0.0/16,1\n", "2 have an end that --map does not name"),
     ]:
         table.write_text(text)
-        wrong(path, said, table=table)
+        wrong(path, output, table=table)
 
 
 def test_the_command_writes_a_trace_and_says_what_it_left_out(tmp_path, capsys):
@@ -253,9 +253,9 @@ def test_the_command_writes_a_trace_and_says_what_it_left_out(tmp_path, capsys):
     path.write_text(NFDUMP)
     arguments = ["import", str(path), "--out", str(out)]
     assert main([*arguments, "--min-size", "1KB", "--group", "real"]) == 0
-    said = capsys.readouterr()
-    assert "1 flows between 2 hosts, 10 KB" in said.out
-    assert "2 flows left out, which are smaller than --min-size" in said.err
+    output = capsys.readouterr()
+    assert "1 flows between 2 hosts, 10 KB" in output.out
+    assert "2 flows left out, which are smaller than --min-size" in output.err
     assert out.read_text() == "src,dst,size_bytes,start_ns,group\n0,1,10000,0,real\n"
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["addresses"]["10.0.0.3"] == 0

@@ -152,8 +152,8 @@ def test_int_records_show_the_queue_that_the_series_has(tmp_path):
     )
     assert {row[0] for row in rows} == {"3"}, "leaf, spine, leaf"
     assert {row[1] for row in rows} == {"10,10,10"}
-    most = max(int(queue) for row in rows for queue in row[2].split(","))
-    assert most > 5000, "two senders of 10 Gb/s meet"
+    highest = max(int(queue) for row in rows for queue in row[2].split(","))
+    assert highest > 5000, "two senders of 10 Gb/s meet"
     assert found.summary["status"] == "done"
 
 
@@ -199,10 +199,10 @@ def test_roce_packets_are_numbered_and_their_last_is_acknowledged(tmp_path):
 def test_a_full_file_stops_and_the_run_says_so(tmp_path):
     whole, _ = capture(tmp_path / "whole", **SCHEMES["tcp"])
     found, path = capture(tmp_path / "run", measure={"pcap_bytes": "10KB"}, **SCHEMES["tcp"])
-    said = found.summary["capture"]
-    assert path.stat().st_size == said["bytes"] <= 10_000 < whole.summary["capture"]["bytes"]
+    output = found.summary["capture"]
+    assert path.stat().st_size == output["bytes"] <= 10_000 < whole.summary["capture"]["bytes"]
     times = [packet.time_ns for packet in captures.read(whole.out / "capture.pcapng")]
-    assert times[said["packets"]] == int(said["stopped_ns"])
+    assert times[output["packets"]] == int(output["stopped_ns"])
     assert any("pcap_bytes" in warning for warning in found.summary["warnings"])
     assert found.summary["fingerprint"] == whole.summary["fingerprint"]
 

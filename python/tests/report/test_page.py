@@ -121,7 +121,7 @@ def test_a_request_would_be_seen_and_refused(browser, written, tmp_path):
     whole, end, rest = written.read_text().rpartition("</body>")
     asking.write_text(whole + call + end + rest)
     browser.open(asking)
-    assert any("Content Security Policy" in said for said in browser.complaints())
+    assert any("Content Security Policy" in output for output in browser.complaints())
 
 
 def test_the_theme_may_change_while_the_page_is_open(browser, written):
@@ -159,11 +159,11 @@ def test_a_point_of_a_figure_says_what_it_is(browser, written):
         " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
     )
     browser.point(*place)
-    said = browser.until(
+    output = browser.until(
         "(() => { const tip = document.querySelector('#vg-tooltip-element.visible');"
         " return tip && tip.innerText; })()"
     )
-    assert "scheme" in said and "FCT slowdown" in said
+    assert "scheme" in output and "FCT slowdown" in output
 
 
 def test_the_slider_moves_time_and_the_links_with_it(browser, written):
@@ -192,8 +192,8 @@ def test_a_link_says_what_it_carries_and_the_measure_can_be_chosen(browser, writ
         " const b = h.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
     )
     browser.point(*place)
-    said = browser.until("document.querySelector('.network .tip').textContent")
-    assert re.search(r"\w+ to \w+ \(\w+\.p\d, (100|400) Gb/s\)\nutilisation: [\d.]+ %", said), said
+    output = browser.until("document.querySelector('.network .tip').textContent")
+    assert re.search(r"\w+ to \w+ \(\w+\.p\d, (100|400) Gb/s\)\nutilisation: [\d.]+ %", output), output
     choose = "(() => {{ const s = document.querySelectorAll('.network select')[{}]; s.value = {};"
     choose += " s.dispatchEvent(new Event('change')); return s.options[s.value].text; }})()"
     assert browser.evaluate(choose.format(1, 1)) == "longest queue"
@@ -216,14 +216,14 @@ def test_on_dark_paper_the_longest_queue_is_the_brightest(browser, written):
     """The legend of a heat map begins dark and ends bright there, and the other way round on white."""
     for dark in (False, True):
         browser.open(written, dark=dark)
-        said = browser.evaluate(
+        output = browser.evaluate(
             "[...document.querySelectorAll('.plot linearGradient')]"
             ".map(g => [g.firstElementChild, g.lastElementChild].map(s => s.getAttribute('stop-color')))"
             ".find(ends => ends.some(c => c !== ends[0]))"
         )
-        ends = [tuple(map(int, re.findall(r"\d+", colour))) for colour in said]
-        least, most = (0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in ends)
-        assert (most > least) == dark, said
+        ends = [tuple(map(int, re.findall(r"\d+", colour))) for colour in output]
+        lowest, highest = (0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in ends)
+        assert (highest > lowest) == dark, output
 
 
 def test_thousands_of_points_stay_small_and_quick(browser, tmp_path):
@@ -276,8 +276,8 @@ def test_frames_of_the_network_hold_means_maxima_and_sums(tmp_path):
     assert {c for row in use["values"] for c, v in enumerate(row) if v is not None} == {place}
     series = run.over_time("utilisation", max_points=0)["s0.p1"]
     mean = sum(v for _, v in series) / len(series)
-    told = [row[place] for row in use["values"]]
-    assert sum(told) / len(told) == pytest.approx(100 * mean, rel=0.01)
+    output = [row[place] for row in use["values"]]
+    assert sum(output) / len(output) == pytest.approx(100 * mean, rel=0.01)
 
 
 def test_a_network_of_thousands_is_drawn_without_its_hosts():

@@ -38,8 +38,8 @@ def panel(runs, published, metric="jain"):
     """A panel of one line "FIFO" with a run at each row."""
     lines = [Line("FIFO", [run], place=str(row)) for row, run in enumerate(runs, 1)]
     definition = figure(options={"metric": metric})
-    said = [{"line": "FIFO", "points": list(enumerate(published, 1))}]
-    return Panel(figure=definition, choice=(), lines=lines, published=said, title="")
+    output = [{"line": "FIFO", "points": list(enumerate(published, 1))}]
+    return Panel(figure=definition, choice=(), lines=lines, published=output, title="")
 
 
 CLAIM = {"text": "near", "kind": "agreement", "figure": "f", "line": "FIFO", "outside": 1}
@@ -117,8 +117,8 @@ def test_rows_are_variants_of_the_axis_row_whatever_the_size():
     rows = choices.chosen_rows(experiment, "1-3,12")
     assert rows == ["1", "2", "3", "12"]
     only = {"row": rows, "discipline": ["FQ"]}
-    said = choices.chosen_size(experiment, duration="100s", only=only).says
-    assert said == "Chosen part: row 1 to 3, 12, discipline FQ, 100 s of arrivals, seed 1"
+    output = choices.chosen_size(experiment, duration="100s", only=only).says
+    assert output == "Chosen part: row 1 to 3, 12, discipline FQ, 100 s of arrivals, seed 1"
     assert choices.chosen_variants(experiment, ["row=24-25"]) == {"row": ["24", "25"]}
     jain = experiment.figures[0]
     assert experiment.variants(jain, "row", full=False)[-1] == "10"
@@ -157,8 +157,8 @@ def test_seconds_are_a_duration(capsys):
 def test_distributions_and_groups_over_time_are_of_the_flows():
     definition = figure(options={})
     lines = [Line("FIFO", [Share(reno=[1.0, 3.0], cubic=[6.0])])]
-    said = [{"line": "FIFO", "mbps": [2.0, 4.0], "group": "reno", "mean": 2.5, "points": [[2, 2.5]]}]
-    p = Panel(figure=definition, choice=(), lines=lines, published=said, title="")
+    output = [{"line": "FIFO", "mbps": [2.0, 4.0], "group": "reno", "mean": 2.5, "points": [[2, 2.5]]}]
+    p = Panel(figure=definition, choice=(), lines=lines, published=output, title="")
     rows = goodput_figures.draw_cdf(p, "T").spec["data"]["values"]
     ours = [(row["x"], row["y"]) for row in rows if not row["published"]]
     assert [share for _, share in ours] == [pytest.approx(100 / 3, rel=1e-4), pytest.approx(66.667), 100]

@@ -249,11 +249,11 @@ def test_a_part_can_be_measured_alone(engine, folder, capsys):
 
 def test_the_scale_study_covers_what_it_promises(engine, tmp_path):
     experiment = experiments.load("scale")
-    for full, most in ((False, 3e6), (True, 1e7)):
+    for full, highest in ((False, 3e6), (True, 1e7)):
         panels = cost.plan(experiment, reproduction.chosen_size(experiment, full=full), tmp_path)
         xs = {panel.figure.name: [point.x for point in panel.points] for panel in panels}
         assert (min(xs["hosts"]), max(xs["hosts"])) == (32, 10240)
-        assert (min(xs["flows"]), max(xs["flows"])) == (1000, most)
+        assert (min(xs["flows"]), max(xs["flows"])) == (1000, highest)
         assert {point.threads for panel in panels for point in panel.points} == {1, 2}
     known = {variant for axis in experiment.axes.values() for variant in axis}
     assert all(claim.get("at", "32") in known for claim in experiment.claims)

@@ -80,11 +80,11 @@ def row(**more):
 
 
 def result(*decided):
-    said = [
+    output = [
         {"text": text, "measured": 1.0, "said": "1", "holds": one, "decided": one}
         for text, one in zip("ab", decided, strict=False)
     ]
-    return {"e": {"claims": said, "size": "small", "weftline": "1", "date": "2026-01-01"}}
+    return {"e": {"claims": output, "size": "small", "weftline": "1", "date": "2026-01-01"}}
 
 
 @pytest.mark.parametrize(

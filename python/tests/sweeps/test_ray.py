@@ -128,8 +128,8 @@ def test_ray_gives_the_bits_of_threads_and_keeps_quiet(folder):
     out, err = child.communicate(timeout=300)
     assert child.returncode == 0, err
     assert_same(folder, "ray")
-    said = [line for line in (out + err).splitlines() if "ray" in line.lower() and "store:" not in line]
-    assert not said, "what Ray says goes to ray.log"
+    output = [line for line in (out + err).splitlines() if "ray" in line.lower() and "store:" not in line]
+    assert not output, "what Ray says goes to ray.log"
 
 
 def test_an_experiment_on_ray_finds_what_it_finds_here(folder):

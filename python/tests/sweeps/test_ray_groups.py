@@ -84,7 +84,7 @@ def test_a_lost_group_is_tried_point_by_point_and_then_given_up(work):
                 work.take(number, answer(keys))
     assert sorted(alone) == sorted(found[1]) and work.left() == 0
     assert work.outcome.ran == 16 and len(work.outcome.failed) == 4
-    assert "Ray lost it: WorkerCrashedError" in work.outcome.failed[0][1]
+    assert "lost by Ray: WorkerCrashedError" in work.outcome.failed[0][1]
 
 
 def test_workers_of_another_version_stop_the_sweep(work):

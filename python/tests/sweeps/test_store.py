@@ -168,12 +168,12 @@ def test_two_sweeps_on_one_store_share_the_work(engine, kept, scenario):
 
 def test_a_point_begins_when_its_memory_is_free(engine, kept, scenario, monkeypatch):
     monkeypatch.setattr(executor, "free_memory", lambda: 10e9)
-    running, most = [], []
+    running, highest = [], []
     good = engine.run
 
     def slow(*arguments):
         running.append(1)
-        most.append(len(running))
+        highest.append(len(running))
         time.sleep(0.03)
         running.pop()
         return good(*arguments)
@@ -181,11 +181,11 @@ def test_a_point_begins_when_its_memory_is_free(engine, kept, scenario, monkeypa
     monkeypatch.setattr(store._native, "run", slow)
     points = points_of(kept, scenario)
     costs = {point.key: executor.Cost(seconds=1, memory_bytes=6e9) for point in points}
-    assert run(points, kept, costs=costs).ran == 4 and max(most) == 1
+    assert run(points, kept, costs=costs).ran == 4 and max(highest) == 1
     more = points_of(kept, scenario, loads=(0.7, 0.8))
     costs = {point.key: executor.Cost(seconds=1, memory_bytes=20e9) for point in more}
     assert run(more, kept, costs=costs).ran == 4, "what never fits runs alone"
-    assert max(most) == 1
+    assert max(highest) == 1
 
 
 def test_a_file_counts_by_what_is_in_it(engine, tmp_path):

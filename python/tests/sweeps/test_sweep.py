@@ -94,9 +94,9 @@ def test_a_failed_point_is_shown_and_tried_again_only_when_asked(file, engine, c
 
     monkeypatch.setattr(_native, "run", bad)
     assert main(["sweep", str(file)]) == 1
-    said = capsys.readouterr()
-    assert "failed: scheme HPCC, load 0.5, seed 2: it broke" in said.err and "--retry" in said.err
-    assert "slowdown, p99" in said.out, "what there is is shown"
+    output = capsys.readouterr()
+    assert "failed: scheme HPCC, load 0.5, seed 2: it broke" in output.err and "--retry" in output.err
+    assert "slowdown, p99" in output.out, "what there is is shown"
     monkeypatch.setattr(_native, "run", good)
     assert main(["sweep", str(file), "--quiet"]) == 1 and len(engine.runs) == 10
     assert main(["sweep", str(file), "--quiet", "--retry"]) == 0 and len(engine.runs) == 12
@@ -192,9 +192,9 @@ def test_an_uneven_interval_shows_both_ends():
 
 
 def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
-    heard = []
-    weftline.sweep(file, progress=heard.append)
-    assert all("/12 runs" in text for text in heard)
+    received = []
+    weftline.sweep(file, progress=received.append)
+    assert all("/12 runs" in text for text in received)
     from weftline.figures import notebook
 
     class Cell:

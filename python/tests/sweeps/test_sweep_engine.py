@@ -233,11 +233,11 @@ def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, cap
     harmed.write_bytes(data)
     capsys.readouterr()
     assert main(["report", str(tmp_path / "s"), "--out", str(tmp_path / "page.html")]) == 0
-    said = capsys.readouterr().err
-    assert "1 of 3 runs damaged and left out" in said and f"{harmed}: the results are damaged" in said
+    output = capsys.readouterr().err
+    assert "1 of 3 runs damaged and left out" in output and f"{harmed}: the results are damaged" in output
     assert main(command + quiet) == 0
-    said = capsys.readouterr()
-    assert ("slowdown, p99" in said.out) != bool(quiet) and "damaged results are now in" in said.err
+    output = capsys.readouterr()
+    assert ("slowdown, p99" in output.out) != bool(quiet) and "damaged results are now in" in output.err
     assert main(command) == 0
     assert (tmp_path / "s/points.csv").read_bytes() == before
 
@@ -251,7 +251,7 @@ def test_ctrl_c_ends_a_sweep_at_once_and_keeps_what_is_finished(tmp_path):
         time.sleep(0.05)
     began = time.monotonic()
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
-    assert child.returncode == 1 and b"interrupted; finished runs are kept" in said
+    _, output = child.communicate(timeout=60)
+    assert child.returncode == 1 and b"interrupted; finished runs are kept" in output
     assert time.monotonic() - began < 20, "other runs may want the cores too"
     assert not list((tmp_path / "s/parts").iterdir())

@@ -130,18 +130,18 @@ def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_anew(swept):
         aside = {p: p.stat().st_mtime_ns for p in (swept / "damaged").rglob("*")}
         before = path.read_bytes()
         now = harm(rng, path, paths)
-        status, out, said = captured("sweep", "sweep.toml", "--out", "s")
-        where = f"trial {number}, {path}: {len(before)} bytes, now {now and len(now)}: {said}"
+        status, out, output = captured("sweep", "sweep.toml", "--out", "s")
+        where = f"trial {number}, {path}: {len(before)} bytes, now {now and len(now)}: {output}"
         assert status == 0 and "slowdown" in out, where
         name = path.parent.name if "points" in path.parts else path.name
-        assert name in said, where
+        assert name in output, where
         assert all(p.stat().st_mtime_ns == t for p, t in aside.items()), f"{where}: something was overwritten"
         new = [p for p in (swept / "damaged").rglob("*") if p not in aside and p.is_file()]
         assert now is None or any(p.read_bytes() == now for p in new), where
         after = files_of(swept)
         assert {p: meaning(p, data) for p, data in after.items()} == expected, where
-        status, _, said = captured("sweep", "sweep.toml", "--out", "s")
-        assert is_clean(status, said), f"{where}; then {said}"
+        status, _, output = captured("sweep", "sweep.toml", "--out", "s")
+        assert is_clean(status, output), f"{where}; then {output}"
 
 
 def numbers(run):
@@ -190,9 +190,9 @@ def test_readers_of_a_store_leave_a_damaged_run_out_and_name_it(swept):
     data[len(data) // 2] ^= 4
     (harmed / "flows.parquet").write_bytes(data)
     for arguments in (["compare", "s"], ["report", "s"], ["query", "s", "select count(*) from runs"]):
-        status, out, said = captured(*arguments)
-        assert status == 0 and out, said
-        assert harmed.name in said and "1 of 4 runs" in said and "flows.parquet" in said, said
+        status, out, output = captured(*arguments)
+        assert status == 0 and out, output
+        assert harmed.name in output and "1 of 4 runs" in output and "flows.parquet" in output, output
     found = json.loads(captured("query", "s", "select count(*) as n from runs", "--format", "json")[1])
     assert found == [{"n": 3}]
     flows = json.loads(captured("query", "s", "select count(*) as n from flows", "--format", "json")[1])
@@ -215,17 +215,17 @@ def test_damage_that_nobody_did_is_found_when_it_is_read(swept, name):
     time.sleep(0.3)
     as_if_untouched(Store(swept))
     for arguments in (["compare", "s"], ["report", "s"]):
-        status, out, said = captured(*arguments)
-        assert status == 0 and out and harmed.name in said, said
+        status, out, output = captured(*arguments)
+        assert status == 0 and out and harmed.name in output, output
     # Another process would not know.
     from weftline.sweeps import store
 
     store._SUSPECT.clear()
     as_if_untouched(Store(swept))
-    status, _, said = captured("sweep", "sweep.toml", "--out", "s")
-    assert status in (0, 1) and "damaged results are now in" in said
-    status, _, said = captured("sweep", "sweep.toml", "--out", "s")
-    assert is_clean(status, said), said
+    status, _, output = captured("sweep", "sweep.toml", "--out", "s")
+    assert status in (0, 1) and "damaged results are now in" in output
+    status, _, output = captured("sweep", "sweep.toml", "--out", "s")
+    assert is_clean(status, output), output
     assert len(list((swept / "points").iterdir())) == 4
 
 
@@ -243,8 +243,8 @@ def of_an_earlier_version(store):
 def test_a_store_of_an_earlier_version_is_read_with_a_note(swept):
     before = captured("compare", "s")[1]
     of_an_earlier_version(swept)
-    status, out, said = captured("compare", "s")
-    assert (status, out) == (0, before) and "earlier version of weftline wrote 4 of 4 runs" in said
+    status, out, output = captured("compare", "s")
+    assert (status, out) == (0, before) and "earlier version of weftline wrote 4 of 4 runs" in output
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         weftline.Run.open(shutil.copytree(sorted((swept / "points").iterdir())[0], "alone"))

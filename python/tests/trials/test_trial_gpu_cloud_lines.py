@@ -48,9 +48,9 @@ def test_a_failure_makes_a_line_of_its_own_and_no_interval(made, capsys):
 
 def test_an_interrupted_twin_has_its_own_line_with_the_time_of_its_end(made, capsys):
     assert main(["compare", str(made / "failing"), str(made / "cut")]) == 0
-    told = capsys.readouterr()
-    assert "dcqcn (interrupted at " in told.out and "±" not in told.out
-    assert "is interrupted; what it has is shown" in told.err
+    output = capsys.readouterr()
+    assert "dcqcn (interrupted at " in output.out and "±" not in output.out
+    assert "is interrupted; what it has is shown" in output.err
 
 
 def test_the_same_run_twice_counts_once_with_a_warning(made):

@@ -23,8 +23,8 @@ def test_no_place_says_that_nothing_was_lost(tmp_path):
     assert 0 < counted["data_lost_on_dead_links"] <= lost
     assert 0 < counted["data_stranded"] <= stranded
     assert counted["data_lost_at_random"] == summary["packets_lost_at_random"] == 0
-    gone = counted["data_dropped"] + counted["data_lost_on_dead_links"] + counted["data_stranded"]
-    assert counted["data_sent"] == counted["data_received"] + gone + counted["data_in_flight"]
+    missing = counted["data_dropped"] + counted["data_lost_on_dead_links"] + counted["data_stranded"]
+    assert counted["data_sent"] == counted["data_received"] + missing + counted["data_in_flight"]
     # Whatever the engine counts is a metric, of all groups and of one.
     for found in losses.declared():
         metric = METRICS[found["key"]]

@@ -62,5 +62,5 @@ def test_an_offered_load_beside_the_one_that_was_asked_for_says_why(tmp_path):
         within += abs(traffic["offered_load"] - 0.5) <= 2 * traffic["offered_load_error"]
     # 19 of 20 where flows are drawn from a normal distribution; sizes are not.
     assert within >= 16
-    told = weftline("check", "s.toml", folder=tmp_path)
-    assert "configured: 0.5" in told and "19 of 20 seeds" in told
+    output = weftline("check", "s.toml", folder=tmp_path)
+    assert "configured: 0.5" in output and "19 of 20 seeds" in output

@@ -32,20 +32,20 @@ def test_a_controller_without_marks_is_warned_of_and_the_advice_makes_switches_m
     scenario = tomllib.loads(TRIAL.read_text())
     scenario["transport"]["kind"] = first
     scenario["workload"][1]["transport"] = second
-    (said,) = of_marks(check(scenario))
-    assert second["controller"]["kind"] in said
-    assert first in said
-    advice = re.search(r"Set switch\.ecn = (\{.*\})", said)[1]
+    (output,) = of_marks(check(scenario))
+    assert second["controller"]["kind"] in output
+    assert first in output
+    advice = re.search(r"Set switch\.ecn = (\{.*\})", output)[1]
     mended = {**scenario, "switch": tomllib.loads(f"ecn = {advice}")}
     assert of_marks(check(mended)) == []
 
 
 def test_dctcp_beside_phost_is_marked_once_the_advice_is_followed(tmp_path):
-    said = of_marks(check(TRIAL))
-    advice = re.search(r"Set switch\.ecn = (\{.*\})", said[0])[1]
+    output = of_marks(check(TRIAL))
+    advice = re.search(r"Set switch\.ecn = (\{.*\})", output[0])[1]
     without = weftline.run(TRIAL, out=tmp_path / "without")
     assert without.summary["ecn_marks"] == 0
-    assert said[0] in without.summary["warnings"]
+    assert output[0] in without.summary["warnings"]
     scenario = tomllib.loads(TRIAL.read_text())
     scenario["switch"] = tomllib.loads(f"ecn = {advice}")
     marked = weftline.run(scenario, out=tmp_path / "with")

@@ -182,8 +182,8 @@ def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] =
         why = "; the machine may have run out of memory" if done.returncode == -9 else ""
         raise RunFailed(f"{name}: its process was ended by signal {-done.returncode}{why}")
     if done.returncode != 0:
-        said = done.stderr.strip().removeprefix("failed: ").removeprefix("error: ")
-        raise RunFailed(f"{name}: {said or f'its process ended with status {done.returncode}'}")
+        text = done.stderr.strip().removeprefix("failed: ").removeprefix("error: ")
+        raise RunFailed(f"{name}: {text or f'its process ended with status {done.returncode}'}")
     return json.loads(done.stdout)
 
 

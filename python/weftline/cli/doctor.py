@@ -118,10 +118,10 @@ def _tool(name: str, path: str | None, arguments: Sequence[str], purpose: str) -
     if path is None:
         return Finding(name=name, state="missing", text=f"for {purpose}")
     try:
-        said = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=20, check=True)
+        text = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         return Finding(name=name, state="problem", text=f"{path} does not start: {error}")
-    return Finding(name=name, state="ok", text=f"{said.stdout.strip().partition(chr(10))[0]}, {path}")
+    return Finding(name=name, state="ok", text=f"{text.stdout.strip().partition(chr(10))[0]}, {path}")
 
 
 def _folder() -> Finding:

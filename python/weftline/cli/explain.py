@@ -73,9 +73,9 @@ def _of_schema(name: str) -> tuple[str, str] | None:
     path = next((path for path in keys if path == name or path.endswith(f".{name}")), None)
     if path is None:
         return None
-    said, examples = keys[path].get("description", ""), keys[path].get("examples", [])
+    text, examples = keys[path].get("description", ""), keys[path].get("examples", [])
     example = f"Such as {json.dumps(examples[0])}." if examples else ""
-    return f"key {path}", f"{said} {example}".strip() or "See docs/scenario.md."
+    return f"key {path}", f"{text} {example}".strip() or "See docs/scenario.md."
 
 
 def _keys(schema: dict) -> dict[str, dict]:

@@ -420,10 +420,10 @@ def _run(options: argparse.Namespace) -> int:
 def _ending(run) -> int:
     from weftline.run_status import ending
 
-    said = ending(run)
-    if said is None:
+    text = ending(run)
+    if text is None:
         return DONE
-    print(f"failed: {said}", file=sys.stderr)
+    print(f"failed: {text}", file=sys.stderr)
     return FAILED
 
 
@@ -542,8 +542,8 @@ def _compare(options: argparse.Namespace) -> int:
         _print_json(shown)
     else:
         print(shown)
-    for said in compared.warnings:
-        print(f"{'error' if isinstance(said, Conflict) else 'warning'}: {said}", file=sys.stderr)
+    for text in compared.warnings:
+        print(f"{'error' if isinstance(text, Conflict) else 'warning'}: {text}", file=sys.stderr)
     if options.out:
         page = run_page.write(found, Path(options.out))
         print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)

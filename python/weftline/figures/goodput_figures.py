@@ -61,16 +61,16 @@ def draw_cdf(p: Panel, title: str) -> specs.Figure:
 
 def cdf_table(p: Panel, title: str) -> Table:
     """Return the panel as a table: goodput at a few shares of flows, measured / published."""
-    said = {entry["line"]: sorted(entry["mbps"]) for entry in p.published}
+    values = {entry["line"]: sorted(entry["mbps"]) for entry in p.published}
     rows = []
     for line in p.lines:
-        ours, theirs = _goodputs(line), said.get(line.label, [])
+        ours, theirs = _goodputs(line), values.get(line.label, [])
         cells = []
         for share in SHARES:
             text = quantities.digits(at_share(ours, share))
             cells.append(f"{text} / {quantities.digits(at_share(theirs, share))}" if theirs else text)
         rows.append([line.label, *cells])
-    note = "measured / published" if said else ""
+    note = "measured / published" if values else ""
     columns = ["goodput of a flow (Mb/s) at", *(f"{100 * share:g} %" for share in SHARES)]
     return Table(columns, rows, title=title, note=note)
 
@@ -121,17 +121,17 @@ def draw_groups(p: Panel, title: str) -> list[specs.Figure]:
 
 def groups_table(p: Panel, title: str) -> Table:
     """Return the panel as a table: mean goodput of a flow of each group over the run, and the published."""
-    said = {(e["line"], e["group"]): e["mean"] for e in p.published if "mean" in e}
+    values = {(e["line"], e["group"]): e["mean"] for e in p.published if "mean" in e}
     means = {line.label: sharing.group_means(line.runs[0], ns3=True) for line in p.lines}
     groups = list(dict.fromkeys(group for found in means.values() for group in found))
     rows = []
     for line in p.lines:
         cells = []
         for group in groups:
-            ours, theirs = means[line.label].get(group), said.get((line.label, group))
+            ours, theirs = means[line.label].get(group), values.get((line.label, group))
             text = quantities.digits(None if ours is None else 1e-6 * ours)
             cells.append(text if theirs is None else f"{text} / {quantities.digits(theirs)}")
         rows.append([line.label, *cells, line.metric_text("jain_without_last_second")])
-    note = "measured / published" if said else ""
+    note = "measured / published" if values else ""
     columns = ["goodput of a flow, mean (Mb/s)", *groups, "Jain's index"]
     return Table(columns, rows, title=title, note=note)

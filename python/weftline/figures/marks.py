@@ -27,7 +27,7 @@ WIDTH, HEIGHT = 270, 230
 def time_unit(longest_ns: float) -> tuple[str, float]:
     """Return the unit of an axis of times, and the factor from nanoseconds to it."""
     steps = ((5e9, "s", 1e-9), (5e6, "ms", 1e-6), (5e3, "us", 1e-3))
-    return next(((unit, factor) for least, unit, factor in steps if longest_ns >= least), ("ns", 1.0))
+    return next(((unit, factor) for lowest, unit, factor in steps if longest_ns >= lowest), ("ns", 1.0))
 
 
 def rows_of(rows: list[dict]) -> dict:

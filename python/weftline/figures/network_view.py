@@ -125,8 +125,8 @@ def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict | None
     if not times:
         return None
     end, every = times[-1], _interval_ns(run, measure.key) or times[0]
-    most = max(1, min(MOST_FRAMES, MOST_VALUES // (2 * len(place) or 1)))
-    length = every * math.ceil(end / every / most)
+    highest = max(1, min(MOST_FRAMES, MOST_VALUES // (2 * len(place) or 1)))
+    length = every * math.ceil(end / every / highest)
     count = max(1, math.ceil(end / length - 1e-9))
     sums = [[None] * len(place) for _ in range(count)]
     numbers = [[0] * len(place) for _ in range(count)]

@@ -71,8 +71,8 @@ def network(title: str, run: Run, *, metric: str = "utilisation", caption: str =
     spec = rows_of(rows) | {"width": 3 * WIDTH, "height": 340 if view.data["tiered"] else 460}
     spec |= {"layer": _network_layers(name, frames is not None)}
     how = "mean" if wanted.combine == "mean" else "sum" if wanted.combine == "sum" else "most"
-    said = f"Each link in the colour of its busier direction, the {how} over the run." if frames else ""
-    return Figure(title=title, spec=spec, caption=" ".join(filter(None, [caption, said, *view.notes])))
+    text = f"Each link in the colour of its busier direction, the {how} over the run." if frames else ""
+    return Figure(title=title, spec=spec, caption=" ".join(filter(None, [caption, text, *view.notes])))
 
 
 def _over_the_run(frames: Sequence[Sequence], combine: str, links: int) -> list[float | None]:
@@ -98,11 +98,11 @@ def _network_layers(name: str, coloured: bool) -> list[dict]:
     colour = {"field": "value", "type": "quantitative", "title": name, "scale": scale, "legend": legend}
     thick = {"field": "value", "type": "quantitative", "title": name, "legend": legend}
     thick["scale"] = {"range": [1.2, 4.5]}
-    told = [{"field": "name"}, {"field": "value", "type": "quantitative", "title": name}]
+    parts = [{"field": "name"}, {"field": "value", "type": "quantitative", "title": name}]
     lines = {
         "transform": [{"filter": "datum.kind == 'link'"}],
         "mark": {"type": "rule", "strokeCap": "round"},
-        "encoding": {**place, "x2": {"field": "x2"}, "y2": {"field": "y2"}, "tooltip": told}
+        "encoding": {**place, "x2": {"field": "x2"}, "y2": {"field": "y2"}, "tooltip": parts}
         | ({"color": colour, "strokeWidth": thick} if coloured else {"color": {"value": "#999999"}}),
     }
     dots = {

@@ -274,14 +274,14 @@ def against_number(
 ) -> Figure:
     """Return diagrams side by side over one axis of x, the same lines in each; hollow is published."""
     rows = [_row(line, x, y, panel=diagram.title) for diagram in diagrams for line, x, y in diagram.values]
-    said = [
+    parts = [
         _row(line, x, y, panel=diagram.title, published=True)
         for diagram in diagrams
         for line, x, y in diagram.published
     ]
-    if said:
+    if parts:
         caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
-    base = told_apart_rows(rows + said, list(labels), marks=True)
+    base = told_apart_rows(rows + parts, list(labels), marks=True)
     encoding = base.pop("encoding")
     x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
     x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
@@ -446,5 +446,5 @@ def _thinned(points: list, most: int) -> list:
 
 def _lowest(rows: list[dict]) -> float:
     """Where the axis of shares begins: what all lines share at the bottom is left out."""
-    least = min((row["y"] for row in rows if not row["published"]), default=0)
-    return max(0, int(least // 10) * 10)
+    lowest = min((row["y"] for row in rows if not row["published"]), default=0)
+    return max(0, int(lowest // 10) * 10)

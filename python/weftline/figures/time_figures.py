@@ -19,8 +19,8 @@ MOST_PORTS, MOST_SPANS = 32, 160
 def queue_heats(runs: Sequence[tuple[str, Run]]) -> list[Figure]:
     """Return the heat map of the queues of several runs, with their titles; all colour a length alike."""
     series = [run.over_time("queue_bytes", max_points=0) for _, run in runs]
-    most = max((value for found in series for points in found.values() for _, value in points), default=0)
-    return [_heat(title, found, most=most) for (title, _), found in zip(runs, series, strict=True)]
+    highest = max((value for found in series for points in found.values() for _, value in points), default=0)
+    return [_heat(title, found, most=highest) for (title, _), found in zip(runs, series, strict=True)]
 
 
 def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:

@@ -204,7 +204,7 @@ def _decoded(run: Run, plan: pint.Plan, query: str, digests: Path) -> Iterator[t
     names = {int(number): name for number, name in answer["names"].items()}
     with findings.open(encoding="utf-8") as lines:
         for line in lines:
-            told = json.loads(line)
-            path = told.get("queries", {}).get(query)
+            text = json.loads(line)
+            path = text.get("queries", {}).get(query)
             if path and path["decoded_after"] is not None:
-                yield told["flow"].get("flow_id", 0), tuple(names[hop] for hop in path["hops"])
+                yield text["flow"].get("flow_id", 0), tuple(names[hop] for hop in path["hops"])

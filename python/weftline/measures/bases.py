@@ -107,8 +107,8 @@ def _axes(pools: Sequence[Pool]) -> dict[str, Sequence[str]]:
         if SCHEME in axes and decided and labels.follows_from_controller(setting.path):
             continue
         seen.add(setting.parts)
-        told = _parts(setting.texts) == setting.parts
-        axes[".".join(setting.path)] = setting.texts if told else [str(value) for value in setting.values]
+        text = _parts(setting.texts) == setting.parts
+        axes[".".join(setting.path)] = setting.texts if text else [str(value) for value in setting.values]
     return axes
 
 

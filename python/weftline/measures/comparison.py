@@ -116,10 +116,10 @@ class Comparison:
         one_base = len({base.label for _, base in compared}) == 1
 
         def text(line: Line, base: Line, name: str) -> str:
-            said = difference_text(
+            message = difference_text(
                 found[line.label][name], metric(name).text, self.separation(name, line), notes
             )
-            return said + _beside([line, base], name)
+            return message + _beside([line, base], name)
 
         rows = [
             [
@@ -143,15 +143,15 @@ class Comparison:
             return ""
         partial = [line.label for line in left if not line.is_done]
         alone = [line.label for line in left if line.is_done and line is not self.base]
-        said = []
+        parts = []
         if partial:
-            said.append(f"No difference is shown for what is not done: {'; '.join(partial)}.")
+            parts.append(f"No difference is shown for what is not done: {'; '.join(partial)}.")
         if alone:
-            said.append(
+            parts.append(
                 "No difference is shown where no other line is alike except for one setting: "
                 f"{_shortened(alone)}. Name a line with --against (against= in Python)."
             )
-        return " ".join(said)
+        return " ".join(parts)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -224,8 +224,8 @@ def line_warnings(lines: Sequence[Line]) -> list[str]:
             found[type(text)(named)] = None
         ends = [run for run in line.runs if run.summary.get("status") not in ("done", None)]
         for run in ends:
-            said = f"the run in {run.out} is {run.summary.get('status')}; what it has is shown"
-            found[f"{line.label}: {said}"] = None
+            message = f"the run in {run.out} is {run.summary.get('status')}; what it has is shown"
+            found[f"{line.label}: {message}"] = None
         own = Counter(text for run in line.runs for text in run.summary.get("warnings") or [])
         for text, count in own.items():
             of = f" ({count} of {len(line.runs)} runs)" if count < len(line.runs) else ""
@@ -319,8 +319,10 @@ def ideal_text(lines: Sequence[Line]) -> str:
 def left_out(lines: Sequence[Line]) -> str:
     """Return how many flows of which lines did not finish and are left out, as a sentence to append."""
     counts = [(line, evidence.unfinished(line.runs, Flows(group=line.group))) for line in lines]
-    said = [f"{evidence.unfinished_text(left, line.runs)} of {_named(line)}" for line, left in counts if left]
-    return f" Left out: {'; '.join(said)}." if said else ""
+    parts = [
+        f"{evidence.unfinished_text(left, line.runs)} of {_named(line)}" for line, left in counts if left
+    ]
+    return f" Left out: {'; '.join(parts)}." if parts else ""
 
 
 def _named(line: Line) -> str:

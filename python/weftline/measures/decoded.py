@@ -1,6 +1,6 @@
 """What a run's digests tell, as numbers: packets until paths are known, errors of latency quantiles.
 
-The numbers of a run are computed once and kept in its folder, by what the collector knows of the network:
+The numbers of a run are computed once and kept in its folder, by what the collector knows about the network:
 
     ids        which switches there are; any may follow any (its network has all of them as neighbours)
     network    which are neighbours
@@ -62,12 +62,12 @@ def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str,
     for report in reports:
         if report["digests"] < LEAST_PACKETS:
             continue
-        told = report["queries"]
-        if path in told:
-            found = told[path]
+        text = report["queries"]
+        if path in text:
+            found = text[path]
             decoded.setdefault(len(found["hops"]), []).append(found["decoded_after"])
-        if estimated in told and "reference" in told:
-            for mine, true in zip(told[estimated]["hops"], told["reference"]["hops"], strict=False):
+        if estimated in text and "reference" in text:
+            for mine, true in zip(text[estimated]["hops"], text["reference"]["hops"], strict=False):
                 _add_errors(errors, mine, true)
     result: dict[str, Any] = {}
     if decoded:
@@ -96,8 +96,8 @@ def packets_until_known(run: Run) -> dict[int, list[int | None]]:
     with tempfile.TemporaryDirectory() as folder:
         for report in _reports(run, plan, "network", Path(folder)):
             if path in report["queries"]:
-                told = report["queries"][path]
-                found.setdefault(len(told["hops"]), []).append(told["decoded_after"])
+                text = report["queries"][path]
+                found.setdefault(len(text["hops"]), []).append(text["decoded_after"])
     return found
 
 

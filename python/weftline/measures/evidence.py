@@ -272,8 +272,8 @@ def _unfinished(run: Run, flows: Flows) -> int:
     rows = _open_flows(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
     if len(rows) != total - done:
         return total - done  # without a row for each there is no telling which of them would count
-    most = math.inf if flows.max_size is None else flows.max_size
-    return sum(flows.min_size <= size <= most and flows.group in (None, group) for size, group in rows)
+    highest = math.inf if flows.max_size is None else flows.max_size
+    return sum(flows.min_size <= size <= highest and flows.group in (None, group) for size, group in rows)
 
 
 @lru_cache(maxsize=64)

@@ -66,11 +66,11 @@ def labels(pools: Sequence[Pool], *, start: str = "") -> list[str]:
     found = []
     words = [_words(setting.path) for setting in chosen]
     for i, pool in enumerate(pools):
-        said = dict.fromkeys(
+        message = dict.fromkeys(
             setting.texts[i] if words.count(_words(setting.path)) < 2 else _in_full(setting, i)
             for setting in chosen
         )
-        text = ", ".join(filter(None, [start, *said])) or scheme_name(pool.runs[0])
+        text = ", ".join(filter(None, [start, *message])) or scheme_name(pool.runs[0])
         found.append(text + _ending(pool.runs[0], pool.status))
     for more in (_by_seed, _by_folder, _by_number):
         found = _apart(found, pools, more)
@@ -154,13 +154,15 @@ def left_unsaid(pools: Sequence[Pool]) -> list[str]:
     scheme, name = _scheme(pools), _name(pools)
     if name and name in chosen:
         return []
-    said = {setting.path for setting in chosen}
+    text = {setting.path for setting in chosen}
     found = {setting.path: setting for setting in settings(pools)}
     keys = []
     for path, setting in found.items():
         above = [path[:length] for length in range(1, len(path)) if path[:length] in found]
-        told = path in said or any(prefix in said or found[prefix].parts == setting.parts for prefix in above)
-        if not told and not (scheme and follows_from_controller(path)):
+        message = path in text or any(
+            prefix in text or found[prefix].parts == setting.parts for prefix in above
+        )
+        if not message and not (scheme and follows_from_controller(path)):
             keys.append(pooling.said_path(path))
     return keys
 
@@ -228,7 +230,7 @@ def _noun(prefix: KeyPath) -> str:
 
 
 class _Names:
-    """Names of settings: their last word, with the words before it where that is ambiguous."""
+    """Names of settings: their final word, with the words before it where that is ambiguous."""
 
     def __init__(self, paths: Sequence[KeyPath]) -> None:
         plain = {_words(path) for path in paths}
@@ -289,8 +291,8 @@ def _value_text(text: str) -> str:
     value = json.loads(text)
     if isinstance(value, list):
         value = " ".join(map(str, value))
-    said = str(value).lower() if isinstance(value, bool) else str(value)
-    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+    message = str(value).lower() if isinstance(value, bool) else str(value)
+    return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
 
 
 def _readable(setting: Setting) -> Setting:
@@ -304,10 +306,10 @@ def _ending(run: Run, status: str) -> str:
     """How a run ended that is not done: `` (interrupted at 1.2 ms)``."""
     if status == "done":
         return ""
-    said = {"memory-limit": "memory limit", "unknown": "unknown end"}.get(status, status)
+    text = {"memory-limit": "memory limit", "unknown": "unknown end"}.get(status, status)
     end = run.summary.get("end_ns")
     at = f" at {quantities.time_text(end)}" if isinstance(end, int | float) else ""
-    return f" ({said}{at})"
+    return f" ({text}{at})"
 
 
 def _apart(found: list[str], pools: Sequence[Pool], more: Callable[[Pool, int], str]) -> list[str]:

@@ -183,10 +183,10 @@ def _say_what_is_unknown(found: Sequence[Pool]) -> None:
 
 
 def _what(missing: Sequence[str]) -> str:
-    said = [
+    parts = [
         "which build made it" if name == "build" else f"the content of what {name} names" for name in missing
     ]
-    return " and ".join(said)
+    return " and ".join(parts)
 
 
 def mixed_builds(runs: Iterable[Run]) -> list[str]:
@@ -194,21 +194,21 @@ def mixed_builds(runs: Iterable[Run]) -> list[str]:
     builds = {(_version(run), str(_provenance(run).get("build") or "not recorded")[:12]) for run in runs}
     if len(builds) < 2:
         return []
-    said = "; ".join(f"{version}, build {build}" for version, build in sorted(builds))
+    text = "; ".join(f"{version}, build {build}" for version, build in sorted(builds))
     return [
-        f"{len(builds)} builds of weftline made these runs ({said}): a difference may be one between builds"
+        f"{len(builds)} builds of weftline made these runs ({text}): a difference may be one between builds"
     ]
 
 
 def _measured_otherwise(runs: Sequence[Run]) -> list[str]:
     """Say which measures are not the same in pooled runs."""
-    told = [run.scenario.get("measure", {}) for run in runs]
-    keys = dict.fromkeys(key for one in told for key in one)
-    differing = [f"measure.{key}" for key in keys if any(one.get(key) != told[0].get(key) for one in told)]
+    parts = [run.scenario.get("measure", {}) for run in runs]
+    keys = dict.fromkeys(key for one in parts for key in one)
+    differing = [f"measure.{key}" for key in keys if any(one.get(key) != parts[0].get(key) for one in parts)]
     if not differing:
         return []
-    said = ", ".join(differing)
-    return [f"its runs did not measure the same ({said}); a mean is over the runs that have the value"]
+    text = ", ".join(differing)
+    return [f"its runs did not measure the same ({text}); a mean is over the runs that have the value"]
 
 
 def traffic_of(run: Run) -> Facts:

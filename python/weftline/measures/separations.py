@@ -129,14 +129,14 @@ def fewest(lines: Sequence[Line], decade: int) -> int:
 def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
     """Return for which percentiles of which sizes some run has too few flows, "" if all have enough."""
     counts = {decade: fewest(lines, decade) for decade in decades}
-    said = []
+    parts = []
     for percentile in PERCENTILES:
         name = f"slowdown_{percentile}"
         sizes = [d for d in decades if evidence.few_flows(name, counts[d])]
         if sizes:
             named = ", ".join(f"≤ {quantities.bytes_text(10**d)} ({counts[d]:,})" for d in sizes)
-            said.append(f"{percentile} needs {evidence.needed(name)} in a run, {named}")
-    return "; ".join(said)
+            parts.append(f"{percentile} needs {evidence.needed(name)} in a run, {named}")
+    return "; ".join(parts)
 
 
 def subjects(lines: Sequence[Line]) -> list[Subject]:

@@ -107,13 +107,13 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
 
 def _chosen(of: dict[str, list], flows: Flows, window: Window, *, finished: bool = True) -> list[int]:
     """Return the rows of the finished flows that count, or of the unfinished ones."""
-    most = math.inf if flows.max_size is None else flows.max_size
+    highest = math.inf if flows.max_size is None else flows.max_size
     return [
         n
         for n, start in enumerate(of["start_ns"])
         if window.first_ns <= start <= window.last_ns
         and (of["fct_ns"][n] is not None) == finished
-        and flows.min_size <= of["size_bytes"][n] <= most
+        and flows.min_size <= of["size_bytes"][n] <= highest
         and flows.group in (None, of["group"][n])
     ]
 

@@ -109,12 +109,12 @@ def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, min_size: int, impor
 
 
 def _why(imported: Imported) -> str:
-    said = [
+    parts = [
         f"{imported.unmapped} have an end that --map does not name" if imported.unmapped else "",
         f"{imported.inside} begin and end at one host" if imported.inside else "",
         f"{imported.small} are smaller than --min-size" if imported.small else "",
     ]
-    return (": " if any(said) else "") + ", ".join(part for part in said if part)
+    return (": " if any(parts) else "") + ", ".join(part for part in parts if part)
 
 
 def write(imported: Imported, out: str | os.PathLike, *, group: str | None = None) -> None:

@@ -36,14 +36,14 @@ def answer(lines: Sequence[Line]) -> list[str]:
     finished = [line for line in lines if line.has_flows]
     if not finished:
         return _without_flows(lines)
-    said = standings(finished) if len(finished) > 1 else [_alone(finished[0])]
-    said += [_costs(line, named=len(lines) > 1) for line in lines]
+    parts = standings(finished) if len(finished) > 1 else [_alone(finished[0])]
+    parts += [_costs(line, named=len(lines) > 1) for line in lines]
     lost = [line.label for line in lines if not line.has_flows]
     if lost:
-        said.append(f"No flow of {listed(lost)} finished.")
+        parts.append(f"No flow of {listed(lost)} finished.")
     if len(finished) > 1 and (left := comparison.left_out(finished)):
-        said.append(f"Slowdowns exclude unfinished flows, which favours schemes with many of them.{left}")
-    return [sentence for sentence in said if sentence]
+        parts.append(f"Slowdowns exclude unfinished flows, which favours schemes with many of them.{left}")
+    return [sentence for sentence in parts if sentence]
 
 
 def _alone(line: Line) -> str:
@@ -64,12 +64,12 @@ def standings(lines: Sequence[Line]) -> list[str]:
     found = [standing_of(lines, subject) for subject in separations.subjects(lines)]
     named = [text for text, first, _ in found if first]
     rest = [(text, subject) for text, first, subject in found if not first]
-    said = named
+    message = named
     if len(rest) <= MOST_APART:
-        return said + [text for text, _ in rest]
+        return message + [text for text, _ in rest]
     whole = [text for text, subject in rest if subject.whole]
     sizes = [subject.title for _, subject in rest if not subject.whole]
-    return said + whole + ([f"Not separated either: {'; '.join(sizes)}."] if sizes else [])
+    return message + whole + ([f"Not separated either: {'; '.join(sizes)}."] if sizes else [])
 
 
 def standing_of(
@@ -120,8 +120,8 @@ def standing(
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
     if first is None:
         word = "highest" if highest else "lowest"
-        said = f"{', '.join(texts.values())}; {evidence.said(why)}"
-        return f"{where}: the {word} is not separated from the others: {said}."
+        message = f"{', '.join(texts.values())}; {evidence.said(why)}"
+        return f"{where}: the {word} is not separated from the others: {message}."
     others = ", ".join(text for name, text in texts.items() if name != first)
     word = "highest" if highest else "lowest"
     return (
@@ -165,14 +165,16 @@ def _losses(line: Line) -> list[str]:
 
 def warnings(lines: Sequence[Line]) -> list[str]:
     """Return what the runs say against their own results, each sentence once, with the lines that say it."""
-    said: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for line in lines:
         for run in line.runs:
             for warning in run.summary.get("warnings") or []:
-                of = said.setdefault(warning, [])
+                of = values.setdefault(warning, [])
                 if line.label not in of:
                     of.append(line.label)
-    return [f"{listed(of)}: {warning}." if len(lines) > 1 else f"{warning}." for warning, of in said.items()]
+    return [
+        f"{listed(of)}: {warning}." if len(lines) > 1 else f"{warning}." for warning, of in values.items()
+    ]
 
 
 def _finished_text(line: Line) -> str:
@@ -188,12 +190,12 @@ def _finished_text(line: Line) -> str:
 
 def _without_flows(lines: Sequence[Line]) -> list[str]:
     """Sentences on flows that never end: how much they carried, and how equally."""
-    said = []
+    parts = []
     for line in lines:
         total, jain = line.metric_text("goodput_total"), line.metric_text("jain")
         if total != "–":
-            said.append(f"{line.label}: {total} for all measured flows together, Jain's index {jain}.")
-    return said or ["No flow finished, so there is no completion time."]
+            parts.append(f"{line.label}: {total} for all measured flows together, Jain's index {jain}.")
+    return parts or ["No flow finished, so there is no completion time."]
 
 
 def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:
@@ -206,17 +208,17 @@ def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]
     network : mapping, optional
         ``nodes`` and ``links`` of the first line's network as the engine built them, for counts.
     """
-    told = [_facts(line.runs[0], network if i == 0 else None) for i, line in enumerate(lines)]
+    sentences = [_facts(line.runs[0], network if i == 0 else None) for i, line in enumerate(lines)]
     same_network = len({str(line.runs[0].scenario.get("topology")) for line in lines}) == 1
-    said = []
-    for topic in dict.fromkeys(topic for facts in told for topic in facts):
-        texts = [facts.get(topic, "") for facts in told]
+    parts = []
+    for topic in dict.fromkeys(topic for facts in sentences for topic in facts):
+        texts = [facts.get(topic, "") for facts in sentences]
         if len(set(texts)) == 1 or (topic == "Network" and same_network):
-            said.append(f"{topic}: {texts[0]}.")
+            parts.append(f"{topic}: {texts[0]}.")
             continue
         each = "; ".join(f"{text} ({line.label})" for line, text in zip(lines, texts, strict=True) if text)
-        said.append(f"{topic}: {each}.")
-    return said
+        parts.append(f"{topic}: {each}.")
+    return parts
 
 
 def _facts(run: Run, network: Mapping | None) -> dict[str, str]:

@@ -88,8 +88,8 @@ def html(
 
 def warning_sections(lines: Sequence[Line]) -> list[Section]:
     """Return what the runs say against their own results, if they do."""
-    said = answer_text.warnings(lines)
-    return [Section(title="Check before you trust this", text="\n\n".join(said))] if said else []
+    text = answer_text.warnings(lines)
+    return [Section(title="Check before you trust this", text="\n\n".join(text))] if text else []
 
 
 def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:
@@ -136,7 +136,7 @@ def rerun_section(lines: Sequence[Line]) -> Section:
     """Return how to have the same runs again, with their resolved scenarios."""
     laws = dict.fromkeys(name for line in lines for name in stand_ins(_resolved(line.runs[0])))
     where = "".join(f" --controller {name}=FILE.py:CLASS" for name in laws)
-    said = (
+    text = (
         "Save a resolved scenario as scenario.toml; the same version of weftline then gives the same bits, "
         f"which the fingerprint shows:\n\nweftline run scenario.toml{where}"
     )
@@ -146,7 +146,7 @@ def rerun_section(lines: Sequence[Line]) -> Section:
             seed = f", seed {run.summary.get('seed', '–')}" if len(line.runs) > 1 else ""
             title = f"scenario.toml of {line.label}{seed}, fingerprint {run.summary.get('fingerprint', '–')}"
             documents.append((title, _resolved(run)))
-    return Section(title="How to run it again", text=said, documents=documents[:MOST_DOCUMENTS])
+    return Section(title="How to run it again", text=text, documents=documents[:MOST_DOCUMENTS])
 
 
 def _resolved(run: Run) -> str:

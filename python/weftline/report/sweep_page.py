@@ -53,30 +53,30 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
 
 def _scenario(result: SweepResult, first: Line) -> list[str]:
     """Return the scenario of the first combination in words, and what the others have else."""
-    said = answer_text.scenario([first], networks.built(first.runs[0]))
+    parts = answer_text.scenario([first], networks.built(first.runs[0]))
     varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
     if varied:
-        said.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")
-    return said
+        parts.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")
+    return parts
 
 
 def answer(result: SweepResult) -> list[str]:
     """Return what the sweep answers: who keeps its bound where, or who is first by its first metric."""
-    said = _kept(result) if result.report.bound else _ranked(result)
+    parts = _kept(result) if result.report.bound else _ranked(result)
     if result.failed or result.missing:
-        said.append(f"{len(result.failed)} points failed, {len(result.missing)} have not been run yet.")
-    return said
+        parts.append(f"{len(result.failed)} points failed, {len(result.missing)} have not been run yet.")
+    return parts
 
 
 def _kept(result: SweepResult) -> list[str]:
     """Return which combinations keep the bound, which do not, and why the others are open."""
     judged = [(cell, result.judgement(cell)) for cell in result.cells]
-    said = []
+    parts = []
     for answer, word in (("yes", "Kept"), ("no", "Not kept"), ("open", "Open")):
         cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
-        said += [f"{word}: {'; '.join(cells)}."] if cells else []
+        parts += [f"{word}: {'; '.join(cells)}."] if cells else []
     reasons = [reason for _, verdict in judged for reason in verdict.reasons]
-    return [*said, *([f"Why open: {evidence.said(reasons)}."] if reasons else [])]
+    return [*parts, *([f"Why open: {evidence.said(reasons)}."] if reasons else [])]
 
 
 def _ranked(result: SweepResult) -> list[str]:
@@ -156,13 +156,13 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
 
 def _left_out(result: SweepResult, name: str) -> str:
     """Return which means of a figure are of fewer runs, or leave out unfinished flows, for its caption."""
-    said = []
+    parts = []
     for cell in result.cells:
         estimate = result.estimate(name, cell)
         left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
         text = evidence.beside(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
-        said += [f"{_label(cell)}{text}"] if text and estimate else []
-    return f"Fewer runs, or unfinished flows that are left out: {'; '.join(said)}." if said else ""
+        parts += [f"{_label(cell)}{text}"] if text and estimate else []
+    return f"Fewer runs, or unfinished flows that are left out: {'; '.join(parts)}." if parts else ""
 
 
 def _drawn(result: SweepResult) -> Sequence[Cell]:

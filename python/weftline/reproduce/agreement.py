@@ -121,9 +121,9 @@ def _within(claim: dict, panels: Sequence[Panel]) -> tuple[list[str], list[Place
             return [], []
         found = metric(panel.figure.options["metric"])
         columns.append(found.title)
-        said = trends.published(panel)
+        text = trends.published(panel)
         for name, line in lines.items():
-            theirs = said.get((claim["line"], trends.number(name)))
+            theirs = text.get((claim["line"], trends.number(name)))
             mean = line.metric(panel.figure.options["metric"])
             if theirs is None or mean is None:
                 continue
@@ -135,17 +135,17 @@ def _within(claim: dict, panels: Sequence[Panel]) -> tuple[list[str], list[Place
 
 
 def _is_within(bound: dict, ours: float, theirs: float) -> bool:
-    most = bound["absolute"] if "absolute" in bound else bound["relative"] * abs(theirs)
-    return abs(ours - theirs) <= most
+    highest = bound["absolute"] if "absolute" in bound else bound["relative"] * abs(theirs)
+    return abs(ours - theirs) <= highest
 
 
 def _order(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> tuple[list[str], list[Place]]:
     _, lines = _lines(panels, claim["figure"], claim["line"])
     entries = experiment.published_values(claim.get("groups", "groups"))
-    said = {entry["place"]: entry["groups"] for entry in entries if entry["line"] == claim["line"]}
+    by_name = {entry["place"]: entry["groups"] for entry in entries if entry["line"] == claim["line"]}
     places = []
     for name, line in lines.items():
-        theirs = said.get(name)
+        theirs = by_name.get(name)
         ours = sharing.group_means(line.runs[0], ns3=True)
         if theirs is None or not ours:
             continue
@@ -162,8 +162,8 @@ def _mbps(rate: float | None) -> str:
 
 def same_order(ours: dict[str, float], theirs: dict[str, float], apart: float = APART) -> bool:
     """Return whether of any two groups that are apart in `theirs` the same one has more in `ours`."""
-    for winner, most in theirs.items():
-        for loser, least in theirs.items():
-            if most > apart * least and not ours.get(winner, 0.0) > ours.get(loser, 0.0):
+    for winner, highest in theirs.items():
+        for loser, lowest in theirs.items():
+            if highest > apart * lowest and not ours.get(winner, 0.0) > ours.get(loser, 0.0):
                 return False
     return True

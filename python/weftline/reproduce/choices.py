@@ -56,17 +56,17 @@ def chosen_size(
                 f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
             )
         settings.update(dict.fromkeys(experiment.duration_keys, duration))
-    said = [size["says"]] if size.get("says") and not only else []
-    said += [f"{axis} {_spans(names)}" for axis, names in (only or {}).items()]
+    parts = [size["says"]] if size.get("says") and not only else []
+    parts += [f"{axis} {_spans(names)}" for axis, names in (only or {}).items()]
     if hosts is not None:
-        said.append(f"{hosts} hosts")
+        parts.append(f"{hosts} hosts")
     if duration is not None:
-        said.append(f"{quantities.spaced(duration)} of arrivals")
+        parts.append(f"{quantities.spaced(duration)} of arrivals")
     seeds = list(seeds or size.get("seeds", [1]))
-    said.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
+    parts.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
     label = "Full size" if full else "Small size"
     label = f"Chosen part{' of the full size' if full else ''}" if only else label
-    return Size(full=full, says=f"{label}: {', '.join(said)}", settings=settings, seeds=seeds)
+    return Size(full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds)
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -85,22 +85,22 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
         mean, write = _trend(claim, lines)
-        said = claim.get("published")
+        text = claim.get("published")
     elif claim.get("kind", "metric") == "curve":
-        mean, said = _curve(claim, by_label, published)
+        mean, text = _curve(claim, by_label, published)
         write = quantities.digits
     else:
         mean, write = _metric(claim, by_label)
-        said = claim.get("published")
+        text = claim.get("published")
     if mean is None:
-        return verdict(claim, None, write, published=said)
+        return verdict(claim, None, write, published=text)
     interval = None if mean.interval is None else (mean.low, mean.high)
     used = used_lines(claim, lines)
     return verdict(
         claim,
         mean.value,
         write,
-        published=said,
+        published=text,
         interval=interval,
         reasons=_reasons(claim, used),
         one_seed=interval is None and all(len(line.runs) == 1 for line in used),
@@ -190,15 +190,15 @@ def _curve(
     }
     # Published curves give shares of flows; the sizes at these shares are those of the flows that were run.
     mine = points[claim["line"]]
-    said: dict[str, Curve] = {}
+    entries: dict[str, Curve] = {}
     for entry in published:
         if entry.get("percentile") == percentile and entry["line"] in used:
             values = entry["values"]
             shares = [(i + 1) / len(values) for i in range(len(values))]
             sizes = [at_share(mine, share)["size_bytes"] for share in shares]
-            said[entry["line"]] = list(zip(shares, sizes, values, strict=True))
-    complete = all(label in said for label in used)
-    theirs = _least_favourable(claim, said, others) if complete else claim.get("published")
+            entries[entry["line"]] = list(zip(shares, sizes, values, strict=True))
+    complete = all(label in entries for label in used)
+    theirs = _least_favourable(claim, entries, others) if complete else claim.get("published")
     ratio = _least_favourable(claim, measured, others)
     return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
 

@@ -74,8 +74,8 @@ def notes(panel: Panel) -> list[str]:
     """Return what a reader of the numbers has to know."""
     measured = panel.measured.values()
     repeats = max((len(found["runs"]) for found in measured), default=0)
-    said = [f"Median of {repeats} runs; set-up is not counted in the time of a packet-hop."]
-    said += [
+    parts = [f"Median of {repeats} runs; set-up is not counted in the time of a packet-hop."]
+    parts += [
         f"{point.line}, {point.place}: {found['note']}."
         for point, found in panel.measured.items()
         if found.get("note")
@@ -86,10 +86,10 @@ def notes(panel: Panel) -> list[str]:
         if found.get("waited", 1) > UNDISTURBED
     ]
     if waited:
-        said.append(f"Threads waited for a core or for each other: {'; '.join(waited)}.")
+        parts.append(f"Threads waited for a core or for each other: {'; '.join(waited)}.")
     if any(point.threads > 1 for point in panel.points) and bench.machine()["cores"] < 2:
-        said.append("This machine has one core: several threads share it.")
-    return said
+        parts.append("This machine has one core: several threads share it.")
+    return parts
 
 
 def figure(panel: Panel) -> specs.Figure:

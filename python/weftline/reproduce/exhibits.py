@@ -159,7 +159,7 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     percentiles = ["p95"] if only_p95 and "p95" in wanted else list(wanted)
     finished = [line for line in p.lines if line.has_flows]
     bins = min((line.bins for line in finished), default=10)
-    said = {(e["line"], e["percentile"]): e["values"] for e in p.published}
+    entries = {(e["line"], e["percentile"]): e["values"] for e in p.published}
     columns = [*(f"{share:.0%} of flows" for share in SHOWN_SHARES)]
     if finished:
         sizes = finished[0].curve(bins)
@@ -170,7 +170,7 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     for line in finished:
         curve = line.curve(bins)
         for number, percentile in enumerate(percentiles):
-            values = said.get((line.label, percentile))
+            values = entries.get((line.label, percentile))
             cells = []
             for share in SHOWN_SHARES:
                 ours = at_share(curve, share)[percentile]
@@ -179,14 +179,14 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
                     f"{text} / {quantities.digits(values[_index(share, len(values))])}" if values else text
                 )
             ratio = _mean_ratio(curve, percentile, values)
-            cells += [quantities.digits(ratio)] if said else []
+            cells += [quantities.digits(ratio)] if entries else []
             rows.append([line.label if number == 0 else "", percentile, *cells])
-    note = "measured / published; the ratio is the geometric mean over the bins." if said else ""
+    note = "measured / published; the ratio is the geometric mean over the bins." if entries else ""
     if only_p95 and len(wanted) > 1:
         note = f"{note} The other percentiles are on the page.".strip()
     note = f"{note}{comparison.left_out(finished)}".strip()
     return Table(
-        ["FCT slowdown", "", *columns, *(["ratio"] if said else [])], rows, title=title, note=note, left=2
+        ["FCT slowdown", "", *columns, *(["ratio"] if entries else [])], rows, title=title, note=note, left=2
     )
 
 
@@ -202,7 +202,7 @@ def _mean_ratio(curve: Sequence[dict], percentile: str, published: Sequence[floa
 
 
 def _queue_table(p: Panel, title: str) -> Table:
-    said = {e["line"]: e["kilobytes"] for e in p.published}
+    values = {e["line"]: e["kilobytes"] for e in p.published}
     names = (("p50", "50"), ("p95", "95"), ("p99", "99"), ("p999", None), ("max", None))
     rows = []
     for line in p.lines:
@@ -211,10 +211,10 @@ def _queue_table(p: Panel, title: str) -> Table:
         cells = [line.label]
         for ours, theirs in names:
             text = quantities.bytes_text(line.runs[0].queues["percentiles"].get(ours))
-            published = said.get(line.label, {}).get(theirs) if theirs else None
+            published = values.get(line.label, {}).get(theirs) if theirs else None
             cells.append(text if published is None else f"{text} / {quantities.bytes_text(1000 * published)}")
         rows.append(cells)
-    note = "measured / published" if said else ""
+    note = "measured / published" if values else ""
     return Table(["queue", "median", "p95", "p99", "p99.9", "max"], rows, title=title, note=note)
 
 
@@ -226,15 +226,15 @@ def _bars_table(p: Panel, title: str) -> Table:
         return Table(["", *(metric(name).title for name in names)], rows, title=title, note=note)
     (name,) = names
     write = metric(name).text
-    said = _published_bars(p, name)
+    text = _published_bars(p, name)
     rows = [
-        [line.label, line.metric_text(name), *([write(said.get(line.label))] if said else [])]
+        [line.label, line.metric_text(name), *([write(text.get(line.label))] if text else [])]
         for line in p.lines
     ]
-    return Table([metric(name).title, "measured", *(["published"] if said else [])], rows, title=title)
+    return Table([metric(name).title, "measured", *(["published"] if text else [])], rows, title=title)
 
 
 def _with_published(p: Panel, line: Line, name: str) -> str:
-    said = _published_bars(p, name).get(line.label)
+    message = _published_bars(p, name).get(line.label)
     text = line.metric_text(name)
-    return text if said is None else f"{text} / {metric(name).text(said)}"
+    return text if message is None else f"{text} / {metric(name).text(message)}"

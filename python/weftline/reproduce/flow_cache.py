@@ -39,10 +39,10 @@ def check(settings: Mapping[str, Any], name: str) -> None:
     if settings["cache"] not in CACHES:
         hint = nearest(str(settings["cache"]), list(CACHES))
         raise InputError(f'{name}: cache: unknown "{settings["cache"]}": {hint}known: {", ".join(CACHES)}')
-    for key, most in (("stages", 16), ("slots", 1 << 24), ("window_ms", 10_000), ("trials", 10**6)):
+    for key, highest in (("stages", 16), ("slots", 1 << 24), ("window_ms", 10_000), ("trials", 10**6)):
         value = settings[key]
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise InputError(f"{name}: {key}: expected 1 to {most}, found {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+            raise InputError(f"{name}: {key}: expected 1 to {highest}, found {value!r}")
     slack = settings["slack"]
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not 0 < slack < 1:
         raise InputError(f"{name}: slack: expected a share between 0 and 1, found {slack!r}")

@@ -63,10 +63,10 @@ def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:
             f"{name}: quantile: expected a number between 0 and 1, found {settings['quantile']!r}"
         )
     whole = (("samples", 1, 10**6), ("longest_sample", 1, 10**6), ("bits", 0, 32), ("trials", 1, 10**7))
-    for key, least, most in (*whole, ("sketch_bytes", 0, 10**9)):
+    for key, lowest, highest in (*whole, ("sketch_bytes", 0, 10**9)):
         value = settings[key]
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise InputError(f"{name}: {key}: expected {least} to {most}, found {value!r}")
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise InputError(f"{name}: {key}: expected {lowest} to {highest}, found {value!r}")
     if settings["samples"] > settings["longest_sample"]:
         raise InputError(
             f"{name}: samples: expected at most longest_sample, {settings['longest_sample']},"
@@ -90,14 +90,14 @@ def tried(points: Sequence[Point], folder: Path) -> list[dict]:
         groups.setdefault(
             (s["plan"], s["longest_sample"], s["smallest"], s["trials"], point.seed), []
         ).append(number)
-    for (plan, least, smallest, trials, seed), numbers in groups.items():
+    for (plan, lowest, smallest, trials, seed), numbers in groups.items():
         chosen = [points[number].settings for number in numbers]
         quantiles = sorted({s["quantile"] for s in chosen})
-        told = json.loads(
+        text = json.loads(
             _native.pint_replay(
                 pint.Plan.open(folder / plan)._native,
                 digests,
-                least,
+                lowest,
                 quantiles,
                 [_way(s) for s in chosen],
                 smallest,
@@ -106,7 +106,7 @@ def tried(points: Sequence[Point], folder: Path) -> list[dict]:
             )
         )
         for place, (number, settings) in enumerate(zip(numbers, chosen, strict=True)):
-            of = told["quantiles"][quantiles.index(settings["quantile"])]
+            of = text["quantiles"][quantiles.index(settings["quantile"])]
             found[number] = (of["errors"][place] or {}) | {
                 "streams": of["streams"],
                 "left_out": of["left_out"],

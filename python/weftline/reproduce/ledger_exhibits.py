@@ -43,15 +43,15 @@ def cells(one: Judged) -> list[str]:
 
 def markdown(book: Ledger, found: Found, results: Results) -> str:
     """Return the whole as Markdown below a heading: how many, a table for each source, what was run."""
-    said = [_table(summary(found))]
+    parts = [_table(summary(found))]
     for (source, _), table in zip(found, tables(found), strict=True):
-        said += [f"## {source.name}", f"{source.title}.", _table(table, bold=ledger.VERDICTS)]
-    said += ["## Every bound", _table(bounds(found))]
-    said += ["## What was run", _table(runs(book, results))]
+        parts += [f"## {source.name}", f"{source.title}.", _table(table, bold=ledger.VERDICTS)]
+    parts += ["## Every bound", _table(bounds(found))]
+    parts += ["## What was run", _table(runs(book, results))]
     lost = [f"- `{name}`: {why}" for name, result in results.items() for why in _failures(result)]
     if lost:
-        said += ["## What failed", "\n".join(lost)]
-    return "\n\n".join(said) + "\n"
+        parts += ["## What failed", "\n".join(lost)]
+    return "\n\n".join(parts) + "\n"
 
 
 def bounds(found: Found) -> Table:
@@ -81,8 +81,8 @@ def runs(book: Ledger, results: Results) -> Table:
             rows.append([name, "not run", "–", "–", "–"])
             continue
         lost = len(result.get("failed", {}))
-        said = [str(result.get(key, "?")) for key in ("size", "weftline", "date")]
-        rows.append([name, *said, f"{lost} failed" if lost else "–"])
+        parts = [str(result.get(key, "?")) for key in ("size", "weftline", "date")]
+        rows.append([name, *parts, f"{lost} failed" if lost else "–"])
     return Table(["experiment", "size", "weftline", "date", "points"], rows, left=1, prose=True)
 
 

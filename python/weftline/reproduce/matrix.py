@@ -43,8 +43,8 @@ def draw(p: Panel, title: str) -> specs.Figure:
         "scale": {"scheme": "blues", "zero": True},
         "legend": {"orient": "top", "titleLimit": 400, "gradientLength": 200},
     }
-    most = max((cell["value"] for cell in cells), default=0)
-    ink = {"condition": {"test": f"datum.value > {0.6 * most:g}", "value": "white"}, "value": "black"}
+    highest = max((cell["value"] for cell in cells), default=0)
+    ink = {"condition": {"test": f"datum.value > {0.6 * highest:g}", "value": "white"}, "value": "black"}
     number = {"field": "value", "type": "quantitative", "format": ".3~r"}
     spec = {
         "$schema": marks.SCHEMA,

@@ -61,9 +61,9 @@ def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:
         if value not in known:
             hint = nearest(value, list(known))
             raise InputError(f'{name}: {key}: unknown "{value}": {hint}known: {", ".join(known)}')
-    for key, most in (("hops", 255), ("longest", 255), ("trials", 10**6), ("m", 8)):
-        if not isinstance(settings[key], int) or not 1 <= settings[key] <= most:
-            raise InputError(f"{name}: {key}: expected 1 to {most}, found {settings[key]!r}")
+    for key, highest in (("hops", 255), ("longest", 255), ("trials", 10**6), ("m", 8)):
+        if not isinstance(settings[key], int) or not 1 <= settings[key] <= highest:
+            raise InputError(f"{name}: {key}: expected 1 to {highest}, found {settings[key]!r}")
     if settings["scheme"] != "pint" or settings["know"] == "own-ids":
         return ""
     if not settings["topology"]:

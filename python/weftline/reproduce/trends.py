@@ -134,16 +134,16 @@ def table(p: Panel, title: str) -> Table:
     write = quantities.digits if over or against else found.text
     measured = values(p)
     places = list(dict.fromkeys(line.place for line in p.lines))
-    said = published(p)
+    message = published(p)
     rows = []
     for label, means in measured.items():
         cells = []
         for place in places:
             text = means[place].text(write) if place in means else "–"
-            theirs = said.get((label, number(place)))
+            theirs = message.get((label, number(place)))
             cells.append(text if theirs is None else f"{text} / {write(theirs)}")
         rows.append([label, *cells])
-    note = ["measured / published"] if said else []
+    note = ["measured / published"] if message else []
     if over:
         note.append(f"relative to {p.figure.options.get('axis', p.figure.along)} {over}")
     if against:

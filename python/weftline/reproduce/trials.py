@@ -323,11 +323,11 @@ def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
     used = [(claim["line"], at), against]
     if any(line not in panel.lines or place not in panel.places for line, place in used):
         return None
-    mine, said = (read(claim["line"], at, metric) for read in (panel.value, panel.said))
+    mine, text = (read(claim["line"], at, metric) for read in (panel.value, panel.said))
     if against == (claim["line"], at):
-        published = claim.get("published", said)
+        published = claim.get("published", text)
         return claims.verdict(claim, mine, METRICS[metric].text, published=published)
     other, said_other = (read(*against, metric) for read in (panel.value, panel.said))
     ratio = mine / other if mine is not None and other else None
-    published = said / said_other if said is not None and said_other else None
+    published = text / said_other if text is not None and said_other else None
     return claims.verdict(claim, ratio, quantities.digits, published=claim.get("published", published))

@@ -69,8 +69,8 @@ def _tried(
         if lost is None:
             return None
         failed |= {point.name: why for point, why in lost}
-        gone = {point.folder for point, _ in lost}
-        points = [point for point in points if not (point.recorded and point.recorded.folder in gone)]
+        missing = {point.folder for point, _ in lost}
+        points = [point for point in points if not (point.recorded and point.recorded.folder in missing)]
 
     def show(text: str) -> None:
         line.show(f"{experiment.name}  {text}", at_once=True)

@@ -29,19 +29,19 @@ def tables(panel: Panel) -> list[Table]:
     """Return the numbers of a panel, a table for each metric and a row for each line."""
     found = []
     for name in _metrics(panel):
-        metric, said = METRICS[name], False
+        metric, message = METRICS[name], False
         rows = []
         for line in _labels(panel):
             row = [line]
             for place in panel.places:
                 ours, theirs = panel.value(line, place, name), panel.said(line, place, name)
-                said |= theirs is not None
+                message |= theirs is not None
                 text = metric.text(ours)
                 row.append(text if theirs is None else f"{text} / {metric.text(theirs)}")
             if any(cell != "–" for cell in row[1:]):
                 rows.append(row)
         axis = panel.figure.options.get("axis", panel.figure.along)
-        note = "\n".join(["here / published"] * said + notes(panel))
+        note = "\n".join(["here / published"] * message + notes(panel))
         title = f"{panel.title}: {metric.title}"
         found.append(Table([axis, *panel.places], rows, title=title, note=note))
     return found
@@ -49,11 +49,11 @@ def tables(panel: Panel) -> list[Table]:
 
 def notes(panel: Panel) -> list[str]:
     """Return what a reader of the numbers has to know: what went wrong, what was left out."""
-    said = []
+    parts = []
     for key, text in (("wrong", "paths were decoded wrongly"), ("given_up", "paths were not decoded")):
         count = sum(found.get(key, 0) for found in panel.found.values())
         if count:
-            said.append(f"{count} {text}.")
+            parts.append(f"{count} {text}.")
     streams = {
         (found["streams"], found["left_out"], point.settings["smallest"])
         for point, found in panel.found.items()
@@ -62,8 +62,8 @@ def notes(panel: Panel) -> list[str]:
     for used, left_out, smallest in sorted(streams):
         text = f"{used} hops of flows"
         more = f"; {left_out} left out, whose quantile is below {smallest:g} ns"
-        said.append(f"{text}{more if left_out else ''}.")
-    return said
+        parts.append(f"{text}{more if left_out else ''}.")
+    return parts
 
 
 def figure(panel: Panel) -> specs.Figure:

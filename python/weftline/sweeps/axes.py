@@ -223,6 +223,6 @@ def read_zipped(entries: object, axes: Mapping[str, Axis], where: Where) -> list
             seen.add(name)
         counts = {name: len(axes[name].variants) for name in names}
         if len(set(counts.values())) > 1:
-            said = ", ".join(f"{name} has {count}" for name, count in counts.items())
-            raise InputError(f"{here}: axes that advance together have equally many values, but {said}")
+            text = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise InputError(f"{here}: axes that advance together have equally many values, but {text}")
     return entries

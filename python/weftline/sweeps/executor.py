@@ -80,9 +80,9 @@ def free_memory() -> float:
             if line.startswith("MemAvailable:"):
                 found = 1024.0 * int(line.split()[1])
         group = Path("/sys/fs/cgroup")
-        most = (group / "memory.max").read_text().strip()
-        if most != "max":
-            found = min(found, float(most) - float((group / "memory.current").read_text()))
+        highest = (group / "memory.max").read_text().strip()
+        if highest != "max":
+            found = min(found, float(highest) - float((group / "memory.current").read_text()))
     except (OSError, ValueError, IndexError):
         pass
     return found

@@ -226,10 +226,10 @@ class _Work:
 
     def _group(self, slots: int) -> list[Point]:
         """Take points that together run long enough, but leave the others their share of them."""
-        most = max(1, min(MOST_IN_GROUP, len(self._queue) // (2 * slots)))
+        highest = max(1, min(MOST_IN_GROUP, len(self._queue) // (2 * slots)))
         group: list[Point] = []
         seconds, looked_at = 0.0, len(self._queue)
-        while self._queue and looked_at and len(group) < most and seconds < GROUP_SECONDS:
+        while self._queue and looked_at and len(group) < highest and seconds < GROUP_SECONDS:
             point = self._queue.popleft()
             looked_at -= 1
             if group and point.key in self._alone:

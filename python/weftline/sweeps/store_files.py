@@ -109,9 +109,9 @@ def _tables(store: Store, path: Path) -> list[str]:
         if "summary.json" in listed:
             raise ValueError("it is that of a run")
     except (ValueError, KeyError):
-        said = _aside(store, path, "it is rebuilt")
+        text = _aside(store, path, "it is rebuilt")
         begin(store.path)
-        return [said]
+        return [text]
     found, lost = [], []
     for name in listed:
         file = store.path / name

@@ -171,12 +171,12 @@ def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
         seeds=parse_seeds(data.get("seeds", 1), f"{where('seeds')}: seeds"),
         report=_report(data.get("report", {}), axes, where),
     )
-    most = len(sweep.seeds)
+    highest = len(sweep.seeds)
     for steps in {tuple(z) for z in zipped} | {(a,) for a in axes if not any(a in z for z in zipped)}:
-        most *= len(axes[steps[0]].variants)
-    if most > MOST_POINTS:
+        highest *= len(axes[steps[0]].variants)
+    if highest > MOST_POINTS:
         raise InputError(
-            f"{file}: {most:,} points; expected at most {MOST_POINTS:,}: fewer axes, values or seeds"
+            f"{file}: {highest:,} points; expected at most {MOST_POINTS:,}: fewer axes, values or seeds"
         )
     return sweep
 

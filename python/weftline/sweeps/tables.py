@@ -57,9 +57,9 @@ def _answer(result: SweepResult) -> Table:
 def _estimate_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
     def text(cell: Cell) -> str:
         found = result.estimate(name, cell)
-        said = estimate_text(found, metric(name).text)
+        message = estimate_text(found, metric(name).text)
         left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
-        return said + evidence.beside(runs=found.count if found else 0, asked=result.asked, left=left)
+        return message + evidence.beside(runs=found.count if found else 0, asked=result.asked, left=left)
 
     return text
 
@@ -118,8 +118,8 @@ def differences_note(how: str, notes: Footnotes, *, intervals: bool) -> str:
             f"Differences are taken {how}. There are no intervals, so "
             f"differences cannot be distinguished from chance."
         )
-    said = f"Differences are taken {how}; * separated: zero is not in the 95 % interval."
-    return "\n".join(filter(None, [said, notes.text()]))
+    text = f"Differences are taken {how}; * separated: zero is not in the 95 % interval."
+    return "\n".join(filter(None, [text, notes.text()]))
 
 
 def _differences(result: SweepResult) -> list[Table]:
@@ -211,13 +211,13 @@ def notes(result: SweepResult) -> list[str]:
 def _runs_text(result: SweepResult) -> str:
     """Return over how many runs the means are, which may be fewer than requested."""
     counts = [len(cell.runs) for cell in result.cells]
-    least, most = min(counts), max(counts)
-    span = str(least) if least == most else f"{least} to {most}"
-    if least == result.asked:
+    lowest, highest = min(counts), max(counts)
+    span = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+    if lowest == result.asked:
         text = f"Means over {span} seeds"
     else:
         text = f"Means over {span} of the {result.asked} seeds, given with each mean of fewer runs"
-    if most < 2:
+    if highest < 2:
         return f"{text}; a single run has no interval."
     kind = "Student's, over" if result.report.interval == "t" else "by bootstrap, over"
     return f"{text}; ± is half of the 95 % interval ({kind} the seeds)."
@@ -279,9 +279,9 @@ def _few_flows(result: SweepResult) -> list[str]:
 def _unsteady(result: SweepResult) -> list[str]:
     remarks: dict[str, list[Cell]] = {}
     for cell in result.cells:
-        if said := result.remark(cell):
-            remarks.setdefault(said, []).append(cell)
-    return [f"{_which(cells, len(result.cells))}: {said}" for said, cells in remarks.items()]
+        if text := result.remark(cell):
+            remarks.setdefault(text, []).append(cell)
+    return [f"{_which(cells, len(result.cells))}: {text}" for text, cells in remarks.items()]
 
 
 def _which(cells: Sequence[Cell], of: int) -> str:

@@ -55,7 +55,7 @@ impl BestHops {
     }
 
     /// A probe of a destination came by a port: the path through it is that busy. The best hop after it.
-    pub fn hear(&mut self, destination: u32, port: u32, utilisation: u8, now: u64) -> Hop {
+    pub fn record_probe(&mut self, destination: u32, port: u32, utilisation: u8, now: u64) -> Hop {
         self.forget(destination, now);
         let (at, k) = (destination as usize, self.k);
         let used = usize::from(self.used[at]);

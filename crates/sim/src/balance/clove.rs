@@ -83,7 +83,7 @@ impl BalancerParameters for CloveParameters {
         name: "clove",
         title: "sending hosts choose the path of every flowlet, by marks or utilisation that receivers tell back",
         source: "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017 \
-                 (abstract and slides; values recalled)",
+                 (abstract and slides; values from memory, unverified)",
         validation: "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
                      (tests/edges.rs).",
         counters: &[&FLOWLETS, &HEADERS],
@@ -92,24 +92,22 @@ impl BalancerParameters for CloveParameters {
     type State = Clove;
 
     fn read(p: &mut Parameters) -> CloveParameters {
-        let help = "clove: what hosts tell each other of paths";
+        let help = "clove: what hosts report to each other about paths";
         let feedback = match p.choice("feedback", "ecn", FEEDBACKS, help) {
             "int" => CloveFeedback::Int,
             "none" => CloveFeedback::None,
             _ => CloveFeedback::Ecn,
         };
         let flowlets = FlowletParameters::read(p, Time::from_us(200), 1 << 12);
-        let help = "clove: paths that a host knows to another, at most (ours)";
+        let help = "clove: maximum number of paths that a host keeps to another host (ours)";
         let paths = p.integer("paths", 16, (1, i64::from(MOST_PATHS)), help) as u8;
-        let help = "clove: a path is told of once in this time at most (published: half a round trip; a public ns-3 version: 40us)";
+        let help = "clove: minimum time between two reports of a path (published: half a round trip; a public ns-3 version: 40us)";
         let relay_interval = p.time("relay_interval", Time::from_us(40), help);
-        let help = "clove, ecn: a path counts as congested for so long after it was told of as such (ours: two relay intervals)";
+        let help = "clove, ecn: time for which a path counts as congested after it was reported congested (ours: two relay intervals)";
         let congested_for = p.time("congested_for", Time::from_us(80), help);
-        let help =
-            "clove, ecn: share of its weight that a congested path gives to the others (recalled: a third)";
+        let help = "clove, ecn: share of its weight that a congested path gives to the others (a third: from memory, unverified)";
         let cut = (p.number("cut", 1.0 / 3.0, (0.001, 1.0), help) * 1024.0).round() as u32;
-        let help = "clove, ecn: transports hear of marks only while all paths are congested (recalled; false is ours, as senders here \
-                    may be steered by marks)";
+        let help = "clove, ecn: marks are passed to the transport only while all paths are congested (true: from memory, unverified; false is ours, as senders here may be controlled by marks)";
         let hide_marks = p.flag("hide_marks", false, help);
         let time_constant = keys::time_constant(p);
         let ageing = keys::ageing(p);
@@ -149,7 +147,7 @@ impl BalancerParameters for CloveParameters {
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         let Some((host, links)) = network.host_with_several_links() else { return Vec::new() };
         let message = format!(
-            "\"clove\" is for hosts with one link, and {} has {links}: what it hears of a path does not say by which link",
+            "\"clove\" is for hosts with one link, and {} has {links}: a report of a path does not name the link",
             network.name(host),
         );
         Vec::from([("kind", message)])

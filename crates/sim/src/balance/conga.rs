@@ -68,13 +68,13 @@ impl BalancerParameters for CongaParameters {
         let flowlets = FlowletParameters::read(p, Time::from_us(500), 1 << 16);
         let time_constant = keys::time_constant(p);
         let help =
-            "conga: share of a link's load that is forgotten at a time, every alpha tau (recalled: 0.2)";
+            "conga: share by which the load of a link decays, every alpha tau (0.2: from memory, unverified)";
         let alpha = (p.number("alpha", 0.2, (0.001, 1.0), help) * 1024.0).round() as u32;
-        let help = "conga: bits in which congestion is told (published: 3)";
+        let help = "conga: bits in which congestion is reported (published: 3)";
         let bits = p.integer("bits", 3, (1, 8), help) as u8;
         let ageing = keys::ageing(p);
         let header = keys::header(p, Bytes(2));
-        let help = "conga: on three tiers leaves choose by what they hear of their uplinks, and switches above hash (CONGA')";
+        let help = "conga: on three tiers leaves choose by the reported load of their uplinks, and upper switches hash (CONGA')";
         let three_tier = p.flag("three_tier", false, help);
         CongaParameters { flowlets, time_constant, alpha, bits, ageing, header, three_tier }
     }
@@ -99,7 +99,7 @@ impl BalancerParameters for CongaParameters {
                 format!("\"conga\" needs leaves that are joined by switches above them (leaf-spine): {why}")
             }
             (Ok(()), Some(upper)) if !self.three_tier => format!(
-                "\"conga\" is for leaves and spines, and {} stands in a third tier: set three_tier = true for the variant whose \
+                "\"conga\" is for leaves and spines, and {} is in a third tier: set three_tier = true for the variant whose \
                  leaves choose and whose upper switches hash, or kind = \"hula\"",
                 network.name(upper)
             ),

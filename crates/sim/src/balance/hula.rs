@@ -65,7 +65,7 @@ pub struct HulaParameters {
 impl BalancerParameters for HulaParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "hula",
-        title: "every flowlet takes the hop that probes say leads over the least busy path",
+        title: "every flowlet takes the next hop whose path probes report as the least utilised",
         source: "Katta et al., \"HULA: scalable load balancing using programmable data planes\", SOSR 2016",
         validation: AGAINST_A_FAILED_LINK,
         counters: &[&FLOWLETS, &PROBES],
@@ -74,16 +74,13 @@ impl BalancerParameters for HulaParameters {
     type State = Box<Hula>;
 
     fn read(p: &mut Parameters) -> HulaParameters {
-        let help = "hula, mp-hula: from one round of probes of a ToR to the next (HULA's simulation: 200us; recalled)";
+        let help = "hula, mp-hula: from one round of probes of a ToR to the next (HULA's simulation: 200us; from memory, unverified)";
         let mut interval = p.time("probe_interval", Time::from_us(200), help);
         if interval == Time::ZERO {
-            p.complain(
-                "probe_interval",
-                "0s leaves no time for anything else: expected more than 0".to_string(),
-            );
+            p.complain("probe_interval", "must be greater than 0".to_string());
             interval = Time::from_us(200);
         }
-        let help = "bytes of a probe on the wire: the least frame that Ethernet has";
+        let help = "bytes of a probe on the wire (64B: the minimum Ethernet frame)";
         let probe_size = p.bytes("probe_size", Bytes(64), help);
         if !(1..=1500).contains(&probe_size.0) {
             p.complain("probe_size", format!("{probe_size} is not between 1B and 1500B"));
@@ -91,7 +88,7 @@ impl BalancerParameters for HulaParameters {
         let given = p.time_or_auto("time_constant", keys::TIME_CONSTANT);
         let time_constant = given.unwrap_or(Time(interval.0.saturating_mul(2)));
         keys::check_time_constant(p, time_constant);
-        let help = "a hop, or a port, that no probe names for longer has failed; auto: three probe intervals (ours; public \
+        let help = "a hop or a port that no probe has named for longer than this has failed; auto: three probe intervals (ours; public \
                     versions have 3 to 5)";
         let failure_time = p.time_or_auto("failure_time", help).unwrap_or(Time(interval.0.saturating_mul(3)));
         if failure_time < interval {
@@ -101,15 +98,14 @@ impl BalancerParameters for HulaParameters {
             p.complain("failure_time", message);
         }
         let flowlets = FlowletParameters::read(p, Time::from_us(100), 1 << 16);
-        let help = "traffic class in which probes queue; 0: before all traffic, as HULA has it (recalled); others share their queue";
+        let help = "traffic class in which probes queue; 0: before all traffic, as in HULA (from memory, unverified); other classes share their queue";
         let probe_class = p.integer("probe_class", 0, (0, 7), help) as u8;
         let help = "flowlets on a port that no probe came by for the failure time leave it at once (ours); off: at their next gap";
         let release = p.flag("release", true, help);
         let help = "a probe of the best hop replaces its value, be it better or worse; off, as in the published P4 listing, a hop \
                     that gets worse keeps its value until it fails";
         let refresh_on_best = p.flag("refresh_on_best", true, help);
-        let help =
-            "what is no news is passed on once an interval; off: every probe that is heard is passed on";
+        let help = "a probe that changes nothing is passed on once per interval; off: every received probe is passed on";
         let suppress = p.flag("suppress", true, help);
         let help = "by how much, of 256, a hop must be less busy to pass the one ranked above it (ours)";
         let hysteresis = p.integer("hysteresis", 0, (0, 255), help) as u8;
@@ -273,7 +269,14 @@ impl Hula {
     }
 
     /// A probe of a ToR came by a port; `allowed`: the port is on a shortest path to it. What is to be passed on, if anything.
-    fn hear(&mut self, tor: u32, said: u8, port: u32, allowed: bool, ports: &impl Ports) -> Option<u8> {
+    fn record_probe(
+        &mut self,
+        tor: u32,
+        said: u8,
+        port: u32,
+        allowed: bool,
+        ports: &impl Ports,
+    ) -> Option<u8> {
         let now = ports.now().0;
         self.heard[port as usize] = now;
         if !allowed || self.own == Some(tor) {
@@ -284,7 +287,7 @@ impl Hula {
             self.unmet = self.unmet.saturating_sub(1);
             self.met_last = ports.now();
         }
-        let best = self.hops.hear(tor, port, said.max(link), now);
+        let best = self.hops.record_probe(tor, port, said.max(link), now);
         if self.own.is_some() {
             return None;
         }
@@ -413,7 +416,7 @@ impl LoadBalancer for Hula {
     fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut impl SwitchContext) {
         let (tor, told) = (probe.src, probe.aux as u8);
         let allowed = cx.leads_to(port, self.fabric.host_on[tor as usize]);
-        if let Some(utilisation) = self.hear(tor, told, port, allowed, cx) {
+        if let Some(utilisation) = self.record_probe(tor, told, port, allowed, cx) {
             self.send_probes(tor, utilisation, cx, |hula, to| hula.passes_on(port, to));
         }
     }

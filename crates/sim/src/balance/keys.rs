@@ -3,12 +3,11 @@
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
-pub const GAP: &str = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; clove: 200us; hula, mp-hula: \
+pub const GAP: &str = "a pause between two packets of a flow longer than this ends a flowlet (letflow, conga: 500us; clove: 200us; hula, mp-hula: \
                        100us)";
-pub const TIME_CONSTANT: &str = "tau, over which the load of a link is averaged (conga: 160us, recalled; clove: the same; hula, \
-                                 mp-hula: auto, twice the probe interval, recalled)";
+pub const TIME_CONSTANT: &str = "tau, over which the load of a link is averaged (conga and clove: 160us; hula, mp-hula: auto, twice the probe interval; both from memory, unverified)";
 const AGEING: &str =
-    "conga, clove: congestion that was not heard of for longer counts as none (recalled: 10ms)";
+    "conga, clove: a report of congestion older than this is ignored (10ms: from memory, unverified)";
 const HEADER: &str = "conga, clove: bytes that a packet is longer by between its first and its last switch, or from host to host \
                       (conga: 14 bits, in 2 B of their own; 50B: with the overlay in whose header they ride; clove: 0B, in spare \
                       fields of that header)";
@@ -22,7 +21,7 @@ pub fn time_constant(p: &mut Parameters) -> Time {
 
 pub fn check_time_constant(p: &mut Parameters, time: Time) {
     if time == Time::ZERO {
-        p.complain("time_constant", "0s averages over nothing: expected more than 0".to_string());
+        p.complain("time_constant", "must be greater than 0".to_string());
     }
 }
 
@@ -35,7 +34,7 @@ pub fn ageing(p: &mut Parameters) -> Time {
 pub fn header(p: &mut Parameters, default: Bytes) -> u16 {
     let given = p.bytes("header", default, HEADER);
     if given.0 > 200 {
-        p.complain("header", format!("{given} is no header: expected at most 200B"));
+        p.complain("header", format!("{given} is not a valid header: expected at most 200B"));
     }
     given.0.min(200) as u16
 }

@@ -57,8 +57,7 @@ impl BalancerParameters for MpHulaParameters {
         title: "the same with the k best hops, for the subflows of multipath transports",
         source: "Benet et al., \"MP-HULA: multipath transport aware load balancing using programmable data planes\", NetCompute \
                  2018",
-        validation: "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four \
-                     paths beside a trial on Linux (tests/mptcp.rs).",
+        validation: "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four paths compared with a trial on Linux (tests/mptcp.rs).",
         counters: &[&FLOWLETS, &PROBES, &HEADERS],
         ..SchemeDoc::NONE
     };
@@ -142,11 +141,11 @@ impl SubflowParameters {
         let help = "mp-hula: bytes that a subflow's packets are longer by between ToRs: 64 bits of connection, 4 of subflow, padded";
         let mark = p.bytes("mark", Bytes(u64::from(default.mark)), help);
         if mark.0 > 200 {
-            p.complain("mark", format!("{mark} is no mark: expected at most 200B"));
+            p.complain("mark", format!("{mark} is not a valid mark: expected at most 200B"));
         }
-        let help = "mp-hula: subflows that a ToR remembers; of more it forgets the one that is silent longest (ours)";
+        let help = "mp-hula: maximum number of subflows that a ToR remembers; the one that has been idle longest is removed first (ours)";
         let known = p.integer("known", i64::from(default.known), (1, 1 << 24), help) as u32;
-        let help = "mp-hula: a ToR forgets a subflow that is silent for longer (ours)";
+        let help = "mp-hula: a ToR removes a subflow that has been idle for longer than this (ours)";
         let idle = p.time("idle", default.idle, help);
         if idle == Time::ZERO {
             p.complain(

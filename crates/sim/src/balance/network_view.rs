@@ -75,11 +75,14 @@ impl NetworkView<'_> {
         if next == tor {
             return match other < own {
                 true => Ok(()),
-                false => Err(format!("{} has hosts and stands above {}", self.name(tor), self.name(switch))),
+                false => Err(format!("{} has hosts and is above {}", self.name(tor), self.name(switch))),
             };
         }
         if self.has_hosts[next as usize] {
-            return Err(format!("{} has hosts, and is on the way to others", self.name(next)));
+            return Err(format!(
+                "{} has hosts, and paths to other switches pass through it",
+                self.name(next)
+            ));
         }
         let onward = self.routes.next_hops(next, host);
         let falls = |&port: &u32| self.tier(self.ports[next as usize][port as usize].1) < other;

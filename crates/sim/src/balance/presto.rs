@@ -33,9 +33,10 @@ impl BalancerParameters for PrestoParameters {
     type State = Presto;
 
     fn read(p: &mut Parameters) -> PrestoParameters {
-        let cell = p.bytes("cell", Bytes(64_000), "bytes of a flow that go together (published: 64KB)");
+        let cell =
+            p.bytes("cell", Bytes(64_000), "bytes of a flow that take the same path (published: 64KB)");
         if cell == Bytes(0) {
-            p.complain("cell", "0B is no cell: expected more than 0".to_string());
+            p.complain("cell", "must be greater than 0B".to_string());
         }
         PrestoParameters { cell }
     }

@@ -18,7 +18,7 @@ use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
-use crate::net::host::{Carrying, Edge, Host};
+use crate::net::host::{Edge, Host, TelemetryShim};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
@@ -339,8 +339,8 @@ impl Builder<'_> {
     /// What stands between the transports of a host and its links.
     fn edge(&self, host: u32) -> Option<Box<Edge>> {
         let Config { switch, transports, telemetry, seed, .. } = self.config;
-        let carrying = Carrying::new(transports, telemetry, *seed);
-        Edge::new(switch.balancer.at_host(*seed, host), carrying, &self.config.host, &self.config.measure)
+        let shim = TelemetryShim::new(transports, telemetry, *seed);
+        Edge::new(switch.balancer.at_host(*seed, host), shim, &self.config.host, &self.config.measure)
     }
 
     /// The transports of a host with so many ports.

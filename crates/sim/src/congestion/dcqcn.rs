@@ -1,4 +1,4 @@
-//! DCQCN: ECN marks drive a cut and three stages of recovery, all by timers.
+//! DCQCN: ECN marks cause a cut, followed by three stages of recovery, all driven by timers.
 //!
 //! ```text
 //! alpha = (1 - g) alpha + g [a mark came]             every alpha interval
@@ -7,14 +7,14 @@
 //!           stage < F: nothing;  stage = F: target += R_AI;  stage > F: target += R_HAI;  then stage + 1
 //! ```
 //!
-//! Timers run from the first mark of a flow on: alpha at t0 + k * 1 us, decrease 1 ns after every fourth, so that it sees
-//! the new alpha; increase 300 us after the last cut or increase.
+//! Timers run from the first mark of a flow on: alpha at t0 + k * 1 us; decrease 1 ns after every fourth of
+//! these, so that it uses the new alpha; increase 300 us after the last cut or increase.
 //!
-//! Source: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015; intervals and order as in
-//! the HPCC authors' simulator (its NIC vendor's version).
-//! Differs from the source: every ACK echoes the mark, there is no notification packet with its 50 us pace; no byte
-//! counter. The target takes the rate before a cut only when an increase came since the last cut, unless
-//! `clamp_target_rate` is set. Alpha has no events here: its ticks are made up for when it is read.
+//! Source: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015; intervals and
+//! order as in the HPCC authors' simulator (its NIC vendor's version).
+//! Differs from the source: every ACK echoes the mark, there is no notification packet with its interval of
+//! 50 us; no byte counter. The target is set to the rate before a cut only if an increase came since the last
+//! cut, unless `clamp_target_rate` is set. Alpha has no events here: its ticks are computed when it is read.
 //! Parameters: see [`DcqcnParameters::read`].
 
 use super::{
@@ -66,7 +66,7 @@ pub struct DcqcnParameters {
     pub clamp_target_rate: bool,
     /// Share of the rate that is kept at the first mark.
     pub rate_on_first: f64,
-    /// Timers tick even while they have nothing to do, as in the authors' simulator. The rates are the same.
+    /// Timers fire even if they change nothing, as in the authors' simulator. The rates are the same.
     pub eager: bool,
     pub window: Window,
 }
@@ -152,9 +152,9 @@ impl ControllerParameters for DcqcnParameters {
 /// State of one flow.
 pub struct Dcqcn {
     g: f64,
-    /// Moving average of "a mark came", as of `alpha_tick`.
+    /// Moving average of "a mark was received", as of `alpha_tick`.
     alpha: f64,
-    /// Last tick that alpha has taken in.
+    /// Last tick that alpha includes.
     alpha_tick: Time,
     alpha_interval: Time,
     /// t0: the origin of the timers.
@@ -206,7 +206,7 @@ impl Dcqcn {
         let Some(first) = self.first_cnp else {
             return self.on_first_mark(now, control);
         };
-        // A mark at the very time of a tick counts for that tick.
+        // A mark at the time of a tick counts for that tick.
         self.take_ticks_before(now);
         self.alpha_cnp = true;
         if control.timers[DECREASE] == Time::MAX {
@@ -226,7 +226,8 @@ impl Dcqcn {
     }
 
     fn on_decrease_timer(&mut self, now: Time, control: &mut Control) {
-        // Timers due together run in the order in which the authors' simulator would have set them: the longer one first.
+        // Timers due at the same time run in the order in which the authors' simulator would have set them:
+        // the longer one first.
         if control.timers[INCREASE] <= now && self.increase_interval > self.decrease_interval {
             control.timers[INCREASE] = Time::MAX;
             self.on_increase_timer(now, control);
@@ -253,18 +254,19 @@ impl Dcqcn {
             let step = if self.stage == self.fast_recovery { self.rai } else { self.rhai };
             self.target = self.target.saturating_add(step).min(self.range.max);
         }
-        // Halves are whole bit/s each, as the authors add them.
+        // Each half is rounded to whole bit/s, as the authors add them.
         let rate = self.range.clamp(before / 2 + self.target / 2);
         control.rate = Rate(rate);
         self.stage = self.stage.saturating_add(1);
-        // At the line rate and at rest, further increases change nothing until a cut starts the timer again.
+        // At the line rate without further recovery, increases change nothing until a cut starts the timer
+        // again.
         let at_rest = rate == before && self.target == self.range.max;
         if self.eager || !at_rest {
             control.timers[INCREASE] = now.saturating_add(self.increase_interval);
         }
     }
 
-    /// Brings alpha up to the last tick strictly before `end`; only the first tick can have a mark to count.
+    /// Updates alpha to the last tick strictly before `end`; only the first tick can have a mark to count.
     fn take_ticks_before(&mut self, end: Time) {
         let span = end.saturating_sub(self.alpha_tick).0.saturating_sub(1);
         let ticks = span / self.alpha_interval.0;
@@ -272,7 +274,7 @@ impl Dcqcn {
         for _ in 0..ticks {
             let decayed = (1.0 - self.g) * self.alpha;
             let alpha = if self.alpha_cnp { decayed + self.g } else { decayed };
-            // Without a mark, an alpha that a tick leaves as it is stays so (after some 0.2 s of silence).
+            // Without marks, alpha has reached its limit if a tick does not change it (after about 0.2 s).
             let at_rest = !self.alpha_cnp && alpha == self.alpha;
             self.alpha_cnp = false;
             self.alpha = alpha;

@@ -6,12 +6,12 @@
 //! rate  = rate + R_AI              per window outside CWR
 //! ```
 //!
-//! States: open; CWR (reduced) from a cut until an ACK passes the byte that was next at that moment.
+//! States: open; CWR (reduced) from a cut until an ACK passes the byte that was next at the cut.
 //!
-//! Source: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, Eq. 1 and 2; as the rate-based sender of the HPCC
-//! authors' simulator, which starts at line rate and has no slow start.
-//! Differs from the source: rate instead of window (the window follows the rate); alpha starts at 1; batches count the
-//! packets that were in flight, not those acknowledged.
+//! Source: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, Eq. 1 and 2; as the rate-based sender of the
+//! HPCC authors' simulator, which starts at line rate and has no slow start.
+//! Differs from the source: rate instead of window (the window follows the rate); alpha starts at 1; batches
+//! count the packets that were in flight, not those acknowledged.
 //! Parameters: see [`DctcpParameters::read`].
 
 use super::{
@@ -134,7 +134,7 @@ impl CongestionController for Dctcp {
 }
 
 impl Dctcp {
-    /// Alpha takes in the share of marks (Eq. 1), except at the first ACK, whose batch is only beginning.
+    /// Alpha includes the share of marks (Eq. 1), except at the first ACK, whose batch is only beginning.
     fn end_window(&mut self, ack: &Ack) {
         if self.last_update_seq == 0 {
             self.batch = ack.next_byte / self.mtu + 1;

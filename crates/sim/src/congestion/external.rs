@@ -1,8 +1,7 @@
-//! A controller from outside this crate: of another crate, or written in Python.
+//! A controller from outside this crate: from another crate, or written in Python.
 //!
-//! It costs an allocation a flow and a call through a pointer per acknowledgement. Its rate is held between 1
-//! bit/s and the line rate here, so that it cannot break what the transport relies on, and a panic of it
-//! names it.
+//! It costs an allocation per flow and an indirect call per acknowledgement. Its rate is limited to 1 bit/s
+//! to the line rate here, so that it cannot violate what the transport relies on, and a panic in it names it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,21 +11,22 @@ use super::{
 };
 use crate::external::guarded;
 
-/// CPU time of a packet-hop under a controller in Python, in ns, which is called for every acknowledgement: `pod` with two of a few lines.
+/// CPU time of a packet-hop under a controller in Python, in ns, which is called for every acknowledgement: `pod`
+/// with two controllers of a few lines.
 pub const NS_PER_HOP: f64 = 300.0;
 
-/// Makes the controller of one flow; the number is that of the records that the INT header has room for.
+/// Creates the controller of one flow. The number is the capacity of the INT header in records.
 pub type MakeController = dyn Fn(&FlowContext, usize) -> Box<dyn CongestionController + Send> + Send + Sync;
 
-/// A controller by name and by what makes it.
+/// A controller with its name and its constructor.
 #[derive(Clone)]
 pub struct ExternalController {
     pub name: Arc<str>,
     pub needs: Needs,
-    /// Its parameters as text: two controllers with the same name and text are the same. None: it has no such
-    /// text, and is the same as one that is made by the very same function.
+    /// Its parameters as text: controllers with equal name and text are equal. None: there is no text, and
+    /// the controller equals only those with the same constructor.
     pub parameters: Option<String>,
-    /// Its flows cannot be worked on by several threads.
+    /// Its flows must run on one thread.
     pub one_thread: bool,
     pub make: Arc<MakeController>,
 }

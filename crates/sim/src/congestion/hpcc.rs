@@ -1,7 +1,8 @@
 //! HPCC: congestion control from per-hop telemetry.
 //!
-//! Every ACK carries, for each hop, the queue length, the bytes sent and a timestamp. The sender turns two of them into
-//! the load of the busiest hop and steers it to eta, against a reference rate that changes once per RTT:
+//! Every ACK carries, for each hop, the queue length, the bytes sent and a timestamp. From two of them the
+//! sender computes the load of the busiest hop and steers it to eta, relative to a reference rate that
+//! changes once per RTT:
 //!
 //! ```text
 //! u_i   = txRate_i / C_i + min(q_i, q_i before) / (C_i T)          txRate_i = bytes_i / tau_i
@@ -13,11 +14,11 @@
 //! R_ref = R, once per RTT;    W = W0 R / line rate
 //! ```
 //!
-//! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Alg. 1, Eq. 2, §5.1; arithmetic as in the
-//! authors' simulator, where the rate is the variable and the window follows.
-//! Differs from the source: maxStage is 0 (the authors' results page calls the paper's 5 a typo); a changed path id or
-//! number of hops discards the kept records (the paper says so, its released code has no path id); a hop whose two
-//! records bear the same time is not judged (there a division by zero).
+//! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Alg. 1, Eq. 2, §5.1;
+//! arithmetic as in the authors' simulator, where the rate is the variable and the window follows.
+//! Differs from the source: maxStage is 0 (the authors' results page calls the paper's 5 a typo); a changed
+//! path id or number of hops discards the stored records (as in the paper; its released code has no path id);
+//! a hop whose two records have the same time is ignored (in the authors' code a division by zero).
 //! Parameters: see [`HpccParameters::read`].
 
 use super::{
@@ -50,18 +51,18 @@ pub const DOC: SchemeDoc = SchemeDoc {
 /// Parameters of HPCC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HpccParameters {
-    /// Load to aim at, as a share of capacity.
+    /// Target load, as a share of capacity.
     pub eta: f64,
     /// Additive steps before a multiplicative one (maxStage of Alg. 1).
     pub max_stage: u32,
     /// Additive increase per update.
     pub rai: Rate,
     pub min_rate: Rate,
-    /// React to every ACK, not only once per RTT.
+    /// React to every ACK instead of once per RTT.
     pub fast_reaction: bool,
-    /// Keep u, reference and stage for each hop; the least rate counts.
+    /// Separate u, reference and stage for each hop; the minimum rate counts.
     pub multi_rate: bool,
-    /// Between full updates, leave out hops with an empty queue.
+    /// Between full updates, ignore hops with an empty queue.
     pub sample_feedback: bool,
     pub window: Window,
 }
@@ -139,7 +140,7 @@ impl ControllerParameters for HpccParameters {
     }
 }
 
-/// What every update needs and no update changes.
+/// Constants of every update.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Law {
     pub eta: f64,
@@ -148,10 +149,10 @@ pub(super) struct Law {
     pub range: RateRange,
 }
 
-/// A load and the rate that answers to it: of the path, or of one hop.
+/// A load and the corresponding rate: of the path, or of one hop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference {
-    /// Moving average of the load over one base RTT; every judged ACK changes it.
+    /// Moving average of the load over one base RTT; changed by every evaluated ACK.
     pub u: f64,
     /// R_ref (the paper's W^c), in bit/s; changes once per RTT.
     pub rate: u64,
@@ -182,17 +183,17 @@ pub struct Hpcc {
     window_bytes: f64,
     layout: IntLayout,
     reference: Reference,
-    /// An ACK beyond this byte makes a full update; 0 until the first ACK. Set to the next byte to send.
+    /// An ACK beyond this byte causes a full update; 0 until the first ACK. Set to the next byte to send.
     last_update_seq: u64,
-    /// Path of the kept records.
+    /// Path of the stored records.
     path_id: u16,
-    /// How many of `records` are of the present path; 0 until the first ACK.
+    /// Number of `records` of the current path; 0 until the first ACK.
     kept: u8,
     fast_reaction: bool,
     sample_feedback: bool,
     /// The last record of each hop.
     records: Box<[IntRecord]>,
-    /// With one rate per hop; else empty.
+    /// With one rate per hop; otherwise empty.
     per_hop: Box<[Reference]>,
 }
 
@@ -231,13 +232,13 @@ impl CongestionController for Hpcc {
 }
 
 impl Hpcc {
-    /// The records, or nothing when more hops wrote than there is room for: they have overwritten each other.
+    /// Returns the records, or none if more hops wrote than fit: they have overwritten each other.
     fn readable<'a>(&self, int: &IntView<'a>) -> &'a [IntRecord] {
         let hops = int.hops as usize;
         if hops > self.records.len() { &[] } else { int.records.get(..hops).unwrap_or_default() }
     }
 
-    /// Differences mean something only between records of one path (HPCC Fig 7, path id).
+    /// Differences are valid only between records of one path (HPCC Fig 7, path id).
     fn is_kept_path(&self, records: &[IntRecord], path_id: u16) -> bool {
         path_id == self.path_id && records.len() == usize::from(self.kept)
     }
@@ -248,7 +249,8 @@ impl Hpcc {
         self.path_id = path_id;
     }
 
-    /// Takes in the records; the new rate, if any hop was judged (Alg. 1, MeasureInflight and ComputeWind).
+    /// Evaluates the records. Returns the new rate, if any hop was evaluated (Alg. 1, MeasureInflight and
+    /// ComputeWind).
     fn update(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
         if self.per_hop.is_empty() {
             self.update_path(records, full)
@@ -286,7 +288,7 @@ impl Hpcc {
         Some(rate)
     }
 
-    /// One reference per hop: the least rate counts.
+    /// One reference per hop: the minimum rate counts.
     fn update_hops(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
         let mut min = None;
         for (hop, record) in records.iter().enumerate() {
@@ -308,8 +310,8 @@ impl Hpcc {
         min
     }
 
-    /// Load of a hop between two records (Eq. 2), and the time between them in ns. The order of the operations is that
-    /// of the authors' simulator and decides the last bit.
+    /// Load of a hop between two records (Eq. 2), and the time between them in ns. The order of the
+    /// operations is that of the authors' simulator and determines the last bit.
     #[inline]
     fn load(&self, new: &IntRecord, old: &IntRecord) -> (f64, u64) {
         let tau_ns = new.ns_since(old);
@@ -321,7 +323,7 @@ impl Hpcc {
         let tx_rate = (new.bytes_since(old, self.layout) * 8) as f64 / duration;
         let queue = new.queue_bytes(self.layout).min(old.queue_bytes(self.layout)) as f64;
         if queue == 0.0 {
-            // Nothing to add, and two divisions saved.
+            // The queue adds nothing; saves two divisions.
             return (tx_rate / capacity, tau_ns);
         }
         let line_rate = self.law.range.max as f64;

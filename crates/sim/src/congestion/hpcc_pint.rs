@@ -1,7 +1,7 @@
-//! HPCC-PINT: HPCC steered by one number a packet, the load of the busiest port on the path.
+//! HPCC-PINT: HPCC with one number per packet, the load of the busiest port on the path.
 //!
-//! The switches keep the load of their ports themselves ([`crate::telemetry::pint`]) and raise a code of 8 bits in the packet to
-//! theirs; the ACK brings back the largest. The sender decodes it and answers as HPCC does:
+//! The switches compute the loads of their ports ([`crate::telemetry::pint`]) and raise an 8-bit code in the
+//! packet to theirs; the ACK returns the maximum. The sender decodes it and reacts as HPCC does:
 //!
 //! ```text
 //! c     = U / eta
@@ -10,10 +10,10 @@
 //! R_ref = R, once per RTT;    W = W0 R / line rate
 //! ```
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1; Li et al., "HPCC", SIGCOMM 2019, Alg. 1; the authors' simulator
-//! (mode 10), in which the sender keeps a share p of the feedback at random.
-//! Differs from the source: nothing under the law `code`. Under the law `paper` the plan says which packets carry the load, and p
-//! thins out what they bring.
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1; Li et al., "HPCC", SIGCOMM 2019, Alg. 1; the
+//! authors' simulator (mode 10), in which the sender uses a random share p of the feedback.
+//! Differs from the source: nothing under the law `code`. Under the law `paper` the plan determines which
+//! packets carry the load, and p selects among these.
 //! Parameters: see [`HpccPintParameters::read`].
 
 use super::hpcc::{Law, Reference};
@@ -44,14 +44,14 @@ pub const DOC: SchemeDoc = SchemeDoc {
 /// Parameters of HPCC-PINT.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HpccPintParameters {
-    /// Load to aim at, as a share of capacity.
+    /// Target load, as a share of capacity.
     pub eta: f64,
     /// Additive steps before a multiplicative one.
     pub max_stage: u32,
     /// Additive increase per update.
     pub rai: Rate,
     pub min_rate: Rate,
-    /// React to every ACK that is used, not only once per RTT.
+    /// React to every used ACK instead of once per RTT.
     pub fast_reaction: bool,
     /// Share of the feedback that is used.
     pub p: f64,
@@ -118,7 +118,8 @@ impl ControllerParameters for HpccPintParameters {
 pub struct HpccPint {
     law: Law,
     reference: Reference,
-    /// An ACK beyond this byte makes a full update; 0 until the first ACK that is used. Set to the next byte to send.
+    /// An ACK beyond this byte causes a full update; 0 until the first used ACK. Set to the next byte to
+    /// send.
     last_update_seq: u64,
     /// Feedback is used if its 16-bit coin is below this.
     used: u32,
@@ -139,7 +140,7 @@ impl CongestionController for HpccPint {
             self.last_update_seq = ack.next_byte;
             return;
         }
-        // The switches have averaged already.
+        // The switches have averaged the load already.
         self.reference.u = path.load;
         let (rate, stage) = self.law.answer(&self.reference);
         control.rate = Rate(rate);

@@ -1,10 +1,12 @@
 //! Congestion controllers, one file each, and the interface that they share.
 //!
-//! A controller knows its acknowledgements and its own state, nothing of the network: no clock, no random numbers, no
-//! packets. Time and feedback come in; a rate, a window and timers go out through [`Control`].
+//! A controller depends on its acknowledgements and its own state, not on the network: it has no clock, no
+//! random numbers, no packets. Time and feedback are its input; a rate, a window and timers are its output
+//! through [`Control`].
 //!
-//! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`]: from these come its
-//! name in scenarios, `weftline list`, `weftline explain` and the tests that every controller must pass.
+//! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`], from
+//! which follow its name in scenarios, `weftline list`, `weftline explain` and the tests that every
+//! controller must pass.
 
 pub mod dcqcn;
 pub mod dctcp;
@@ -28,14 +30,14 @@ pub use crate::doc::SchemeDoc;
 pub use external::ExternalController;
 pub use pair_window::PairWindow;
 
-/// What is fixed for a flow when it starts.
+/// The constants of a flow, given when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowContext {
-    /// Rate of the NIC that the flow leaves by: its first and its highest rate.
+    /// Rate of the flow's NIC: its initial and its maximum rate.
     pub line_rate: Rate,
     /// Base RTT T of the network (or of the flow's pair, as configured).
     pub base_rtt: Time,
-    /// Window W0 = line rate * T in bytes; the transport applies it where the controller asks for one.
+    /// Window W0 = line rate * T in bytes; the transport applies it if the controller requests one.
     pub window_bytes: u64,
     /// Payload bytes of a full packet.
     pub mtu: u32,
@@ -48,43 +50,44 @@ pub struct Ack<'a> {
     pub now: Time,
     /// Next byte that the receiver expects.
     pub acknowledged: u64,
-    /// Bytes that this acknowledgement took out of flight.
+    /// Bytes that this acknowledgement removed from the bytes in flight.
     pub newly_acknowledged: u64,
-    /// Next byte that the sender will send.
+    /// Next byte to be sent.
     pub next_byte: u64,
-    /// The packet that it answers was marked (ECN).
+    /// The acknowledged packet was marked (ECN).
     pub marked: bool,
-    /// From the start of the transmission of the packet that it answers until now.
+    /// Time since the transmission of the acknowledged packet began.
     pub rtt: Time,
-    /// It says that a packet is missing.
+    /// The acknowledgement reports a missing packet.
     pub negative: bool,
     pub telemetry: Option<IntView<'a>>,
-    /// The load of the path's busiest port, where the packet brought it (PINT).
+    /// The load of the path's busiest port, if the packet carried it (PINT).
     pub load: Option<PathLoad>,
 }
 
-/// What PINT brings a controller.
+/// The feedback of PINT.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathLoad {
-    /// Of the busiest port, as a share of its capacity.
+    /// Load of the busiest port, as a share of its capacity.
     pub load: f64,
-    /// A random number, for who uses only a share of the feedback.
+    /// A random number, for controllers that use only a share of the feedback.
     pub coin: u32,
 }
 
-/// Timers that a controller may have running at once.
+/// Number of timers of a controller.
 pub const TIMERS: usize = 2;
 
-/// What a controller steers; kept by the transport between calls, one per flow.
+/// What a controller sets; kept by the transport between calls, one per flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Control {
     /// Pacing rate; at least 1 bit/s, at most the line rate.
     pub rate: Rate,
-    /// Bytes allowed in flight for controllers that steer a window themselves; none for rate-based ones.
+    /// Maximum bytes in flight, for controllers that set a window themselves; none for rate-based ones.
     pub cwnd: Option<u64>,
-    /// Set when the time of the next packet, paced at the old rate, is to be shifted to the new one.
+    /// Set if the time of the next packet, which was paced at the old rate, must be adapted to the new one.
     pub repace: bool,
-    /// When each timer fires; [`Time::MAX`]: not running. Set by the controller, cleared by the transport when it fires.
+    /// When each timer fires; [`Time::MAX`]: not running. Set by the controller, cleared by the transport
+    /// when it fires.
     pub timers: [Time; TIMERS],
 }
 
@@ -96,30 +99,30 @@ impl Control {
 
 /// The law of one flow.
 pub trait CongestionController {
-    /// The flow starts, at line rate unless an external controller sets another rate here; the built-in ones do not.
+    /// The flow starts, at line rate. Only external controllers may set another rate here.
     fn on_start(&mut self, _control: &mut Control) {}
-    /// An acknowledgement came, also a negative one and also the one that completes the flow.
+    /// An acknowledgement arrived, possibly a negative one or the one that completes the flow.
     fn on_ack(&mut self, ack: &Ack, control: &mut Control);
     /// A timer that the controller set has fired.
     fn on_timer(&mut self, _timer: usize, _now: Time, _control: &mut Control) {}
-    /// The retransmission timeout expired: nothing was acknowledged for that long.
+    /// The retransmission timeout expired: nothing was acknowledged for that time.
     fn on_timeout(&mut self, _now: Time, _control: &mut Control) {}
-    /// Internals worth watching, as (name with unit, value): alpha, u, ...
+    /// Internal quantities for series, as (name with unit, value): alpha, u, ...
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
-/// The window that the transport keeps beside the rate.
+/// The window that the transport applies in addition to the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
     /// In-flight bytes are not limited.
     None,
-    /// W0 always.
+    /// Always W0.
     Fixed,
     /// floor(W0 * rate / line rate), at least 1 byte.
     FollowsRate,
 }
 
-/// What a controller asks of transport and telemetry.
+/// What a controller requires of transport and telemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     pub window: Window,
@@ -127,7 +130,7 @@ pub struct Needs {
     pub int: bool,
     /// The load of the path's busiest port, by PINT.
     pub load: bool,
-    /// Marks of switches (ECN), which are what it steers by.
+    /// Marks of switches (ECN), to which it reacts.
     pub marks: bool,
     /// The 8-byte send timestamp of TIMELY on the wire.
     pub timestamp: bool,
@@ -136,24 +139,25 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Nothing but `window`.
+    /// Only `window`.
     pub const fn window(window: Window) -> Needs {
         Needs { window, int: false, load: false, marks: false, timestamp: false, ack_priority: false }
     }
 }
 
-/// Parameters of a controller: read from a scenario once, then the mould of every flow's state. Controllers of other crates
-/// implement it as those here do, and are added by [`crate::schemes::Schemes`].
+/// Parameters of a controller, read from a scenario once, from which the state of every flow is created.
+/// Controllers of other crates implement this trait, too, and are added by [`crate::schemes::Schemes`].
 pub trait ControllerParameters: Sized {
     type State: CongestionController;
     const DOC: SchemeDoc;
-    /// Published with switches that mark every packet above one threshold.
+    /// Whether it was published with switches that mark every packet above one threshold.
     const MARKS_AT_STEP: bool = false;
-    /// CPU time of a packet-hop under it, in ns, where everything fits the caches; as one in Python where it was not measured.
+    /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of a controller in Python.
     const NS_PER_HOP: f64 = external::NS_PER_HOP;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
-    /// State of a new flow; its rate is the line rate. `int_hops`: records that the INT header has room for.
+    /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
+    /// records.
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
 }
 
@@ -168,19 +172,19 @@ const NONE_DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// [`ControllerParameters::NS_PER_HOP`] of none: measured on the FatTree of 320 hosts.
+/// [`ControllerParameters::NS_PER_HOP`] of `none`: measured on the FatTree of 320 hosts.
 const NONE_NS_PER_HOP: f64 = 68.0;
 
-/// One line a controller: variant = file::parameters => state.
+/// One line per controller: variant = file::parameters => state.
 macro_rules! registry {
     ($($variant:ident = $file:ident :: $parameters:ident;)*) => {
-        /// A controller by its parameters: what `[transport] controller = { kind = ... }` resolves to.
+        /// A controller with its parameters: the result of `[transport] controller = { kind = ... }`.
         #[derive(Debug, Clone, PartialEq)]
         pub enum ControllerConfig {
             /// Always at line rate, no window.
             None,
             $($variant($file::$parameters),)*
-            /// A window controller, as TCP has it: the queue pair itself brings it what it needs.
+            /// A window controller, as in TCP; the queue pair provides its input.
             Window(PairWindow),
             External(ExternalController),
         }
@@ -200,7 +204,7 @@ macro_rules! registry {
             &[$(($file::DOC.name, $file::DOC.title),)* (NONE_DOC.name, NONE_DOC.title)];
 
         impl ControllerConfig {
-            /// Reads the parameters of the controller named `kind`; none where [`kinds`] has no such name.
+            /// Reads the parameters of the controller named `kind`; none if [`kinds`] has no such name.
             pub fn read(kind: &str, p: &mut Parameters) -> Option<ControllerConfig> {
                 $(if kind == $file::DOC.name {
                     return Some(ControllerConfig::$variant(ControllerParameters::read(p)));
@@ -229,7 +233,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Published with switches that mark every packet above one threshold.
+            /// Whether it was published with switches that mark every packet above one threshold.
             pub fn marks_at_step(&self) -> bool {
                 match self {
                     $(ControllerConfig::$variant(_) => $file::$parameters::MARKS_AT_STEP,)*
@@ -238,7 +242,7 @@ macro_rules! registry {
                 }
             }
 
-            /// CPU time of a packet-hop under it, in ns, where everything fits the caches.
+            /// CPU time of a packet-hop under it, in ns, if all data fits the caches.
             pub fn ns_per_hop(&self) -> f64 {
                 match self {
                     ControllerConfig::None => NONE_NS_PER_HOP,
@@ -248,7 +252,7 @@ macro_rules! registry {
                 }
             }
 
-            /// State and control of a new flow. `int_hops`: records that the INT header has room for.
+            /// Creates state and control of a new flow. `int_hops`: capacity of the INT header in records.
             pub fn start(&self, flow: &FlowContext, int_hops: usize) -> (Controller, Control) {
                 let mut control = Control::new(flow.line_rate);
                 let state = match self {
@@ -264,7 +268,7 @@ macro_rules! registry {
             }
         }
 
-        /// Calls the same method of whichever controller it is.
+        /// Calls the same method of any controller.
         macro_rules! each {
             ($self:ident, $law:ident => $call:expr) => {
                 match $self {
@@ -290,7 +294,7 @@ static ADDED: Added<fn(&mut Parameters) -> ExternalController> = Added::none("co
 
 pub(crate) type ReadController = Scheme<fn(&mut Parameters) -> ExternalController>;
 
-/// A controller of another crate by its parameters.
+/// A controller of another crate with its parameters.
 pub(crate) fn external<P>() -> ReadController
 where
     P: ControllerParameters + fmt::Debug + Send + Sync + 'static,
@@ -299,13 +303,13 @@ where
     Scheme { doc: P::DOC, read: ExternalController::read::<P> }
 }
 
-/// Adds controllers of another crate to those that a scenario may name. Errors: see [`Added::add`].
+/// Adds controllers of another crate to those available in scenarios. Errors: see [`Added::add`].
 pub(crate) fn add(schemes: Vec<ReadController>) -> Result<(), String> {
     let taken: Vec<_> = KINDS.iter().chain(window::KINDS).copied().collect();
     ADDED.add(&taken, schemes)
 }
 
-/// Names of the controllers, each with one line, those of other crates last.
+/// Names of the controllers, each with one line; those of other crates come last.
 pub fn kinds() -> &'static [(&'static str, &'static str)] {
     ADDED.kinds(KINDS)
 }
@@ -327,7 +331,7 @@ impl CongestionController for Controller {
 }
 
 impl ControllerConfig {
-    /// The window controller that steers, if it is one.
+    /// Returns the window controller, if it is one.
     pub fn window(&self) -> Option<&PairWindow> {
         match self {
             ControllerConfig::Window(window) => Some(window),
@@ -357,7 +361,7 @@ impl ControllerConfig {
         self.needs().ack_priority
     }
 
-    /// Follows the HPCC authors' simulator to the event: timers tick even while they have nothing to do.
+    /// Reproduces the events of the HPCC authors' simulator: timers fire even if they change nothing.
     pub fn set_eager_timers(&mut self, eager: bool) {
         if let ControllerConfig::Dcqcn(parameters) = self {
             parameters.eager = eager;
@@ -365,7 +369,7 @@ impl ControllerConfig {
     }
 }
 
-/// Limits of a flow's rate: the configured least (never above the line rate) and the line rate.
+/// Limits of a flow's rate: the configured minimum (at most the line rate) and the line rate.
 #[derive(Debug, Clone, Copy)]
 struct RateRange {
     min: u64,
@@ -387,12 +391,12 @@ fn times(rate_bps: u64, factor: f64) -> u64 {
     (rate_bps as f64 * factor) as u64
 }
 
-/// A step published for `per`, in proportion to the line rate, in whole bit/s; at least 1.
+/// A step published for `per`, scaled to the line rate, in whole bit/s; at least 1.
 fn in_proportion(published: Rate, per: Rate, line_rate: Rate) -> u64 {
     (published.0 as u128 * line_rate.0 as u128 / per.0 as u128).max(1) as u64
 }
 
-/// A rate that may not be zero.
+/// Reads a rate that must not be zero.
 fn positive_rate(p: &mut Parameters, key: &'static str, default: Rate, help: &'static str) -> Rate {
     let rate = p.rate(key, default, help);
     if rate.0 > 0 {
@@ -402,7 +406,7 @@ fn positive_rate(p: &mut Parameters, key: &'static str, default: Rate, help: &'s
     default
 }
 
-/// A time that may not be zero.
+/// Reads a time that must not be zero.
 fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'static str) -> Time {
     let time = p.time(key, default, help);
     if time > Time::ZERO {
@@ -412,7 +416,8 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
     default
 }
 
-/// The least rate of every scheme here (HPCC authors' run.py; their sample configuration has 100 Mb/s).
+/// Reads the minimum rate of every scheme here (HPCC authors' run.py; their sample configuration has 100
+/// Mb/s).
 fn min_rate(p: &mut Parameters) -> Rate {
     positive_rate(
         p,
@@ -423,7 +428,7 @@ fn min_rate(p: &mut Parameters) -> Rate {
     )
 }
 
-/// Whether and how a window goes with the rate (the `+win` variants of the HPCC paper).
+/// Reads whether and how a window accompanies the rate (the `+win` variants of the HPCC paper).
 fn window(p: &mut Parameters, default: bool) -> Window {
     let has = p.flag("window", default, "Limit the bytes in flight to W0 = line rate * T (HAS_WIN).");
     let follows = p.flag("var_window", true, "The window shrinks in proportion to the rate (VAR_WIN).");

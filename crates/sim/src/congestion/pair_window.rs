@@ -1,37 +1,38 @@
-//! Window controllers as queue pairs may have them: which ones, and under which names.
+//! The window controllers that queue pairs can use, and their names there.
 //!
-//! A law of [`window`] is written for TCP, and a queue pair of RDMA can bring it all that it sees: bytes acknowledged, round-trip
-//! times, marks, losses, samples of the delivery rate. Those that couple the subflows of a multipath connection are left out, as a
-//! queue pair has one path. Where a controller of queue pairs has a law's name already, the law is `tcp.NAME`: `dctcp` steers a
-//! rate, as in the HPCC authors' simulator, and `tcp.dctcp` a window, as RFC 8257 says.
+//! A law of [`window`] is written for TCP, and a queue pair of RDMA can provide all its input: bytes
+//! acknowledged, round-trip times, marks, losses, samples of the delivery rate. Laws that couple the subflows
+//! of a multipath connection are excluded, because a queue pair has one path. If a controller of queue pairs
+//! has the same name, the law is called `tcp.NAME`: `dctcp` sets a rate, as in the HPCC authors' simulator,
+//! and `tcp.dctcp` a window, as in RFC 8257.
 
 use super::window::{self, WindowConfig};
 use std::sync::OnceLock;
 
-/// What the name of a law begins with where a controller of queue pairs has it already.
+/// Prefix of a law's name if a controller of queue pairs has the same name.
 const OF_TCP: &str = "tcp.";
 
-/// A window controller that steers a queue pair.
+/// A window controller of a queue pair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairWindow {
-    /// In scenarios and results.
+    /// The name in scenarios and results.
     pub name: &'static str,
     pub law: Box<WindowConfig>,
-    /// Packets of the first window.
+    /// Initial window in packets.
     pub initial: u32,
 }
 
-/// A law by its two names.
+/// The two names of a law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// As the controller of a queue pair.
     pub name: &'static str,
-    /// As that of TCP.
+    /// As a controller of TCP.
     pub law: &'static str,
     pub title: &'static str,
 }
 
-/// The laws that a queue pair may have.
+/// The laws that a queue pair can use.
 pub fn laws() -> &'static [Named] {
     static LAWS: OnceLock<Vec<Named>> = OnceLock::new();
     LAWS.get_or_init(|| {
@@ -42,11 +43,11 @@ pub fn laws() -> &'static [Named] {
 
 fn name_of(law: &'static str) -> &'static str {
     let taken = super::KINDS.iter().any(|(kind, _)| *kind == law);
-    // Once for a law and program: a handful of bytes.
+    // Leaks a few bytes, once per law and process.
     if taken { format!("{OF_TCP}{law}").leak() } else { law }
 }
 
-/// Names of all controllers that a queue pair may have, each with one line: those of its own, then the laws.
+/// Names of all controllers that a queue pair can use, each with one line: its own, then the laws.
 pub fn kinds() -> &'static [(&'static str, &'static str)] {
     static KNOWN: OnceLock<Vec<(&'static str, &'static str)>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -55,7 +56,7 @@ pub fn kinds() -> &'static [(&'static str, &'static str)] {
     })
 }
 
-/// The law that a queue pair's controller of this name is; none: it is no law, or there is none.
+/// The law with this name as the controller of a queue pair; none if there is none.
 pub fn law(name: &str) -> Option<&'static Named> {
     laws().iter().find(|named| named.name == name)
 }

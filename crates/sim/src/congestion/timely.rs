@@ -1,4 +1,4 @@
-//! TIMELY: the gradient of the round-trip time sets the rate.
+//! TIMELY: the gradient of the round-trip time determines the rate.
 //!
 //! Once per RTT, with `diff` the moving average of the change of the rtt:
 //!
@@ -13,8 +13,8 @@
 //!
 //! Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, Alg. 1; as
 //! in the HPCC authors' simulator.
-//! Differs from the source: hyperactive increase has a step of its own (by default five times R_AI, which is the same). The
-//! rtt is in whole ns, from the start of transmission of the packet.
+//! Differs from the source: hyperactive increase has a step of its own (by default five times R_AI, which is
+//! the same). The rtt is in whole ns, from the start of transmission of the packet.
 //! Parameters: see [`TimelyParameters::read`].
 
 use super::{
@@ -41,7 +41,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// Increases in a row before the step becomes R_HAI (TIMELY: hyperactive increase).
+/// Increases in a row after which the step becomes R_HAI (TIMELY: hyperactive increase).
 const INCREASES_BEFORE_HYPER: u32 = 5;
 /// Published steps are per 10 Gb/s of line rate.
 const STEP_PER: Rate = Rate::from_gbps(10);
@@ -53,9 +53,9 @@ pub struct TimelyParameters {
     pub alpha: f64,
     /// Depth of a cut.
     pub beta: f64,
-    /// Below it the rate always grows.
+    /// Below this RTT the rate always grows.
     pub t_low: Time,
-    /// Above it the rate is always cut.
+    /// Above this RTT the rate is always cut.
     pub t_high: Time,
     /// Scale of the gradient.
     pub min_rtt: Time,
@@ -142,7 +142,7 @@ pub struct Timely {
     /// Moving average of the change of the rtt; changes once per RTT.
     rtt_diff_ns: f64,
     last_rtt_ns: u64,
-    /// An ACK beyond this byte makes an update; 0 until the first ACK.
+    /// An ACK beyond this byte causes an update; 0 until the first ACK.
     last_update_seq: u64,
     /// Increases in a row.
     increases: u32,
@@ -180,7 +180,7 @@ impl Timely {
         }
     }
 
-    /// The factor to cut by; none: the rate grows (Alg. 1).
+    /// The factor of the cut; none: the rate grows (Alg. 1).
     fn cut(&self, rtt_ns: u64, gradient: f64) -> Option<f64> {
         if rtt_ns < self.t_low_ns {
             None

@@ -1,14 +1,14 @@
 //! A host: NIC ports, and the transports that they pull packets from; between them, where something is asked for there, its edge.
 
-mod carrying;
 mod config;
 mod edge;
-mod receiving;
+mod resequencer;
+mod telemetry_shim;
 
-pub use carrying::{Carrying, record_digest};
 pub use config::{HostConfig, ResequencingConfig};
 pub use edge::Edge;
-pub use receiving::TRAIL_SHIFT;
+pub use resequencer::TRAIL_SHIFT;
+pub use telemetry_shim::{TelemetryShim, record_digest};
 
 use super::PortId;
 use super::agenda::{self, Action};
@@ -58,7 +58,7 @@ impl Host {
         }
         let packet = &cx.net.packets[id];
         if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume) {
-            return self.obey(port, id, cx);
+            return self.handle_pfc(port, id, cx);
         }
         // What a host received follows from what was sent; where assertions are on it is counted too.
         if cfg!(debug_assertions) {
@@ -84,7 +84,7 @@ impl Host {
     fn receive_at_edge(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
         let at = (self.node, port - self.first_port);
         if let Some(edge) = &mut self.edge {
-            edge.comes(cx.net, cx.map, id, at);
+            edge.on_ingress(cx.net, cx.map, id, at);
         }
         self.deliver_ready(cx);
     }
@@ -114,7 +114,7 @@ impl Host {
     /// A pause or resume frame has come in by a port.
     #[cold]
     #[inline(never)]
-    fn obey(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
+    fn handle_pfc(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
         let frame = cx.net.packets[id];
         cx.net.discard(id);
         if cx.net.obey_pause(port, &frame) {
@@ -182,7 +182,7 @@ impl Host {
             };
             let Some(id) = next else { return };
             if let Some(edge) = &mut self.edge {
-                edge.leaves(cx.net, cx.map, id, (self.node, port_id - self.first_port));
+                edge.on_egress(cx.net, cx.map, id, (self.node, port_id - self.first_port));
             }
             cx.net.transmit(port_id, id, false);
         }
@@ -237,7 +237,7 @@ impl Host {
     /// The link of a port went down: what waits for it is lost.
     pub fn flush_port(&mut self, net: &mut Partition, port: PortId) {
         while let Some(id) = net.ports[port as usize].queue.evict(&mut net.packets) {
-            net.strand_packet(port, id);
+            net.drop_unroutable(port, id);
         }
     }
 

@@ -6,8 +6,8 @@ use super::headers::Headers;
 use super::loss::Losses;
 use super::outbox::Outbox;
 use super::port::Port;
-use super::tap::{Seen, Taps};
-use super::{NodeIndex, PortId, tap};
+use super::tap::{Destination, Seen, Taps};
+use super::{NodeIndex, PortId};
 use crate::engine::queue::Timed;
 use crate::measure::recorder::Recorder;
 use crate::measure::{LossCounters, PortTotals};
@@ -22,8 +22,10 @@ pub struct Partition {
     pub now: Time,
     /// Every transmission has an event at its end, whether or not more waits.
     always_departs: bool,
-    /// Its number among the partitions.
+    /// Index among the partitions.
     pub number: u16,
+    /// The destination of packets that stay here.
+    own: Destination,
     pub packets: PacketSlab,
     pub stacks: IntStacks,
     pub headers: Headers,
@@ -95,6 +97,7 @@ impl Partition {
             now: Time::ZERO,
             always_departs: plan.always_departs,
             number: plan.number,
+            own: Destination::partition(plan.number),
             packets: PacketSlab::new(),
             stacks,
             headers: Headers::default(),
@@ -201,7 +204,7 @@ impl Partition {
         let port = &mut self.ports[port_id as usize];
         debug_assert!(port.is_idle(self.now) && port.up);
         let at = port.launch(&mut self.packets[id], self.now);
-        let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
+        let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         if more || self.always_departs {
             self.expect_departure(port_id);
         }
@@ -210,8 +213,8 @@ impl Partition {
 
     /// A packet is to reach a port of a node, here or in another partition.
     #[inline(always)]
-    pub fn arrive(&mut self, there: u16, node: u32, at: Time, port: PortId, id: PacketId) {
-        if there != self.number {
+    pub fn arrive(&mut self, there: Destination, node: u32, at: Time, port: PortId, id: PacketId) {
+        if there != self.own {
             return self.cross(there, at, node, port, id);
         }
         self.agenda.push(node, Event::of_arrival(at, port, id));
@@ -219,9 +222,10 @@ impl Partition {
 
     /// A packet leaves for another partition.
     #[inline(never)]
-    fn cross(&mut self, there: u16, at: Time, node: u32, port: PortId, id: PacketId) {
-        let Some(outbox) = self.outboxes.get_mut(usize::from(there)) else {
-            return self.pass_tap(there, at, node, port, id);
+    fn cross(&mut self, there: Destination, at: Time, node: u32, port: PortId, id: PacketId) {
+        let outbox = match there.target() {
+            Ok(partition) => &mut self.outboxes[partition],
+            Err(tap) => return self.pass_tap(tap, at, node, port, id),
         };
         outbox.post(at, node, port, &self.packets[id], &self.stacks);
         if !self.headers.is_empty() {
@@ -233,10 +237,10 @@ impl Partition {
         self.discard(id);
     }
 
-    /// A packet leaves by a link with a tap: it is noted, and goes on to where it goes in truth.
+    /// Records a packet that leaves by a link with a tap, and passes it on to its destination.
     #[cold]
-    fn pass_tap(&mut self, tap: u16, at: Time, node: u32, port: PortId, id: PacketId) {
-        let (there, link) = self.taps.way(tap);
+    fn pass_tap(&mut self, tap: usize, at: Time, node: u32, port: PortId, id: PacketId) {
+        let (there, link) = self.taps.link(tap);
         let packet = self.packets[id];
         let seen = Seen { time: self.now, link, packet, header: self.headers.get(id), records: 0..0 };
         let stacks = &self.stacks;
@@ -248,19 +252,17 @@ impl Partition {
         self.arrive(there, node, at, port, id);
     }
 
-    /// Packets that leave by a port are noted from now on, as those of the link with this number.
+    /// Records packets that leave by a port from now on, as those of the link with this index.
     pub fn tap(&mut self, port: PortId, link: u16) {
         let port = &mut self.ports[port as usize];
-        port.peer_partition = self.taps.add(port.peer_partition, link);
+        port.destination = self.taps.add(port.destination, link);
     }
 
-    /// The partition that a port leads to.
-    pub fn leads_to(&self, port: &Port) -> u16 {
-        if port.peer_partition < tap::FIRST {
-            port.peer_partition
-        } else {
-            self.taps.way(port.peer_partition).0
-        }
+    /// Whether a port leads to another partition.
+    pub fn leaves(&self, port: &Port) -> bool {
+        let destination =
+            port.destination.target().map_or_else(|tap| self.taps.link(tap).0, |_| port.destination);
+        destination != self.own
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.
@@ -324,7 +326,7 @@ impl Partition {
 
     /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.
     #[cold]
-    pub fn strand_packet(&mut self, port: PortId, id: PacketId) {
+    pub fn drop_unroutable(&mut self, port: PortId, id: PacketId) {
         let totals = &mut self.totals[port as usize];
         totals.packets_stranded += 1;
         totals.bytes_stranded += u64::from(self.packets[id].size);

@@ -1,6 +1,7 @@
 //! A port: the egress queue and the transmitter at one end of a link.
 
 use super::PortId;
+use super::tap::Destination;
 use crate::compat::Rules;
 use crate::packet::Packet;
 use crate::queue::{Queue, QueueDiscipline};
@@ -43,8 +44,8 @@ pub struct Port {
     /// The node at the other end, as its own partition numbers it.
     pub peer_slot: u32,
     pub peer_local: u16,
-    /// The partition that the peer belongs to, or the tap on the link ([`super::tap`]).
-    pub peer_partition: u16,
+    /// The partition of the peer, or the tap on the link.
+    pub destination: Destination,
     /// The transmitter is busy until then. From here on: all that is looked at of a busy port.
     pub busy_until: Time,
     /// Bit c: the peer has paused class c.
@@ -198,7 +199,7 @@ impl Port {
             rate_kbps: kbps(plan.line.rate),
             peer: plan.peer,
             peer_local: plan.peer_local,
-            peer_partition: plan.peer_partition,
+            destination: Destination::partition(plan.peer_partition),
             paused: 0,
             departure_pending: false,
             up: true,

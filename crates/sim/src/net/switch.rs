@@ -69,7 +69,7 @@ impl Switch {
             return;
         }
         match net.packets[id].kind {
-            PacketKind::Pause | PacketKind::Resume => self.obey(net, port, id),
+            PacketKind::Pause | PacketKind::Resume => self.handle_pfc(net, port, id),
             PacketKind::Probe => self.receive_probe(net, routes, port, id),
             _ => self.forward(net, routes, port, id),
         }
@@ -77,7 +77,7 @@ impl Switch {
 
     /// A pause or resume frame has come in by a port.
     #[cold]
-    fn obey(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
+    fn handle_pfc(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
         let frame = net.packets[id];
         net.discard(id);
         if net.obey_pause(port, &frame) {
@@ -98,7 +98,7 @@ impl Switch {
                 let seen = OwnPorts { net, first: self.first_port, packet: id };
                 ports[self.balancer.choose(packet, ports, &seen)]
             }
-            NextHops::None => return net.strand_packet(port, id),
+            NextHops::None => return net.drop_unroutable(port, id),
         };
         let out = self.first_port + out_local;
         if self.looks_closer {
@@ -147,7 +147,7 @@ impl Switch {
         }
         let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
         let at = port.launch(packet, net.now);
-        let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
+        let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         net.arrive(there, node, at, peer, id);
         if marks {
             net.totals[out as usize].ecn_marks += 1;
@@ -175,7 +175,7 @@ impl Switch {
         }
         let port = &mut net.ports[out as usize];
         if !port.up {
-            return net.strand_packet(out, id);
+            return net.drop_unroutable(out, id);
         }
         if port.queue.owns_buffer() {
             return self.queue_at_own(net, out, id);
@@ -325,7 +325,7 @@ impl Switch {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
                 freed.push((packet.ingress, packet.class));
             }
-            net.strand_packet(port_id, id);
+            net.drop_unroutable(port_id, id);
         }
         self.buffer.forget_pauses(net.ports[port_id as usize].local);
         freed.sort_unstable();

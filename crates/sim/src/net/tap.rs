@@ -1,34 +1,52 @@
-//! Taps: links whose packets are looked at as they leave, to be written down.
+//! Taps: links whose packets are recorded as they leave, for captures.
 //!
-//! A port whose link has a tap says that its peer is in a partition that does not exist. So its packets come by the way of those that
-//! cross into another partition, where the tap notes them and sends them on; on other links, and in runs without taps, nothing is
-//! asked of any packet that is not asked anyway.
+//! A port stores where its packets go as one word, a [`Destination`]: a partition, or a tap that knows the partition.
+//! The packet loop compares this word with that of its own partition, which it does anyway, so that only packets that
+//! leave the partition or pass a tap take the longer path, and links without a tap cost nothing.
 
 use crate::packet::Packet;
 use crate::telemetry::int::IntRecord;
 use crate::units::Time;
 use std::ops::Range;
 
-/// From this number on, what a port says of its peer's partition names a tap.
-pub const FIRST: u16 = 1 << 15;
-/// Packets that are kept before they are handed on.
+/// Where the packets that leave a port go: directly to a partition, or past a tap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Destination(u16);
+
+impl Destination {
+    const TAPPED: u16 = 1 << 15;
+
+    pub fn partition(number: u16) -> Destination {
+        debug_assert!(number < Destination::TAPPED);
+        Destination(number)
+    }
+
+    /// The partition, or the index of the tap.
+    #[inline]
+    pub fn target(self) -> Result<usize, usize> {
+        let index = usize::from(self.0 & !Destination::TAPPED);
+        if self.0 & Destination::TAPPED == 0 { Ok(index) } else { Err(index) }
+    }
+}
+
+/// Packets recorded before they are passed on.
 const BATCH: usize = 8192;
 
-/// A packet that begins to cross a link.
+/// A packet at the start of its transmission on a link.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// When its first bit leaves.
+    /// Time at which its first bit leaves.
     pub time: Time,
-    /// Which of the links asked for.
+    /// Index of the link among those captured.
     pub link: u16,
     pub packet: Packet,
-    /// What it carries for load balancers.
+    /// The header that it carries for load balancers.
     pub header: u64,
-    /// What it carries in the telemetry slab, its places in use, among [`Notes::records`].
+    /// Its places in use of the telemetry slab, as a range of [`Notes::records`].
     pub records: Range<usize>,
 }
 
-/// What taps have seen.
+/// Recorded packets.
 #[derive(Default)]
 pub struct Notes {
     pub seen: Vec<Seen>,
@@ -38,26 +56,26 @@ pub struct Notes {
 /// The taps of a partition.
 #[derive(Default)]
 pub struct Taps {
-    /// By tap: the partition that its packets go to in truth, and the number of the link.
-    ways: Vec<(u16, u16)>,
+    /// By tap: the destination of its packets, and the index of the link.
+    links: Vec<(Destination, u16)>,
     notes: Notes,
-    /// Nothing is noted any more.
+    /// Nothing is recorded any more.
     closed: bool,
 }
 
 impl Taps {
-    /// One more, on a link into this partition; what its port is to say of its peer.
-    pub fn add(&mut self, partition: u16, link: u16) -> u16 {
-        self.ways.push((partition, link));
-        FIRST + (self.ways.len() - 1) as u16
+    /// Adds a tap to a link with this destination. Returns the new destination of its port.
+    pub fn add(&mut self, destination: Destination, link: u16) -> Destination {
+        self.links.push((destination, link));
+        Destination(Destination::TAPPED | (self.links.len() - 1) as u16)
     }
 
-    /// The partition that a tap's packets go to, and the number of its link.
-    pub fn way(&self, tap: u16) -> (u16, u16) {
-        self.ways[usize::from(tap - FIRST)]
+    /// The destination of a tap's packets, and the index of its link.
+    pub fn link(&self, tap: usize) -> (Destination, u16) {
+        self.links[tap]
     }
 
-    /// Notes a packet; `copy` adds what it carries in the telemetry slab.
+    /// Records a packet; `copy` appends its places of the telemetry slab.
     pub fn note(&mut self, mut seen: Seen, copy: impl FnOnce(&mut Vec<IntRecord>)) {
         if self.closed {
             return;
@@ -68,12 +86,12 @@ impl Taps {
         self.notes.seen.push(seen);
     }
 
-    /// Whether there is a batch to hand on.
+    /// Returns true if a batch is ready to be passed on.
     pub fn is_full(&self) -> bool {
         self.notes.seen.len() >= BATCH
     }
 
-    /// Moves what was noted behind other notes.
+    /// Appends the recorded packets to `to`.
     pub fn take(&mut self, to: &mut Notes) {
         let before = to.records.len();
         to.records.append(&mut self.notes.records);
@@ -85,14 +103,14 @@ impl Taps {
         );
     }
 
-    /// Nobody wants to know more.
+    /// Ends the recording.
     pub fn close(&mut self) {
         self.closed = true;
     }
 }
 
 impl Notes {
-    /// By time, then link, whatever partitions they come from.
+    /// Sorts packets of all partitions by time, then link.
     pub fn sort(&mut self) {
         self.seen.sort_by_key(|seen| (seen.time, seen.link));
     }

@@ -11,7 +11,7 @@
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
 use super::managed::{
-    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued, cause,
+    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued, cause,
 };
 use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
@@ -103,7 +103,7 @@ impl Afq {
 }
 
 impl Discipline for Afq {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         let bid = self.bid(packet.key);
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
@@ -117,7 +117,7 @@ impl Discipline for Afq {
         cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         if cx.waiting.is_empty() {
             return None;
         }
@@ -129,7 +129,7 @@ impl Discipline for Afq {
         cx.waiting.pop(&mut self.queues[(self.round % rounds) as usize])
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.queues.fill(List::default());
     }
 }

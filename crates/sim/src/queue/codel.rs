@@ -10,7 +10,7 @@
 //! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
 
 use super::managed::{
-    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
 };
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -36,16 +36,17 @@ pub struct CodelConfig {
 impl CodelConfig {
     /// Reads the keys of the law, with the defaults of whoever works by it.
     pub fn read_law(p: &mut Parameters, ecn: bool, arithmetic: &'static str) -> CodelConfig {
-        let help = "packets may wait so long (RFC 8289: 5ms; in a datacenter some tens of microseconds)";
+        let help =
+            "acceptable time that packets wait (RFC 8289: 5ms; in a datacenter some tens of microseconds)";
         let target = p.time("target", Time::from_ms(5), help);
-        let help = "time above the target before the first drop, and from then to the next (RFC 8289: 100ms, a large round trip)";
+        let help = "time above the target before the first drop, and initial time between drops (RFC 8289: 100ms, a large round trip)";
         let interval = p.time("interval", Time::from_ms(100), help);
         if target == Time::ZERO || interval <= target || interval > Time::from_ms(1_000_000) {
             let message =
                 format!("{interval} must be above the target, which is {target}, and at most 1000s");
             p.complain("interval", message);
         }
-        let help = "nothing is dropped that leaves fewer bytes behind (RFC 8289: the largest packet)";
+        let help = "no packet is dropped if fewer bytes than this would remain queued (RFC 8289: the largest packet)";
         let least = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
         let help = "how times are computed (codel: exact; fq-codel: fixed-point)";
         let fixed_point = p.choice("arithmetic", arithmetic, ARITHMETIC, help) == "fixed-point";
@@ -59,7 +60,7 @@ impl DisciplineParameters for CodelConfig {
     type State = CodelQueue;
     const DOC: SchemeDoc = SchemeDoc {
         name: "codel",
-        title: "first come, first served; drops or marks what has waited too long for too long (RFC 8289)",
+        title: "first come, first served; drops or marks packets while queueing delay stays above a target (RFC 8289)",
         source: "RFC 8289 (2018)",
         validation: "Times of the first eight drops of a standing queue, worked out from the law \
                      (docs/schemes/queues.md).",
@@ -128,7 +129,7 @@ pub struct Codel {
 
 impl Codel {
     /// Takes the next packet that shall leave out of the list.
-    pub fn dequeue(&mut self, law: &Law, list: &mut List, cx: &mut Bench) -> Option<Queued> {
+    pub fn dequeue(&mut self, law: &Law, list: &mut List, cx: &mut QueueContext) -> Option<Queued> {
         let now = law.ticks(cx.now);
         let (mut packet, mut too_late) = self.take(law, list, cx, now);
         if self.dropping {
@@ -158,7 +159,13 @@ impl Codel {
     }
 
     /// The next packet, and whether packets have waited too long for an interval by now (RFC 8289 §5.4).
-    fn take(&mut self, law: &Law, list: &mut List, cx: &mut Bench, now: u64) -> (Option<Queued>, bool) {
+    fn take(
+        &mut self,
+        law: &Law,
+        list: &mut List,
+        cx: &mut QueueContext,
+        now: u64,
+    ) -> (Option<Queued>, bool) {
         let Some(packet) = cx.waiting.pop(list) else {
             self.above_until = 0;
             return (None, false);
@@ -223,18 +230,18 @@ impl CodelQueue {
 }
 
 impl Discipline for CodelQueue {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.list, packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         self.state.dequeue(&self.law, &mut self.list, cx)
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         (self.state, self.list) = (Codel::default(), List::default());
     }
 }

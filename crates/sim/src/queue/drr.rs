@@ -7,7 +7,9 @@
 //! pays: McKenney, "Stochastic Fairness Queueing", INFOCOM 1990.
 //! *Parameters*: `quantum` 1500 B (at least the largest packet, or a turn may send nothing: SIGCOMM 1995, §3.2).
 
-use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use super::managed::{
+    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued,
+};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::Bytes;
@@ -99,7 +101,7 @@ impl Drr {
     }
 
     #[cold]
-    fn drop_from_longest(&mut self, cx: &mut Bench) {
+    fn drop_from_longest(&mut self, cx: &mut QueueContext) {
         let bytes = |at: &usize| self.queues[self.turns[*at] as usize].list.bytes;
         let Some(longest) = (0..self.turns.len()).rev().max_by_key(bytes) else { return };
         let queue = &mut self.queues[self.turns[longest] as usize];
@@ -113,7 +115,7 @@ impl Drr {
 }
 
 impl Discipline for Drr {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         let place = self.place_of(packet.key);
         cx.waiting.push(&mut self.queues[place as usize].list, packet);
         while cx.overflows() {
@@ -121,7 +123,7 @@ impl Discipline for Drr {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         loop {
             let queue = &mut self.queues[*self.turns.front()? as usize];
             if !self.begun {
@@ -142,7 +144,7 @@ impl Discipline for Drr {
         }
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         *self = Drr { quantum: self.quantum, ..Drr::default() };
     }
 }

@@ -20,7 +20,7 @@
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
 use super::managed::{
-    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
 };
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -59,7 +59,7 @@ impl DisciplineParameters for Dualpi2Config {
     const PACKETS: u32 = 10_000;
 
     fn read(p: &mut Parameters) -> Dualpi2Config {
-        let help = "time that classic packets shall wait (RFC 9332: 15ms; codel: packets may wait so long)";
+        let help = "target of the time that classic packets wait (RFC 9332: 15ms)";
         let target = p.time("target", Time::from_ms(15), help);
         let update =
             p.time("update", Time::from_ms(15), "between two updates of the probability (RFC 9332: 15ms)");
@@ -80,14 +80,14 @@ impl DisciplineParameters for Dualpi2Config {
         );
         let help = "low-latency marks are this times the root of classic drops (RFC 9332: 2)";
         let coupling = p.number("coupling", 2.0, (0.01, 100.0), help);
-        let help = "low-latency packets are marked that have waited so long (RFC 9332: 800us)";
+        let help = "low-latency packets that have waited longer than this are marked with rising probability (RFC 9332: 800us)";
         let ramp_from = p.time("ramp_from", Time::from_us(800), help);
-        let help = "and all of them that have waited so much longer (RFC 9332: 400us)";
+        let help = "waiting time from ramp_from to the time from which all low-latency packets are marked (RFC 9332: 400us)";
         let ramp = p.time("ramp", Time::from_us(400), help);
         if ramp == Time::ZERO {
             p.complain("ramp", "must be more than zero".to_string());
         }
-        let help = "low-latency packets are served as if they had come so much earlier";
+        let help = "low-latency packets are served as if they had arrived earlier by this time";
         let shift = p.time("shift", Time::from_ms(30), help);
         let help = "traffic class of low-latency packets; 0: all that may be marked";
         let l4s_class = p.integer("l4s_class", 0, (0, 7), help) as u8;
@@ -146,7 +146,7 @@ impl Dualpi2 {
     }
 
     /// Makes up for the updates until now: between packets nothing changes but the time that the first has waited.
-    fn keep_time(&mut self, cx: &Bench) {
+    fn keep_time(&mut self, cx: &QueueContext) {
         while self.next_update <= cx.now {
             let at = self.next_update;
             let first = cx.waiting.first(&self.classic);
@@ -190,7 +190,7 @@ impl Dualpi2 {
         ((waited - ramp_from).as_seconds() / ramp.as_seconds()).min(1.0)
     }
 
-    fn low_is_next(&self, cx: &Bench) -> bool {
+    fn low_is_next(&self, cx: &QueueContext) -> bool {
         match (cx.waiting.first(&self.low), cx.waiting.first(&self.classic)) {
             (Some(low), Some(classic)) => low.came <= classic.came + self.config.shift,
             (low, _) => low.is_some(),
@@ -198,7 +198,7 @@ impl Dualpi2 {
     }
 
     /// What becomes of a packet of the low-latency queue; none: it was dropped.
-    fn signal_low(&mut self, packet: Queued, cx: &mut Bench) -> Option<Queued> {
+    fn signal_low(&mut self, packet: Queued, cx: &mut QueueContext) -> Option<Queued> {
         let coupled = self.coupled_probability();
         let probability = if self.overloaded() {
             let classic = self.classic_probability();
@@ -217,7 +217,7 @@ impl Dualpi2 {
     }
 
     /// The same for the classic queue.
-    fn signal_classic(&mut self, packet: Queued, cx: &mut Bench) -> Option<Queued> {
+    fn signal_classic(&mut self, packet: Queued, cx: &mut QueueContext) -> Option<Queued> {
         let probability = self.classic_probability();
         if recurs(&mut self.classic_sum, probability)
             && (self.overloaded() || !(self.config.ecn && cx.mark(&packet)))
@@ -230,7 +230,7 @@ impl Dualpi2 {
 }
 
 impl Discipline for Dualpi2 {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         self.keep_time(cx);
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);
@@ -239,7 +239,7 @@ impl Discipline for Dualpi2 {
         cx.waiting.push(list, packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         self.keep_time(cx);
         loop {
             let next = if self.low_is_next(cx) {
@@ -255,7 +255,7 @@ impl Discipline for Dualpi2 {
         }
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         (self.classic, self.low) = (List::default(), List::default());
     }
 }

@@ -5,7 +5,8 @@
 //! names the discipline.
 
 use super::{
-    Account, PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict, forward_to,
+    PortPlace, QueueCounters, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict,
+    forward_to,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;

@@ -8,7 +8,7 @@
 
 use super::classes::{CLASSES, ClassLists};
 use super::managed::{
-    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
+    BUFFER, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, QueueContext, Queued,
 };
 use super::{QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
@@ -141,18 +141,18 @@ pub struct OwnFifo {
 }
 
 impl Discipline for OwnFifo {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.list, packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         cx.waiting.pop(&mut self.list)
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.list = List::default();
     }
 }

@@ -14,7 +14,9 @@
 use super::codel::{Codel, CodelConfig, Law};
 use super::drr::read_quantum;
 use super::five_tuple::{FiveTuples, ns3_senders};
-use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use super::managed::{
+    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued,
+};
 use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
 use crate::parameters::Parameters;
@@ -122,7 +124,7 @@ struct FlowQueue {
 }
 
 impl FqCodel {
-    fn place_of(&mut self, packet: &Queued, cx: &Bench) -> u32 {
+    fn place_of(&mut self, packet: &Queued, cx: &QueueContext) -> u32 {
         match self.tuples {
             Some(tuples) if self.hashed > 0 => {
                 (u64::from(cx.five_tuple(packet, tuples, 0)) % self.hashed) as u32
@@ -145,7 +147,7 @@ impl FqCodel {
 
     /// Drops from the head of the fattest queue, of equals the one that was used first: half of its bytes, at most a batch.
     #[cold]
-    fn drop_from_fattest(&mut self, cx: &mut Bench) {
+    fn drop_from_fattest(&mut self, cx: &mut QueueContext) {
         let lists = self.new.iter().chain(&self.old).copied();
         let fattest = lists.max_by_key(|&q| {
             let queue = &self.queues[q as usize];
@@ -183,7 +185,7 @@ impl FqCodel {
 }
 
 impl Discipline for FqCodel {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         let place = self.place_of(&packet, cx);
         let queue = &mut self.queues[place as usize];
         cx.waiting.push(&mut queue.list, packet);
@@ -200,7 +202,7 @@ impl Discipline for FqCodel {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         loop {
             let (place, is_new) = self.turn()?;
             let queue = &mut self.queues[place as usize];
@@ -222,7 +224,7 @@ impl Discipline for FqCodel {
         }
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.queues.iter_mut().for_each(|queue| *queue = FlowQueue::default());
         self.new.clear();
         self.old.clear();

@@ -24,8 +24,8 @@ use crate::units::{Bytes, Rate, Time};
 pub use cebinae::{CacheErrors, CacheKind, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
 pub use managed::{
-    Account, BUFFER, Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace,
-    Queued, Waiting,
+    BUFFER, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, QueueContext,
+    QueueCounters, Queued, Waiting,
 };
 
 /// What became of a packet offered to a queue.
@@ -60,7 +60,7 @@ pub trait QueueDiscipline {
         false
     }
     /// What a port with a buffer of its own has dropped and marked; none: the switch knows it already.
-    fn account(&mut self) -> Option<&mut Account> {
+    fn account(&mut self) -> Option<&mut QueueCounters> {
         None
     }
     /// The NIC behind the discipline, which was full, asks for more.
@@ -107,7 +107,7 @@ macro_rules! forward_to {
             $each!(self, q => q.owns_buffer())
         }
         #[inline(always)]
-        fn account(&mut self) -> Option<&mut Account> {
+        fn account(&mut self) -> Option<&mut QueueCounters> {
             $each!(self, q => q.account())
         }
         fn ask(&mut self, packets: &mut PacketSlab, now: Time) {

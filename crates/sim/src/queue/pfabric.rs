@@ -39,9 +39,9 @@ impl QueueParameters for PfabricQueueConfig {
     type State = Pfabric;
     const DOC: SchemeDoc = SchemeDoc {
         name: "pfabric",
-        title: "the flow with the least left first; a full port drops the packet whose flow has the most left",
+        title: "shortest remaining flow first; a full port drops the packet of the flow with the longest remaining",
         source: "Alizadeh et al., \"pFabric\", SIGCOMM 2013",
-        validation: "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
+        validation: "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); page: \
                      docs/schemes/pfabric.md.",
         ..SchemeDoc::NONE
     };
@@ -51,7 +51,7 @@ impl QueueParameters for PfabricQueueConfig {
                     transport.kind = \"pfabric\" scaled like its window)";
         let limit = p.bytes("limit", defaults.limit.unwrap_or(PUBLISHED_LIMIT), help);
         if limit == Bytes(0) || limit.0 > u64::from(u32::MAX) {
-            let message = format!("{limit} is no limit: expected more than 0B and less than 4GiB");
+            let message = format!("{limit} is not a valid limit: expected more than 0B and less than 4GiB");
             p.complain("limit", message);
             return PfabricQueueConfig { limit: PUBLISHED_LIMIT };
         }

@@ -43,8 +43,7 @@ impl QueueParameters for PriorityConfig {
     };
 
     fn read(p: &mut Parameters, defaults: QueueDefaults) -> PriorityConfig {
-        let help =
-            "bytes that may wait at a port, beside the limits of the shared buffer; 0B: no limit of its own";
+        let help = "bytes that may wait at a port, in addition to the limits of the shared buffer; 0B: no limit of its own";
         let limit = p.bytes("limit", defaults.limit.unwrap_or(Bytes(0)), help);
         let help = "which packet a port that has reached its limit drops";
         let drop = match p.choice("drop", "lowest", DROPS, help) {

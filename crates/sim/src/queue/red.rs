@@ -16,7 +16,7 @@
 //! `gentle`, `mean_packet` (what idle time is counted in), `ecn`.
 
 use super::managed::{
-    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
 };
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -26,8 +26,8 @@ use crate::units::{Bytes, Rate, Time};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedConfig {
     /// Of the average queue: below the one nothing is dropped, at the other a share of `probability`.
-    pub least: Bytes,
-    pub most: Bytes,
+    pub min_th: Bytes,
+    pub max_th: Bytes,
     /// Of a new sample in the average.
     pub weight: f64,
     pub probability: f64,
@@ -50,28 +50,35 @@ impl DisciplineParameters for RedConfig {
     };
 
     fn read(p: &mut Parameters) -> RedConfig {
-        let least = p.bytes("min_queue", Bytes(50_000), "nothing is dropped below this average queue");
-        let most = p.bytes(
+        let min_th = p.bytes("min_queue", Bytes(50_000), "nothing is dropped below this average queue");
+        let max_th = p.bytes(
             "max_queue",
             Bytes(150_000),
             "from this average queue on drops grow fast (Floyd: three times min_queue)",
         );
-        if least >= most || most.0 > 1 << 50 {
-            p.complain("min_queue", format!("{least} must be below max_queue, which is {most}"));
+        if min_th >= max_th || max_th.0 > 1 << 50 {
+            p.complain("min_queue", format!("{min_th} must be below max_queue, which is {max_th}"));
         }
-        let weight =
-            p.number("weight", 0.002, (1e-9, 1.0), "of a new sample in the average queue (Floyd: 0.002)");
-        let help = "of a drop at max_queue (Floyd: 0.1 with gentle)";
+        let weight = p.number(
+            "weight",
+            0.002,
+            (1e-9, 1.0),
+            "weight of a new sample in the average queue (Floyd: 0.002)",
+        );
+        let help = "probability of a drop at max_queue (Floyd: 0.1 with gentle)";
         let probability = p.number("probability", 0.1, (0.0, 1.0), help);
-        let help = "above max_queue probabilities go on to 1 at twice of it, instead of dropping everything";
+        let help = "above max_queue the probability rises linearly to 1 at twice max_queue, instead of dropping everything";
         let gentle = p.flag("gentle", true, help);
-        let mean_packet = p.bytes("mean_packet", Bytes(1500), "in which idle time is counted");
+        let mean_packet = p.bytes("mean_packet", Bytes(1500), "packet size in which idle time is counted");
         if mean_packet.0 == 0 || mean_packet.0 > 1 << 20 {
-            p.complain("mean_packet", format!("{mean_packet} is no packet"));
+            p.complain(
+                "mean_packet",
+                format!("{mean_packet} is not a valid packet size: expected 1B to 1MiB"),
+            );
         }
         let ecn = p.flag("ecn", true, "mark packets whose senders react to it instead of dropping them");
         let mean_packet = Bytes(mean_packet.0.clamp(1, 1 << 20));
-        RedConfig { least, most, weight, probability, gentle, mean_packet, ecn }
+        RedConfig { min_th, max_th, weight, probability, gentle, mean_packet, ecn }
     }
 
     fn marks(&self) -> bool {
@@ -127,19 +134,19 @@ impl Red {
 
     /// The probability before gaps are made uniform; none: every packet is dropped.
     fn base_probability(&self) -> Option<f64> {
-        let (least, most) = (self.config.least.0 as f64, self.config.most.0 as f64);
+        let (min_th, max_th) = (self.config.min_th.0 as f64, self.config.max_th.0 as f64);
         let p = self.config.probability;
         match self.average {
-            average if average < most => Some(p * (average - least) / (most - least)),
-            average if self.config.gentle && average < 2.0 * most => {
-                Some(p + (1.0 - p) * (average - most) / most)
+            average if average < max_th => Some(p * (average - min_th) / (max_th - min_th)),
+            average if self.config.gentle && average < 2.0 * max_th => {
+                Some(p + (1.0 - p) * (average - max_th) / max_th)
             }
             _ => None,
         }
     }
 
     fn fate(&mut self) -> Fate {
-        if self.average < self.config.least.0 as f64 {
+        if self.average < self.config.min_th.0 as f64 {
             self.since = None;
             return Fate::Queue;
         }
@@ -159,7 +166,7 @@ impl Red {
 }
 
 impl Discipline for Red {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         self.average_over(self.list.bytes, cx.now);
         let dropped = match self.fate() {
             Fate::Queue => false,
@@ -173,7 +180,7 @@ impl Discipline for Red {
         cx.waiting.push(&mut self.list, packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         let packet = cx.waiting.pop(&mut self.list);
         if self.list.packets == 0 && packet.is_some() {
             self.idle_since = Some(cx.now);
@@ -181,7 +188,7 @@ impl Discipline for Red {
         packet
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         (self.list, self.average, self.since) = (List::default(), 0.0, None);
     }
 

@@ -32,7 +32,7 @@ impl Simulation {
     /// How the work was spread, up to now.
     pub(crate) fn balance(&self) -> Balance {
         let work = |net: &Partition| {
-            let leaving = net.ports.iter().filter(|port| net.leads_to(port) != net.number);
+            let leaving = net.ports.iter().filter(|port| net.leaves(port));
             RegionWork {
                 events: net.events_handled(),
                 packet_hops: net.sent().0,

@@ -11,30 +11,30 @@ fn ports(table: &BestHops, now: u64) -> Vec<(u32, u8)> {
 fn the_three_best_of_the_talk_are_ranked_and_the_best_is_what_is_passed_on() {
     let mut table = BestHops::new(1, 3, RULES);
     // ToR 10 through S2 at 80 %, S3 at 60 %, S4 at 50 %.
-    assert_eq!(table.hear(0, 2, 205, 1).port, 2);
-    assert_eq!(table.hear(0, 3, 154, 2).port, 3);
-    assert_eq!(table.hear(0, 4, 128, 3), Hop { port: 4, utilisation: 128, heard: 3 });
+    assert_eq!(table.record_probe(0, 2, 205, 1).port, 2);
+    assert_eq!(table.record_probe(0, 3, 154, 2).port, 3);
+    assert_eq!(table.record_probe(0, 4, 128, 3), Hop { port: 4, utilisation: 128, heard: 3 });
     assert_eq!(ports(&table, 3), [(4, 128), (3, 154), (2, 205)]);
     // A fourth that is better than the worst takes its place; one that is not changes nothing.
-    table.hear(0, 5, 140, 4);
+    table.record_probe(0, 5, 140, 4);
     assert_eq!(ports(&table, 4), [(4, 128), (5, 140), (3, 154)]);
-    table.hear(0, 6, 154, 5);
+    table.record_probe(0, 6, 154, 5);
     assert_eq!(ports(&table, 5), [(4, 128), (5, 140), (3, 154)]);
     // Bad news of the best lets it fall; what is not heard of again expires.
-    table.hear(0, 4, 200, 60);
+    table.record_probe(0, 4, 200, 60);
     assert_eq!(ports(&table, 60), [(5, 140), (3, 154), (4, 200)]);
     assert_eq!(ports(&table, 103), [(5, 140), (4, 200)]);
     assert_eq!(ports(&table, 161), []);
-    assert_eq!(table.hear(0, 9, 255, 200).port, 9, "whoever is heard of next takes the place");
+    assert_eq!(table.record_probe(0, 9, 255, 200).port, 9, "whoever is heard of next takes the place");
 }
 
 #[test]
 fn within_the_hysteresis_ranks_stay() {
     let mut table = BestHops::new(1, 2, HopRules { hysteresis: 10, ..RULES });
-    table.hear(0, 1, 100, 0);
-    table.hear(0, 2, 90, 0);
+    table.record_probe(0, 1, 100, 0);
+    table.record_probe(0, 2, 90, 0);
     assert_eq!(ports(&table, 0), [(1, 100), (2, 90)]);
-    table.hear(0, 2, 89, 0);
+    table.record_probe(0, 2, 89, 0);
     assert_eq!(ports(&table, 0), [(2, 89), (1, 100)]);
 }
 
@@ -45,7 +45,7 @@ struct Hula {
 }
 
 impl Hula {
-    fn hear(&mut self, port: u32, utilisation: u8, now: u64) {
+    fn record_probe(&mut self, port: u32, utilisation: u8, now: u64) {
         match self.best {
             None => self.best = Some((port, utilisation, now)),
             Some((_, _, heard)) if now - heard > self.rules.expiry => {
@@ -71,8 +71,8 @@ fn with_one_rank_it_is_hula_event_for_event() {
         for event in 0..50_000 {
             now += random.below(40) * random.below(2) + random.below(100) / 99 * 150;
             let (port, utilisation) = (random.below(4) as u32, random.below(256) as u8);
-            table.hear(0, port, utilisation, now);
-            hula.hear(port, utilisation, now);
+            table.record_probe(0, port, utilisation, now);
+            hula.record_probe(port, utilisation, now);
             let best = table.live(0, now).next().map(|hop| (hop.port, hop.utilisation, hop.heard));
             assert_eq!(best, hula.best, "event {event}");
         }

@@ -46,21 +46,25 @@ fn a_probe_takes_on_the_load_of_the_link_that_data_would_leave_by() {
     let departure = Departure { port: 2, bytes: 625_000, rate: Rate::from_gbps(100), now };
     hula.on_departure(&departure, &mut 0);
     let ports = at(10);
-    assert_eq!(hula.hear(2, 5, 2, true, &ports), Some(32));
-    assert_eq!(hula.hear(2, 200, 2, true, &ports), Some(200), "the busier of the two counts, bad news too");
-    assert_eq!(hula.hear(2, 90, 3, true, &ports), Some(90), "a better port is news");
+    assert_eq!(hula.record_probe(2, 5, 2, true, &ports), Some(32));
+    assert_eq!(
+        hula.record_probe(2, 200, 2, true, &ports),
+        Some(200),
+        "the busier of the two counts, bad news too"
+    );
+    assert_eq!(hula.record_probe(2, 90, 3, true, &ports), Some(90), "a better port is news");
     assert_eq!(port_of(&mut hula, 1, &ports), 3);
 }
 
 #[test]
 fn what_is_no_news_is_passed_on_once_an_interval() {
     let mut hula = switch(None, 1, config());
-    assert_eq!(hula.hear(2, 50, 2, true, &at(10)), Some(50));
-    assert_eq!(hula.hear(2, 50, 3, true, &at(12)), None, "a copy of the same round by another path");
-    assert_eq!(hula.hear(2, 50, 2, true, &at(209)), Some(50));
+    assert_eq!(hula.record_probe(2, 50, 2, true, &at(10)), Some(50));
+    assert_eq!(hula.record_probe(2, 50, 3, true, &at(12)), None, "a copy of the same round by another path");
+    assert_eq!(hula.record_probe(2, 50, 2, true, &at(209)), Some(50));
     let mut loud = switch(None, 1, HulaParameters { suppress: false, ..config() });
-    assert_eq!(loud.hear(2, 50, 2, true, &at(10)), Some(50));
-    assert_eq!(loud.hear(2, 50, 3, true, &at(12)), Some(50));
+    assert_eq!(loud.record_probe(2, 50, 2, true, &at(10)), Some(50));
+    assert_eq!(loud.record_probe(2, 50, 3, true, &at(12)), Some(50));
 }
 
 #[test]
@@ -74,27 +78,27 @@ fn probes_go_up_only_from_below_and_never_back() {
 #[test]
 fn a_tor_keeps_what_it_hears_and_drops_what_is_its_own() {
     let mut hula = switch(Some(0), 1, config());
-    assert_eq!(hula.hear(2, 50, 2, true, &at(10)), None);
+    assert_eq!(hula.record_probe(2, 50, 2, true, &at(10)), None);
     assert_eq!(port_of(&mut hula, 7, &at(10)), 2);
-    assert_eq!(hula.hear(0, 0, 3, true, &at(10)), None);
+    assert_eq!(hula.record_probe(0, 0, 3, true, &at(10)), None);
     assert_eq!(hula.hops.live(0, Time::from_us(10).0).count(), 0);
 }
 
 #[test]
 fn ports_off_the_shortest_paths_are_not_believed() {
     let mut hula = switch(None, 3, config());
-    assert_eq!(hula.hear(2, 0, 1, false, &at(10)), None);
+    assert_eq!(hula.record_probe(2, 0, 1, false, &at(10)), None);
     assert_eq!(hula.hops.live(2, Time::from_us(10).0).count(), 0);
 }
 
 #[test]
 fn flowlets_stay_until_they_end_and_then_take_the_best_hop() {
     let mut hula = switch(None, 1, config());
-    hula.hear(2, 50, 2, true, &at(0));
-    hula.hear(2, 60, 3, true, &at(0));
+    hula.record_probe(2, 50, 2, true, &at(0));
+    hula.record_probe(2, 60, 3, true, &at(0));
     assert_eq!(port_of(&mut hula, 1, &at(1)), 2);
-    hula.hear(2, 90, 2, true, &at(50));
-    hula.hear(2, 60, 3, true, &at(51));
+    hula.record_probe(2, 90, 2, true, &at(50));
+    hula.record_probe(2, 60, 3, true, &at(51));
     assert_eq!(port_of(&mut hula, 1, &at(100)), 2, "99 us: the same flowlet");
     assert_eq!(port_of(&mut hula, 2, &at(100)), 3);
     assert_eq!(port_of(&mut hula, 1, &at(201)), 3, "101 us later a new one");
@@ -103,16 +107,16 @@ fn flowlets_stay_until_they_end_and_then_take_the_best_hop() {
 #[test]
 fn a_silent_port_is_left_at_once_and_a_stale_hop_gives_way_to_any() {
     let mut hula = switch(None, 1, config());
-    hula.hear(2, 10, 2, true, &at(0));
+    hula.record_probe(2, 10, 2, true, &at(0));
     let mut us = 1;
     // A flow without pauses; port 3 is heard of all the time, and is worse.
     while us < 600 {
-        hula.hear(2, 200, 3, true, &at(us));
+        hula.record_probe(2, 200, 3, true, &at(us));
         assert_eq!(port_of(&mut hula, 1, &at(us)), 2, "{us} us");
         us += 50;
     }
     // Port 2 was heard of last at 0: after 600 us it counts as dead, and the next probe of port 3 is the best there is.
-    hula.hear(2, 200, 3, true, &at(601));
+    hula.record_probe(2, 200, 3, true, &at(601));
     assert_eq!(port_of(&mut hula, 1, &at(601)), 3);
 }
 
@@ -125,7 +129,7 @@ fn where_nothing_was_heard_a_hash_spreads_over_what_is_alive() {
     }
     assert!(count.iter().all(|&c| c.abs_diff(1000) < 120), "{count:?}");
     // Port 3 alone speaks, of other ToRs.
-    hula.hear(1, 10, 3, true, &at(10));
+    hula.record_probe(1, 10, 3, true, &at(10));
     assert!((0..100).all(|flow: u32| port_of(&mut hula, flow.wrapping_mul(0x9e37_79b9), &at(500)) == 3));
 }
 

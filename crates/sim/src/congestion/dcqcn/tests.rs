@@ -1,4 +1,4 @@
-//! DCQCN against cases computed by hand, and lazy timers against eager ones.
+//! DCQCN in cases computed by hand, and lazy timers compared with eager ones.
 
 use super::*;
 use crate::congestion::tests::situations::{LINE, ack, flow, published, run_timers};
@@ -13,12 +13,12 @@ impl Run {
     fn new(parameters: DcqcnParameters) -> Run {
         Run { dcqcn: parameters.start(&flow(), 0), control: Control::new(Rate(LINE)) }
     }
-    /// Timers up to and with `now`, in order.
+    /// Runs timers up to and including `now`, in order.
     fn until(&mut self, now: Time) -> u64 {
         run_timers(&mut self.dcqcn, &mut self.control, now);
         self.control.rate.0
     }
-    /// A marked ACK; timers due at the same time come after it.
+    /// A marked ACK; timers due at the same time run after it.
     fn mark(&mut self, now: Time) {
         self.until(now.saturating_sub(Time(1)));
         self.dcqcn.on_ack(&Ack { now, marked: true, ..ack(1_000, 2_000) }, &mut self.control);
@@ -68,7 +68,7 @@ fn recovery_goes_through_fast_additive_and_hyper_increase() {
     run.mark(us(0));
     let cut = run.until(us(4) + NS);
     let stages: Vec<u64> = (1..=4).map(|n| run.until(us(4 + 300 * n) + NS)).collect();
-    // Fast recovery; then the target, at the line rate already, cannot grow.
+    // Fast recovery; then the target, which is the line rate already, cannot grow.
     let mut rate = cut;
     let halves: Vec<u64> = (0..4)
         .map(|_| {
@@ -77,7 +77,7 @@ fn recovery_goes_through_fast_additive_and_hyper_increase() {
         })
         .collect();
     assert_eq!(stages, halves);
-    // A cut after an increase takes the rate as target, from which the target then grows.
+    // A cut after an increase sets the target to the rate, from which the target then grows.
     run.mark(us(1_206));
     let before = run.control.rate.0;
     let cut = run.until(us(1_210));
@@ -126,7 +126,7 @@ fn an_increase_that_is_due_with_a_cut_comes_first() {
 fn an_idle_flow_has_no_timers_once_it_is_back_at_its_rate() {
     let mut run = Run::new(published());
     run.mark(us(0));
-    // Halves are rounded down, so the average comes to rest 1 bit/s below the line rate.
+    // Halves are rounded down, so that the average stops 1 bit/s below the line rate.
     assert_eq!(run.until(Time::from_ms(100)), LINE - 1);
     assert_eq!(run.control.timers, [Time::MAX; 2]);
 }
@@ -154,7 +154,7 @@ proptest! {
         let (mut now, mut last) = (Time::ZERO, Time::ZERO);
         for (gap, on_grid) in gaps.iter().zip(on_grid) {
             now += Time::from_ns(*gap);
-            // A mark at the very time of a timer or a tick, too.
+            // Includes marks at the time of a timer or a tick.
             let at = if on_grid { Time(now.0 / 1_000_000 * 1_000_000 + 1_000 * (gap % 2)) } else { now };
             let at = at.max(last);
             last = at;

@@ -22,8 +22,8 @@ fn the_rate_halves_once_per_window_when_every_packet_is_marked() {
         dctcp.on_ack(&marked(packet * 1_000, (packet + 10) * 1_000), &mut control);
         rates.push(control.rate.0);
     }
-    // Cut at byte 2 000 with alpha 1. That CWR lasts to byte 12 000; the ACK of 13 000 cuts again, with the alpha
-    // that took in 10 marks of 11 packets at byte 11 000.
+    // Cut at byte 2 000 with alpha 1. This CWR lasts to byte 12 000; the ACK of 13 000 cuts again, with the
+    // alpha that includes 10 marks of 11 packets at byte 11 000.
     assert!(rates[..11].iter().all(|&rate| rate == LINE / 2));
     let alpha = 15.0 / 16.0 + 10.0 / 11.0 / 16.0;
     assert!(rates[11..].iter().all(|&rate| rate == (50e9 * (1.0 - alpha / 2.0)) as u64));
@@ -44,7 +44,7 @@ fn a_window_without_marks_adds_one_step_and_an_ack_that_cuts_adds_none() {
     let (mut dctcp, mut control) = after_first_ack();
     dctcp.on_ack(&marked(2_000, 11_000), &mut control);
     assert_eq!(control.rate.0, LINE / 2);
-    // Ends the window, but in CWR until byte 11 000 is passed.
+    // Ends the window, but CWR lasts until byte 11 000 is passed.
     dctcp.on_ack(&ack(11_000, 21_000), &mut control);
     assert_eq!(control.rate.0, LINE / 2);
     dctcp.on_ack(&ack(21_001, 31_000), &mut control);

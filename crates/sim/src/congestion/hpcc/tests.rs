@@ -1,4 +1,5 @@
-//! HPCC against cases computed by hand: each step of the law was worked out apart from this code, in IEEE doubles.
+//! HPCC in cases computed by hand: each step of the law was computed separately from this code, in IEEE
+//! doubles.
 
 use super::*;
 use crate::congestion::tests::situations::{LINE, ack, flow, published, record};
@@ -28,7 +29,7 @@ impl Run {
         self.hpcc.on_ack(&ack, &mut self.control);
         self.control.rate.0
     }
-    /// The first ACK, which only stores, and whose next byte begins the first full update.
+    /// The first ACK only stores records; its next byte begins the first full update.
     fn after_first_ack(parameters: HpccParameters, hops: &[Hop]) -> Run {
         let mut run = Run::new(parameters);
         assert_eq!(run.ack(1_000, 10_000, hops), LINE);
@@ -59,7 +60,7 @@ fn two_hops_give_the_rates_of_the_authors_arithmetic_to_the_last_bit() {
         94_807_592_760
     );
     assert_eq!(run.internals(), [1.0025581827502243, 94_807_592_760.0]);
-    // Between full updates u moves, the reference does not.
+    // Between full updates u changes, the reference does not.
     assert_eq!(
         run.ack(12_000, 21_000, &[(1_261, 3_072, 32_000, 100), (3_177, 5_120, 640, 400)]),
         89_699_003_524
@@ -106,16 +107,16 @@ fn a_new_path_discards_the_records_and_keeps_load_and_reference() {
     let mut run = Run::after_first_ack(published(), &[(1_000, 0, 64_000, 100), (3_000, 0, 0, 400)]);
     let before = run.ack(11_000, 20_000, &[(1_087, 1_024, 64_320, 100), (3_087, 4_096, 0, 400)]);
     let internals = run.internals();
-    // Other switches, other counters: nothing may be concluded from the difference.
+    // Other switches, other counters: the difference is meaningless.
     assert_eq!(run.ack_on_path(9, 20_001, 30_000, &[(900, 9_999_872, 0, 100), (3_000, 0, 0, 400)]), before);
     assert!(!run.control.repace);
     assert_eq!(run.internals(), internals);
     assert_eq!(run.hpcc.last_update_seq, 30_000);
-    // The next ACK of that path is judged against the new records: a hop at 1 024 B in 1 000 ns is idle.
+    // The next ACK of that path is compared with the new records: a hop with 1 024 B in 1 000 ns is idle.
     run.ack_on_path(9, 30_001, 40_000, &[(1_900, 10_000_896, 0, 100), (4_000, 1_024, 0, 400)]);
     assert!(run.control.repace);
     assert!(run.internals()[0] < internals[0]);
-    // A path with another number of hops is another path, whatever its id.
+    // A path with another number of hops is another path, with any id.
     let before = run.control.rate.0;
     assert_eq!(run.ack_on_path(9, 40_001, 50_000, &[(2_000, 10_002_944, 0, 100)]), before);
     assert_eq!(run.hpcc.kept, 1);
@@ -129,7 +130,7 @@ fn more_hops_than_records_change_nothing_but_the_start_of_the_next_update() {
     assert!(!run.control.repace);
     assert_eq!((run.hpcc.last_update_seq, run.hpcc.kept), (20_000, 1));
     assert_eq!(run.hpcc.records[0], record(1_000, 0, 0, Rate(LINE)));
-    // Between updates not even that.
+    // Between updates u does not change, either.
     run.view(12_000, 21_000, IntView { hops: 6, records: &records, path_id: 7 });
     assert_eq!(run.hpcc.last_update_seq, 20_000);
 }
@@ -139,7 +140,8 @@ fn with_one_rate_per_hop_the_least_counts() {
     let parameters = HpccParameters { multi_rate: true, ..published() };
     let mut run = Run::after_first_ack(parameters, &[(0, 0, 0, 100), (0, 0, 0, 100)]);
     let rate = run.ack(11_000, 20_000, &[(12_288, 51_200, 0, 100), (12_288, 153_600, 0, 100)]);
-    // The second hop is full: 1 / 0.95 too much. The first alone would have stayed at the line rate.
+    // The second hop is full: 1 / 0.95 too much. With the first alone the rate would have remained the line
+    // rate.
     assert_eq!(rate, (LINE as f64 / (0.9999999999999999 / 0.95)) as u64 + 50_000_000);
     assert_eq!(run.internals()[1], rate as f64);
     assert_eq!(run.hpcc.per_hop[0].rate, LINE);
@@ -169,6 +171,6 @@ fn without_telemetry_nothing_happens() {
 fn two_records_of_the_same_time_are_not_judged() {
     let mut run = Run::after_first_ack(published(), &[(1_000, 0, 0, 100)]);
     let rate = run.ack(11_000, 20_000, &[(1_000, 5_120, 0, 100)]);
-    // u stays 1.
+    // u remains 1.
     assert_eq!(rate, (LINE as f64 / (1.0 / 0.95)) as u64 + 50_000_000);
 }

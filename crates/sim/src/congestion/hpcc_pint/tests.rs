@@ -13,12 +13,12 @@ fn the_first_feedback_only_sets_the_round_and_the_next_scale_the_rate() {
     let line = flow().line_rate.0 as f64;
     hpcc.on_ack(&used(1.9, 0, 1_000, 50_000), &mut control);
     assert_eq!(control.rate, flow().line_rate);
-    // c = 1.9 / 0.95 = 2: a fast update halves the rate and leaves the reference.
+    // c = 1.9 / 0.95 = 2: a fast update halves the rate and keeps the reference.
     hpcc.on_ack(&used(1.9, 0, 2_000, 51_000), &mut control);
     assert_eq!(control.rate.0, (line / 2.0) as u64 + 50_000_000);
     hpcc.on_ack(&used(1.9, 0, 3_000, 52_000), &mut control);
     assert_eq!(control.rate.0, (line / 2.0) as u64 + 50_000_000);
-    // Beyond the round the reference follows.
+    // After the round the reference changes, too.
     hpcc.on_ack(&used(1.9, 0, 50_001, 90_000), &mut control);
     let reference = control.rate.0;
     hpcc.on_ack(&used(1.9, 0, 50_002, 90_000), &mut control);
@@ -38,7 +38,7 @@ fn of_the_feedback_a_share_p_is_used() {
         count += u32::from(control.repace);
     }
     assert!((3_900..=4_100).contains(&count), "{count}");
-    // Packets that bring nothing change nothing.
+    // Packets without a load change nothing.
     control.repace = false;
     hpcc.on_ack(&ack(100_000, 200_000), &mut control);
     assert!(!control.repace);

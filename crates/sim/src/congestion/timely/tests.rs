@@ -34,7 +34,7 @@ fn low_round_trip_times_grow_the_rate_and_the_sixth_step_is_larger() {
 fn a_rising_round_trip_time_cuts_by_its_gradient() {
     // diff = 0.875 * 10 us, gradient = 8.75 / 20, factor = 1 - 0.8 * 0.4375 = 0.65.
     assert_eq!(rates(60, &[70]), [(50e9 * (1.0 - 0.8 * 0.4375)) as u64]);
-    // A gradient beyond 1.25 would cut below zero: the least rate holds.
+    // A gradient above 1.25 would make the rate negative: the minimum rate applies.
     assert_eq!(rates(60, &[100]), [1_000_000_000]);
 }
 

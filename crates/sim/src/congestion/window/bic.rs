@@ -1,4 +1,4 @@
-//! BIC: after a loss the window returns to where it was by binary search, and then probes beyond it.
+//! BIC: after a loss the window returns to its previous value by binary search, and then probes beyond it.
 //!
 //! ```text
 //! below Wmax   distance d = (Wmax - W) / B;  W += min(d, Smax) per round trip, slowly (over `smooth` round trips) near Wmax
@@ -7,11 +7,13 @@
 //! low window   Reno below 14 segments
 //! ```
 //!
-//! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks", INFOCOM 2004, with the
-//! constants and counts of Linux and ns-3: beta = 0.8, B = 4, Smax = 16, smooth part 5, low window 14. Fast convergence: its §III,
-//! the middle of the search between what is left and what was; Linux' tcp_bic.c the same; ns-3.35 what is left.
-//! Differs from the source: growth in whole segments, one for every `count` acknowledged (Linux, ns-3). In ns-3.35 an acknowledgement in slow
-//! start adds a segment even if it is worth none, and its other segments count towards the next one where it reaches the threshold.
+//! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks",
+//! INFOCOM 2004, with the constants and counts of Linux and ns-3: beta = 0.8, B = 4, Smax = 16, smooth part
+//! 5, low window 14. Fast convergence: its §III, the middle of the search between the windows after and
+//! before the cut; the same in Linux' tcp_bic.c; in ns-3.35 the window after the cut.
+//! Differs from the source: growth in whole segments, one per `count` acknowledged (Linux, ns-3). In ns-3.35
+//! an acknowledgement in slow start adds a segment even if it acknowledges less than one, and its other
+//! segments count towards the next one if it reaches the threshold.
 //! Parameters: see [`BicParameters::read`].
 
 use super::newreno::{Growth, half};
@@ -36,7 +38,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// Where the search ends after a loss below the last Wmax.
+/// End of the search after a loss below the last Wmax.
 const CONVERGENCES: &[(&str, &str)] = &[
     (
         "middle",
@@ -50,22 +52,23 @@ const CONVERGENCES: &[(&str, &str)] = &[
 pub struct BicParameters {
     pub beta: f64,
     pub fast_convergence: bool,
-    /// With fast convergence: Wmax as a part of the window that met the loss.
+    /// With fast convergence: Wmax as a share of the window at the loss.
     pub converged: f64,
-    /// Most segments per round trip.
+    /// Maximum growth in segments per round trip.
     pub max_increment: u64,
     pub low_window: u64,
     pub smooth: u64,
-    /// Part of the distance that is closed in a round trip: 1 / this.
+    /// Divisor of the distance that is closed per round trip.
     pub search: u64,
-    /// Before the first loss a segment is added for at most so many acknowledged.
+    /// Before the first loss: maximum number of acknowledged segments per added segment.
     pub clamp: u64,
     pub growth: Growth,
-    /// A segment is added only when more than `count` were acknowledged, and counting begins anew (ns-3.35).
+    /// A segment is added only when more than `count` were acknowledged, and the count restarts at 0
+    /// (ns-3.35).
     pub strict: bool,
     /// The threshold is a whole number of segments (Linux).
     pub whole_threshold: bool,
-    /// A timeout makes it forget Wmax (Linux).
+    /// A timeout resets Wmax (Linux).
     pub forgets: bool,
 }
 
@@ -153,12 +156,12 @@ pub struct Bic {
     w_max: u64,
     /// With `strict`: segments acknowledged since the window grew.
     counted: u32,
-    /// Otherwise the part of a segment by which the window has yet to grow.
+    /// Otherwise the fraction of a segment by which the window has yet to grow.
     grown: f64,
 }
 
 impl Bic {
-    /// Segments to be acknowledged for one more in the window.
+    /// Segments to be acknowledged per added segment.
     fn count(&self, window: u64) -> u64 {
         let BicParameters { max_increment, low_window, smooth, search, clamp, .. } = self.p;
         let count = if window < low_window {
@@ -193,7 +196,7 @@ impl WindowController for Bic {
                 return self.p.growth.slow_start(ack, window);
             }
             window.cwnd += window.mss;
-            // In 32 bits: none less one are many.
+            // In 32 bits: zero minus one is a large number.
             segments = segments.wrapping_sub(1);
             if window.in_slow_start() {
                 return;
@@ -211,7 +214,7 @@ impl WindowController for Bic {
             }
             return;
         }
-        // What was acknowledged while a segment cost more is worth less.
+        // Bytes acknowledged while a segment cost more count less.
         self.grown += f64::from(segments) / f64::from(count);
         if self.grown >= 1.0 {
             window.cwnd += window.mss;
@@ -224,7 +227,7 @@ impl WindowController for Bic {
         let kept = (segments as f64 * self.p.beta) as u64;
         let converges = segments < self.w_max && self.p.fast_convergence;
         self.w_max = if converges { (segments as f64 * self.p.converged) as u64 } else { segments };
-        // Below the low window half, as Reno.
+        // Below the low window half, as in Reno.
         let low = segments < self.p.low_window;
         if self.p.whole_threshold {
             let threshold = if low { segments / 2 } else { kept };

@@ -1,4 +1,5 @@
-//! Cubic: after a loss the window returns to where it was along a cubic in time, and goes on from there.
+//! Cubic: after a loss the window returns to its previous value as a cubic function of time, and continues
+//! from there.
 //!
 //! ```text
 //! W(t)    = C (t - K)^3 + Wmax              segments; t since the epoch began, s
@@ -8,13 +9,16 @@
 //! loss    Wmax = W, or W (1 + beta) / 2 if W < the Wmax before (fast convergence);  ssthresh = beta W
 //! ```
 //!
-//! States: an epoch begins with the first growth after a loss, and ends with the next loss, or with a slow start after idling. The
-//! time in which the sender does not use its window is no part of it: the epoch begins later by that time (§5.8).
+//! States: an epoch begins with the first growth after a loss, and ends with the next loss, or with a slow
+//! start after idle time. Time in which the sender does not use its window is not part of it: the start of
+//! the epoch is moved by that time (§5.8).
 //!
-//! Source: Xu, Ha, Rhee, Goel, Eggert, RFC 9438 §4, §5.8; HyStart as in hystart.rs. C = 0.4, beta = 0.7 (§4.6, §5.1).
-//! Differs from the source: the growth is made in whole segments, one for every `count` acknowledged, as Linux and ns-3 do.
-//! The form of ns-3.35 (keys below) has no Reno-friendly region and reckons in whole segments.
-//! Validated by: mean windows under random loss against a Monte Carlo computation of the law (tests/laws/windows.rs).
+//! Source: Xu, Ha, Rhee, Goel, Eggert, RFC 9438 §4, §5.8; HyStart as in hystart.rs. C = 0.4, beta = 0.7
+//! (§4.6, §5.1).
+//! Differs from the source: growth in whole segments, one per `count` acknowledged, as in Linux and ns-3. The
+//! implementation of ns-3.35 (keys below) has no Reno-friendly region and uses whole segments.
+//! Validated by: mean windows under random loss against a Monte Carlo computation of the law
+//! (tests/laws/windows.rs).
 //! Parameters: see [`CubicParameters::read`].
 
 use super::hystart::{Hystart, HystartParameters};
@@ -49,13 +53,13 @@ pub struct CubicParameters {
     pub beta: f64,
     pub fast_convergence: bool,
     pub reno_friendly: bool,
-    /// The cubic's distance from Wmax is cut to whole segments.
+    /// The cubic's distance from Wmax is rounded down to whole segments.
     pub whole_segments: bool,
-    /// Samples are left out for so long after an epoch has begun.
+    /// Samples are ignored for this time after the start of an epoch.
     pub settle: Time,
-    /// Before the first loss a segment is added for at most so many acknowledged; 0: no such rule.
+    /// Before the first loss: maximum number of acknowledged segments per added segment; 0: no such rule.
     pub clamp: u64,
-    /// Of slow start.
+    /// Growth in slow start.
     pub growth: Growth,
     pub hystart: HystartParameters,
 }
@@ -118,26 +122,27 @@ impl WindowParameters for CubicParameters {
 pub struct Cubic {
     p: CubicParameters,
     hystart: Hystart,
-    /// When the epoch began; none between a loss and the first growth after it.
+    /// Start of the epoch; none between a loss and the first growth after it.
     epoch: Option<Time>,
-    /// Last moment at which the sender used its window, or that the epoch has been shifted for.
+    /// Last time at which the sender used its window, or for which the epoch has been moved.
     counted_until: Time,
     /// Window at the last loss, in segments; 0: there was none.
     w_max: f64,
-    /// Time at which the cubic is flat, s.
+    /// Time in s at which the cubic is flat.
     k: f64,
     /// Window at which it is flat, in segments.
     origin: f64,
     /// Reno's window, in segments.
     w_est: f64,
     min_rtt: Option<Time>,
-    /// With whole segments: segments acknowledged since the window grew. Otherwise the part of a segment by which it has yet to grow.
+    /// With whole segments: segments acknowledged since the window grew. Otherwise the fraction of a segment
+    /// by which it has yet to grow.
     counted: f64,
     ssthresh_prior: u64,
 }
 
 impl Cubic {
-    /// The sender did not use its window between the last moment that counts and `now` (RFC 9438 §5.8).
+    /// The sender did not use its window between the last counted time and `now` (RFC 9438 §5.8).
     fn pass_over(&mut self, now: Time) {
         let unused = now.saturating_sub(self.counted_until);
         self.epoch = self.epoch.map(|epoch| epoch + unused);
@@ -155,14 +160,14 @@ impl Cubic {
         }
     }
 
-    /// Where the cubic is at a time since the epoch began, in segments.
+    /// The cubic at a time since the start of the epoch, in segments.
     fn target(&self, seconds: f64) -> f64 {
         let ahead = seconds - self.k;
         let distance = self.p.c * ahead.abs().powf(3.0);
         self.origin + if self.p.whole_segments { distance.trunc() } else { distance }.copysign(ahead)
     }
 
-    /// Segments to be acknowledged for one more in the window.
+    /// Segments to be acknowledged per added segment.
     fn count(&mut self, ack: &Acked, window: &CongestionWindow) -> f64 {
         let segments = match self.p.whole_segments {
             true => window.segments() as f64,
@@ -186,9 +191,10 @@ impl Cubic {
         count.min(friendly).max(2.0)
     }
 
-    /// Whether so many segments acknowledged, of `count` for one in the window, make it grow.
+    /// Whether the window grows after `segments` acknowledged, with one added segment per `count`.
     fn grows(&mut self, segments: u64, count: f64) -> bool {
-        // What was acknowledged while a segment cost more is worth less: a part of a segment is kept, not a number of segments.
+        // Segments acknowledged while an added one cost more count less: a fraction of a segment is stored,
+        // not a number of segments.
         let (gained, price) = match self.p.whole_segments {
             true => (segments as f64, count),
             false => (segments as f64 / count, 1.0),
@@ -199,9 +205,9 @@ impl Cubic {
         grows
     }
 
-    /// The same for Reno's window, where that is the larger one (RFC 9438 §4.3).
+    /// The same for Reno's window, if that is larger (RFC 9438 §4.3).
     fn reno(&mut self, ack: &Acked, window: &CongestionWindow, segments: f64) -> f64 {
-        // Past Wmax Reno grows by a segment per round trip like everybody.
+        // Above Wmax Reno grows by one segment per round trip as usual.
         let alpha = match window.cwnd >= self.ssthresh_prior {
             true => 1.0,
             false => 3.0 * (1.0 - self.p.beta) / (1.0 + self.p.beta),

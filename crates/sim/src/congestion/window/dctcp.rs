@@ -6,8 +6,9 @@
 //! cwnd  = cwnd (1 - alpha / 2)     with a mark, once per window of data; growth and losses as NewReno
 //! ```
 //!
-//! Source: Bensley, Thaler, Balasubramanian, Eggert, Judd, RFC 8257 §3.3 (alpha), §3.4 (cut), §4.2 (g = 1/16; alpha begins at
-//! 1); Alizadeh et al., "Data Center TCP", SIGCOMM 2010. Receivers echo every mark (`ecn = "exact"`, RFC 8257 §3.2).
+//! Source: Bensley, Thaler, Balasubramanian, Eggert, Judd, RFC 8257 §3.3 (alpha), §3.4 (cut), §4.2 (g = 1/16;
+//! alpha begins at 1); Alizadeh et al., "Data Center TCP", SIGCOMM 2010. Receivers echo every mark (`ecn =
+//! "exact"`, RFC 8257 §3.2).
 //! Parameters: see [`DctcpParameters::read`].
 
 use super::newreno::{Growth, Reno, half};
@@ -116,7 +117,7 @@ mod tests {
         let p = DctcpParameters { initial_alpha: 0.0, ..published() };
         let mut dctcp = p.start(&super::super::tests::situations::flow());
         let mut w = window();
-        // The first acknowledgement ends a window that was empty but for itself.
+        // The first acknowledgement ends a window that contains only itself.
         dctcp.on_feedback(&Acked { next: 11 * mss(), ..acked(1) }, &mut w);
         for segment in 2..=11 {
             let marked = segment % 2 == 0;

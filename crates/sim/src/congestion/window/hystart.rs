@@ -1,4 +1,5 @@
-//! HyStart: leaves slow start before the first loss, when acknowledgements of a round trip show that a queue builds up.
+//! HyStart: leaves slow start before the first loss, when the acknowledgements of a round trip show that a
+//! queue builds up.
 //!
 //! ```text
 //! train   acknowledgements that follow each other closely last longer than the least RTT (ns-3.35; half of it in Linux)
@@ -6,8 +7,8 @@
 //! eta     = clamp(least RTT / divisor, delay_min, delay_max)
 //! ```
 //!
-//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as in Linux' Cubic and in
-//! ns-3.35, which differ in their constants.
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as in
+//! Linux' Cubic and in ns-3.35, which differ in their constants.
 
 use super::{Acked, CongestionWindow, Profile};
 use crate::parameters::Parameters;
@@ -16,18 +17,18 @@ use crate::units::Time;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HystartParameters {
     pub on: bool,
-    /// Segments below which it does not look.
+    /// Window in segments below which it is inactive.
     pub low_window: u64,
-    /// Acknowledgements this close are one train.
+    /// Acknowledgements this close form a train.
     pub spacing: Time,
-    /// A train is long from the least RTT over this.
+    /// A train is long if it lasts the minimum RTT divided by this.
     pub train_divisor: u64,
     pub delay_divisor: u64,
     pub delay_min: Time,
     pub delay_max: Time,
 }
 
-/// Samples of a round whose least counts.
+/// Samples per round of which the minimum counts.
 const SAMPLES: u32 = 8;
 
 impl HystartParameters {
@@ -67,7 +68,7 @@ pub struct Hystart {
     last: Time,
     /// The round ends when this byte is acknowledged.
     round_end: u64,
-    /// Least RTT of the round's first samples; [`Time::MAX`] before the first.
+    /// Minimum RTT of the round's first samples; [`Time::MAX`] before the first.
     round_rtt: Time,
     samples: u32,
     found: bool,
@@ -86,7 +87,7 @@ impl Hystart {
         }
     }
 
-    /// After a timeout it looks again.
+    /// After a timeout it is active again.
     pub fn reset(&mut self, now: Time, next: u64) {
         self.found = false;
         self.begin_round(now, next);
@@ -107,7 +108,7 @@ impl Hystart {
         }
     }
 
-    /// A sample of the RTT: sets the threshold to the window when slow start is to end.
+    /// A sample of the RTT: sets the threshold to the window if slow start is to end.
     pub fn on_rtt(&mut self, now: Time, rtt: Time, min: Time, window: &mut CongestionWindow) {
         let p = &self.parameters;
         let looks =

@@ -1,10 +1,10 @@
-//! Window controllers, one file each: the laws by which TCP steers its congestion window, and the interface that they share.
-//! Queue pairs of RDMA may be steered by them as well.
+//! Window controllers, one file each: the laws that set TCP's congestion window, and the interface that they
+//! share. Queue pairs of RDMA can use them as well.
 //!
-//! A law sees acknowledgements (what they took out of flight, round-trip times, a sample of the delivery rate) and the
-//! states of loss recovery. It steers the congestion window, the slow-start threshold and, if it paces, a rate. Recovery
-//! itself (what is lost, what is sent again, the window while that goes on) is the transport's; a law that wants all of it
-//! says so with [`WindowController::steers_recovery`].
+//! A law gets acknowledgements (bytes removed from flight, round-trip times, a sample of the delivery rate)
+//! and the states of loss recovery. It sets the congestion window, the slow-start threshold and, if it paces,
+//! a rate. Recovery itself (what is lost, what is retransmitted, the window during recovery) belongs to the
+//! transport; a law that controls all of it returns true from [`WindowController::steers_recovery`].
 //!
 //! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`].
 
@@ -27,13 +27,13 @@ use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use coupled::{Subflow, balia, lia, olia};
 
-/// CPU time of a packet-hop under a window controller, in ns, where everything fits the caches: row 11 of the Cebinae table.
+/// CPU time of a packet-hop under a window controller, in ns, if all data fits the caches: row 11 of the Cebinae table.
 pub const NS_PER_HOP: f64 = 110.0;
 
-/// The threshold of a flow that has not met congestion.
+/// The threshold of a flow that has had no congestion.
 pub const NO_THRESHOLD: u64 = u64::MAX;
 
-/// Which behaviour defaults follow. A profile is a set of values for parameters, nothing else.
+/// Which behaviour defaults follow. A profile is only a set of values for parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// Current RFCs, and Linux where they leave a choice.
@@ -58,7 +58,7 @@ impl Profile {
 pub enum State {
     #[default]
     Open,
-    /// Something arrived out of order; nothing counts as lost yet.
+    /// Data arrived out of order; nothing counts as lost yet.
     Disorder,
     /// The window is being reduced for an ECN echo.
     Reduced,
@@ -68,13 +68,13 @@ pub enum State {
     Loss,
 }
 
-/// What a law steers, all in bytes.
+/// What a law sets, all in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CongestionWindow {
     pub cwnd: u64,
-    /// Below it the window grows by slow start.
+    /// Below this the window grows by slow start.
     pub ssthresh: u64,
-    /// Packets leave at this rate at the most; none: as the window lets them.
+    /// Maximum rate of sending; none: only the window limits it.
     pub pacing: Option<Rate>,
     /// Payload of a full segment.
     pub mss: u64,
@@ -91,7 +91,7 @@ impl CongestionWindow {
     }
 }
 
-/// How fast data are being delivered, from the packet that was acknowledged last.
+/// Delivery rate measured from the packet that was acknowledged last.
 ///
 /// Source: Cheng et al., draft-cheng-iccrg-delivery-rate-estimation-00, §3.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -99,38 +99,38 @@ pub struct RateSample {
     /// Bytes delivered over `interval`; zero interval: no valid sample.
     pub delivered: u64,
     pub interval: Time,
-    /// Delivered in all when the packet was sent.
+    /// Total bytes delivered when the packet was sent.
     pub prior_delivered: u64,
-    /// The sender had nothing more to send when it sent the packet.
+    /// The sender had no more data to send when it sent the packet.
     pub app_limited: bool,
-    /// ns-3.35: the last rate that was taken, which an invalid sample leaves in force; bits per second. And whether there was
-    /// anything to take a sample of.
+    /// ns-3.35: the last valid rate in bit/s, which remains in use after an invalid sample, and whether there
+    /// was a sample.
     pub kept: Rate,
     pub valid: bool,
-    /// Bytes in flight when the packet was sent, itself included.
+    /// Bytes in flight when the packet was sent, including itself.
     pub in_flight: u64,
-    /// Bytes that were found to be lost since then.
+    /// Bytes detected as lost since then.
     pub lost: u64,
 }
 
-/// A segment that has just been found to be lost.
+/// A segment that has just been detected as lost.
 #[derive(Debug, Clone, Copy)]
 pub struct LostSegment {
     pub now: Time,
     pub first: u64,
     pub bytes: u64,
-    /// Bytes in flight when it was sent, itself included.
+    /// Bytes in flight when it was sent, including itself.
     pub in_flight: u64,
-    /// Bytes that were found to be lost since then, its own included.
+    /// Bytes detected as lost since then, including its own.
     pub lost_since: u64,
-    /// The sender had nothing more to send when it sent it.
+    /// The sender had no more data to send when it sent it.
     pub app_limited: bool,
     /// Bytes delivered since the flow began.
     pub delivered_ever: u64,
 }
 
 impl RateSample {
-    /// Bits per second; none where the sample is not valid.
+    /// In bit/s; none if the sample is invalid.
     pub fn rate(&self) -> Option<Rate> {
         let bits = u128::from(self.delivered) * 8_000_000_000_000;
         (self.interval > Time::ZERO).then(|| Rate((bits / u128::from(self.interval.0)) as u64))
@@ -141,44 +141,45 @@ impl RateSample {
 #[derive(Debug, Clone, Copy)]
 pub struct Acked {
     pub now: Time,
-    /// Bytes that the cumulative acknowledgement moved on.
+    /// Bytes by which the cumulative acknowledgement advanced.
     pub bytes: u64,
-    /// The same in whole segments; what is left over counts with the next acknowledgement.
+    /// The same in whole segments; the remainder counts with the next acknowledgement.
     pub segments: u64,
-    /// Bytes that it says have arrived, selectively or cumulatively.
+    /// Bytes that it reports as arrived, selectively or cumulatively.
     pub delivered: u64,
     /// Bytes delivered since the flow began.
     pub delivered_ever: u64,
     /// Bytes that it shows to be lost.
     pub lost: u64,
-    /// Bytes that were in flight before it, and are now (RFC 6675's pipe).
+    /// Bytes in flight before it, and now (RFC 6675's pipe).
     pub prior_in_flight: u64,
     pub in_flight: u64,
-    /// Every byte below has been acknowledged.
+    /// All bytes below this have been acknowledged.
     pub acknowledged: u64,
     /// Next byte that has never been sent.
     pub next: u64,
-    /// The byte after the segment sent last: `next`, unless the transport takes one sent again for the last (ns-3.35).
+    /// The byte after the segment sent last: `next`, unless the transport counts a retransmitted segment as
+    /// the last (ns-3.35).
     pub cursor: u64,
-    /// A round-trip time, as the profile gives it: the sample, or the smoothed time.
+    /// A round-trip time, depending on the profile: the sample, or the smoothed time.
     pub rtt: Option<Time>,
-    /// The least of these so far; [`Time::MAX`] before the first.
+    /// The minimum of these so far; [`Time::MAX`] before the first.
     pub min_rtt: Time,
     pub rate: RateSample,
     /// It echoes congestion (ECN).
     pub marked: bool,
-    /// The window was what limited the sender ([`usage`]).
+    /// The window limited the sender ([`usage`]).
     pub window_limited: bool,
     pub state: State,
 }
 
-/// The moment at which a flow meets congestion.
+/// A congestion event of a flow.
 #[derive(Debug, Clone, Copy)]
 pub struct Congestion {
     pub now: Time,
     /// Bytes in flight, as the transport's `flight` parameter counts them.
     pub in_flight: u64,
-    /// What told so.
+    /// The signal of congestion.
     pub by: Signal,
 }
 
@@ -190,7 +191,7 @@ pub enum Signal {
     Mark,
 }
 
-/// The transport moves to another state of recovery.
+/// The transport changes the state of recovery.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     pub now: Time,
@@ -201,13 +202,13 @@ pub struct Change {
     /// The byte after the segment sent last, as in [`Acked`].
     pub cursor: u64,
     pub in_flight: u64,
-    /// Bytes that the acknowledgement at work says have arrived.
+    /// Bytes that the current acknowledgement reports as arrived.
     pub delivered: u64,
     /// The round-trip time as controllers see it.
     pub rtt: Option<Time>,
 }
 
-/// What is fixed for a flow when it starts.
+/// The constants of a flow, given when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowContext {
     /// The first window in bytes.
@@ -216,7 +217,7 @@ pub struct WindowContext {
     pub mss: u64,
     /// Bytes of a full segment on the wire.
     pub packet: u64,
-    /// Drawn from a stream of the flow's own.
+    /// Random number of the flow.
     pub random: u64,
 }
 
@@ -224,49 +225,50 @@ pub struct WindowContext {
 pub trait WindowController {
     /// The connection is established.
     fn on_start(&mut self, _now: Time, _window: &mut CongestionWindow) {}
-    /// A segment is found to be lost; only with [`WindowController::needs_rate`].
+    /// A segment is detected as lost; only with [`WindowController::needs_rate`].
     fn on_lost(&mut self, _lost: &LostSegment, _window: &CongestionWindow) {}
-    /// Every acknowledgement, in every state, before anything else.
+    /// Called for every acknowledgement, in every state, before anything else.
     fn on_feedback(&mut self, _ack: &Acked, _window: &mut CongestionWindow) {}
-    /// An acknowledgement that moves on while the window may grow (open, or after a timeout); with
-    /// [`WindowController::steers_recovery`] every acknowledgement, last of all.
+    /// Called for an acknowledgement that advances while the window may grow (open, or after a timeout); with
+    /// [`WindowController::steers_recovery`] for every acknowledgement, after everything else.
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow);
-    /// The threshold to fall to.
+    /// Returns the new threshold.
     fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64;
     fn on_state(&mut self, _change: &Change, _window: &mut CongestionWindow) {}
-    /// It sets the window in recovery too: the transport leaves it alone.
+    /// The law sets the window in recovery, too: the transport does not change it.
     fn steers_recovery(&self) -> bool {
         false
     }
-    /// It needs delivery rates.
+    /// The law needs delivery rates.
     fn needs_rate(&self) -> bool {
         false
     }
-    /// A packet leaves, with nothing else in flight before it: the sender may have idled since the last acknowledgement. Only if
-    /// windows are validated.
+    /// A packet is sent with nothing else in flight: the sender may have been idle since the last
+    /// acknowledgement. Called only if windows are validated.
     fn on_resume(&mut self, _now: Time) {}
     /// The same after more than a retransmission timeout: the window has been reduced.
     fn on_restart(&mut self, _now: Time, _window: &mut CongestionWindow) {}
-    /// The subflows of the multipath connection that this law's flow, `own` among them, belongs to, as they are before the next
-    /// acknowledgement. Only for laws that couple them ([`WindowParameters::COUPLES`]).
+    /// The subflows of the multipath connection of this law's flow, before the next acknowledgement; `own`:
+    /// index of this flow. Called only for laws that couple them ([`WindowParameters::COUPLES`]).
     fn couple(&mut self, _subflows: &[Subflow], _own: usize) {}
-    /// Bytes between the last two losses, or since the last one, for those who couple by it.
+    /// Bytes between the last two losses, or since the last one, for laws that couple by it.
     fn between_losses(&self) -> u64 {
         0
     }
-    /// Internals worth watching, as (name with unit, value).
+    /// Internal quantities for series, as (name with unit, value).
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
-/// Parameters of a law: read from a scenario once, then the mould of every flow's state.
+/// Parameters of a law, read from a scenario once, from which the state of every flow is created.
 pub trait WindowParameters: Sized {
     type State: WindowController;
     const DOC: SchemeDoc;
-    /// It couples the subflows of a multipath connection, and is for these only.
+    /// The law couples the subflows of a multipath connection, and is only for these.
     const COUPLES: bool = false;
-    /// It steers by the marks of switches (ECN), not by losses alone.
+    /// The law reacts to marks of switches (ECN), not only to losses.
     const NEEDS_MARKS: bool = false;
-    /// A key whose value asks for what TCP's acknowledgements alone bring, and why a queue pair cannot have it.
+    /// A key whose value requires something that only TCP's acknowledgements provide, and why a queue pair
+    /// cannot support it.
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -274,10 +276,10 @@ pub trait WindowParameters: Sized {
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
 
-/// One line a law: variant = file::parameters.
+/// One line per law: variant = file::parameters.
 macro_rules! registry {
     ($($variant:ident = $file:ident :: $parameters:ident;)*) => {
-        /// A law by its parameters: what `[transport] kind = "tcp", controller = { kind = ... }` resolves to.
+        /// A law with its parameters: the result of `[transport] kind = "tcp", controller = { kind = ... }`.
         #[derive(Debug, Clone, PartialEq)]
         pub enum WindowConfig {
             $($variant($file::$parameters),)*
@@ -288,19 +290,19 @@ macro_rules! registry {
             $($variant(<$file::$parameters as WindowParameters>::State),)*
         }
 
-        /// Every law's text.
+        /// The text of every law.
         pub const DOCS: &[SchemeDoc] = &[$($file::DOC,)*];
 
         /// Names of the laws, each with one line.
         pub const KINDS: &[(&str, &str)] = &[$(($file::DOC.name, $file::DOC.title),)*];
 
-        /// The law of this name couples the subflows of a multipath connection.
+        /// Whether the law of this name couples the subflows of a multipath connection.
         pub fn couples(kind: &str) -> bool {
             $((kind == $file::DOC.name && <$file::$parameters as WindowParameters>::COUPLES))||*
         }
 
         impl WindowConfig {
-            /// Reads the parameters of the law named `kind`; none where [`KINDS`] has no such name.
+            /// Reads the parameters of the law named `kind`; none if [`KINDS`] has no such name.
             pub fn read(kind: &str, p: &mut Parameters, profile: Profile) -> Option<WindowConfig> {
                 $(if kind == $file::DOC.name {
                     return Some(WindowConfig::$variant(WindowParameters::read(p, profile)));
@@ -315,21 +317,21 @@ macro_rules! registry {
                 }
             }
 
-            /// A key whose value a queue pair cannot serve, and why.
+            /// A key whose value a queue pair cannot support, and why.
             pub fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
                 match self {
                     $(WindowConfig::$variant(parameters) => parameters.only_tcp(),)*
                 }
             }
 
-            /// It couples the subflows of a multipath connection.
+            /// Whether it couples the subflows of a multipath connection.
             pub fn couples(&self) -> bool {
                 match self {
                     $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::COUPLES,)*
                 }
             }
 
-            /// It steers by the marks of switches.
+            /// Whether it reacts to marks of switches.
             pub fn needs_marks(&self) -> bool {
                 match self {
                     $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::NEEDS_MARKS,)*
@@ -344,7 +346,7 @@ macro_rules! registry {
             }
         }
 
-        /// Calls the same method of whichever law it is.
+        /// Calls the same method of any law.
         macro_rules! each {
             ($self:ident, $law:ident => $call:expr) => {
                 match $self {

@@ -1,4 +1,4 @@
-//! NewReno: a segment more per round trip, half the window at a loss.
+//! NewReno: one segment more per round trip, half the window at a loss.
 //!
 //! ```text
 //! slow start  cwnd += min(acked, L MSS)            while cwnd < ssthresh        (RFC 5681 §3.1, RFC 3465)
@@ -6,10 +6,10 @@
 //! congestion  ssthresh = max(flight / 2, 2 MSS)                                 (RFC 5681 Eq. 4)
 //! ```
 //!
-//! Source: Allman, Paxson, Blanton, RFC 5681; Allman, RFC 3465 (byte counting); recovery is the transport's (RFC 6582,
-//! RFC 6675, RFC 6937).
-//! Differs from the source with `count = "acks"`: every acknowledgement is worth one segment in slow start and MSS^2 / cwnd
-//! bytes after it, whatever it acknowledges (RFC 5681 Eq. 2, 3 to the letter; ns-3.35).
+//! Source: Allman, Paxson, Blanton, RFC 5681; Allman, RFC 3465 (byte counting); recovery is the transport's
+//! (RFC 6582, RFC 6675, RFC 6937).
+//! Differs from the source with `count = "acks"`: every acknowledgement adds one segment in slow start and
+//! MSS^2 / cwnd bytes after it, whatever it acknowledges (RFC 5681 Eq. 2, 3 verbatim; ns-3.35).
 //! Parameters: see [`NewRenoParameters::read`].
 
 use super::{
@@ -32,7 +32,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// What an acknowledgement is worth.
+/// The growth per acknowledgement.
 pub const COUNTS: &[(&str, &str)] = &[
     ("bytes", "the acknowledged bytes (RFC 3465)"),
     ("acks", "one segment in slow start, MSS^2 / cwnd bytes after it (RFC 5681; ns-3.35)"),
@@ -43,7 +43,7 @@ pub struct NewRenoParameters {
     pub growth: Growth,
 }
 
-/// How Reno's window grows; other laws fall back on it.
+/// How Reno's window grows; other laws use it, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growth {
     pub by_bytes: bool,
@@ -61,7 +61,7 @@ impl Growth {
         Growth { by_bytes: count == "bytes", limit }
     }
 
-    /// Slow start: the window after an acknowledgement, which may pass the threshold.
+    /// Slow start: the window after an acknowledgement, which may exceed the threshold.
     pub fn slow_start(self, ack: &Acked, window: &mut CongestionWindow) {
         window.cwnd += match self.by_bytes {
             true => ack.bytes.min(self.limit * window.mss),
@@ -71,7 +71,7 @@ impl Growth {
     }
 }
 
-/// Reno's growth, with what has been acknowledged towards the next segment.
+/// Reno's growth, with the bytes acknowledged towards the next segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Reno {
     growth: Growth,
@@ -89,7 +89,7 @@ impl Reno {
             return self.avoid(ack, window);
         }
         self.growth.slow_start(ack, window);
-        // By acknowledgements, further segments of one that reaches the threshold count in avoidance.
+        // With `acks`, further segments of an acknowledgement that reaches the threshold count in avoidance.
         if !self.growth.by_bytes && ack.segments > 1 && !window.in_slow_start() {
             self.avoid(ack, window);
         }

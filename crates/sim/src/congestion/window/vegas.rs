@@ -7,11 +7,14 @@
 //! avoidance    cwnd + 1 if diff < alpha,  cwnd - 1 if diff > beta
 //! ```
 //!
-//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC 13(8), 1995, in
-//! the form that Linux and ns-3 have: no pacing, no check of its own for losses; slow start in every round.
-//! Validated by: growth per round trip and what waits in a queue (tests/laws/windows.rs), also from above (tests/tcp.rs).
-//! Differs from the source: ns-3.35 counts diff in whole segments, rounded up (`whole_segments`). alpha = 2, beta = 4 segments as in Linux (the paper's are buffers of 1 to 3). What a loss does is
-//! a parameter: half of the window as in Linux (`loss = "half"`), or next to nothing as in ns-3.35 (`loss = "threshold"`).
+//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC
+//! 13(8), 1995, as implemented in Linux and ns-3: no pacing, no loss detection of its own; slow start in
+//! every round.
+//! Validated by: growth per round trip and the packets in a queue (tests/laws/windows.rs), also from above
+//! (tests/tcp.rs).
+//! Differs from the source: ns-3.35 counts diff in whole segments, rounded up (`whole_segments`). alpha = 2,
+//! beta = 4 segments as in Linux (the paper's are buffers of 1 to 3). The reaction to a loss is a parameter:
+//! half of the window as in Linux (`loss = "half"`), or almost none as in ns-3.35 (`loss = "threshold"`).
 //! Parameters: see [`VegasParameters::read`].
 
 use super::newreno::{Growth, Reno, half};
@@ -37,7 +40,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// What a loss leaves.
+/// The window after a loss.
 const LOSSES: &[(&str, &str)] = &[
     ("half", "half of the bytes in flight, as NewReno (Linux)"),
     ("threshold", "the threshold, at most one segment below the window (ns-3.35)"),
@@ -49,7 +52,7 @@ pub struct VegasParameters {
     pub beta: u64,
     pub gamma: u64,
     pub halves: bool,
-    /// Segments below which a decision does not go.
+    /// A decision does not reduce the window below this number of segments.
     pub min: u64,
     /// diff is counted in whole segments, rounded up (ns-3.35).
     pub whole_segments: bool,
@@ -114,24 +117,24 @@ impl WindowParameters for VegasParameters {
 pub struct Vegas {
     p: VegasParameters,
     reno: Reno,
-    /// The least RTT ever.
+    /// The minimum RTT ever.
     base: Time,
-    /// Of the round.
+    /// The minimum RTT of the round.
     min: Time,
     samples: u32,
     /// The round ends when this byte is acknowledged.
     round_end: u64,
-    /// Open: elsewhere it grows like NewReno.
+    /// Active in the state open; otherwise the window grows as in NewReno.
     active: bool,
-    /// Segments in queues, as computed last.
+    /// Segments in queues, as last computed.
     diff: f64,
 }
 
-/// Samples of a round below which it may be that all were delayed acknowledgements.
+/// With fewer samples in a round, all may be delayed acknowledgements.
 const FEWEST_SAMPLES: u32 = 3;
 
 impl Vegas {
-    /// What a segment less, or the threshold if that is less, makes the threshold.
+    /// The threshold after a reduction: one segment below the window, or the old threshold if that is lower.
     fn lowered(window: &CongestionWindow) -> u64 {
         window.ssthresh.min(window.cwnd.saturating_sub(window.mss)).max(2 * window.mss)
     }

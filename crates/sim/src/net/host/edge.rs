@@ -2,8 +2,8 @@
 //! or comes, may send it by another path, may hold it back, puts telemetry in and takes it off, and counts. A host that nobody asks for anything has none.
 
 use super::HostConfig;
-use super::carrying::Carrying;
-use super::receiving::Receiving;
+use super::resequencer::Resequencer;
+use super::telemetry_shim::TelemetryShim;
 use crate::balance::{Balancer, HostPort, LoadBalancer};
 use crate::counters::CounterSet;
 use crate::measure::{self, MeasureConfig};
@@ -15,8 +15,8 @@ use crate::units::Time;
 pub struct Edge {
     /// The balancer's part at this host.
     balancer: Option<Balancer>,
-    carrying: Option<Carrying>,
-    receiving: Option<Receiving>,
+    shim: Option<TelemetryShim>,
+    resequencer: Option<Resequencer>,
     /// Packets that the transports are to see now, in order.
     ready: Vec<PacketId>,
 }
@@ -25,25 +25,25 @@ impl Edge {
     /// What a host needs in a run, if anything.
     pub fn new(
         balancer: Option<Balancer>,
-        carrying: Option<Carrying>,
+        shim: Option<TelemetryShim>,
         host: &HostConfig,
         measure: &MeasureConfig,
     ) -> Option<Box<Edge>> {
         let resequencing = host.resequencing;
         let asked = resequencing.is_some() || measure.reordering || measure.paths;
-        let receiving = asked.then(|| Receiving::new(resequencing, measure.paths));
-        let needed = balancer.is_some() || carrying.is_some() || receiving.is_some();
-        needed.then(|| Box::new(Edge { balancer, carrying, receiving, ready: Vec::new() }))
+        let resequencer = asked.then(|| Resequencer::new(resequencing, measure.paths));
+        let needed = balancer.is_some() || shim.is_some() || resequencer.is_some();
+        needed.then(|| Box::new(Edge { balancer, shim, resequencer, ready: Vec::new() }))
     }
 
     /// A packet leaves for the link behind a port.
     #[inline(never)]
-    pub fn leaves(&mut self, net: &mut Partition, map: &Map, id: PacketId, at: (u32, u32)) {
-        if self.receiving.as_ref().is_some_and(Receiving::traces) {
+    pub fn on_egress(&mut self, net: &mut Partition, map: &Map, id: PacketId, at: (u32, u32)) {
+        if self.resequencer.as_ref().is_some_and(Resequencer::traces) {
             net.trails.set(id, 0);
         }
-        if let Some(carrying) = &self.carrying {
-            carrying.leaves(net, id);
+        if let Some(shim) = &self.shim {
+            shim.on_egress(net, id);
         }
         let Some(balancer) = &mut self.balancer else { return };
         let at = HostPort { node: at.0, port: at.1, wiring: map, now: net.now };
@@ -53,18 +53,18 @@ impl Edge {
 
     /// A packet has come; by `at` the way back leads. Afterwards [`Edge::ready`] has what the transports are to see.
     #[inline(never)]
-    pub fn comes(&mut self, net: &mut Partition, map: &Map, id: PacketId, at: (u32, u32)) {
+    pub fn on_ingress(&mut self, net: &mut Partition, map: &Map, id: PacketId, at: (u32, u32)) {
         if let Some(balancer) = &mut self.balancer {
             let at = HostPort { node: at.0, port: at.1, wiring: map, now: net.now };
             let word = net.headers.get(id);
             balancer.on_receive(&mut net.packets[id], word, &at);
         }
-        if let Some(carrying) = &self.carrying {
-            carrying.comes(net, id);
+        if let Some(shim) = &self.shim {
+            shim.on_ingress(net, id);
         }
-        match &mut self.receiving {
-            Some(receiving) if net.packets[id].kind == PacketKind::Data => {
-                receiving.take(net, id, &mut self.ready);
+        match &mut self.resequencer {
+            Some(resequencer) if net.packets[id].kind == PacketKind::Data => {
+                resequencer.take(net, id, &mut self.ready);
             }
             _ => self.ready.push(id),
         }
@@ -82,27 +82,27 @@ impl Edge {
 
     /// When packets are given up waiting for, if an event is to be set for it.
     pub fn alarm(&mut self) -> Option<Time> {
-        self.receiving.as_mut().and_then(Receiving::alarm)
+        self.resequencer.as_mut().and_then(Resequencer::alarm)
     }
 
     /// An event that was set by [`Edge::alarm`] has come.
     pub fn timer(&mut self, net: &mut Partition) {
-        if let Some(receiving) = &mut self.receiving {
-            receiving.expire(net, &mut self.ready);
+        if let Some(resequencer) = &mut self.resequencer {
+            resequencer.expire(net, &mut self.ready);
         }
     }
 
     /// No packet of this flow can come any more.
     pub fn forget(&mut self, flow: u32) {
-        if let Some(receiving) = &mut self.receiving {
-            receiving.forget(flow);
+        if let Some(resequencer) = &mut self.resequencer {
+            resequencer.forget(flow);
         }
     }
 
     /// The run ends: what is held is freed.
     pub fn finish(&mut self, net: &mut Partition) {
-        if let Some(receiving) = &mut self.receiving {
-            receiving.finish(net);
+        if let Some(resequencer) = &mut self.resequencer {
+            resequencer.finish(net);
         }
     }
 
@@ -114,8 +114,8 @@ impl Edge {
 
     /// Adds what came to the host.
     pub fn add_to(&self, totals: &mut measure::Receiving) {
-        if let Some(receiving) = &self.receiving {
-            receiving.add_to(totals);
+        if let Some(resequencer) = &self.resequencer {
+            resequencer.add_to(totals);
         }
     }
 }

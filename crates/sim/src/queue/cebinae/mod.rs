@@ -23,7 +23,9 @@ mod filter;
 mod read;
 
 use super::five_tuple::FiveTuples;
-use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use super::managed::{
+    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued,
+};
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -189,12 +191,12 @@ impl Cebinae {
     }
 
     /// Who the packet counts for.
-    fn flow_of(&self, packet: &Queued, cx: &Bench) -> u64 {
+    fn flow_of(&self, packet: &Queued, cx: &QueueContext) -> u64 {
         if self.config.by_hosts { cx.hosts_of(packet) } else { u64::from(packet.flow) }
     }
 
     /// Counts bytes of the packet's flow.
-    fn count(&mut self, packet: &Queued, bytes: u64, cx: &Bench) {
+    fn count(&mut self, packet: &Queued, bytes: u64, cx: &QueueContext) {
         let flow = self.flow_of(packet, cx);
         match self.tuples {
             None => self.cache.add(flow, bytes, |stage| own_hash(flow, stage)),
@@ -205,13 +207,13 @@ impl Cebinae {
         }
     }
 
-    fn group_of(&self, packet: &Queued, cx: &Bench) -> Group {
+    fn group_of(&self, packet: &Queued, cx: &QueueContext) -> Group {
         let top = &self.decision.top;
         let is_top = packet.data && !top.is_empty() && top.binary_search(&self.flow_of(packet, cx)).is_ok();
         if is_top { Group::Top } else { Group::Bottom }
     }
 
-    fn has_room(&self, queue: usize, size: u32, cx: &Bench) -> bool {
+    fn has_room(&self, queue: usize, size: u32, cx: &QueueContext) -> bool {
         if self.config.shared {
             return !cx.is_full_for(size);
         }
@@ -221,7 +223,7 @@ impl Cebinae {
 }
 
 impl Discipline for Cebinae {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         let now = cx.now.ns();
         self.keep_time(now);
         let group = self.group_of(&packet, cx);
@@ -248,7 +250,7 @@ impl Discipline for Cebinae {
         cx.waiting.push(&mut self.queues[queue], packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         self.keep_time(cx.now.ns());
         let order = [self.first, 1 - self.first, DEFAULT];
         let queue = order.into_iter().find(|&queue| self.queues[queue].packets > 0)?;
@@ -261,7 +263,7 @@ impl Discipline for Cebinae {
         Some(packet)
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.queues = [List::default(); 3];
     }
 

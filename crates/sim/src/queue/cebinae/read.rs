@@ -132,7 +132,7 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
                 the IP header, 20B)";
     let cache_header = p.bytes("cache_header", Bytes(0), help);
     if cache_header.0 > 1000 {
-        p.complain("cache_header", format!("{cache_header} is no header: expected at most 1000B"));
+        p.complain("cache_header", format!("{cache_header} is not a valid header: expected at most 1000B"));
     }
     let by_hosts = p.choice("cache_key", "flow", FLOWS, "what the flow cache tells apart") == "hosts";
     let ns3_senders = ns3_senders(p);

@@ -78,14 +78,14 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
     fn read(p: &mut Parameters, _defaults: QueueDefaults) -> ManagedConfig<P> {
         let help = "packets that may wait at a port, in a buffer of its own instead of the shared one; 0: no limit in packets";
         let packets = p.integer("packets", i64::from(P::PACKETS), (0, 100_000_000), help) as u32;
-        let help = "bytes that may wait at a port, beside the limits of the shared buffer where it uses that; 0B: no limit";
+        let help = "bytes that may wait at a port, in addition to the limits of the shared buffer where it uses that; 0B: no limit";
         let bytes = p.bytes("limit", Bytes(0), help);
         let help = "packets that the NIC takes from the discipline before it can send them";
         let nic_packets = p.integer("nic_packets", 0, (0, 100_000), help) as u32;
         let help = "bytes of every packet on the wire that the discipline does not count";
         let header = p.bytes("link_header", Bytes(0), help);
         if header.0 > 64 {
-            p.complain("link_header", format!("{header} is no link header: expected at most 64B"));
+            p.complain("link_header", format!("{header} is not a valid link header: expected at most 64B"));
         }
         let limit = Limit {
             packets: if packets == 0 { u32::MAX } else { packets },
@@ -134,11 +134,11 @@ impl PortPlace<'_> {
 /// Decides about the packets of a managed port.
 pub trait Discipline {
     /// Takes in a packet, or drops it, or others for it.
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench);
-    /// The next packet to leave; what is dropped on the way is told to the bench. None only if nothing waits.
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued>;
+    fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext);
+    /// The next packet to leave; what is dropped on the way is told to the cx. None only if nothing waits.
+    fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued>;
     /// All that waits is gone, as the link is.
-    fn forget(&mut self);
+    fn reset(&mut self);
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
     /// Adds what it has counted until now, beside the packets that it dropped.
@@ -171,9 +171,9 @@ pub(super) use cause;
 cause!(
     BUFFER,
     "buffer",
-    "drops for want of room",
-    "Packets that disciplines with a buffer of their own dropped for want of room.",
-    "Drops for want of room in an interval; measure.disciplines."
+    "drops because the buffer is full",
+    "Packets that disciplines with a buffer of their own dropped because it was full.",
+    "Drops because the buffer is full, in an interval; measure.disciplines."
 );
 cause!(
     EARLY,
@@ -184,15 +184,15 @@ cause!(
 );
 
 /// What a discipline works with.
-pub struct Bench<'a> {
+pub struct QueueContext<'a> {
     pub now: Time,
     pub waiting: &'a mut Waiting,
     limit: Limit,
-    account: &'a mut Account,
+    account: &'a mut QueueCounters,
     packets: &'a mut PacketSlab,
 }
 
-impl Bench<'_> {
+impl QueueContext<'_> {
     /// A packet of this size does not fit into what is left of the limit.
     pub fn is_full_for(&self, size: u32) -> bool {
         self.waiting.packets() >= self.limit.packets
@@ -241,7 +241,7 @@ impl Bench<'_> {
 
 /// Packets and bytes (as on the wire) of a port, and what its switch has yet to be told.
 #[derive(Debug, Clone, Default)]
-pub struct Account {
+pub struct QueueCounters {
     packets: u32,
     bytes: u64,
     class_bytes: [u64; CLASSES],
@@ -255,7 +255,7 @@ pub struct Account {
     to_wake: bool,
 }
 
-impl Account {
+impl QueueCounters {
     fn add(&mut self, class: u8, wire: u64) {
         self.packets += 1;
         self.bytes += wire;
@@ -296,7 +296,7 @@ impl Account {
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Managed<D> {
-    account: Account,
+    account: QueueCounters,
     waiting: Waiting,
     limit: Limit,
     nic: VecDeque<Queued>,
@@ -315,7 +315,11 @@ impl<D: Discipline> Managed<D> {
             discipline: config.discipline.start(config.limit, place),
             waiting: Waiting::default(),
             limit: config.limit,
-            account: Account { link_header: config.link_header, dropped: NONE, ..Account::default() },
+            account: QueueCounters {
+                link_header: config.link_header,
+                dropped: NONE,
+                ..QueueCounters::default()
+            },
             nic: VecDeque::new(),
             nic_packets: config.nic_packets as usize,
             asks_later: place.asks_later,
@@ -333,13 +337,13 @@ impl<D: Discipline> Managed<D> {
 
     fn leave_discipline(&mut self, packets: &mut PacketSlab, now: Time) -> Option<Queued> {
         let Managed { discipline, waiting, limit, account, .. } = self;
-        let mut bench = Bench { now, waiting, limit: *limit, account, packets };
-        discipline.dequeue(&mut bench)
+        let mut cx = QueueContext { now, waiting, limit: *limit, account, packets };
+        discipline.dequeue(&mut cx)
     }
 
     /// All packets that wait, in no particular order, are as if dropped; the discipline begins anew.
     fn empty(&mut self, packets: &mut PacketSlab) {
-        self.discipline.forget();
+        self.discipline.reset();
         let gone: Vec<Queued> = self.nic.drain(..).chain(self.waiting.take_all()).collect();
         for packet in gone {
             self.account.subtract(packet);
@@ -361,8 +365,8 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
         }
         let queued = Queued::new(id, packet, self.account.link_header, now);
         let Managed { discipline, waiting, limit, account, .. } = self;
-        let mut bench = Bench { now, waiting, limit: *limit, account, packets };
-        discipline.enqueue(queued, &mut bench);
+        let mut cx = QueueContext { now, waiting, limit: *limit, account, packets };
+        discipline.enqueue(queued, &mut cx);
         self.fill_nic(packets, now);
         Verdict::Queued
     }
@@ -422,7 +426,7 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
         true
     }
     #[inline]
-    fn account(&mut self) -> Option<&mut Account> {
+    fn account(&mut self) -> Option<&mut QueueCounters> {
         Some(&mut self.account)
     }
 

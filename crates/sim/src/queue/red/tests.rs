@@ -3,8 +3,8 @@ use super::*;
 use crate::packet::{Packet, flag};
 
 fn config(weight: f64) -> RedConfig {
-    let (least, most, mean_packet) = (Bytes(10_000), Bytes(30_000), Bytes(1000));
-    RedConfig { least, most, weight, mean_packet, ecn: false, ..defaults() }
+    let (min_th, max_th, mean_packet) = (Bytes(10_000), Bytes(30_000), Bytes(1000));
+    RedConfig { min_th, max_th, weight, mean_packet, ecn: false, ..defaults() }
 }
 
 fn red(config: RedConfig) -> Red {

@@ -1,4 +1,4 @@
-//! Whether start-up has filled the pipe: three rounds in which the bandwidth grew by less than a quarter.
+//! Detects a full pipe in start-up: three rounds in which the bandwidth grew by less than a quarter.
 //!
 //! Source: draft-cardwell-iccrg-bbr-congestion-control-00 §4.3.2.
 
@@ -8,9 +8,9 @@ const ROUNDS: u32 = 3;
 #[derive(Default)]
 pub struct FullPipe {
     filled: bool,
-    /// The bandwidth from which growth is measured, in bit/s.
+    /// The bandwidth to which growth is relative, in bit/s.
     bandwidth: u64,
-    /// Without that growth.
+    /// Rounds without that growth.
     rounds: u32,
 }
 
@@ -19,7 +19,7 @@ impl FullPipe {
         self.filled
     }
 
-    /// At the start of a round in which the application did not hold the sender back.
+    /// Called at the start of a round that was not limited by the application.
     pub fn round(&mut self, bandwidth: u64) {
         if self.filled {
             return;
@@ -32,7 +32,7 @@ impl FullPipe {
         self.filled = self.rounds >= ROUNDS;
     }
 
-    /// Growth is measured anew.
+    /// Restarts the measurement of growth.
     pub fn forget(&mut self) {
         self.bandwidth = 0;
     }

@@ -1,4 +1,5 @@
-//! BBR version 1: a model of the path (bottleneck bandwidth, least round-trip time) in place of losses.
+//! BBR version 1: reacts to a model of the path (bottleneck bandwidth, minimum round-trip time) instead of
+//! losses.
 //!
 //! ```text
 //! pacing rate  pacing_gain BtlBw
@@ -9,11 +10,12 @@
 //! ProbeRTT     cwnd of four segments for 200 ms and a round, when RTprop is older than 10 s
 //! ```
 //!
-//! Source: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, §4.2 (control parameters)
-//! and §4.3 (state machine), by its names; delivery rates from the transport (draft-cheng-iccrg-delivery-rate-estimation-00).
-//! Differs from the source: two segments more in the first phase of ProbeBW (Linux, ns-3.35); no allowance for aggregated
-//! acknowledgements and no long-term sampling for policers (Linux has both). Under the ns-3.35 profile RTprop comes from the
-//! smoothed time.
+//! Source: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, §4.2
+//! (control parameters) and §4.3 (state machine), by its names; delivery rates from the transport
+//! (draft-cheng-iccrg-delivery-rate-estimation-00).
+//! Differs from the source: two additional segments in the first phase of ProbeBW (Linux, ns-3.35); no
+//! allowance for aggregated acknowledgements and no long-term sampling for policers (Linux has both). Under
+//! the ns-3.35 profile RTprop is computed from the smoothed time.
 //! Parameters: see [`BbrParameters::read`].
 
 mod full_pipe;
@@ -50,10 +52,10 @@ pub const DOC: SchemeDoc = SchemeDoc {
 /// Gains of ProbeBW's phases (§4.3.4).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const CWND_GAIN: f64 = 2.0;
-/// BBRMinPipeCwnd, segments.
+/// BBRMinPipeCwnd in segments.
 const MIN_SEGMENTS: u64 = 4;
 
-/// How many bytes leave at one go (§4.2.2).
+/// The size of a burst (§4.2.2).
 const QUANTA: &[(&str, &str)] = &[
     ("rate", "a segment below 1.2 Mb/s, two below 24 Mb/s, then a millisecond's worth up to 64 KB"),
     ("segment", "a segment (ns-3.35)"),
@@ -65,15 +67,15 @@ pub struct BbrParameters {
     pub rtprop_window: Time,
     pub probe_rtt_time: Time,
     pub quantum_is_segment: bool,
-    /// The pacing rate is never above this.
+    /// Maximum pacing rate.
     pub max_pacing: Rate,
-    /// The end of recovery sets the window to the threshold, as for other laws.
+    /// At the end of recovery the window is set to the threshold, as for other laws.
     pub exits_to_threshold: bool,
-    /// As ns-3.35 has it.
+    /// The implementation of ns-3.35.
     pub ns3: bool,
 }
 
-/// Whose form of version 1.
+/// Implementations of version 1.
 const FORMS: &[(&str, &str)] = &[
     ("draft", "the draft's (draft-cardwell-iccrg-bbr-congestion-control-00)"),
     ("ns3-3.35", "ns-3.35's: its samples, aggregation and recovery, and the draws of its generator"),
@@ -160,33 +162,33 @@ struct ProbeRttEnd {
 /// State of one flow.
 pub struct Bbr {
     p: BbrParameters,
-    /// What steers instead, in the form of ns-3.35.
+    /// The state in the implementation of ns-3.35, which replaces the following.
     ns3: Option<Box<Ns3Bbr>>,
     model: Model,
     mode: Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
-    /// Once full, Startup is over for good.
+    /// Once full, Startup has ended.
     pipe: FullPipe,
-    /// Of ProbeBW's cycle, and when it began.
+    /// Phase of ProbeBW's cycle, and its start.
     phase: usize,
     phase_start: Time,
     random: u64,
-    /// None while ProbeRTT waits for what is in flight to come down.
+    /// None while ProbeRTT waits for the bytes in flight to decrease.
     probe_rtt: Option<ProbeRttEnd>,
     /// Window before recovery or ProbeRTT.
     prior_cwnd: u64,
     /// Packet conservation: the first round of recovery.
     conserves: bool,
-    /// The next acknowledgement begins a round: recovery has begun.
+    /// The next acknowledgement begins a round, because recovery has begun.
     rounds_anew: bool,
     initial: u64,
-    /// Bytes of a full segment on the wire.
+    /// Size of a full segment on the wire.
     packet: u64,
 }
 
 impl Bbr {
-    /// §4.3.4: begins with any phase but the second.
+    /// §4.3.4: begins with a random phase other than the second.
     fn enter_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
         self.cwnd_gain = CWND_GAIN;
@@ -206,7 +208,7 @@ impl Bbr {
         self.cwnd_gain = self.p.high_gain;
     }
 
-    /// §4.3.4.3: whether the present phase has lasted long enough.
+    /// §4.3.4.3: whether the current phase has lasted long enough.
     fn phase_is_over(&self, ack: &Acked, window: &CongestionWindow) -> bool {
         let long = ack.now.saturating_sub(self.phase_start) > self.model.rtprop;
         if self.pacing_gain == 1.0 {
@@ -298,7 +300,7 @@ impl Bbr {
         }
     }
 
-    /// §4.2.3.2: bytes in flight at a gain.
+    /// §4.2.3.2: bytes in flight for a gain.
     fn inflight(&self, gain: f64, window: &CongestionWindow) -> u64 {
         let Some(bdp) = self.model.bdp(gain) else { return self.initial };
         let probes = self.mode == Mode::ProbeBw && self.phase == 0;
@@ -331,7 +333,8 @@ impl Bbr {
 }
 
 impl WindowController for Bbr {
-    /// §4.2.1: the first rate is what the first window makes of the round-trip time; 1 ms before it is known.
+    /// §4.2.1: the first rate is the first window over the round-trip time, or over 1 ms before that is
+    /// known.
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
         if self.ns3.is_some() {
             return;
@@ -361,7 +364,7 @@ impl WindowController for Bbr {
         self.set_cwnd(ack, window);
     }
 
-    /// Losses do not count: the threshold stays.
+    /// Losses are ignored: the threshold is unchanged.
     fn on_congestion(&mut self, _congestion: &Congestion, window: &CongestionWindow) -> u64 {
         window.ssthresh
     }
@@ -379,7 +382,7 @@ impl WindowController for Bbr {
                 self.rounds_anew = true;
             }
             State::Loss => {
-                // The transport has set the window to a segment.
+                // The transport has set the window to one segment.
                 self.conserves = false;
                 self.pipe.forget();
             }

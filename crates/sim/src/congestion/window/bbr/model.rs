@@ -1,16 +1,16 @@
-//! BBR's model of the path: the most that was delivered per time in the last rounds, and the least round-trip time of the last
-//! seconds.
+//! BBR's model of the path: the maximum delivery rate of the last rounds, and the minimum round-trip time of
+//! the last seconds.
 //!
-//! Source: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, §4.1.1 (rounds), §4.1.2
-//! (BtlBw), §4.1.3 (RTprop).
+//! Source: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, §4.1.1
+//! (rounds), §4.1.2 (BtlBw), §4.1.3 (RTprop).
 
 use crate::congestion::window::Acked;
 use crate::units::{Rate, Time};
 
-/// Rounds over which the bandwidth is the most (BtlBwFilterLen).
+/// Window of the bandwidth's maximum in rounds (BtlBwFilterLen).
 pub const BANDWIDTH_ROUNDS: u64 = 10;
 
-/// The most of the last rounds: the best three samples, each later and lower than the one before.
+/// The maximum over the last rounds: the best three samples, each later and lower than the one before.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MaxFilter {
     /// (round, rate), the best first.
@@ -22,7 +22,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Takes in a sample of a round, to be the most of so many.
+    /// Adds a sample of a round; the maximum is over `rounds` rounds.
     pub fn update(&mut self, round: u64, rate: u64, rounds: u64) {
         let sample = (round, rate);
         if rate >= self.best[0].1 || round - self.best[2].0 > rounds {
@@ -37,7 +37,7 @@ impl MaxFilter {
         self.forget(sample, rounds);
     }
 
-    /// What is too old gives way; a second best that is as old as a part of the window is renewed.
+    /// Replaces samples that are too old. A second best as old as a part of the window is renewed.
     fn forget(&mut self, sample: (u64, u64), rounds: u64) {
         let age = sample.0 - self.best[0].0;
         if age > rounds {
@@ -56,18 +56,19 @@ impl MaxFilter {
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
     pub bandwidth: MaxFilter,
-    /// Least round-trip time; [`Time::MAX`] before the first.
+    /// Minimum round-trip time; [`Time::MAX`] before the first sample.
     pub rtprop: Time,
     /// When it was measured.
     pub stamp: Time,
-    /// It is older than its window.
+    /// The minimum is older than its window.
     pub expired: bool,
     pub rounds: u64,
-    /// A round ends when a packet is acknowledged that was sent after so much had been delivered.
+    /// A round ends when a packet is acknowledged that was sent after this number of bytes had been
+    /// delivered.
     pub round_end: u64,
-    /// The acknowledgement at work begins a round.
+    /// The current acknowledgement begins a round.
     pub round_start: bool,
-    /// Packets sent before so much was delivered say nothing of the bandwidth: few were in flight.
+    /// Packets sent before this number of bytes was delivered give no bandwidth sample: few were in flight.
     held_back_until: u64,
 }
 
@@ -109,12 +110,13 @@ impl Model {
         }
     }
 
-    /// Samples during ProbeRTT are low, and do not count (§4.3.5, the sender is as if limited by its application).
+    /// Samples during ProbeRTT are low and are ignored (§4.3.5: as if the sender were limited by its
+    /// application).
     pub fn hold_back(&mut self, ack: &Acked) {
         self.held_back_until = ack.delivered_ever + ack.in_flight;
     }
 
-    /// Begins a round with what is delivered from now on.
+    /// Begins a round with the bytes delivered from now on.
     pub fn begin_round(&mut self, ack_delivered: u64) {
         self.round_end = ack_delivered;
     }
@@ -142,7 +144,7 @@ mod tests {
                 filter.get()
             })
             .collect();
-        // 30 of round 1 counts up to round 11; 20 of round 2 was renewed by what came behind it.
+        // 30 of round 1 counts up to round 11; 20 of round 2 was replaced by later samples.
         assert_eq!(max[..12], [10, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30]);
         assert!(max[12] < 30);
         assert_eq!(max[14], 5);

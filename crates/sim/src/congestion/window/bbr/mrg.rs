@@ -1,9 +1,10 @@
-//! The generator that ns-3 draws from: MRG32k3a with streams and substreams.
+//! The random generator of ns-3: MRG32k3a with streams and substreams.
 //!
-//! Two linear recurrences of order three, modulo m1 and m2; a stream begins 2^127 draws after the one before, a substream 2^76.
+//! Two linear recurrences of order three, modulo m1 and m2. A stream begins 2^127 draws after the previous
+//! one, a substream 2^76.
 //!
-//! Source: L'Ecuyer, Simard, Chen, Kelton, "An Object-Oriented Random-Number Package with Many Long Streams and Substreams",
-//! Operations Research 50(6), 2002.
+//! Source: L'Ecuyer, Simard, Chen, Kelton, "An Object-Oriented Random-Number Package with Many Long Streams
+//! and Substreams", Operations Research 50(6), 2002.
 
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;
@@ -33,7 +34,7 @@ fn times(a: &Matrix, b: &Matrix, m: u64) -> Matrix {
     product
 }
 
-/// The matrix of so many steps times a power of two.
+/// The matrix for `steps` times 2^`twos` steps.
 fn power(a: &Matrix, steps: u64, twos: u32, m: u64) -> Matrix {
     let mut base = *a;
     (0..twos).for_each(|_| base = times(&base, &base, m));
@@ -65,7 +66,7 @@ impl Mrg32k3a {
         Mrg32k3a { state }
     }
 
-    /// A number between 0 and 1, both excluded.
+    /// Returns a number between 0 and 1, exclusive.
     pub fn next(&mut self) -> f64 {
         let [x, y] = &mut self.state;
         let p1 = (A12 * x[1] % M1 + (M1 - A13N) * x[0] % M1) % M1;

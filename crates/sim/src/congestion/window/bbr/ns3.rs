@@ -1,16 +1,16 @@
-//! BBR as ns-3.35 has it: the behaviour behind the published results of Cebinae (SIGCOMM 2022).
+//! BBR as in ns-3.35: the behaviour behind the published results of Cebinae (SIGCOMM 2022).
 //!
-//! It is version 1 with what makes it weaker or other than Linux' and the draft's:
+//! It is version 1 with differences that make it weaker than, or different from, Linux' and the draft's:
 //!
-//! - RTprop is the least *smoothed* time. A sample of the delivery rate that is not valid leaves the one before in force, and
-//!   rounds end by it.
-//! - The bandwidth filter begins with what the first window makes of the handshake's time, which the first sample replaces; it
-//!   tells samples apart by their rates (ns3_filter.rs).
-//! - Recovery begins with what is in flight and a segment, or what was just delivered, and conserves packets for a round. Its
-//!   end restores the window, but the transport then sets it to the threshold, which is a BDP from Drain on. Windows are
-//!   32 bits: without a threshold the sum with what was delivered wraps.
-//! - The allowance for aggregated acknowledgements counts time in whole seconds, and starts anew with 4096 bytes.
-//! - Phases of ProbeBW begin with a draw of ns-3's generator, the same for every flow.
+//! - RTprop is the minimum *smoothed* time. An invalid sample of the delivery rate leaves the previous one in use,
+//!   and rounds end by it.
+//! - The bandwidth filter begins with the first window over the handshake's time, which the first sample replaces; it
+//!   distinguishes samples by their rates (ns3_filter.rs).
+//! - Recovery begins with the bytes in flight plus a segment, or with what was just delivered, and conserves packets
+//!   for a round. Its end restores the window, but the transport then sets it to the threshold, which is a BDP from
+//!   Drain on. Windows have 32 bits: without a threshold the sum with the delivered bytes wraps.
+//! - The allowance for aggregated acknowledgements counts time in whole seconds, and restarts with 4096 bytes.
+//! - Phases of ProbeBW begin with a draw of ns-3's generator, which is the same for every flow.
 //!
 //! Source: ns-3.35, TcpBbr (behaviour, as read; no code).
 
@@ -21,11 +21,11 @@ use super::{BbrParameters, CWND_GAIN, CYCLE, MIN_SEGMENTS, Mode};
 use crate::congestion::window::{Acked, Change, CongestionWindow, State};
 use crate::units::{Rate, Time};
 
-/// Rounds over which the bandwidth is the most.
+/// Window of the bandwidth's maximum in rounds.
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// Rounds after which the other of two maxima of aggregation is begun.
+/// Rounds after which the other one of two maxima of aggregation is restarted.
 const AGGREGATION_ROUNDS: u32 = 5;
-/// Bytes acknowledged with which an epoch of aggregation begins anew.
+/// Acknowledged bytes with which an epoch of aggregation restarts.
 const EPOCH_BYTES: u64 = 1 << 12;
 /// Seed and run of the published results, and BBR's stream.
 const DRAWS: (u32, u64, u64) = (2022, (1 << 63) + 4, 1205);
@@ -50,7 +50,7 @@ pub struct Ns3Bbr {
     /// End of ProbeRTT; zero: not known.
     probe_rtt_end: Time,
     probe_rtt_round_done: bool,
-    /// ProbeRTT has been: from then on sending with nothing in flight counts as a restart.
+    /// ProbeRTT has occurred: from then on sending with nothing in flight counts as a restart.
     has_probed_rtt: bool,
     idle_restart: bool,
     prior_cwnd: u64,
@@ -162,7 +162,7 @@ impl Ns3Bbr {
         self.extra[self.extra_at] = self.extra[self.extra_at].max(extra);
     }
 
-    /// Bytes in flight at a gain.
+    /// Bytes in flight for a gain.
     fn inflight(&self, gain: f64, window: &CongestionWindow) -> u64 {
         if self.rtprop == Time::MAX {
             return self.initial;
@@ -298,7 +298,7 @@ impl Ns3Bbr {
         }
     }
 
-    /// In recovery: takes off what was lost; whether the window is what packet conservation makes it.
+    /// In recovery: subtracts lost bytes. Returns whether packet conservation determined the window.
     fn conserve(&mut self, ack: &Acked, window: &mut CongestionWindow) -> bool {
         if ack.state != State::Recovery {
             return false;
@@ -323,11 +323,11 @@ impl Ns3Bbr {
                 self.save_cwnd(change.from, window);
                 window.cwnd = change.in_flight + change.delivered.max(window.mss);
                 self.conserves = true;
-                // The threshold is asked for next, which keeps the larger window.
+                // The threshold, which is requested next, keeps the larger window.
                 self.save_cwnd(State::Recovery, window);
             }
             State::Open if change.from == State::Recovery => {
-                // The window before is restored, and then set to the threshold.
+                // The previous window is restored, and then set to the threshold.
                 self.conserves = false;
                 window.cwnd = window.ssthresh.min(u64::from(u32::MAX));
             }
@@ -335,7 +335,7 @@ impl Ns3Bbr {
         }
     }
 
-    /// A segment leaves with nothing in flight.
+    /// A segment is sent with nothing in flight.
     pub fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
         if !self.has_probed_rtt {
             return;

@@ -1,8 +1,8 @@
-//! The most of the last rounds as ns-3.35 keeps it, which tells the best three samples apart by their rates, not by their rounds
-//! (a filter of Linux' kind, [`MaxFilter`](super::model::MaxFilter), does the latter).
+//! The maximum of the last rounds as in ns-3.35, which distinguishes the best three samples by their rates
+//! instead of their rounds (unlike a filter as in Linux, [`MaxFilter`](super::model::MaxFilter)).
 //!
-//! What follows from that: a best sample that was found once more, in a later round, leaves the second best where it is, and a
-//! quarter of the window after the *second* best, not after the best, the newest sample takes the second and third place.
+//! Consequences: if the maximum occurs again in a later round, the second best is unchanged; and a quarter of
+//! the window after the *second* best, not after the best, the newest sample replaces the second and third.
 //!
 //! Source: ns-3.35, WindowedFilter (behaviour, as read; no code).
 
@@ -10,9 +10,9 @@
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ns3Filter {
     best: [(u64, u64); 3],
-    /// What it began with: a sample takes its place, also a lower one.
+    /// The initial value: the first sample replaces it, even if it is lower.
     nominal: u64,
-    /// Rounds over which the most is taken.
+    /// Window of the maximum in rounds.
     rounds: u64,
 }
 
@@ -25,7 +25,7 @@ impl Ns3Filter {
         self.best[0].1
     }
 
-    /// Takes in a sample above 0.
+    /// Adds a sample above 0.
     pub fn update(&mut self, round: u64, rate: u64) {
         let new = (round, rate);
         let older_than = |(since, _): (u64, u64), age: u64| round - since > age;

@@ -1,7 +1,8 @@
-//! What losses teach: how much may be in flight in the long run, and for the time being.
+//! Bounds from losses: how much may be in flight in the long and in the short term.
 //!
-//! Bytes that were lost while probing set the long-term bound, at what was in flight when the loss rate passed the threshold. Losses at
-//! other times pull the short-term bounds down to what was delivered in the last round, at most by a factor beta; probing forgets them.
+//! Bytes lost while probing set the long-term bound to the bytes in flight when the loss rate passed the
+//! threshold. Losses at other times lower the short-term bounds to what was delivered in the last round, at
+//! most by a factor beta; probing resets them.
 //!
 //! Source: draft-ietf-ccwg-bbr-05 §5.5.10.2 (long term), §5.5.10.3 (short term).
 
@@ -16,17 +17,18 @@ pub struct Bounds {
     pub short: Option<u64>,
     /// BBR.inflight_longterm.
     pub long: Option<u64>,
-    /// Most bandwidth, and most bytes, delivered in this round.
+    /// Maximum bandwidth, and maximum bytes, delivered in this round.
     bandwidth_latest: u64,
     pub inflight_latest: u64,
     pub loss_in_round: bool,
-    /// Ends the round that began with its first loss.
+    /// End of the round that began with its first loss.
     loss_round_end: u64,
     pub loss_round_start: bool,
-    /// Ranges lost in this round that do not touch, and where the last one ends.
+    /// Separate ranges lost in this round, and the end of the last one.
     pub ranges: u32,
     range_end: u64,
-    /// BBR.bw_probe_samples: what is lost or acknowledged was sent while probing, and was not answered yet.
+    /// BBR.bw_probe_samples: the lost or acknowledged bytes were sent while probing, and have not been
+    /// reacted to yet.
     pub sampling: bool,
 }
 
@@ -62,7 +64,7 @@ impl Bounds {
 }
 
 impl Bbr3 {
-    /// BBRNoteLoss, and how many ranges were lost.
+    /// BBRNoteLoss, which also counts the lost ranges.
     pub(super) fn note_loss(&mut self, lost: &LostSegment) {
         let bounds = &mut self.bounds;
         if !bounds.loss_in_round {
@@ -94,7 +96,7 @@ impl Bbr3 {
         lost as f64 > in_flight as f64 * self.p.loss_threshold
     }
 
-    /// BBRInflightAtLoss: how much was in flight when losses passed the threshold, perhaps within this segment.
+    /// BBRInflightAtLoss: the bytes in flight when losses passed the threshold, possibly within this segment.
     pub(super) fn in_flight_at_loss(&self, lost: &LostSegment) -> u64 {
         let before = lost.in_flight.saturating_sub(lost.bytes) as f64;
         let lost_before = lost.lost_since.saturating_sub(lost.bytes) as f64;

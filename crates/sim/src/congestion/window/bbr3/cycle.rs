@@ -1,4 +1,4 @@
-//! ProbeBW: DOWN drains, CRUISE holds, REFILL fills the pipe for a round, UP looks for more.
+//! ProbeBW: DOWN drains, CRUISE holds, REFILL fills the pipe for a round, UP probes for more.
 //!
 //! Source: draft-ietf-ccwg-bbr-05 §5.3.3.5 (time between probes), §5.3.3.6 (states).
 
@@ -8,10 +8,10 @@ use crate::units::Time;
 
 /// Rounds after which Reno would have probed (§5.3.3.5.3).
 const RENO_ROUNDS: u64 = 63;
-/// §5.3.3.6: the growth of the bound doubles so often at the most.
+/// §5.3.3.6: maximum number of doublings of the bound's growth.
 const MAX_DOUBLINGS: u32 = 30;
 
-/// What the acknowledgements that come now were sent as (BBR.ack_phase).
+/// The phase in which the packets acknowledged now were sent (BBR.ack_phase).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AckPhase {
     Other,
@@ -28,7 +28,8 @@ pub struct Cycle {
     pub rounds: u64,
     start: Time,
     wait: Time,
-    /// BBR.bw_probe_up_rounds, BBR.bw_probe_up_acks (bytes), BBR.probe_up_cnt: segments acknowledged for each one more; none: no growth.
+    /// BBR.bw_probe_up_rounds, BBR.bw_probe_up_acks (bytes), BBR.probe_up_cnt: acknowledged segments per
+    /// additional segment; none: no growth.
     doublings: u32,
     acknowledged: u64,
     count: Option<u64>,
@@ -51,7 +52,7 @@ impl Cycle {
 
     /// BBRPickProbeWait: the next probe comes after 2 to 3 s.
     fn pick_wait(&mut self) {
-        // A step of Knuth's generator (MMIX): of a flow's own drawn number.
+        // A step of Knuth's generator (MMIX), from the random number of the flow.
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (coin, fraction) = (self.random >> 63, (self.random >> 32) & 0x7fff_ffff);
@@ -148,7 +149,7 @@ impl Bbr3 {
         if !ack.window_limited || window.cwnd < long {
             return;
         }
-        // By whole segments: in between the bound is what limits, and the full pipe is not looked for.
+        // In whole segments: in between the bound is the limit, and a full pipe is not detected.
         self.cycle.acknowledged += ack.delivered;
         let more = self.cycle.acknowledged / (count * window.mss);
         self.cycle.acknowledged -= more * count * window.mss;

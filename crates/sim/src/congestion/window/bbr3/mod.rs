@@ -1,4 +1,5 @@
-//! BBR version 3: a model of the path (bandwidth, least round-trip time, and how much may be in flight), with losses as its bound.
+//! BBR version 3: reacts to a model of the path (bandwidth, minimum round-trip time, and maximum bytes in
+//! flight), with bounds from losses.
 //!
 //! ```text
 //!             pacing gain   cwnd gain   bounds of bandwidth and of bytes in flight
@@ -15,12 +16,13 @@
 //! Startup -> Drain -> DOWN -> CRUISE -> REFILL -> UP -> DOWN ...;  any -> ProbeRTT every 5 s -> CRUISE
 //! ```
 //!
-//! Source: Cardwell, Swett, Beshay, draft-ietf-ccwg-bbr-05, §5; the table is §5.6.1. One file for each of its nouns: [`path`] (§5.5.1 to
-//! §5.5.9), [`bounds`] (§5.5.10), [`startup`] (§5.3.1, §5.3.2), [`cycle`] (§5.3.3), [`probe_rtt`] (§5.3.4); control is here (§5.6).
-//! Differs from the source: nothing is undone after a spurious recovery (§5.5.11), for the transport does not tell of one; round-trip
-//! times are the transport's samples, not those of the packet sent last; the bandwidth filter advances once a cycle (§5.5.6, as in
-//! Linux), not with every round after UP; marks (ECN) are not answered, as the draft has no response to them; idling counts from a
-//! timeout on (§5.4).
+//! Source: Cardwell, Swett, Beshay, draft-ietf-ccwg-bbr-05, §5; the table is §5.6.1. One file for each of its
+//! nouns: [`path`] (§5.5.1 to §5.5.9), [`bounds`] (§5.5.10), [`startup`] (§5.3.1, §5.3.2), [`cycle`]
+//! (§5.3.3), [`probe_rtt`] (§5.3.4); control is here (§5.6).
+//! Differs from the source: nothing is undone after a spurious recovery (§5.5.11), because the transport does
+//! not report one; round-trip times are the transport's samples, not those of the packet sent last; the
+//! bandwidth filter advances once per cycle (§5.5.6, as in Linux), not with every round after UP; marks (ECN)
+//! are ignored, as the draft has no response to them; idle time counts from a timeout on (§5.4).
 //! Parameters: see [`Bbr3Parameters::read`].
 
 mod bounds;
@@ -61,7 +63,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
 const CWND_GAIN: f64 = 2.0;
 const UP_CWND_GAIN: f64 = 2.25;
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
-/// BBR.MinPipeCwnd, segments (§5.6.4.3).
+/// BBR.MinPipeCwnd in segments (§5.6.4.3).
 const MIN_SEGMENTS: u64 = 4;
 /// BBR.PacingMarginPercent (§5.6.2).
 const PACING_MARGIN: f64 = 0.01;
@@ -78,7 +80,7 @@ pub struct Bbr3Parameters {
     pub probe_rtt_interval: Time,
     pub probe_rtt_time: Time,
     pub min_rtt_window: Time,
-    /// The pacing rate is never above this.
+    /// Maximum pacing rate.
     pub max_pacing: Rate,
 }
 
@@ -171,7 +173,7 @@ pub struct Bbr3 {
     prior_cwnd: u64,
     recovering: bool,
     initial: u64,
-    /// Bytes of a full segment on the wire.
+    /// Size of a full segment on the wire.
     packet: u64,
 }
 
@@ -223,7 +225,7 @@ impl Bbr3 {
         self.bdp(self.bandwidth(), 1.0).min(window.cwnd)
     }
 
-    /// §5.6.2, at a gain.
+    /// §5.6.2, for a gain.
     fn pace(&self, gain: f64, window: &mut CongestionWindow) {
         let rate = gain * self.bandwidth() as f64 * (1.0 - PACING_MARGIN);
         // The bandwidth counts payload, the pacer bytes on the wire.
@@ -260,7 +262,7 @@ impl Bbr3 {
         long.min(self.bounds.short.unwrap_or(u64::MAX)).max(MIN_SEGMENTS * window.mss)
     }
 
-    /// BBRInitPacingRate: the first window in a round trip.
+    /// BBRInitPacingRate: the first window per round trip.
     fn first_pacing(&self, rtt: Time) -> Rate {
         let bits = u128::from(self.initial) * 8_000_000_000_000 / u128::from(rtt.0.max(1));
         let rate = (bits as f64 * self.p.startup_gain) as u64;
@@ -281,7 +283,7 @@ fn quantum(window: &CongestionWindow) -> u64 {
 }
 
 impl WindowController for Bbr3 {
-    /// BBRInitPacingRate (§5.6.2), of a round-trip time of 1 ms until there is a sample.
+    /// BBRInitPacingRate (§5.6.2), with a round-trip time of 1 ms until there is a sample.
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
         self.path.start(now);
         window.pacing = Some(self.first_pacing(Time::from_ms(1)));
@@ -318,7 +320,8 @@ impl WindowController for Bbr3 {
         self.set_cwnd(ack, window);
     }
 
-    /// Losses bound the model, not the threshold. At a timeout the window is remembered before the transport cuts it (BBROnEnterRTO).
+    /// Losses bound the model, not the threshold. At a timeout the window is saved before the transport cuts
+    /// it (BBROnEnterRTO).
     fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
         if congestion.by == Signal::Timeout {
             self.save_cwnd(window);

@@ -1,31 +1,33 @@
-//! BBR's model of the path: rounds, the most bandwidth of two cycles, the least round-trip time, and how far acknowledgements come in
-//! bunches.
+//! BBR's model of the path: rounds, the maximum bandwidth of two cycles, the minimum round-trip time, and the
+//! degree of aggregation of acknowledgements.
 //!
-//! Source: draft-ietf-ccwg-bbr-05 §5.5.1 (rounds), §5.5.5 and §5.5.6 (BBR.max_bw), §5.3.4.3 (BBR.min_rtt), §5.5.9 (BBR.extra_acked).
+//! Source: draft-ietf-ccwg-bbr-05 §5.5.1 (rounds), §5.5.5 and §5.5.6 (BBR.max_bw), §5.3.4.3 (BBR.min_rtt),
+//! §5.5.9 (BBR.extra_acked).
 
 use crate::congestion::window::Acked;
 use crate::congestion::window::bbr::model::MaxFilter;
 use crate::units::{Rate, Time};
 
-/// BBRExtraAckedFilterLen, rounds; one while the pipe has not been full.
+/// BBRExtraAckedFilterLen in rounds; one until the pipe has been full.
 const EXTRA_ROUNDS: u64 = 10;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
     pub rounds: u64,
-    /// A round ends when a packet is acknowledged that was sent after so much had been delivered.
+    /// A round ends when a packet is acknowledged that was sent after this number of bytes had been
+    /// delivered.
     round_end: u64,
     pub round_start: bool,
-    /// Delivered in all.
+    /// Total bytes delivered.
     pub delivered: u64,
-    /// The most bandwidth of the last cycle of ProbeBW and of this one.
+    /// Maximum bandwidth of the last cycle of ProbeBW and of this one.
     bandwidth: [u64; 2],
-    /// Packets sent before so much was delivered say nothing of the bandwidth (ProbeRTT).
+    /// Packets sent before this number of bytes was delivered give no bandwidth sample (ProbeRTT).
     held_back_until: u64,
     /// [`Time::MAX`] before the first sample.
     pub min_rtt: Time,
     min_rtt_stamp: Time,
-    /// The least of the last five seconds, by which ProbeRTT is due.
+    /// The minimum of the last five seconds, which determines when ProbeRTT is due.
     probe_delay: Time,
     pub probe_stamp: Time,
     pub expired: bool,
@@ -63,7 +65,7 @@ impl Path {
         self.bandwidth[0].max(self.bandwidth[1])
     }
 
-    /// BBRUpdateRound and BBRUpdateMaxBw; whether a round begins.
+    /// BBRUpdateRound and BBRUpdateMaxBw. Returns whether a round begins.
     pub fn update_bandwidth(&mut self, ack: &Acked) -> bool {
         self.delivered = ack.delivered_ever;
         self.round_start = ack.delivered > 0 && ack.rate.prior_delivered >= self.round_end;
@@ -85,14 +87,14 @@ impl Path {
         self.round_end = delivered;
     }
 
-    /// BBRAdvanceMaxBwFilter: the cycle before the last one is forgotten.
+    /// BBRAdvanceMaxBwFilter: removes the cycle before the last one.
     pub fn advance(&mut self) {
         if self.bandwidth[1] > 0 {
             self.bandwidth = [self.bandwidth[1], 0];
         }
     }
 
-    /// Samples of ProbeRTT are low, and do not count.
+    /// Samples of ProbeRTT are low and are ignored.
     pub fn hold_back(&mut self, ack: &Acked) {
         self.held_back_until = ack.delivered_ever + ack.in_flight;
     }

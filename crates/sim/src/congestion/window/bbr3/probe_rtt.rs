@@ -1,4 +1,5 @@
-//! ProbeRTT: half of a bandwidth-delay product in flight for 200 ms and a round, so that queues drain and the path is seen empty.
+//! ProbeRTT: half of a bandwidth-delay product in flight for 200 ms and a round, so that queues drain and the
+//! round-trip time of the empty path is measured.
 //!
 //! Source: draft-ietf-ccwg-bbr-05 §5.3.4.3 (entry, time, end), §5.3.4.4 (exit), §5.6.4.5 (window).
 
@@ -9,10 +10,10 @@ use crate::units::Time;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProbeRtt {
-    /// When it may end; none while what is in flight comes down.
+    /// Earliest end; none while the bytes in flight decrease.
     done: Option<Time>,
     round_done: bool,
-    /// The flow begins again after idling, which drained what there was to drain (BBR.idle_restart).
+    /// The flow restarts after idle time, in which queues have drained (BBR.idle_restart).
     pub idle: bool,
 }
 

@@ -1,6 +1,7 @@
-//! Startup and Drain: the rate doubles until the pipe is full, then what stands in the queue is drained.
+//! Startup and Drain: the rate doubles until the pipe is full, then the queue is drained.
 //!
-//! The pipe is full after three rounds that deliver less than a quarter more, or when a round loses more than 2 % in six ranges.
+//! The pipe is full after three rounds that deliver less than a quarter more, or when a round loses more than
+//! 2 % in six ranges.
 //!
 //! Source: draft-ietf-ccwg-bbr-05 §5.3.1.2 (plateau), §5.3.1.3 (losses), §5.3.2 (Drain).
 
@@ -12,7 +13,7 @@ const GROWTH: f64 = 1.25;
 const ROUNDS: u32 = 3;
 /// BBRStartupFullLossCnt (§5.3.1.3).
 const LOST_RANGES: u32 = 6;
-/// §5.3.2: Drain ends after so many rounds at the latest.
+/// §5.3.2: maximum number of rounds of Drain.
 const DRAIN_ROUNDS: u64 = 3;
 
 /// The estimator of a full pipe.
@@ -21,12 +22,12 @@ pub struct FullPipe {
     pub bandwidth: u64,
     rounds: u32,
     pub now: bool,
-    /// It has been full at some time: Startup is over for good.
+    /// The pipe has been full: Startup has ended.
     pub reached: bool,
 }
 
 impl FullPipe {
-    /// BBRResetFullBW, from this bandwidth on.
+    /// BBRResetFullBW, with this bandwidth as the new reference.
     pub fn reset(&mut self, bandwidth: u64) {
         *self = FullPipe { bandwidth, rounds: 0, now: false, reached: self.reached };
     }

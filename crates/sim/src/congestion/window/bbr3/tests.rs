@@ -1,4 +1,4 @@
-//! The states of BBR version 3 by hand: acknowledgements of a path of 10 segments a round trip of 10 ms.
+//! The states of BBR version 3 by hand: acknowledgements of a path of 10 segments per round trip of 10 ms.
 
 use super::*;
 use crate::congestion::window::RateSample;
@@ -49,7 +49,7 @@ impl Trial {
         }
     }
 
-    /// A round trip that delivers so many segments in one acknowledgement, with so many in flight.
+    /// A round trip that delivers `segments` in one acknowledgement, with `in_flight` segments in flight.
     fn round(&mut self, segments: u64, in_flight: u64) {
         self.now += RTT;
         self.delivered += segments * MSS;
@@ -60,7 +60,7 @@ impl Trial {
     /// The law after Startup and Drain on a path of ten segments.
     fn cruising() -> Trial {
         let mut trial = Trial::new();
-        // With nothing in a queue Drain and DOWN are over as soon as they begin.
+        // With an empty queue Drain and DOWN end as soon as they begin.
         (0..4).for_each(|_| trial.round(10, 10));
         assert_eq!(trial.law.mode, Mode::Cruise);
         trial
@@ -92,9 +92,9 @@ fn startup_ends_after_three_rounds_that_grow_by_less_than_a_quarter() {
     assert_eq!(trial.law.mode, Mode::Drain);
     assert!(trial.law.full.reached);
     assert_eq!((trial.law.pacing_gain(), trial.law.cwnd_gain()), (0.5, 2.0));
-    // 62 segments in 10 ms: 49.6 Mb/s; half of it less a hundredth.
+    // 62 segments in 10 ms: 49.6 Mb/s; half of it minus one percent.
     assert_eq!(trial.window.pacing, Some(Rate(24_552_000)));
-    // A bandwidth-delay product in flight: drained, and with nothing to bound it DOWN is over as well.
+    // A bandwidth-delay product in flight: drained, and without a bound DOWN ends, too.
     trial.round(62, 63);
     assert_eq!(trial.law.mode, Mode::Drain);
     trial.round(62, 62);
@@ -128,7 +128,7 @@ fn six_lost_ranges_in_a_round_of_recovery_end_startup_and_set_the_bound() {
     ack.rate.lost = 6 * MSS;
     trial.law.on_ack(&ack, &mut trial.window);
     assert_eq!(trial.law.mode, Mode::Drain);
-    // The most delivered in a round: twenty segments.
+    // The maximum delivered in a round: twenty segments.
     assert_eq!(trial.law.bounds.long, Some(20 * MSS));
 }
 
@@ -136,7 +136,8 @@ fn six_lost_ranges_in_a_round_of_recovery_end_startup_and_set_the_bound() {
 fn the_cycle_goes_down_cruises_refills_for_a_round_and_goes_up_until_the_rate_grows_no_more() {
     let mut trial = Trial::cruising();
     assert_eq!(trial.window.pacing, Some(Rate(7_920_000)), "99 % of 8 Mb/s");
-    // Reno would probe after as many rounds as segments in a bandwidth-delay product: ten, of which up to two have passed.
+    // Reno would probe after as many rounds as there are segments in a bandwidth-delay product: ten, of which
+    // up to two have passed.
     let cruised = (0..20).take_while(|_| {
         trial.round(10, 10);
         trial.law.mode == Mode::Cruise
@@ -145,7 +146,7 @@ fn the_cycle_goes_down_cruises_refills_for_a_round_and_goes_up_until_the_rate_gr
     assert_eq!((trial.law.mode, trial.law.pacing_gain()), (Mode::Refill, 1.0));
     trial.round(10, 10);
     assert_eq!((trial.law.mode, trial.law.pacing_gain(), trial.law.cwnd_gain()), (Mode::Up, 1.25, 2.25));
-    // It grows: a new plateau is waited for, three rounds.
+    // Growth: a new plateau needs three rounds.
     trial.round(13, 15);
     trial.round(13, 15);
     trial.round(13, 15);
@@ -171,7 +172,7 @@ fn bandwidth_is_forgotten_after_two_cycles() {
     assert_eq!(path.max_bandwidth(), 16_000_000);
     path.advance();
     assert_eq!(path.max_bandwidth(), 8_000_000);
-    // A cycle without a sample forgets nothing.
+    // A cycle without a sample removes nothing.
     path.advance();
     path.advance();
     assert_eq!(path.max_bandwidth(), 8_000_000);
@@ -189,7 +190,7 @@ fn more_than_two_percent_lost_while_probing_sets_the_long_term_bound_and_ends_th
     // Three in a hundred: passed within the third, at 99 + (0.02 * 99 - 2) / 0.98 segments, which is 98.98.
     trial.lost(MSS, 100 * MSS, 3 * MSS);
     assert_eq!((trial.law.mode, trial.law.bounds.long), (Mode::Down, Some(99_000)));
-    // Once a probe.
+    // Only once per probe.
     trial.lost(MSS, 50 * MSS, 10 * MSS);
     assert_eq!(trial.law.bounds.long, Some(99_000));
     assert_eq!(trial.law.with_headroom(&trial.window), 99_000 - 14_850);
@@ -201,9 +202,10 @@ fn losses_while_cruising_pull_the_short_term_bounds_down_once_a_round_until_the_
     let cwnd = trial.window.cwnd;
     trial.lost(MSS, 10 * MSS, MSS);
     trial.lost(MSS, 10 * MSS, 2 * MSS);
-    // The round that began with the loss ends with what was sent after it.
+    // The round that began with the loss ends with data sent after it.
     trial.round(8, 8);
-    // At most by beta: 70 % of 8 Mb/s; the round before delivered ten segments, and this one eight: the most of both.
+    // At most by beta: 70 % of 8 Mb/s; the previous round delivered ten segments, and this one eight: the
+    // maximum of both.
     assert_eq!(trial.law.bounds.bandwidth, Some(8_000_000));
     assert_eq!(trial.law.bounds.short, Some((cwnd as f64 * 0.7) as u64).max(Some(10 * MSS)));
     trial.lost(MSS, 10 * MSS, MSS);
@@ -243,7 +245,7 @@ fn the_long_term_bound_grows_by_one_two_four_segments_a_round_while_it_is_what_l
 fn probe_rtt_holds_half_of_the_path_for_200_ms_and_goes_on_cruising() {
     let mut trial = Trial::cruising();
     let cwnd = trial.window.cwnd;
-    // Of a longer round trip nothing is newly low.
+    // A longer round trip is no new minimum.
     trial.now = Time::from_ms(5_100);
     trial.round(10, 10);
     assert_eq!((trial.law.mode, trial.window.cwnd), (Mode::ProbeRtt, 5 * MSS));
@@ -256,7 +258,7 @@ fn probe_rtt_holds_half_of_the_path_for_200_ms_and_goes_on_cruising() {
     assert!(spent > Time::from_ms(200) && spent <= Time::from_ms(230), "{spent}");
     assert_eq!(trial.law.mode, Mode::Cruise);
     assert!(trial.window.cwnd >= cwnd.min(20 * MSS));
-    // The rates of ProbeRTT did not count.
+    // The rates of ProbeRTT were ignored.
     assert_eq!(trial.law.path.max_bandwidth(), 8_000_000);
 }
 

@@ -10,13 +10,13 @@ fn bic(w_max: u64) -> Bic {
 #[test]
 fn the_search_is_fast_far_from_the_last_loss_and_slow_near_it() {
     let at = |w_max, window| bic(w_max).count(window);
-    // A quarter of the distance of 100 is 25, more than 16: 16 segments a round trip.
+    // A quarter of the distance of 100 is 25, more than 16: 16 segments per round trip.
     assert_eq!(at(200, 100), 100 / 16);
     // A quarter of 40 is 10.
     assert_eq!(at(200, 160), 16);
-    // The last segments take five round trips for four.
+    // The last four segments take five round trips.
     assert_eq!((at(200, 196), at(200, 199), at(200, 203)), (245, 248, 253));
-    // Beyond: three for every one of distance, then 16 a round trip.
+    // Beyond: three per segment of distance, then 16 per round trip.
     assert_eq!((at(200, 210), at(200, 300)), (63, 18));
     assert_eq!((at(200, 10), at(0, 100)), (10, 6));
 }
@@ -43,7 +43,7 @@ fn in_ns_3_35_the_threshold_is_in_bytes_nothing_is_forgotten_and_every_acknowled
     let loss = |in_flight| Congestion { in_flight: in_flight * mss(), ..loss(0) };
     // 101 * 0.8 segments.
     assert_eq!(bic.on_congestion(&loss(90), &window(101)), 80_800);
-    // Below 14 segments half of what is in flight, two segments at the least.
+    // Below 14 segments half of the bytes in flight, but at least two segments.
     assert_eq!((bic.on_congestion(&loss(9), &window(13)), bic.w_max), (4_500, 10));
     assert_eq!(bic.on_congestion(&loss(1), &window(13)), 2 * mss());
     let w_max = bic.w_max;
@@ -59,7 +59,7 @@ fn in_ns_3_35_the_threshold_is_in_bytes_nothing_is_forgotten_and_every_acknowled
     };
     bic.on_state(&timeout, &mut window(1));
     assert_eq!(bic.w_max, w_max);
-    // Slow start: one segment, whatever is acknowledged; where it reaches the threshold the others count.
+    // Slow start: one segment, whatever is acknowledged; at the threshold the others count.
     let mut slow = CongestionWindow { ssthresh: 12 * mss(), ..window(10) };
     for (segments, cwnd, counted) in [(3, 11, 0), (3, 12, 2)] {
         bic.on_ack(&Acked { segments, ..acked(1) }, &mut slow);

@@ -1,4 +1,4 @@
-//! BALIA: coupled growth balanced between being fair to TCP and answering quickly.
+//! BALIA: coupled growth with a balance between fairness to TCP and responsiveness.
 //!
 //! ```text
 //! x_r  = w_r / rtt_r,   a_r = max(x) / x_r
@@ -6,8 +6,8 @@
 //! w_r -= w_r / 2 min(a_r, 1.5)                                               at a loss
 //! ```
 //!
-//! Source: Peng, Walid, Hwang, Low, "Multipath TCP: analysis, design, and implementation", IEEE/ACM Transactions on Networking
-//! 24(1), 2016; draft-walid-mptcp-congestion-control-04 §3.
+//! Source: Peng, Walid, Hwang, Low, "Multipath TCP: analysis, design, and implementation", IEEE/ACM
+//! Transactions on Networking 24(1), 2016; draft-walid-mptcp-congestion-control-04 §3.
 //! Parameters: see [`BaliaParameters::read`].
 
 use super::super::newreno::Growth;
@@ -52,7 +52,7 @@ impl WindowParameters for BaliaParameters {
 /// State of one subflow.
 pub struct Balia {
     growth: Growth,
-    /// x_r / (rtt_r sum(x)^2) per byte; none: 1 / w_r, as of a subflow alone.
+    /// x_r / (rtt_r sum(x)^2) per byte; none: 1 / w_r, as for a single subflow.
     shared: Option<f64>,
     /// The fastest subflow's rate over that of this one.
     a: f64,
@@ -103,13 +103,14 @@ mod tests {
 
     #[test]
     fn growth_and_cut_of_the_slower_of_two_are_as_computed_by_hand() {
-        // x = 1e5 and 2e5 B/s, a = 2: 1e5 / (0.1 * 9e10) = 1 / 90 kB, times 1.5 times 1.2: 20 B for a segment of 1 kB.
+        // x = 1e5 and 2e5 B/s, a = 2: 1e5 / (0.1 * 9e10) = 1 / 90 kB, times 1.5 times 1.2: 20 B for a segment
+        // of 1 kB.
         let subflow = |window| Subflow { window, rtt: Time::from_ms(100), between_losses: 0 };
         let (mut law, mut w) = (law(), window(10_000));
         law.couple(&[subflow(10_000), subflow(20_000)], 0);
         law.on_ack(&acked(1), &mut w);
         assert!((10_019..=10_020).contains(&w.cwnd), "{}", w.cwnd);
-        // The cut is by three quarters at most.
+        // The cut is at most three quarters.
         assert_eq!(law.on_congestion(&loss(40_000), &window(40_000)), 10_000);
         law.couple(&[subflow(10_000), subflow(20_000)], 1);
         assert_eq!(law.on_congestion(&loss(40_000), &window(40_000)), 20_000, "the fastest is cut by half");

@@ -1,15 +1,17 @@
-//! LIA: subflows that together take no more than one TCP would on the best of their paths.
+//! LIA: subflows that together take at most what one TCP would take on the best of their paths.
 //!
 //! ```text
 //! alpha = sum(w) max(w_i / rtt_i^2) / sum(w_i / rtt_i)^2
 //! w_i  += min(alpha b MSS / sum(w), b MSS / w_i)      per b bytes acknowledged, in congestion avoidance
 //! ```
 //!
-//! For n like subflows alpha is 1 / n. Slow start, the cut at a loss and timeouts are Reno's, each subflow's own.
+//! For n equal subflows alpha is 1 / n. Slow start, the cut at a loss and timeouts are Reno's, for each
+//! subflow separately.
 //!
-//! Source: Raiciu, Handley, Wischik, RFC 6356 §3; Wischik et al., "Design, implementation and evaluation of congestion
-//! control for multipath TCP", NSDI 2011.
-//! Differs from the source: alpha is computed anew with every acknowledgement (RFC 6356 §4.1 allows once a window).
+//! Source: Raiciu, Handley, Wischik, RFC 6356 §3; Wischik et al., "Design, implementation and evaluation of
+//! congestion control for multipath TCP", NSDI 2011.
+//! Differs from the source: alpha is computed with every acknowledgement (RFC 6356 §4.1 allows once per
+//! window).
 //! Parameters: see [`LiaParameters::read`].
 
 use super::super::newreno::{Growth, half};
@@ -56,7 +58,7 @@ impl WindowParameters for LiaParameters {
 /// State of one subflow.
 pub struct Lia {
     growth: Growth,
-    /// Of the connection, as this subflow knew it last.
+    /// Of the connection, as of this subflow's last acknowledgement.
     alpha: f64,
     /// Bytes of all windows; 0: of this one alone.
     total: f64,
@@ -121,7 +123,8 @@ mod tests {
 
     #[test]
     fn no_subflow_grows_faster_than_a_tcp_alone_would() {
-        // The path with the small window has the large rate; alpha / total would give the other one more than Reno.
+        // The path with the small window has the large rate; alpha / total would exceed Reno for the other
+        // one.
         let mut law = Lia {
             growth: Growth { by_bytes: true, limit: 2 },
             alpha: 9.0,

@@ -1,8 +1,10 @@
-//! Laws that couple the windows of one multipath connection, one file each, and what they see of each other's subflows.
+//! Laws that couple the windows of one multipath connection, one file each, and their view of each other's
+//! subflows.
 //!
-//! The connection shows every law all its subflows before each acknowledgement ([`super::WindowController::couple`]). A law keeps
-//! what it makes of them until the next. Slow start, recovery and timeouts are each subflow's own; what is coupled is the growth
-//! in congestion avoidance, and in BALIA the cut.
+//! The connection passes all its subflows to every law before each acknowledgement
+//! ([`super::WindowController::couple`]). A law stores what it computes from them until the next. Slow start,
+//! recovery and timeouts are separate for each subflow; coupled are the growth in congestion avoidance, and
+//! in BALIA the cut.
 
 pub mod balia;
 pub mod lia;
@@ -15,11 +17,11 @@ use crate::units::Time;
 /// One subflow of a connection, as a coupled law sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Subflow {
-    /// Bytes; the threshold while it recovers (RFC 6356 §3).
+    /// In bytes; the threshold during recovery (RFC 6356 §3).
     pub window: u64,
     /// Smoothed round-trip time.
     pub rtt: Time,
-    /// Bytes between its last two losses, or since the last one: whichever is more.
+    /// Bytes between its last two losses, or since the last one: the larger number.
     pub between_losses: u64,
 }
 
@@ -27,22 +29,22 @@ impl Subflow {
     fn window(&self) -> f64 {
         self.window.max(1) as f64
     }
-    /// Seconds; never zero.
+    /// In seconds; never zero.
     fn rtt(&self) -> f64 {
         self.rtt.0.max(1) as f64 * 1e-12
     }
-    /// Bytes per second.
+    /// In bytes per second.
     fn rate(&self) -> f64 {
         self.window() / self.rtt()
     }
 }
 
-/// Growth by parts of a byte: what is left over counts with the next acknowledgement.
+/// Growth by fractions of a byte: the remainder counts with the next acknowledgement.
 #[derive(Debug, Clone, Copy, Default)]
 struct Credit(f64);
 
 impl Credit {
-    /// Adds bytes, which may be negative, to a window that stays a segment at least.
+    /// Adds bytes, possibly a negative number, to a window that remains at least one segment.
     fn add(&mut self, bytes: f64, window: &mut CongestionWindow) {
         self.0 += bytes;
         let whole = self.0.floor();
@@ -52,7 +54,7 @@ impl Credit {
     }
 }
 
-/// Slow start, which nobody couples; whether it was that.
+/// Slow start, which is not coupled. Returns whether the window is in slow start.
 fn slow_start(growth: Growth, ack: &Acked, window: &mut CongestionWindow) -> bool {
     let starts = window.in_slow_start();
     if starts && ack.window_limited {

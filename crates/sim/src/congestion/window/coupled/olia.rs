@@ -1,4 +1,4 @@
-//! OLIA: coupled growth that moves windows to the best paths.
+//! OLIA: coupled growth that moves window to the best paths.
 //!
 //! ```text
 //! w_r += b MSS [ (w_r / rtt_r^2) / sum(w_p / rtt_p)^2 + alpha_r / w_r ]      per b bytes acknowledged
@@ -9,10 +9,11 @@
 //!         = 0                 otherwise
 //! ```
 //!
-//! The first part is the coupling, the second moves window from paths that have much of it to better ones that have little.
+//! The first part is the coupling, the second moves window from paths with large windows to better ones with
+//! small windows.
 //!
-//! Source: Khalili, Gast, Popovic, Le Boudec, "MPTCP is not Pareto-optimal: performance issues and a possible solution",
-//! CoNEXT 2012; draft-khalili-mptcp-congestion-control-05 §3.
+//! Source: Khalili, Gast, Popovic, Le Boudec, "MPTCP is not Pareto-optimal: performance issues and a possible
+//! solution", CoNEXT 2012; draft-khalili-mptcp-congestion-control-05 §3.
 //! Parameters: see [`OliaParameters::read`].
 
 use super::super::newreno::{Growth, half};
@@ -58,7 +59,7 @@ impl WindowParameters for OliaParameters {
 /// State of one subflow.
 pub struct Olia {
     growth: Growth,
-    /// (w_r / rtt_r^2) / sum(w_p / rtt_p)^2 per byte; none: 1 / w_r, as of a subflow alone.
+    /// (w_r / rtt_r^2) / sum(w_p / rtt_p)^2 per byte; none: 1 / w_r, as for a single subflow.
     shared: Option<f64>,
     alpha: f64,
     /// Bytes acknowledged since the last loss, and between the two before.

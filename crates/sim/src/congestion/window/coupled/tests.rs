@@ -40,7 +40,7 @@ fn growth<P: WindowParameters>(n: usize, each: u64) -> f64 {
 
 #[test]
 fn n_equal_subflows_under_lia_grow_by_one_nth_of_a_segment_in_total() {
-    // alpha = 1 / n: each by 1 / n^2 of a segment per round trip.
+    // alpha = 1 / n: each grows by 1 / n^2 of a segment per round trip.
     for n in [1usize, 2, 4, 8] {
         let found = growth::<lia::LiaParameters>(n, 100);
         assert!((found - 1.0 / n as f64).abs() < 0.03, "{n} subflows grow by {found}");
@@ -49,8 +49,8 @@ fn n_equal_subflows_under_lia_grow_by_one_nth_of_a_segment_in_total() {
 
 #[test]
 fn n_subflows_under_lia_have_about_the_window_of_one_reno_at_the_same_rate_of_loss() {
-    // A loss halves one n-th of the sum, which grows by one n-th of a segment: the n cancels. Windows are not equal at all
-    // times, and alpha goes by the largest: with more subflows the sum is a little more.
+    // A loss halves one n-th of the sum, which grows by one n-th of a segment: the n cancels. Windows are not
+    // always equal, and alpha depends on the largest: with more subflows the sum is slightly larger.
     let sums = [1usize, 2, 4].map(|n| mean_sum::<lia::LiaParameters>(n, 0.001));
     let reno = mean_sum::<super::super::newreno::NewRenoParameters>(1, 0.001);
     println!("{sums:?} and {reno} segments");
@@ -59,7 +59,7 @@ fn n_subflows_under_lia_have_about_the_window_of_one_reno_at_the_same_rate_of_lo
     }
 }
 
-/// Segments in the windows of n equal subflows, on average, if this share of segments is lost.
+/// Mean number of segments in the windows of n equal subflows if this share of segments is lost.
 fn mean_sum<P: WindowParameters>(n: usize, share: f64) -> f64 {
     let flow = WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0 };
     let mut laws: Vec<P::State> = (0..n).map(|_| published::<P>().start(&flow)).collect();

@@ -2,7 +2,7 @@ use super::*;
 use crate::congestion::window::tests::situations::{acked, loss, mss, published, window};
 use crate::engine::random::RandomStream;
 
-/// A law after a loss with 100 segments, whose acknowledgements come a millisecond apart.
+/// A law after a loss with 100 segments, with acknowledgements one millisecond apart.
 struct Sender {
     law: Cubic,
     window: CongestionWindow,
@@ -46,7 +46,7 @@ fn acknowledgements_that_do_not_find_the_window_full_stop_the_clock_of_the_epoch
             if random.below(2) == 0 {
                 paused.acks(random.below(2_000), false);
             } else {
-                // Nothing comes at all; then a packet leaves.
+                // A pause without acknowledgements; then a packet is sent.
                 paused.now += Time::from_ms(random.below(100_000));
                 paused.law.on_resume(paused.now);
             }
@@ -70,7 +70,7 @@ fn the_window_is_on_its_cubic_six_seconds_after_the_loss() {
 
 #[test]
 fn what_was_acknowledged_at_the_plateau_does_not_make_the_window_jump_later() {
-    // At the plateau thousands are acknowledged for no segment; beyond it the window stays below its cubic.
+    // At the plateau thousands are acknowledged without growth; beyond it the window remains below its cubic.
     let mut sender = Sender::new();
     sender.acks(4_000, true);
     for _ in 0..3_000 {

@@ -1,7 +1,7 @@
 use super::super::tests::situations::{mss, window};
 use super::*;
 
-/// A sender with a window of ten segments, by segments.
+/// A sender with a window of ten segments, counted in segments.
 struct Sender {
     usage: WindowUsage,
     acknowledged: u64,
@@ -20,7 +20,7 @@ impl Sender {
             self.usage.on_sent(in_flight, full, self.acknowledged, self.next);
         }
     }
-    /// Segments are acknowledged; whether that finds the window limited after slow start, and in it.
+    /// Acknowledges segments. Returns whether that finds the window limited after slow start, and in it.
     fn is_limited_after(&mut self, segments: u64) -> (bool, bool) {
         self.acknowledged += segments * mss();
         let avoiding = CongestionWindow { ssthresh: window().cwnd, ..window() };
@@ -47,7 +47,7 @@ fn a_full_window_counts_until_what_was_out_then_is_acknowledged() {
     for _ in 0..9 {
         assert_eq!(sender.is_limited_after(1), (true, true));
     }
-    // The application has one segment more: nine of the round are acknowledged, and then all.
+    // The application has one more segment: nine of the round are acknowledged, and then all.
     sender.sends(1);
     assert_eq!(sender.is_limited_after(1), (true, true));
     sender.sends(1);

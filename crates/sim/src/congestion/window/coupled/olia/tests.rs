@@ -14,7 +14,7 @@ fn window_moves_from_the_largest_to_the_best() {
     // The best is the largest: nothing moves.
     let subflows = [subflow(10_000, 100), subflow(30_000, 900)];
     assert_eq!([alpha(&subflows, 0), alpha(&subflows, 1)], [0.0, 0.0]);
-    // Two are largest, two others best.
+    // Two have the largest windows, two others are best.
     let subflows = [subflow(30_000, 1), subflow(30_000, 1), subflow(9_000, 5), subflow(8_000, 5)];
     let alphas: Vec<f64> = (0..4).map(|own| alpha(&subflows, own)).collect();
     assert_eq!(alphas, [-0.125, -0.125, 0.125, 0.125]);
@@ -36,7 +36,8 @@ fn bytes_between_losses_are_those_of_the_longer_of_two_stretches() {
 
 #[test]
 fn an_increment_is_as_computed_by_hand() {
-    // Two subflows of 10 kB at 100 ms: (1e4 / 0.01) / (2e5)^2 = 1 / 40 kB, so 25 B for a segment of 1 kB; alpha is 0.
+    // Two subflows of 10 kB at 100 ms: (1e4 / 0.01) / (2e5)^2 = 1 / 40 kB, so 25 B for a segment of 1 kB;
+    // alpha is 0.
     let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }
         .start(&crate::congestion::window::tests::situations::flow());
     let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };

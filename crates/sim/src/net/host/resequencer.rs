@@ -23,7 +23,7 @@ type Key = (u32, u32);
 /// Distinct paths of a flow that are told apart.
 const MOST_PATHS: usize = 256;
 
-pub struct Receiving {
+pub struct Resequencer {
     resequencing: Option<ResequencingConfig>,
     traces: bool,
     /// By flow, one for each of its senders.
@@ -51,9 +51,9 @@ struct Inflow {
     newest_up: Time,
 }
 
-impl Receiving {
-    pub fn new(resequencing: Option<ResequencingConfig>, traces: bool) -> Receiving {
-        Receiving {
+impl Resequencer {
+    pub fn new(resequencing: Option<ResequencingConfig>, traces: bool) -> Resequencer {
+        Resequencer {
             resequencing,
             traces,
             flows: FxHashMap::default(),

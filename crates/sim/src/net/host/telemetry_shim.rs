@@ -14,7 +14,7 @@ use crate::transport::TransportConfig;
 use crate::wire::mptcp::subflow_of;
 use std::sync::Arc;
 
-pub struct Carrying {
+pub struct TelemetryShim {
     /// By the settings that a packet names.
     profiles: Box<[Profile]>,
     pint: Option<Arc<PintConfig>>,
@@ -33,9 +33,13 @@ struct Profile {
 /// Where the number of a subflow goes in a packet's id.
 const SUBFLOW_SHIFT: u32 = 56;
 
-impl Carrying {
+impl TelemetryShim {
     /// None where no transport of the run needs it.
-    pub fn new(transports: &[TransportConfig], telemetry: &TelemetryConfig, seed: u64) -> Option<Carrying> {
+    pub fn new(
+        transports: &[TransportConfig],
+        telemetry: &TelemetryConfig,
+        seed: u64,
+    ) -> Option<TelemetryShim> {
         let profile = |transport: &TransportConfig| Profile {
             bytes: transport.telemetry_at_edge(telemetry),
             multipath: transport.facts().subflows.is_some(),
@@ -48,18 +52,18 @@ impl Carrying {
             TelemetryConfig::Pint(pint) => Some(pint.clone()),
             _ => None,
         };
-        Some(Carrying { profiles, pint, seed })
+        Some(TelemetryShim { profiles, pint, seed })
     }
 
     /// A packet leaves its host.
     #[inline]
-    pub fn leaves(&self, net: &mut Partition, id: PacketId) {
+    pub fn on_egress(&self, net: &mut Partition, id: PacketId) {
         let packet = &net.packets[id];
         let profile = self.profiles[usize::from(packet.profile)];
         if packet.kind != PacketKind::Data || profile.bytes == 0 {
             return;
         }
-        debug_assert!(packet.telemetry == NONE, "its transport has put something beside a data packet");
+        debug_assert!(packet.telemetry == NONE, "its transport has attached telemetry to a data packet");
         let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
         let stack = net.stacks.insert();
         if let Some(pint) = &self.pint {
@@ -71,7 +75,7 @@ impl Carrying {
 
     /// A packet has come: its transport sees it without telemetry.
     #[inline]
-    pub fn comes(&self, net: &mut Partition, id: PacketId) {
+    pub fn on_ingress(&self, net: &mut Partition, id: PacketId) {
         let packet = net.packets[id];
         let profile = self.profiles[usize::from(packet.profile)];
         if packet.kind != PacketKind::Data || profile.bytes == 0 || packet.telemetry == NONE {

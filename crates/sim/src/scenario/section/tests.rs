@@ -1,0 +1,90 @@
+//! Tests of `section`.
+
+use super::super::document::{parse, set};
+use super::*;
+use crate::units::{Rate, Time};
+
+fn problems(findings: &Findings) -> Vec<String> {
+    findings.problems.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn dotted_keys_descend_and_unknown_ones_get_their_line_and_the_nearest_name() {
+    let text = "host_link = { rate = \"25Gbps\", dely = \"2us\" }\nleafs = 3\n";
+    let table = parse(text, "s.toml").unwrap();
+    let mut section = Section::root(&table, "s.toml");
+    let mut p = section.parameters();
+    assert_eq!(p.rate("host_link.rate", Rate::from_gbps(100), ""), Rate::from_gbps(25));
+    assert_eq!(p.time("host_link.delay", Time::from_us(1), ""), Time::from_us(1));
+    assert_eq!(p.integer("leaves", 4, (1, 9), ""), 4);
+    let findings = section.finish();
+    assert_eq!(
+        problems(&findings),
+        [
+            "s.toml:1: host_link.dely: unknown key: did you mean \"delay\"? (known: rate, delay)",
+            "s.toml:2: leafs: unknown key: did you mean \"leaves\"? (known: host_link, leaves)",
+        ]
+    );
+}
+
+#[test]
+fn a_value_where_a_table_belongs_is_said() {
+    let table = parse("host_link = \"25Gbps\"\n", "s.toml").unwrap();
+    let mut section = Section::root(&table, "s.toml");
+    section.parameters().rate("host_link.rate", Rate(1), "");
+    assert_eq!(
+        problems(&section.finish()),
+        ["s.toml:1: host_link: expected a table with rate, found \"25Gbps\""]
+    );
+}
+
+const KINDS: &[(&str, &str)] = &[("hpcc", ""), ("dctcp", "")];
+
+#[test]
+fn another_kind_by_set_leaves_the_old_kinds_keys_out_with_a_warning() {
+    let text = "[controller]\nkind = \"hpcc\"\neta = 0.9\nrai = 3\n";
+    let mut table = parse(text, "s.toml").unwrap();
+    set(&mut table, "controller.kind", "dctcp", "s.toml").unwrap();
+    set(&mut table, "controller.g", "0.5", "s.toml").unwrap();
+    let mut root = Section::root(&table, "s.toml");
+    let mut controller = root.scheme("controller");
+    assert_eq!(controller.kind("controller", None, KINDS, ""), Some("dctcp"));
+    let mut p = controller.parameters();
+    assert_eq!(p.number("g", 0.1, (0.0, 1.0), ""), 0.5);
+    assert_eq!(p.integer("rai", 7, (0, 9), ""), 7);
+    root.absorb("controller", controller);
+    let findings = root.finish();
+    assert!(findings.problems.is_empty(), "{:?}", problems(&findings));
+    assert_eq!(findings.warnings.len(), 2);
+    assert!(findings.warnings[0].starts_with("controller.eta of the file is left out"));
+}
+
+#[test]
+fn the_default_kind_by_set_keeps_the_keys_that_the_file_gives_for_it() {
+    let mut table = parse("[controller]\neta = 0.9\n", "s.toml").unwrap();
+    set(&mut table, "controller.kind", "hpcc", "s.toml").unwrap();
+    let mut root = Section::root(&table, "s.toml");
+    let mut controller = root.scheme("controller");
+    controller.kind("controller", Some("hpcc"), KINDS, "");
+    assert_eq!(controller.parameters().number("eta", 0.95, (0.0, 1.0), ""), 0.9);
+    root.absorb("controller", controller);
+    assert!(root.finish().warnings.is_empty());
+}
+
+#[test]
+fn an_unknown_kind_is_reported_once_at_its_place() {
+    let text = "[controller]\n\nkind = \"hpc\"\neta = 0.9\n";
+    let mut table = parse(text, "s.toml").unwrap();
+    let read = |table: &Table| {
+        let mut root = Section::root(table, "s.toml");
+        let mut controller = root.scheme("controller");
+        controller.kind("controller", None, KINDS, "");
+        root.absorb("controller", controller);
+        problems(&root.finish())
+    };
+    let message = "unknown controller \"hpc\": did you mean \"hpcc\"? (known: hpcc, dctcp)";
+    assert_eq!(read(&table), [format!("s.toml:3: controller.kind: {message}")]);
+    set(&mut table, "controller.kind", "dctp", "s.toml").unwrap();
+    let message = "unknown controller \"dctp\": did you mean \"dctcp\"? (known: hpcc, dctcp)";
+    assert_eq!(read(&table), [format!("--set controller.kind=dctp: {message}")]);
+}

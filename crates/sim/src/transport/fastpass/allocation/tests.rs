@@ -1,0 +1,92 @@
+//! Tests of `allocation`.
+
+use super::*;
+
+fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
+    Demand { flow, source, destination, remaining, deadline: Time::MAX, tenant: 0 }
+}
+
+/// A source and, for each timeslot, the flow's number or a dot.
+type Row = (u32, String);
+
+/// One epoch's schedules, and (flow, packets remaining) of the demands that are left.
+fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
+    epoch_by(Policy::ShortestRemaining, hosts, demands)
+}
+
+fn epoch_by(policy: Policy, hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
+    let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
+    Allocator::new(hosts, policy, None).fill_epoch(&mut demands, &mut schedules);
+    let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
+    let rows = schedules.iter().map(|s| (s.source, s.flows.iter().map(letter).collect())).collect();
+    (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())
+}
+
+fn row(source: u32, slots: &str) -> Row {
+    (source, slots.to_string())
+}
+
+#[test]
+fn a_lone_flow_gets_the_first_slots_that_it_needs_and_is_served() {
+    assert_eq!(epoch(2, &[demand(0, 0, 1, 3)]), (vec![row(0, "000.....")], vec![]));
+}
+
+#[test]
+fn a_long_flow_gets_all_eight_slots_and_keeps_the_rest() {
+    assert_eq!(epoch(2, &[demand(0, 0, 1, 100)]), (vec![row(0, "00000000")], vec![(0, 92)]));
+}
+
+#[test]
+fn of_two_senders_to_one_receiver_the_shorter_flow_goes_first() {
+    let demands = [demand(0, 0, 2, 100), demand(1, 1, 2, 3)];
+    assert_eq!(epoch(3, &demands), (vec![row(0, "...00000"), row(1, "111.....")], vec![(0, 95)]));
+}
+
+#[test]
+fn one_schedule_names_every_flow_of_its_source() {
+    let demands = [demand(0, 0, 1, 100), demand(1, 0, 2, 2)];
+    assert_eq!(epoch(3, &demands), (vec![row(0, "11000000")], vec![(0, 94)]));
+}
+
+#[test]
+fn disjoint_pairs_share_every_slot() {
+    let demands = [demand(0, 0, 1, 9), demand(1, 2, 3, 9)];
+    assert_eq!(epoch(4, &demands).0, [row(0, "00000000"), row(2, "11111111")]);
+}
+
+#[test]
+fn of_equal_demands_the_one_that_began_is_finished_first() {
+    let demands = [demand(1, 1, 2, 4), demand(0, 0, 2, 4)];
+    assert_eq!(epoch(3, &demands).0, [row(0, "0000...."), row(1, "....1111")]);
+}
+
+#[test]
+fn a_demand_on_a_missing_host_is_never_granted() {
+    assert_eq!(epoch(2, &[demand(0, 0, 7, 1)]), (vec![], vec![(0, 1)]));
+}
+
+#[test]
+fn the_earliest_deadline_goes_first_and_the_shorter_of_equals() {
+    let due = |us: u64, demand: Demand| Demand { deadline: Time::from_us(us), ..demand };
+    let demands = [demand(0, 0, 3, 1), due(9, demand(1, 1, 3, 5)), due(9, demand(2, 2, 3, 2))];
+    let rows = epoch_by(Policy::EarliestDeadline, 4, &demands).0;
+    assert_eq!(rows, [row(0, ".......0"), row(1, "..11111."), row(2, "22......")]);
+}
+
+#[test]
+fn tenants_take_turns_at_a_receiver_whatever_the_lengths_of_their_flows() {
+    let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+    let demands = [of(1, demand(0, 0, 3, 2)), of(1, demand(1, 1, 3, 90)), of(2, demand(2, 2, 3, 50))];
+    for policy in [Policy::TenantRoundRobin, Policy::TenantLeastRecent] {
+        let rows = epoch_by(policy, 4, &demands).0;
+        assert_eq!(rows, [row(0, "0.0....."), row(1, "....1.1."), row(2, ".2.2.2.2")], "{policy:?}");
+    }
+}
+
+#[test]
+fn tenants_with_receivers_of_their_own_do_not_hold_each_other_up() {
+    let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+    let demands = [of(1, demand(0, 0, 2, 9)), of(2, demand(1, 1, 3, 9))];
+    let rows = epoch_by(Policy::TenantRoundRobin, 4, &demands).0;
+    assert_eq!(rows, [row(0, "00000000"), row(1, "11111111")]);
+}

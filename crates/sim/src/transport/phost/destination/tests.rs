@@ -1,0 +1,91 @@
+//! Tests of `destination`.
+
+use super::*;
+use crate::parameters::{Nothing, Parameters};
+use crate::transport::{ReadContext, TransportParameters};
+
+const T: Time = Time::from_ns(1200);
+
+/// A flow of so many packets that becomes known at 0, with the published settings at 10 Gb/s.
+fn flow(packets: u32, free_for: FreeTokens) -> (DestinationFlow, PhostConfig, Pace) {
+    let cx = ReadContext { base_rtt: &|_| Time::from_us(3), ..ReadContext::listing() };
+    let read = PhostConfig::read(&mut Parameters::new(&mut Nothing::default()), &cx).unwrap();
+    let config = PhostConfig { free_for, ..read };
+    let pace = Pace::new(&config, T, Time::from_us(3));
+    let rank = Rank::new(config.policy, Time::MAX, packets, 0);
+    let flow = DestinationFlow::new(&Packet::default(), packets, &config, rank, Time::ZERO, &pace);
+    (flow, config, pace)
+}
+
+/// Offers a tick every packet time from `from` on: at which ticks a token is given, and for which packet.
+fn ticks(
+    flow: &mut DestinationFlow,
+    config: &PhostConfig,
+    pace: &Pace,
+    from: u64,
+    to: u64,
+) -> Vec<(u64, u32)> {
+    let given = |tick: u64| {
+        let now = Time(tick * T.0);
+        flow.admit(config, now, pace).ok()?;
+        Some((tick, flow.give(now, pace)?.1))
+    };
+    (from..to).filter_map(given).collect()
+}
+
+#[test]
+fn a_full_window_gets_one_token_after_twenty_five_packet_times_and_opens_with_data() {
+    let (mut flow, config, pace) = flow(100, FreeTokens::Short);
+    let first: Vec<(u64, u32)> = (0..8).map(|n| (n, n as u32)).collect();
+    assert_eq!(ticks(&mut flow, &config, &pace, 0, 20), first);
+    assert_eq!(ticks(&mut flow, &config, &pace, 20, 60), [(32, 8), (57, 9)]);
+    // The packet of the tenth token comes: seven more may be given.
+    assert!(flow.take(9, 9));
+    let more: Vec<u64> = ticks(&mut flow, &config, &pace, 60, 80).iter().map(|(tick, _)| *tick).collect();
+    assert_eq!(more, (60..68).collect::<Vec<u64>>());
+}
+
+#[test]
+fn tokens_that_nothing_answers_become_as_rare_as_four_round_trips() {
+    let (mut flow, mut config, _) = flow(100, FreeTokens::Short);
+    config.downgrade = 2.0;
+    // Four round trips of 12 us are 40 packet times.
+    let pace = Pace::new(&config, T, Time(10 * T.0));
+    let given: Vec<u64> = ticks(&mut flow, &config, &pace, 0, 300).iter().map(|(tick, _)| *tick).collect();
+    let gaps: Vec<u64> = given[7..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps[..17], [2; 17]);
+    assert_eq!(gaps[17..23], [4, 8, 16, 32, 40, 40]);
+    // What comes brings the old pace back.
+    flow.take(given.len() as u32 - 1, given.len() as u32 - 1);
+    let more: Vec<u64> = ticks(&mut flow, &config, &pace, 300, 320).iter().map(|(tick, _)| *tick).collect();
+    assert_eq!(more, [300, 301, 302, 303, 304, 305, 306, 307, 309, 311, 313, 315, 317, 319]);
+}
+
+#[test]
+fn what_is_missing_when_all_tokens_were_given_is_asked_for_again_after_nine_packet_times() {
+    let (mut flow, config, pace) = flow(9, FreeTokens::Short);
+    for packet in 0..9 {
+        assert_eq!(ticks(&mut flow, &config, &pace, packet, packet + 1), [(packet, packet as u32)]);
+        // Packets 3 and 7 are lost.
+        if packet != 3 && packet != 7 {
+            flow.take(packet as u32, packet as u32);
+        }
+    }
+    // The last token was given at tick 8; two are given from tick 17 on, and then nothing for nine.
+    assert_eq!(ticks(&mut flow, &config, &pace, 9, 27), [(17, 3), (18, 7)]);
+    assert_eq!(ticks(&mut flow, &config, &pace, 27, 28), [(27, 3)]);
+}
+
+#[test]
+fn a_flow_with_free_tokens_only_is_left_alone_for_two_packet_times_each() {
+    let (mut flow, config, pace) = flow(5, FreeTokens::Short);
+    assert!(flow.take(0, 0) && flow.take(4, 4) && !flow.take(4, 4));
+    assert_eq!(ticks(&mut flow, &config, &pace, 0, 15), [(10, 1), (11, 2), (12, 3)]);
+}
+
+#[test]
+fn free_tokens_of_a_longer_flow_do_not_fill_its_window() {
+    let (mut flow, config, pace) = flow(100, FreeTokens::Every);
+    let given = ticks(&mut flow, &config, &pace, 0, 20);
+    assert_eq!(given, (0..8).map(|n| (n, 8 + n as u32)).collect::<Vec<_>>());
+}
