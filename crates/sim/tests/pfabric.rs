@@ -1,10 +1,8 @@
 //! pFabric on the pHost paper's network: 144 hosts, nine racks, four cores, 10 and 40 Gb/s, against the exact unit cases and
 //! the flows of the authors' simulator; and flows that end whatever is lost.
 
-mod common;
-
-use common::phost_paper::{self, authors, packets, problems, summary, with_flows};
-use common::*;
+use crate::common::phost_paper::{self, authors, packets, problems, summary, with_flows};
+use crate::common::*;
 use weftline_sim::config::Config;
 use weftline_sim::scenario::Scenario;
 use weftline_sim::units::Time;
