@@ -64,11 +64,11 @@ docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 validate: $(NATIVE) $(VENV)/.dev ## the long comparisons with published results
-	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
-	cargo test --release -p weftline-sim --test cebinae_fifo --test balancing -- --ignored --nocapture
-	cargo test --release -p weftline-sim --test phost --test pfabric --test fastpass -- --ignored --nocapture
+	cargo test --release -p weftline-sim --test runs -- --ignored --nocapture distributions::
+	cargo test --release -p weftline-sim --test runs -- --ignored --nocapture cebinae_fifo:: balancing::
+	cargo test --release -p weftline-sim --test runs -- --ignored --nocapture phost:: pfabric:: fastpass::
 	cargo test --release -p weftline-pint -- --ignored --nocapture
-	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
+	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test runs regions::
 	WEFTLINE_WALKS=1 $(BIN)/python -m pytest -q python/tests/test_walks.py
 	for experiment in $(EXPERIMENTS); do $(BIN)/weftline reproduce $$experiment || exit 1; done
 

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,12 +171,15 @@ def test_the_tests_of_the_patches_pass_as_do_those_of_every_scheme(tree):
         file.path.removeprefix(SOURCES).removesuffix(".rs").removesuffix("/mod").replace("/", "::") + "::"
         for file in map(new_file, PATCHES)
     ]
-    targets = {
-        Path(file.path).stem
+    manifest = tomllib.loads((tree / "crates/sim/Cargo.toml").read_text("utf-8"))
+    binaries = {test["name"] for test in manifest["test"]}
+    changed_tests = {
+        Path(file.path).relative_to("crates/sim/tests").parts[0].removesuffix(".rs")
         for patch in PATCHES
         for file in changed(patch)
         if file.path.startswith("crates/sim/tests/")
     }
+    targets = {name if name in binaries else "runs" for name in changed_tests}
     tests = [word for target in sorted(targets) for word in ("--test", target)]
     command = ["cargo", *given, "test", "--offline", "-p", "weftline-sim"]
     own_crate.run([*command, "--lib", "--", *modules, "describe::", "scenario::"], tree)

@@ -1,8 +1,6 @@
 //! Load balancers in whole networks: where probes go, how fast failures are left, what is spread how.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use weftline_sim::balance::conga::CongaParameters;

@@ -1,8 +1,6 @@
 //! Captures of links: frames against headers worked out by hand, and against what the run itself counts.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weftline_sim::config::Config;
 use weftline_sim::measure::Outcome;
 

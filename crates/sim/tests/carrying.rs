@@ -1,8 +1,6 @@
 //! Telemetry in the data packets of transports that make no use of it: what it costs on the wire, and what arrives.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::path::Path;
 use weftline_sim::config::Config;
 use weftline_sim::measure::NO_NODE;

@@ -1,12 +1,10 @@
 //! The Cebinae paper's table (SIGCOMM 2022) against its authors' runs, which were made with ns-3.35: per-flow goodput under
 //! profile ns3-3.35, in FIFO, FQ and Cebinae.
 //!
-//! All that takes long: `cargo test --release --test cebinae_fifo -- --ignored --nocapture`, with `ROWS=1,2,14`,
+//! All that takes long: `cargo test --release --test runs cebinae_fifo:: -- --ignored --nocapture`, with `ROWS=1,2,14`,
 //! `DISCIPLINES=fifo,fq,cebinae` and `SECONDS=100` for some of it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::Value;
 use std::fmt::Write;
 use std::io::Read;

@@ -1,11 +1,9 @@
 //! DCQCN draws random numbers when it marks, so one run of the authors' simulator is one draw: it must lie within the
 //! distribution of ours, between the 0.5th and the 99.5th percentile over 200 seeds.
 //!
-//! Long; run by `make validate` (or `cargo test --release --test distributions -- --ignored`).
+//! Long; run by `make validate` (or `cargo test --release --test runs distributions:: -- --ignored`).
 
-mod common;
-
-use common::{case, published, rows, run};
+use crate::common::{case, published, rows, run};
 use weftline_sim::balance::BalancerConfig;
 use weftline_sim::balance::ecmp::EcmpParameters;
 use weftline_sim::units::Bytes;

@@ -1,8 +1,6 @@
 //! What hosts do between their transports and their links: CLOVE's choice of paths, packets put in order, what is counted there.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weftline_sim::balance::BalancerConfig;
 use weftline_sim::balance::FlowletParameters;
 use weftline_sim::balance::clove::{CloveFeedback, CloveParameters};

@@ -1,10 +1,8 @@
 //! Fastpass on the pHost paper's network, with the arbiter on a host of its own in rack 0: the exact unit cases and the flows
 //! of the authors' simulator, under both start rules.
 
-mod common;
-
-use common::phost_paper::*;
-use common::*;
+use crate::common::phost_paper::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weftline_sim::config::{Change, Config, Failure, LinkLoss, Sampled};
 use weftline_sim::engine::random::RandomStream;
@@ -291,7 +289,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
 #[test]
 fn an_arbiter_that_shares_its_host_with_traffic_by_default_is_pointed_out() {
     let warned = |sets: &[(&str, &str)]| {
-        let scenario = common::phost_paper::load("fastpass", sets);
+        let scenario = crate::common::phost_paper::load("fastpass", sets);
         (
             scenario.warnings.iter().any(|text| text.contains("extra_hosts = 1")),
             scenario.check()["transports"][0].clone(),
@@ -310,7 +308,7 @@ fn an_arbiter_whose_link_is_too_slow_for_its_schedules_is_pointed_out() {
     // 8.5 packets of 1500 B are as long as 318 of 40 B.
     let warned = |sets: &[(&str, &str)]| {
         let sets: Vec<(&str, &str)> = std::iter::once(&ARBITER).chain(sets).copied().collect();
-        let scenario = common::phost_paper::load("fastpass", &sets);
+        let scenario = crate::common::phost_paper::load("fastpass", &sets);
         scenario.warnings.iter().any(|text| text.contains("schedules queue up"))
     };
     let leaves = |count| ("topology.leaves", count);
@@ -318,7 +316,7 @@ fn an_arbiter_whose_link_is_too_slow_for_its_schedules_is_pointed_out() {
     let faster = ("topology.override", "[{ between = [\"host320\", \"*\"], rate = \"40Gbps\" }]");
     assert!(!warned(&[leaves("20"), faster]));
     // A faster link of the arbiter leaves the timeslots as they are.
-    let scenario = common::phost_paper::load("fastpass", &[ARBITER, leaves("20"), faster]);
+    let scenario = crate::common::phost_paper::load("fastpass", &[ARBITER, leaves("20"), faster]);
     assert!(scenario.resolved().contains("slot = \"1.275us\""));
 }
 

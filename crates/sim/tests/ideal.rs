@@ -4,12 +4,10 @@
 //! Many more than are run with the other tests:
 //!
 //! ```text
-//! IDEAL_FROM=0 IDEAL_SEEDS=100000 cargo test --release -p weftline-sim --test ideal -- --nocapture
+//! IDEAL_FROM=0 IDEAL_SEEDS=100000 cargo test --release -p weftline-sim --test runs ideal:: -- --nocapture
 //! ```
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fmt::Write;
 use weftline_sim::config::{Change, Config, Failure};
 use weftline_sim::engine::random::RandomStream;

@@ -1,10 +1,8 @@
 //! Scenarios at the edge of what can be simulated: they end, with a result or with the reason.
 
-mod common;
-
 use std::path::Path;
 
-use common::Kept;
+use crate::common::Kept;
 use weftline_sim::congestion::{Ack, CongestionController, Control, ExternalController, Needs, Window};
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::scenario::{Hooks, Scenario};

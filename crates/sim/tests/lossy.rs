@@ -4,14 +4,12 @@
 //! A few hundred are run with the other tests, each a second time cut into regions. Many more:
 //!
 //! ```text
-//! LOSSY_FROM=0 LOSSY_SEEDS=100000 cargo test --release -p weftline-sim --test lossy -- --ignored --nocapture
+//! LOSSY_FROM=0 LOSSY_SEEDS=100000 cargo test --release -p weftline-sim --test runs lossy:: -- --ignored --nocapture
 //! ```
 //!
 //! A failure names its seed; `LOSSY_FROM=SEED LOSSY_SEEDS=1` repeats it and prints the scenario.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use weftline_sim::config::{Config, LinkLoss};

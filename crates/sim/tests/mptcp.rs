@@ -1,10 +1,8 @@
 //! Multipath TCP end to end: times computed by hand, subflows and their paths, losses, coupling, failures.
 
-mod common;
-#[path = "mptcp/repaired.rs"]
 mod repaired;
 
-use common::*;
+use crate::common::*;
 use weftline_sim::config::{Change, Config, Failure, LinkLoss, Sampled, Until};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::topology::Link;

@@ -1,4 +1,5 @@
-//! A queue discipline of another crate: it is added once, and named like those of this one.
+//! A queue discipline of another crate: it is added once, and named like those of this one. A binary of its own, because what is
+//! added is there for the whole process.
 
 mod common;
 

@@ -1,8 +1,6 @@
 //! Connections that stay open over TCP and multipath TCP: times computed by hand, windows that stay, losses, regions.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
 use weftline_sim::measure::{Entity, FlowRecord};

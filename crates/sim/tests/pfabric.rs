@@ -1,10 +1,8 @@
 //! pFabric on the pHost paper's network: 144 hosts, nine racks, four cores, 10 and 40 Gb/s, against the exact unit cases and
 //! the flows of the authors' simulator; and flows that end whatever is lost.
 
-mod common;
-
-use common::phost_paper::{self, authors, packets, problems, summary, with_flows};
-use common::*;
+use crate::common::phost_paper::{self, authors, packets, problems, summary, with_flows};
+use crate::common::*;
 use weftline_sim::config::Config;
 use weftline_sim::scenario::Scenario;
 use weftline_sim::units::Time;
@@ -154,7 +152,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         ("transport.priority", "urgent", "unknown value \"urgent\""),
         ("transport.intial_window", "3", "did you mean \"initial_window\"?"),
         ("transport.window", "12KB", "window"),
-        ("switch.queue.limit", "0B", "0B is no limit"),
+        ("switch.queue.limit", "0B", "0B is not a valid limit"),
         ("compat.like", "hpcc-ns3", "repeats a simulator that has only RDMA"),
     ];
     for (key, value, reason) in cases {

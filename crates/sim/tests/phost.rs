@@ -1,10 +1,8 @@
 //! pHost on the paper's network: 144 hosts, nine racks, four cores, 10 and 40 Gb/s, against the exact unit cases and the
 //! flows of its authors' simulator.
 
-mod common;
-
-use common::phost_paper::*;
-use common::*;
+use crate::common::phost_paper::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::engine::random::RandomStream;
@@ -244,7 +242,7 @@ fn a_workload_may_run_over_another_transport_than_the_scenario() {
             "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\n\
              size = \"9KB\"\ntransport = {own}\n"
         );
-        let scenario = common::load(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let scenario = crate::common::load(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let config = scenario.config().expect("a configuration");
         let (kept, _) = run(config.clone());
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.transport == 1));

@@ -1,9 +1,7 @@
 //! Queue pairs that stay open: rings that recover from what disturbs them, flows in order, congestion state that stays, idling,
 //! losses.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weftline_sim::config::{Config, LinkLoss, Recovery, Sampled};
 use weftline_sim::measure::{Entity, FlowRecord, Outcome};

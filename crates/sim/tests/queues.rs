@@ -1,9 +1,7 @@
 //! Queue disciplines that own their port's buffer, in whole runs: everything arrives, every byte is accounted for, and the
 //! number of regions is nowhere in the results.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weftline_sim::config::{Config, QueueConfig, Sampled};
 use weftline_sim::measure::{Outcome, Sample};
 use weftline_sim::units::Time;

@@ -1,10 +1,8 @@
 //! TCP's window controllers at queue pairs of RDMA: times computed by hand, fairness, losses, and what a scenario may say of them.
 //!
-//! Every run is repeated in several regions, on two threads, and must be the same (`common::run`).
+//! Every run is repeated in several regions, on two threads, and must be the same (`crate::common::run`).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weftline_sim::config::{Config, LinkLoss, Until};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
@@ -178,7 +176,7 @@ fn what_a_queue_pair_cannot_have_is_refused_with_the_reason() {
     };
     let lia = "\"lia\" couples the subflows of a multipath connection, and a queue pair has one path";
     complains(&[("transport.controller", "{ kind = \"lia\" }")], lia);
-    let ns3 = "ns-3.35's form steers by what its TCP keeps of samples";
+    let ns3 = "ns-3.35's implementation uses the samples that its TCP keeps";
     complains(&[("transport.controller", "{ kind = \"bbr\", form = \"ns3-3.35\" }")], ns3);
     complains(&[("compat.like", "hpcc-ns3")], "repeats a simulator that has no window controllers");
     let hpcc = [("transport.controller", "{ kind = \"hpcc\" }"), ("transport.initial_window", "10")];

@@ -3,9 +3,7 @@
 //!
 //! `PROPTEST_CASES` says how many scenarios are tried.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::fmt::Write;

@@ -1,8 +1,6 @@
 //! What a run's seed moves: the paths and queues that hashes choose for flows.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::path::Path;
 use weftline_sim::measure::Outcome;
 use weftline_sim::units::Time;

@@ -1,8 +1,6 @@
 //! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may say of it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;

@@ -1,7 +1,7 @@
 //! Paths that fail and are repaired, between two hosts with two NICs.
 
-use super::common::run_in;
 use super::{goodput, two_nics, until};
+use crate::common::run_in;
 use weftline_sim::config::{Change, Failure};
 use weftline_sim::units::Time;
 

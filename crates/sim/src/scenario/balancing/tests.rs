@@ -52,7 +52,7 @@ fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_told() {
     }
     assert_eq!(problem(LEAVES, "kind = \"conga\""), "");
     let wrong = problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\"");
-    assert!(wrong.contains("core0 stands in a third tier: set three_tier = true"), "{wrong}");
+    assert!(wrong.contains("core0 is in a third tier: set three_tier = true"), "{wrong}");
     assert_eq!(problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\", three_tier = true"), "");
     let wrong = problem(DUMBBELL, "kind = \"conga\"");
     assert!(wrong.contains("stand in one tier"), "{wrong}");

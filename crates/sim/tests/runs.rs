@@ -1,0 +1,25 @@
+//! Whole runs of every kind, in one binary, so that the engine is linked once: `cargo test --test runs tcp::` runs those of tcp.rs.
+
+mod common;
+
+mod balancing;
+mod capture;
+mod carrying;
+mod cebinae_fifo;
+mod distributions;
+mod edges;
+mod fastpass;
+mod ideal;
+mod limits;
+mod lossy;
+mod mptcp;
+mod persistent;
+mod pfabric;
+mod phost;
+mod queue_pairs;
+mod queues;
+mod rdma_windows;
+mod regions;
+mod scenarios;
+mod seeds;
+mod tcp;
