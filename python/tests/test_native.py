@@ -286,7 +286,7 @@ def test_a_network_beyond_the_memory_limit_does_not_begin_to_run(tmp_path):
     assert time.monotonic() - before < 60
     assert (summary["status"], summary["end_ns"], summary["flows_done"]) == ("memory-limit", 0, 0)
     (warning,) = [text for text in summary["warnings"] if text.startswith("run.memory")]
-    assert "its limit is" in warning and "will end early" in warning
+    assert "exceed its limit of" in warning and "ends it early" in warning
     import weftline
 
     assert weftline.Run.open(tmp_path / "run").summary["status"] == "memory-limit"

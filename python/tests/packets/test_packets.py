@@ -226,7 +226,7 @@ def test_a_run_without_the_key_has_no_capture(tmp_path):
     ("measure", "said"),
     [
         ({"pcap": "lef0->spine1"}, 'unknown node "lef0": did you mean "leaf0"'),
-        ({"pcap": "leaf0->leaf1"}, "no link joins"),
+        ({"pcap": "leaf0->leaf1"}, "there is no link between"),
         ({"pcap": []}, "names no link"),
         ({"pcap": 3}, "unknown node"),
         ({"pcap": LINKS, "pcap_bytes": "0B"}, "measure.pcap_bytes: 0B is too small"),

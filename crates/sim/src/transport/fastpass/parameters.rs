@@ -127,7 +127,7 @@ impl TransportParameters for FastpassConfig {
         let request_timeout = bounded(p, "request_timeout", default, (LEAST_TIMEOUT, MOST_TIME), help);
         let help = "traffic class of requests, schedules and acknowledgements; data are in the next one";
         let class = p.integer("class", 1, (1, 6), help) as u8;
-        let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
+        let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
                     flow keeps its path";
         let spray = p.flag("spray", true, help);
         let help = "whose packets get a timeslot first";

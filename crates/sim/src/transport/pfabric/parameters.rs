@@ -77,7 +77,7 @@ impl TransportParameters for PfabricConfig {
         title: "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
         source: "Alizadeh et al., \"pFabric: Minimal Near-Optimal Datacenter Transport\", SIGCOMM 2013, as in the simulator of \
                  the pHost authors",
-        validation: "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
+        validation: "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); page: \
                      docs/schemes/pfabric.md.",
         ..SchemeDoc::NONE
     };
@@ -95,7 +95,7 @@ impl TransportParameters for PfabricConfig {
         let queue_limit = queue_limit(p, cx, (mtu, mtu + header));
         let help = "traffic class of data and acknowledgements, for pauses; the queues serve by what is left";
         let class = p.integer("class", 1, (1, 7), help) as u8;
-        let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
+        let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
                     flow keeps its path";
         let spray = p.flag("spray", true, help);
         let priority = match p.choice("priority", "remaining", PRIORITIES, "what a packet's urgency is") {

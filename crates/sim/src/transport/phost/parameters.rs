@@ -147,7 +147,7 @@ impl TransportParameters for PhostConfig {
         let help = "a sleeping token clock looks again when data open a window (released code: false)";
         let wake_on_data = p.flag("wake_on_data", false, help);
         let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
-        let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
+        let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
                     flow keeps its path";
         let spray = p.flag("spray", true, help);
         let packet_time = cx.host_rate.0.max(1);
