@@ -98,9 +98,7 @@ def choice(patch: Path) -> dict[str, str]:
 
 
 def test_there_is_a_patch_for_a_queue_a_balancer_and_a_transport():
-    missing = {"queue", "balancer", "transport"} - {patch.stem for patch in PATCHES}
-    if missing:
-        pytest.xfail(f"not written yet: {missing}")
+    assert {"queue", "balancer", "transport"} <= {patch.stem for patch in PATCHES}
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
@@ -159,7 +157,7 @@ def site(tree) -> Path:
 def weftline(site, tmp_path):
     """Its command line, in a folder with a scenario and a sweep over the additions."""
     (tmp_path / "added.toml").write_text(SCENARIO)
-    variants = [{"name": patch.stem, "set": choice(patch)} for patch in PATCHES]
+    variants = [{"name": name_of(patch), "set": choice(patch)} for patch in PATCHES]
     sweep = {"scenario": "added.toml", "seeds": 1, "axis": [{"name": "added", "variants": variants}]}
     (tmp_path / "sweep.toml").write_text(scenarios.to_toml(sweep))
     return functools.partial(own_crate.call, [sys.executable, "-m", "weftline"], [site], tmp_path)
