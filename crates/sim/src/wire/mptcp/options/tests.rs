@@ -1,0 +1,64 @@
+//! Tests of `options`.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn the_forms_of_both_versions_are_told_apart_by_their_length() {
+    let capable = |version, sender, receiver| Some(MptcpOption::Capable { version, sender, receiver });
+    // Behind a maximum segment size, padding and a timestamp, as in a first packet.
+    let mut syn = vec![2, 4, 5, 0xb4, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0];
+    syn.extend([30, 4, 0x01, 0x81]);
+    assert_eq!(find(&syn), capable(1, None, None));
+    let mut third = vec![30, 20, 0x01, 0x81];
+    third.extend(7u64.to_be_bytes());
+    third.extend(9u64.to_be_bytes());
+    assert_eq!(find(&third), capable(1, Some(7), Some(9)));
+    let mut old = vec![30, 12, 0x00, 0x81];
+    old.extend(7u64.to_be_bytes());
+    assert_eq!(find(&old), capable(0, Some(7), None));
+    let join = [30, 12, 0x10, 2, 0xe9, 0xd6, 0x2d, 0xff, 0, 0, 0, 5];
+    let expected = Join::Syn { address: 2, token: 0xe9d6_2dff, nonce: 5 };
+    assert_eq!(find(&join), Some(MptcpOption::Join(expected)));
+    assert_eq!(find(&[30, 8, 0x20, 1, 0, 0, 0, 0]), Some(MptcpOption::Other(2)), "a data sequence option");
+}
+
+#[test]
+fn what_was_written_is_found_again() {
+    let capable = |version, sender, receiver| MptcpOption::Capable { version, sender, receiver };
+    let all = [
+        (capable(1, None, None), 4),
+        (capable(0, Some(7), None), 12),
+        (capable(1, Some(7), Some(u64::MAX)), 20),
+        (MptcpOption::Join(Join::Syn { address: 3, token: 0xe9d6_2dff, nonce: 5 }), 12),
+        (MptcpOption::Join(Join::SynAck { address: 3, proof: 1 << 60 | 9, nonce: 5 }), 16),
+        (MptcpOption::Join(Join::Ack { proof: [1, 2, 3, 4, u32::MAX] }), 24),
+    ];
+    for (option, expected) in all {
+        let (bytes, length) = option.write();
+        assert_eq!(length, expected, "{option:?}");
+        assert_eq!(find(&bytes[..length]), Some(option));
+    }
+}
+
+#[test]
+fn what_is_cut_off_or_ends_before_is_no_option() {
+    for options in [
+        &[][..],
+        &[30],
+        &[30, 12, 0x10, 2],
+        &[30, 1],
+        &[30, 0, 0, 0],
+        &[0, 30, 4, 1, 0x81],
+        &[30, 9, 1, 0, 0, 0, 0, 0, 0],
+    ] {
+        assert_eq!(find(options), None, "{options:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        find(&bytes);
+    }
+}
