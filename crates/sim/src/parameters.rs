@@ -3,7 +3,8 @@
 //! A scheme reads its parameters through [`Parameters`]. Called by the scenario reader, the same function
 //! reads values from a file; called with [`Nothing`], it lists the keys, from which the JSON Schema,
 //! `weftline explain` and the documentation are made. Errors are collected and reported all together, so that
-//! the reading function remains a plain list.
+//! the reading function remains a plain list. The file is above 500 lines because every kind of value has its
+//! reader here.
 
 use crate::units::{Bytes, Rate, Time};
 

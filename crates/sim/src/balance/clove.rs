@@ -20,6 +20,8 @@
 //! Differs from the source: the paths are computed from the switches' hash and routes, where the source traces them with probes;
 //! they are found anew when routes change, not at an interval.
 //! Parameters: gap 200 us and relay interval 40 us (a public ns-3 version has them so), a third, 16 paths.
+//!
+//! The file is above 500 lines because the scheme works at switches and at hosts.
 
 mod paths;
 
