@@ -105,7 +105,6 @@ impl Simulation {
             settings,
             changes: Changes::new(config.topology, &config.failures),
             now: Time::ZERO,
-            ended: Vec::new(),
             samples: Vec::new(),
             windows: Windows::default(),
             plan,

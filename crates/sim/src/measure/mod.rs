@@ -166,12 +166,13 @@ pub struct QueueHistogram {
 impl QueueHistogram {
     pub const BIN_BYTES: u64 = 1000;
 
-    pub fn add(&mut self, bytes: u64) {
+    /// Adds this number of equal samples.
+    pub fn add(&mut self, bytes: u64, samples: u64) {
         let bin = (bytes / Self::BIN_BYTES) as usize;
         if bin >= self.bins.len() {
             self.bins.resize(bin + 1, 0);
         }
-        self.bins[bin] += 1;
+        self.bins[bin] += samples;
     }
 
     /// Returns the lower edge, in bytes, of the bin in which the share `p` of all samples is reached.

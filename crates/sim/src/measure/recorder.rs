@@ -7,7 +7,7 @@ use crate::units::Time;
 use crate::workload::FlowId;
 
 /// Rows collected before they are passed on.
-const BATCH: usize = 8192;
+pub(crate) const BATCH: usize = 8192;
 
 pub struct Recorder {
     flows: Vec<FlowRecord>,

@@ -21,8 +21,8 @@ use crate::engine::thread_choice::{ThreadChoice, Threads};
 use crate::engine::worker_pool;
 use crate::external::{SchemePanic, caught};
 use crate::ideal::Ideals;
-use crate::measure::recorder::Collected;
-use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
+use crate::measure::recorder::{BATCH, Collected};
+use crate::measure::{Balance, Ending, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::transport::Settings;
 use crate::units::Time;
@@ -60,8 +60,7 @@ pub struct Simulation {
     pub(crate) probes: Probes,
     /// Everything before it has happened.
     pub(crate) now: Time,
-    /// Ended flows and samples that have not been handed on.
-    pub(crate) ended: Vec<FlowRecord>,
+    /// Samples that have not been handed on.
     pub(crate) samples: Vec<Sample>,
     /// Where packets of some links are written down.
     pub(crate) capture: Option<Capture>,
@@ -185,34 +184,47 @@ impl Simulation {
     ) -> Result<Ending, RunError> {
         let started = Instant::now();
         let mut watched = started;
+        let mut stopped = |run: &Self| {
+            let look = watched.elapsed() >= WATCH_EVERY;
+            if look {
+                watched = Instant::now();
+            }
+            look && !watch(&run.progress(started))
+        };
         let ending = 'run: loop {
-            let Some(next) = self.next_time() else { break Ending::Done };
-            if next > LATEST {
+            let next = self.next_time();
+            let measure = self.probes.next_time();
+            if measure.min(next) > LATEST {
                 return Err(self.gives_up(sink, too_late()));
             }
-            let limit = self.open_window(next);
-            loop {
-                workers.work(&mut self.regions);
-                if let Some(panic) = self.regions.iter_mut().find_map(|region| region.broken.take()) {
-                    return Err(panic.into());
+            if measure < next {
+                self.pass_quiet_time(next);
+                if stopped(self) {
+                    break Ending::Interrupted;
                 }
-                if watched.elapsed() >= WATCH_EVERY {
-                    watched = Instant::now();
-                    if !watch(&self.progress(started)) {
+            } else {
+                let limit = self.open_window(next);
+                loop {
+                    workers.work(&mut self.regions);
+                    if let Some(panic) = self.regions.iter_mut().find_map(|region| region.broken.take()) {
+                        return Err(panic.into());
+                    }
+                    if stopped(self) {
                         break 'run Ending::Interrupted;
                     }
+                    if self.regions.iter().all(|region| region.arrived) {
+                        break;
+                    }
                 }
-                if self.regions.iter().all(|region| region.arrived) {
-                    break;
-                }
+                self.close_window(limit);
             }
-            if let Some(ending) = self.close_window(limit) {
+            if let Some(ending) = self.probes.ending.take() {
                 break ending;
             }
             if self.flows.too_many() {
                 return Err(self.gives_up(sink, too_many_flows()));
             }
-            if self.samples.len() + self.ended.len() > 0
+            if self.samples.len() >= BATCH
                 || self.regions.iter().any(|r| r.net.recorder.is_full() || r.net.taps.is_full())
             {
                 self.flush(sink)?;
@@ -224,11 +236,11 @@ impl Simulation {
         Ok(ending)
     }
 
-    /// A time before which nothing happens anywhere; none if nothing is to happen.
-    fn next_time(&self) -> Option<Time> {
+    /// A time before which nothing happens anywhere, measures aside; [`Time::MAX`] if nothing is to happen.
+    fn next_time(&self) -> Time {
         let events = self.regions.iter().filter_map(|region| region.nothing_before());
-        let whole = [self.flows.next_start(), self.changes.next_time(), self.probes.next_time()];
-        events.chain(whole.into_iter().flatten()).min()
+        let whole = [self.flows.next_start(), self.changes.next_time()];
+        events.chain(whole.into_iter().flatten()).min().unwrap_or(Time::MAX)
     }
 
     /// Does what comes first at `next`, and sets the regions the end of a window that begins there.
@@ -238,9 +250,7 @@ impl Simulation {
         if let Some(change) = self.changes.next_time() {
             limit = limit.min(change);
         }
-        if let Some(measure) = self.probes.next_time() {
-            limit = limit.min(measure + Time(1));
-        }
+        limit = limit.min(self.probes.next_time().saturating_add(Time(1)));
         limit = match self.settings.rules.late_announcements {
             false => self.announce_flows(next, limit),
             true => self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1))),
@@ -252,7 +262,7 @@ impl Simulation {
     }
 
     /// All regions have got to `limit`: passes on what they sent to each other, and does what comes last at its time.
-    fn close_window(&mut self, limit: Time) -> Option<Ending> {
+    fn close_window(&mut self, limit: Time) {
         self.now = limit;
         self.windows.passed(&self.regions);
         self.exchange();
@@ -262,12 +272,12 @@ impl Simulation {
             && self.flows.next_start().is_some_and(|start| start < limit)
         {
             self.announce_flows(limit, limit);
-            return None;
+            return;
         }
-        if let Some(due) = self.probes.next_time().filter(|&due| due < limit) {
-            self.take_measures(due);
+        let due = self.probes.next_time();
+        if due < limit {
+            self.take_measures(due, due);
         }
-        self.probes.ending.take()
     }
 
     /// What regions sent to each other changes hands.
@@ -297,7 +307,7 @@ impl Simulation {
 
     /// Hands on what was recorded.
     fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
-        let mut collected = Collected { flows: std::mem::take(&mut self.ended), ..Collected::default() };
+        let mut collected = Collected::default();
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
         }
@@ -337,7 +347,7 @@ impl Simulation {
 
     fn progress(&self, started: Instant) -> Progress {
         Progress {
-            now: self.regions.iter().map(|region| region.net.now).max().unwrap_or(self.now),
+            now: self.regions.iter().map(|region| region.net.now).fold(self.now, Time::max),
             until: self.probes.end_at(),
             flows_done: self.flows_done(),
             flows: self.flows.expected(),

@@ -5,6 +5,7 @@ use super::places::Places;
 use super::region::Region;
 use crate::config::{MeasureConfig, Until};
 use crate::counters::CounterSet;
+use crate::measure::recorder::BATCH;
 use crate::measure::{Ending, Entity, PortTotals, QueueHistogram, Sample};
 use crate::net::PortId;
 use crate::net::partition::Partition;
@@ -42,6 +43,8 @@ enum Measure {
         stall: Time,
         delivered: u64,
         since: Time,
+        /// When the run is given up unless something happens before.
+        given_up: Time,
     },
     At,
     QueueHistogram(Vec<(NamedPort, QueueHistogram)>),
@@ -55,6 +58,12 @@ enum Measure {
     Disciplines(Vec<(NamedPort, CounterSet)>),
     /// With the totals at the last look.
     PortEvents(Vec<(NamedPort, PortTotals)>),
+}
+
+impl Measure {
+    fn is_histogram(&self) -> bool {
+        matches!(self, Measure::QueueHistogram(_))
+    }
 }
 
 struct Probe {
@@ -123,7 +132,8 @@ impl Probes {
         // The last of a time, so that the other measures see the end of the run.
         let end_at = match until {
             Until::FlowsDone { grid, stall } => {
-                add(grid, Measure::FlowsDone { stall, delivered: 0, since: Time::ZERO });
+                let (delivered, since, given_up) = (0, Time::ZERO, stall);
+                add(grid, Measure::FlowsDone { stall, delivered, since, given_up });
                 None
             }
             Until::At(time) => {
@@ -140,8 +150,8 @@ impl Probes {
     }
 
     /// When the next measure is due.
-    pub fn next_time(&self) -> Option<Time> {
-        self.probes.iter().map(|probe| probe.due).min()
+    pub fn next_time(&self) -> Time {
+        self.probes.iter().map(|probe| probe.due).min().unwrap_or(Time::MAX)
     }
 
     pub fn flow_announced(&mut self, flow: FlowId, host: u32) {
@@ -163,29 +173,52 @@ impl Probes {
 }
 
 impl Simulation {
-    /// Takes the measures that are due at `now`: after everything else that happens then.
-    pub(crate) fn take_measures(&mut self, now: Time) {
+    /// Nothing happens before `next`: takes the measures that are due until then, unless the run ends or many samples
+    /// wait to be handed on. No window is opened for them, and a histogram takes all its equal samples at once.
+    pub(crate) fn pass_quiet_time(&mut self, next: Time) {
+        let mut reached = next;
+        loop {
+            let others = self.probes.probes.iter().filter(|probe| !probe.measure.is_histogram());
+            let due = others.map(|probe| probe.due).min().filter(|&due| due < next);
+            let Some(due) = due else { break };
+            self.take_measures(due, next);
+            if self.probes.ending.is_some() || self.samples.len() >= BATCH {
+                reached = due + Time(1);
+                break;
+            }
+        }
+        for probe in &mut self.probes.probes {
+            let Measure::QueueHistogram(ports) = &mut probe.measure else { continue };
+            let times = reached.saturating_sub(probe.due).0.div_ceil(probe.every.0);
+            for (port, histogram) in ports {
+                histogram.add(port.port(&self.regions).queue.bytes(), times);
+            }
+            probe.due = probe.due.saturating_add(Time(probe.every.0.saturating_mul(times)));
+        }
+    }
+
+    /// Takes the measures that are due at `now`: after everything else that happens then. Nothing happens from then to `next`.
+    pub(crate) fn take_measures(&mut self, now: Time, next: Time) {
         self.now = now;
         let mut probes = std::mem::take(&mut self.probes.probes);
         for probe in probes.iter_mut().filter(|probe| probe.due == now) {
             self.take(probe);
             probe.due = match probe.measure {
-                Measure::FlowsDone { .. } => self.after_idle_time(probe.every),
+                Measure::FlowsDone { given_up, .. } => self.next_look(probe.every, given_up, next),
                 _ => now.saturating_add(probe.every),
             };
         }
         self.probes.probes = probes;
     }
 
-    /// The next point of the grid at which the end of the run can be near: while no flow is under way, the last one before
-    /// the next starts.
-    fn after_idle_time(&self, every: Time) -> Time {
-        let soonest = self.now.saturating_add(every);
+    /// The next point of the grid at which the run can end or be given up: where nothing happens before `next`, or no flow is
+    /// under way before the next one starts, the last point before that.
+    fn next_look(&self, every: Time, given_up: Time, next: Time) -> Time {
         let busy = self.flows.in_progress(self.flows_done()) > 0;
-        match self.flows.next_start().filter(|_| !busy) {
-            Some(start) => soonest.max(Time(start.0.saturating_sub(1) / every.0 * every.0)),
-            None => soonest,
-        }
+        let start = self.flows.next_start().filter(|_| !busy).unwrap_or(Time::ZERO);
+        let last = Time(next.max(start).0.saturating_sub(1) / every.0 * every.0);
+        let given_up = Time(given_up.0.div_ceil(every.0).saturating_mul(every.0));
+        self.now.saturating_add(every).max(last.min(given_up))
     }
 
     fn take(&mut self, probe: &mut Probe) {
@@ -195,12 +228,12 @@ impl Simulation {
             |entity, metric, value| self.samples.push(Sample { time: now, entity, metric, value });
         match &mut probe.measure {
             Measure::At => self.probes.ending = Some(Ending::Done),
-            Measure::FlowsDone { stall, delivered, since } => {
-                self.probes.ending = self.near_end(*stall, delivered, since);
+            Measure::FlowsDone { stall, delivered, since, given_up } => {
+                (self.probes.ending, *given_up) = self.near_end(*stall, delivered, since);
             }
             Measure::QueueHistogram(ports) => {
                 for (port, histogram) in ports {
-                    histogram.add(port.port(regions).queue.bytes());
+                    histogram.add(port.port(regions).queue.bytes(), 1);
                 }
             }
             Measure::QueueSeries(ports) => {
@@ -251,27 +284,25 @@ impl Simulation {
         }
     }
 
-    /// Whether the run ends: all flows are done, or nothing has been delivered for the stall time though some should.
-    fn near_end(&self, stall: Time, delivered: &mut u64, since: &mut Time) -> Option<Ending> {
+    /// Whether the run ends: all flows are done, or nothing has been delivered for the stall time though some should. And when
+    /// it will be given up unless something happens.
+    fn near_end(&self, stall: Time, delivered: &mut u64, since: &mut Time) -> (Option<Ending>, Time) {
         let (now, done) = (self.now, self.flows_done());
         let delivered_now = self.regions.iter().map(|r| r.net.recorder.delivered).sum();
         if delivered_now != *delivered {
             (*delivered, *since) = (delivered_now, now);
         }
         if self.flows.all_done(done) {
-            return Some(Ending::Done);
-        }
-        if self.flows.in_progress(done) == 0 {
-            *since = now;
-            return None;
+            return (Some(Ending::Done), now);
         }
         let comes = self.regions.iter().any(|region| region.starts.are_due())
             || self.flows.next_start().is_some_and(|start| start <= now + stall);
-        if comes {
+        if comes || self.flows.in_progress(done) == 0 {
             *since = now;
-            return None;
+            return (None, Time::MAX);
         }
-        (now.saturating_sub(*since) >= stall).then_some(Ending::Stalled)
+        let given_up = *since + stall;
+        ((now >= given_up).then_some(Ending::Stalled), given_up)
     }
 
     /// What disciplines have counted since the last look, and their gauges. Disciplines that count nothing give nothing.
