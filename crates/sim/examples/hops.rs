@@ -64,9 +64,15 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
         Scenario::load(&text, &file, base, &sets, None, Hooks::default()).map_err(|e| e.to_string())?;
     let config = scenario.config().map_err(|e| e.to_string())?;
     let simulation = Simulation::new(config, execution).map_err(|e| e.to_string())?;
+    let estimate = scenario.estimate();
+    eprintln!("estimated_seconds {:.4}", estimate.seconds);
+    if let Some((end, work)) = estimate.if_stalled {
+        eprintln!("estimated_seconds_if_stalled {:.4} until {end}", estimate.seconds + work.seconds);
+    }
     let began = std::time::Instant::now();
     let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
     eprintln!("seconds {:.4}", began.elapsed().as_secs_f64());
+    eprintln!("end {} {:?}", outcome.end, outcome.ending);
     eprintln!("events {}", outcome.events);
     eprintln!("fingerprint {:016x}", outcome.fingerprint);
     Ok(outcome.packet_hops)

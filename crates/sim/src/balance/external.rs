@@ -49,6 +49,7 @@ trait AnyParameters: fmt::Debug + Send + Sync {
     fn follows_labels(&self) -> bool;
     fn knows_fabric(&self) -> bool;
     fn subflows_told_apart(&self) -> Option<u32>;
+    fn probes(&self) -> Option<(&'static str, Time)>;
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)>;
     fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>>;
     fn tag(&self, word: u64, between_switches: bool) -> Option<Tag>;
@@ -79,6 +80,9 @@ where
     }
     fn subflows_told_apart(&self) -> Option<u32> {
         BalancerParameters::subflows_told_apart(self)
+    }
+    fn probes(&self) -> Option<(&'static str, Time)> {
+        BalancerParameters::probes(self)
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         BalancerParameters::problems(self, network)
@@ -122,6 +126,9 @@ impl ExternalBalancer {
     }
     pub fn subflows_told_apart(&self) -> Option<u32> {
         self.guarded(|| self.parameters.subflows_told_apart())
+    }
+    pub fn probes(&self) -> Option<(&'static str, Time)> {
+        self.guarded(|| self.parameters.probes())
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         self.guarded(|| self.parameters.problems(network))

@@ -141,6 +141,9 @@ impl BalancerParameters for HulaParameters {
     fn knows_fabric(&self) -> bool {
         true
     }
+    fn probes(&self) -> Option<(&'static str, Time)> {
+        Some(("probe_interval", self.interval))
+    }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         no_tiers(Self::DOC.name, network).into_iter().collect()
     }

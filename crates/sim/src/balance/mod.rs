@@ -75,6 +75,10 @@ pub trait BalancerParameters: Sized {
     fn subflows_told_apart(&self) -> Option<u32> {
         None
     }
+    /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that says so, and its value.
+    fn probes(&self) -> Option<(&'static str, Time)> {
+        None
+    }
     /// Why it cannot serve a network: keys of its own, each with what is wrong.
     fn problems(&self, _network: &NetworkView) -> Vec<(&'static str, String)> {
         Vec::new()
@@ -153,6 +157,9 @@ impl BalancerConfig {
     }
     pub fn subflows_told_apart(&self) -> Option<u32> {
         each_kind!(self, b => b.subflows_told_apart())
+    }
+    pub fn probes(&self) -> Option<(&'static str, Time)> {
+        each_kind!(self, b => b.probes())
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         each_kind!(self, b => b.problems(network))

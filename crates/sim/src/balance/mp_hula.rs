@@ -94,6 +94,9 @@ impl BalancerParameters for MpHulaParameters {
         (self.ranks > 1).then_some(16)
     }
 
+    fn probes(&self) -> Option<(&'static str, Time)> {
+        self.hula.probes()
+    }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         let most = network.most_hops();
         let too_many = (u32::from(self.ranks) > most.max(2)).then(|| {

@@ -1,7 +1,7 @@
 //! What `weftline check` prints.
 
-use super::Estimate;
 use super::replay::MAX_FLOWS;
+use super::{Estimate, Work, recurring};
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -20,7 +20,8 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let size = scenario.traffic.size_up();
     let estimate = Estimate::of(scenario, &size, threads, MAX_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
-    let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
+    let slow = recurring::warnings(scenario, &estimate);
+    let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).chain(&slow).collect();
     let asked = asked_load(scenario, &size);
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
@@ -165,15 +166,21 @@ fn not_due(scenario: &Scenario, size: &TrafficSize, estimate: &Estimate) -> u64 
 }
 
 pub fn estimate_facts(estimate: &Estimate) -> Value {
-    let Estimate { replay, seconds, seconds_on_threads, memory } = estimate;
+    let Estimate { replay, seconds, seconds_on_threads, recurring, if_stalled, memory } = estimate;
+    let stalled = |&(end, work): &(Time, Work)| {
+        let seconds = seconds - recurring.seconds + work.seconds;
+        json!({ "end_ns": end.as_ns(), "seconds": seconds, "series_rows": work.rows })
+    };
     json!({
-        "packet_hops": replay.packet_hops.round(),
+        "packet_hops": (replay.packet_hops + recurring.packet_hops).round(),
         "end_ns": replay.end.as_ns(),
         "flows_in_flight": replay.flows_in_flight,
         "connections": replay.connections,
         "packets_in_flight": replay.packets_in_flight,
         "seconds": seconds,
         "seconds_on_threads": seconds_on_threads,
+        "series_rows": recurring.rows,
+        "if_stalled": if_stalled.as_ref().map(stalled),
         "memory_bytes": memory.peak().0,
         "memory": {
             "program_bytes": memory.program,

@@ -12,11 +12,12 @@
 
 mod fabric;
 mod facts;
+mod recurring;
 mod replay;
 
+pub use recurring::Work;
 pub use replay::Replay;
 
-use crate::config::MeasureConfig;
 use crate::measure::PortTotals;
 use crate::net::port::Port;
 use crate::packet::Packet;
@@ -36,10 +37,9 @@ const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105
 const NS_PER_FLOW: f64 = 3000.0;
 /// CPU time of building a port, in ns: k = 32 with flows of one packet.
 const NS_PER_PORT: f64 = 2500.0;
-/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7
-/// and 19), and of one sample of a series (`pod`, every 1 us).
+/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7 and
+/// 19).
 const NS_PER_SAMPLE: f64 = 15.0;
-const NS_PER_ROW: f64 = 100.0;
 /// Additional speed per thread beyond the first, relative to one thread: 0.5, 0.6 and 0.8 on two idle cores
 /// for `fat320-hpcc`, `w8-0.5` and `p8` (docs/threads.md).
 const GAIN_PER_THREAD: f64 = 0.6;
@@ -87,6 +87,10 @@ pub struct Estimate {
     pub seconds: f64,
     /// Wall-clock time with the run's number of threads.
     pub seconds_on_threads: f64,
+    /// What the run does at intervals, which is part of its time.
+    pub recurring: Work,
+    /// When it ends if flows stall, and what it does at intervals until then; none if it ends at a time.
+    pub if_stalled: Option<(Time, Work)>,
     pub memory: Memory,
 }
 
@@ -152,13 +156,17 @@ impl Estimate {
     /// number of threads of the run.
     pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize, max_flows: u64) -> Estimate {
         let replay = Replay::of(scenario, size, max_flows);
-        let memory = memory(scenario, &replay);
-        let seconds = seconds(scenario, &replay);
+        let recurring = recurring::work(scenario, replay.end);
+        let if_stalled = recurring::if_stalled(scenario, replay.end);
+        let memory = memory(scenario, &replay, recurring.rows.max(if_stalled.map_or(0.0, |(_, of)| of.rows)));
+        let seconds = seconds(scenario, &replay) + recurring.seconds;
         let extra_threads = threads.saturating_sub(1) as f64;
         Estimate {
             replay,
             seconds,
             seconds_on_threads: seconds / (1.0 + GAIN_PER_THREAD * extra_threads),
+            recurring,
+            if_stalled,
             memory,
         }
     }
@@ -184,16 +192,13 @@ fn rounded(bytes: Bytes) -> Bytes {
 
 fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let topology = &scenario.network.topology;
-    let (samples, rows) = samples(&scenario.measure, replay.end);
     let busy = replay.packets_met / (replay.packets_in_flight as f64).max(1.0);
     let in_use = replay.packets_met * packet_bytes(scenario) as f64
         + busy * replay.flows_in_flight as f64 * FLOW_BYTES as f64;
     let ns = replay.packet_hops * ns_per_hop(scenario) * cache_factor(in_use)
         + replay.flows as f64 * NS_PER_FLOW
-        + 2.0 * topology.links.len() as f64 * NS_PER_PORT
-        + samples * NS_PER_SAMPLE
-        + rows * NS_PER_ROW;
-    ns / 1e9
+        + 2.0 * topology.links.len() as f64 * NS_PER_PORT;
+    ns / 1e9 + recurring::window_seconds(scenario, replay, NS_PER_SAMPLE)
 }
 
 /// CPU time of a packet-hop under the most expensive transport and controller of the scenario.
@@ -214,22 +219,7 @@ fn cache_factor(bytes: f64) -> f64 {
     })
 }
 
-/// Numbers of samples of histograms, and of rows of series.
-fn samples(measure: &MeasureConfig, end: Time) -> (f64, f64) {
-    let often = |count: usize, every: Time| count as f64 * end.0 as f64 / every.0.max(1) as f64;
-    let ports = [&measure.queue_series, &measure.utilisation, &measure.port_events, &measure.disciplines];
-    let mut rows: f64 = ports.into_iter().flatten().map(|m| often(m.what.len(), m.every)).sum();
-    rows += [&measure.flow_goodput, &measure.controllers]
-        .into_iter()
-        .flatten()
-        .map(|m| often(m.what.len(), m.every))
-        .sum::<f64>();
-    rows += measure.group_goodput.map_or(0.0, |every| often(1, every));
-    let samples = measure.queue_histogram.as_ref().map_or(0.0, |m| often(m.what.len(), m.every));
-    (samples, rows)
-}
-
-fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
+fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
     let topology = &scenario.network.topology;
     let (ports, hosts) = (2 * topology.links.len() as u64, topology.hosts().len() as u64);
     let switches = topology.switches().len() as u64;
@@ -243,7 +233,7 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
         // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
-        tables: table_bytes(scenario, replay),
+        tables: table_bytes(scenario, replay, rows),
         packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
             .saturating_mul(packet_bytes(scenario)),
         flows: (replay.flows_in_flight.saturating_mul(FLOW_BYTES))
@@ -256,10 +246,9 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
 }
 
 /// Memory of tables while they are written.
-fn table_bytes(scenario: &Scenario, replay: &Replay) -> u64 {
+fn table_bytes(scenario: &Scenario, replay: &Replay, series: f64) -> u64 {
     let rows = replay.flows.min(FLOW_ROWS);
     let flows = (rows * FLOW_ROW_BYTES).saturating_add((rows * FLOW_ROW_BYTES * 3).min(FLOW_TABLE_BYTES));
-    let (_, series) = samples(&scenario.measure, replay.end);
     let others = u64::from(series >= 1.0) + u64::from(matches!(scenario.telemetry, TelemetryConfig::Pint(_)));
     flows + others * OTHER_TABLE_BYTES
 }

@@ -61,6 +61,9 @@ impl Replay {
             played.packet_hops *= (size.bytes as f64 * share / player.bytes as f64).max(1.0);
             played.end = played.end.max(end);
         }
+        if let Until::At(stop) = scenario.until {
+            played.end = stop;
+        }
         played
     }
 }

@@ -55,11 +55,6 @@ impl Map {
         [row, if has_port { self.row_behind(node, 0) } else { row }]
     }
 
-    /// The way back.
-    pub fn opposite(&self, side: &Side) -> &Side {
-        &self.sides[side.peer as usize]
-    }
-
     pub fn set_rate(&mut self, port: u32, rate: Rate) {
         self.sides[port as usize].line.set_rate(rate);
     }

@@ -58,11 +58,6 @@ impl Merged {
         merged
     }
 
-    /// Start of the next flow.
-    pub fn peek_start(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((start, _))| *start)
-    }
-
     /// Whether there are more flows than can be numbered; those beyond the maximum are not generated.
     pub fn too_many(&self) -> bool {
         self.next_id == MAX_FLOWS && !self.heap.is_empty()

@@ -38,6 +38,8 @@ pub struct Calendar {
     number: u64,
     start: Time,
     until: Time,
+    /// The first event of that slot behind the cut.
+    first_kept: Time,
     /// What happens in it, in order, the next event `at` that place and [`LAST`] at the `end`; behind that what was there before.
     order: Vec<Waiting>,
     at: usize,
@@ -158,6 +160,7 @@ impl Calendar {
             number: 0,
             start: Time::ZERO,
             until: Time::ZERO,
+            first_kept: Time::MAX,
             order: vec![LAST],
             at: 0,
             end: 0,
@@ -204,6 +207,7 @@ impl Calendar {
             self.insert(Waiting::new(node & self.nodes, event, self.start));
         } else if number <= self.number {
             // Behind its cut.
+            self.first_kept = self.first_kept.min(event.time());
             self.hang(node, number, event);
         } else {
             self.far.push(Far { event, node });
@@ -278,7 +282,9 @@ impl Calendar {
         if self.order[self.at].node() != LAST.node() {
             return Some(self.start);
         }
-        self.next_number().map(|number| self.slots.start_of(number).max(self.until))
+        let number = self.next_number()?;
+        let cut = number == self.number && self.occupied >> (number as usize % RING) & 1 != 0;
+        Some(if cut { self.first_kept } else { self.slots.start_of(number).max(self.until) })
     }
 
     /// The next slot that may hold something.
@@ -309,6 +315,7 @@ impl Calendar {
         self.occupied &= !(1 << place);
         let mut inbox = std::mem::take(&mut self.ring[place]);
         let kept = if limit < end { cut(&mut inbox, start, limit) } else { Vec::new() };
+        self.first_kept = kept.iter().map(|event| event.event(start).time()).min().unwrap_or(Time::MAX);
         self.put_in_order(&inbox);
         inbox.clear();
         if !kept.is_empty() {

@@ -1,11 +1,8 @@
 //! Traces as CSV: a header that names the columns, in any order, then one line per flow.
 
-use super::{HostOf, Nanoseconds, Trace, TraceError, TraceRow, as_text};
+use super::{HostOf, Trace, TraceError, TraceRow, as_text};
 use crate::parameters::unknown;
-use crate::topology::HostId;
-use crate::units::Time;
 use std::borrow::Cow;
-use std::fmt::Write;
 
 /// Columns by name; a flow_id is accepted and ignored.
 const COLUMNS: &[&str] =
@@ -128,50 +125,4 @@ fn split(line: &str) -> Result<Vec<Cow<'_, str>>, String> {
         return Err("a quote is not closed: is the file truncated?".into());
     }
     Ok(fields.into_iter().map(Cow::Owned).collect())
-}
-
-pub(super) fn write(trace: &Trace, label: &dyn Fn(HostId) -> u32) -> String {
-    let groups = trace.rows.iter().any(|row| row.group.is_some());
-    let deadlines = trace.rows.iter().any(|row| row.deadline.is_some());
-    let waits = !trace.waits.is_empty();
-    let mut out = COLUMNS[..REQUIRED].join(",");
-    for (column, _) in [("group", groups), ("deadline_ns", deadlines), ("after,compute_ns", waits)]
-        .iter()
-        .filter(|(_, needed)| *needed)
-    {
-        out.push(',');
-        out.push_str(column);
-    }
-    out.push('\n');
-    let mut left = trace.waits.iter().peekable();
-    for (number, row) in trace.rows.iter().enumerate() {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{},{},{},{}", label(row.src), label(row.dst), row.size, Nanoseconds(row.start));
-        if groups {
-            let name = row.group.map_or("", |group| &trace.groups[group as usize]);
-            let _ = write!(out, ",{}", quote(name));
-        }
-        if deadlines {
-            let deadline = row.deadline.map_or(String::new(), |d| Nanoseconds(d).to_string());
-            let _ = write!(out, ",{deadline}");
-        }
-        if waits {
-            let mut after = Vec::new();
-            while let Some((_, earlier)) = left.next_if(|wait| wait.0 as usize == number) {
-                after.push(earlier.to_string());
-            }
-            let compute =
-                if row.compute > Time::ZERO { Nanoseconds(row.compute).to_string() } else { String::new() };
-            let _ = write!(out, ",{},{compute}", after.join(";"));
-        }
-        out.push('\n');
-    }
-    out
-}
-
-fn quote(name: &str) -> Cow<'_, str> {
-    if name.contains([',', '"']) {
-        return Cow::Owned(format!("\"{}\"", name.replace('"', "\"\"")));
-    }
-    Cow::Borrowed(name)
 }

@@ -220,11 +220,6 @@ impl Trace {
         u16::try_from(earlier.len()).map_err(|_| format!("after: more than {} rows", u16::MAX))
     }
 
-    /// The trace as CSV, with the optional columns that it needs; `label`: the id of a host in the file.
-    pub fn to_csv(&self, label: &dyn Fn(HostId) -> u32) -> String {
-        csv::write(self, label)
-    }
-
     /// Its flows as a source of a run.
     pub(super) fn source(self, cx: &WorkloadContext, window: Window) -> Box<dyn FlowSource> {
         self.warnings.iter().for_each(|warning| (cx.warn)(warning.clone()));

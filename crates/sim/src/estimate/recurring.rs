@@ -1,0 +1,175 @@
+//! What a run does at intervals, whether packets move or not: samples of series, probes of balancers. While the network is
+//! quiet this is all that a run costs: rows that must be written, and probes that must run; and an end of flows that is
+//! looked for too often takes a window for each event.
+
+use super::{Estimate, Replay, ns_per_hop};
+use crate::config::Until;
+use crate::measure::Sampled;
+use crate::scenario::Scenario;
+use crate::units::Time;
+
+/// CPU time of a row of a series, in ns: a row for each port every 10 ms of quiet time, with series.parquet. A look at a queue
+/// discipline also makes up for what it does in an interval.
+const NS_PER_ROW: f64 = 100.0;
+const NS_PER_DISCIPLINE: f64 = 5000.0;
+/// CPU time of a window that ends for a sample or a look for the end of the run, in ns.
+const NS_PER_WINDOW: f64 = 500.0;
+/// Rows of a port, a queue discipline, or a controller; of the last two about that many.
+const ROWS_OF_PORT_EVENTS: usize = 3;
+const ROWS_OF_DISCIPLINE: usize = 8;
+const ROWS_OF_CONTROLLER: usize = 4;
+/// Work at intervals that takes this many seconds, and most of the run, gets a warning.
+const WORTH_A_WARNING: f64 = 10.0;
+
+/// Something done at intervals.
+struct Recurring {
+    /// The key of the interval, and its value.
+    key: String,
+    every: Time,
+    /// What is done each time: rows of series.parquet, packet-hops of probes, and their CPU time in ns.
+    rows: f64,
+    packet_hops: f64,
+    ns: f64,
+}
+
+impl Recurring {
+    fn work(&self, time: Time) -> Work {
+        let times = (time.0 / self.every.0.max(1)) as f64;
+        let (rows, packet_hops) = (times * self.rows, times * self.packet_hops);
+        Work { seconds: times * self.ns / 1e9, rows, packet_hops }
+    }
+
+    /// "measure.queues.every = 1us: 1.2e9 rows of series.parquet in 1200s, about 120 s of CPU time".
+    fn text(&self, time: Time) -> String {
+        let Work { seconds, rows, packet_hops } = self.work(time);
+        let what = if rows > 0.0 {
+            format!("{rows:.1e} rows of series.parquet")
+        } else {
+            format!("{packet_hops:.1e} packet-hops of probes")
+        };
+        format!(
+            "{} = {}: {what} in {time} of simulated time, about {seconds:.0} s of CPU time",
+            self.key, self.every
+        )
+    }
+}
+
+/// What is done at intervals in some time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Work {
+    /// CPU time.
+    pub seconds: f64,
+    /// Rows of series.parquet.
+    pub rows: f64,
+    /// Packet-hops of probes.
+    pub packet_hops: f64,
+}
+
+/// Everything that a run does at intervals.
+fn all(scenario: &Scenario) -> Vec<Recurring> {
+    let (measure, topology) = (&scenario.measure, &scenario.network.topology);
+    let series = |key: &str, sampled: Option<(usize, Time)>, rows_of_each: usize| {
+        let (entities, every) = sampled?;
+        let rows = (entities * rows_of_each) as f64;
+        let key = format!("measure.{key}.every");
+        Some(Recurring { key, every, rows, packet_hops: 0.0, ns: rows * NS_PER_ROW })
+    };
+    let disciplines = series("disciplines", count(&measure.disciplines), ROWS_OF_DISCIPLINE);
+    let probes = scenario.switch.balancer.probes().map(|(key, every)| {
+        // The probe of a switch with hosts goes once over each link between switches.
+        let with_hosts = topology.nodes.iter().filter(|node| node.tier == 1).count();
+        let packet_hops = (with_hosts * topology.links.len().saturating_sub(topology.hosts().len())) as f64;
+        let (key, ns) = (format!("switch.balancer.{key}"), packet_hops * ns_per_hop(scenario));
+        Recurring { key, every, rows: 0.0, packet_hops, ns }
+    });
+    let found = [
+        series("queues", count(&measure.queue_series), 1),
+        series("utilisation", count(&measure.utilisation), 1),
+        series("port_events", count(&measure.port_events), ROWS_OF_PORT_EVENTS),
+        series("goodput", count(&measure.flow_goodput), 1),
+        series("goodput", measure.group_goodput.map(|every| (scenario.traffic.groups.len(), every)), 1),
+        series("controllers", count(&measure.controllers), ROWS_OF_CONTROLLER),
+        disciplines.map(|of| Recurring {
+            ns: of.ns + of.rows / ROWS_OF_DISCIPLINE as f64 * NS_PER_DISCIPLINE,
+            ..of
+        }),
+        probes,
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn count<T>(sampled: &Option<Sampled<Vec<T>>>) -> Option<(usize, Time)> {
+    sampled.as_ref().map(|of| (of.what.len(), of.every))
+}
+
+/// What a scenario does at intervals in this time.
+pub(super) fn work(scenario: &Scenario, time: Time) -> Work {
+    all(scenario).iter().map(|of| of.work(time)).fold(Work::default(), |sum, of| Work {
+        seconds: sum.seconds + of.seconds,
+        rows: sum.rows + of.rows,
+        packet_hops: sum.packet_hops + of.packet_hops,
+    })
+}
+
+/// CPU time in seconds of the windows that end for samples and for looks at the end of the run, at most one for each event, and of
+/// the samples of histograms, which cost nothing while nothing happens.
+pub(super) fn window_seconds(scenario: &Scenario, replay: &Replay, ns_per_sample: f64) -> f64 {
+    let times = |every: Time| (replay.end.0 as f64 / every.0.max(1) as f64).min(replay.packet_hops);
+    let histogram = count(&scenario.measure.queue_histogram);
+    let series = all(scenario).into_iter().filter(|of| of.rows > 0.0).map(|of| of.every);
+    let looks = series.chain(histogram.map(|(_, every)| every)).chain(grid(scenario).map(|(grid, _)| grid));
+    let samples = histogram.map_or(0.0, |(ports, every)| ports as f64 * times(every));
+    (looks.map(times).fold(0.0, f64::max) * NS_PER_WINDOW + samples * ns_per_sample) / 1e9
+}
+
+/// The grid of looks for the end of the run and the stall time, if it ends with its flows.
+fn grid(scenario: &Scenario) -> Option<(Time, Time)> {
+    match scenario.until {
+        Until::FlowsDone { grid, stall } => Some((grid, stall)),
+        Until::At(_) => None,
+    }
+}
+
+/// When a run ends whose flows stall at its end, and what it does until then.
+pub(super) fn if_stalled(scenario: &Scenario, end: Time) -> Option<(Time, Work)> {
+    let end = grid(scenario).map(|(_, stall)| end.saturating_add(stall))?;
+    Some((end, work(scenario, end)))
+}
+
+/// Whether packets can be lost, so that flows may wait for timeouts.
+fn can_lose(scenario: &Scenario) -> bool {
+    let (switch, failures) = (&scenario.switch, &scenario.failures);
+    let drops = !switch.pfc.enabled || switch.queues().any(|queue| queue.facts().owns_buffer);
+    drops || failures.loss.is_some() || !failures.events.is_empty()
+}
+
+/// Warns of what takes most of a run's time though it moves no data.
+pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> {
+    let (end, planned) = (estimate.replay.end, estimate.seconds);
+    let all = all(scenario);
+    let longest = all.iter().max_by(|a, b| a.work(end).seconds.total_cmp(&b.work(end).seconds));
+    let mut found = Vec::new();
+    if let Some(of) = longest.filter(|of| of.work(end).seconds > WORTH_A_WARNING.max(planned / 2.0)) {
+        found.push(format!("{}: set a longer interval, or an earlier end", of.text(end)));
+    } else if let (Some(of), Some((_, stall))) = (longest, grid(scenario)) {
+        let stalled = of.work(stall).seconds > WORTH_A_WARNING.max(10.0 * planned);
+        if stalled && can_lose(scenario) {
+            found.push(format!(
+                "{} if flows wait for timeouts until the run is given up (run.stall = {stall}): set a longer interval \
+                 or a shorter stall",
+                of.text(stall)
+            ));
+        }
+    }
+    if let Some((grid, _)) = grid(scenario) {
+        let windows = (end.0 as f64 / grid.0.max(1) as f64).min(estimate.replay.packet_hops);
+        let seconds = windows * NS_PER_WINDOW / 1e9;
+        if seconds > 1f64.max(planned / 2.0) {
+            found.push(format!(
+                "run.grid = {grid}: almost every event needs a window of its own, about {seconds:.0} s of CPU time: set a \
+                 longer one (default: 10us)"
+            ));
+        }
+    }
+    found
+}
