@@ -120,23 +120,7 @@ impl CongestionController for Panics {
 }
 """
 
-SCENARIO = """
-name = "own"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 4
-host_link = { rate = "25Gbps", delay = "1us" }
-fabric_link = { rate = "25Gbps", delay = "1us" }
-[transport]
-controller = { kind = "own-aimd" }
-[[workload]]
-kind = "poisson"
-sizes = "google-rpc"
-load = 0.5
-duration = "200us"
-"""
+SCENARIO = own_crate.SCENARIO + 'controller = { kind = "own-aimd" }\n'
 
 SWEEP = """
 scenario = "own.toml"

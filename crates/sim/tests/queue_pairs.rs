@@ -264,3 +264,18 @@ proptest! {
         }
     }
 }
+
+/// The copy that a timeout sent arrives after the flow is complete; the receiver must recognise it, also in a run
+/// like the HPCC authors' simulator, which has no timeout unless the scenario sets one.
+#[test]
+fn a_duplicate_after_the_end_of_a_flow_opens_no_new_receiver_whatever_the_run_is_like() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\nhost_link = { rate = \"25Gbps\", delay = \"20us\" }\n\
+                [transport]\ncontroller = { kind = \"none\" }\nrto = \"30us\"\nbase_rtt = \"30us\"\n\
+                [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"3KB\" }, \
+                { src = 2, dst = 1, size = \"1KB\", start = \"10us\" }]\n[run]\nuntil = \"2ms\"\n";
+    for compat in ["", "[compat]\nlike = \"hpcc-ns3\"\n"] {
+        let (kept, outcome) = ring(&format!("{text}{compat}"), &[]);
+        assert!(losses_of(&outcome).retransmitted_spurious > 0, "{compat}");
+        check_losses(&kept, &outcome);
+    }
+}

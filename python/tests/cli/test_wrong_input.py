@@ -12,23 +12,11 @@ from pathlib import Path
 
 import commands
 import pytest
+import texts
 
 from weftline import _native
 
-SCENARIO = """\
-name = "small"
-[topology]
-kind = "star"
-hosts = 4
-[transport]
-kind = "rdma"
-controller = { kind = "hpcc" }
-[[workload]]
-kind = "poisson"
-size = "20KB"
-load = 0.5
-duration = "100us"
-"""
+SCENARIO = texts.star("small", hosts=4, sizes='size = "20KB"', load=0.5, duration="100us")
 # Seconds of work in one phase of a run.
 LONG_TO_READ = ["workload.0.duration=1000000s"]
 LONG_TO_RUN = ["workload.0.duration=3s"]

@@ -1,7 +1,8 @@
 //! A load balancer of another crate, written like those of this room.
 //!
-//! Each decision and each event that it asks for costs a call through a pointer. An index beyond the
-//! candidates is replaced by the last candidate, and a panic names the balancer.
+//! Each decision and each event that it asks for costs a call through a pointer. A panic ends the run with an error that names
+//! the balancer, as does a decision that no switch can carry out: a candidate or a port that does not exist, a timer that does
+//! not advance, a packet of impossible size or with another destination.
 
 use super::{
     Arrival, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer, Neighbour, NetworkView,
@@ -10,7 +11,7 @@ use super::{
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::external::{Added, Scheme, guarded};
-use crate::packet::Packet;
+use crate::packet::{Packet, flag};
 use crate::parameters::Parameters;
 use crate::topology::Routes;
 use crate::units::{Rate, Time};
@@ -220,17 +221,20 @@ impl External {
 
 impl LoadBalancer for External {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
-        let chosen = self.guarded(|law| law.choose(packet, candidates, ports));
-        chosen.min(candidates.len() - 1)
+        self.guarded(|law| {
+            let (chosen, n) = (law.choose(packet, candidates, ports), candidates.len());
+            assert!(chosen < n, "it chose index {chosen} of {n} candidates");
+            chosen
+        })
     }
     fn events(&self) -> Events {
         guarded("balancer", self.name, || self.law.events())
     }
     fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32 {
-        self.guarded(|law| law.on_arrival(arrival, word))
+        self.guarded(|law| possible(law.on_arrival(arrival, word), arrival.packet))
     }
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
-        self.guarded(|law| law.on_forward(forward, word))
+        self.guarded(|law| possible(law.on_forward(forward, word), forward.packet))
     }
     fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
         self.guarded(|law| law.on_departure(departure, word));
@@ -242,21 +246,57 @@ impl LoadBalancer for External {
         guarded("balancer", self.name, || self.law.first_timer())
     }
     fn on_timer(&mut self, cx: &mut impl SwitchContext) -> Option<Time> {
-        self.guarded(|law| law.on_timer(cx))
+        self.guarded(|law| {
+            let next = law.on_timer(cx)?;
+            assert!(
+                next > cx.now(),
+                "its timer at {} must fire next at a later time, not at {next}",
+                cx.now()
+            );
+            Some(next)
+        })
     }
     fn on_send(&mut self, packet: &mut Packet, at: &HostPort<impl Wiring>) -> u64 {
         let wiring: &dyn Wiring = at.wiring;
         let at = HostPort { node: at.node, port: at.port, wiring: &wiring, now: at.now };
-        self.guarded(|law| law.on_send(packet, &at))
+        self.guarded(|law| {
+            let before = *packet;
+            let word = law.on_send(packet, &at);
+            check_changes(&before, packet);
+            word
+        })
     }
     fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<impl Wiring>) {
         let wiring: &dyn Wiring = at.wiring;
         let at = HostPort { node: at.node, port: at.port, wiring: &wiring, now: at.now };
-        self.guarded(|law| law.on_receive(packet, word, &at));
+        self.guarded(|law| {
+            let before = *packet;
+            law.on_receive(packet, word, &at);
+            check_changes(&before, packet);
+        });
     }
     fn count(&mut self, now: Time, counters: &mut CounterSet) {
         self.guarded(|law| law.count(now, counters));
     }
+}
+
+/// Returns by how many bytes a packet grows. Panics if it then has no possible size.
+fn possible(more: i32, packet: &Packet) -> i32 {
+    let size = i64::from(packet.size) + i64::from(more);
+    let range = i64::from(packet.payload.max(1))..=i64::from(u16::MAX);
+    assert!(range.contains(&size), "it made a packet of {} bytes one of {size}", packet.size);
+    more
+}
+
+/// Panics unless a host's part changed only what it may: the path, the size, and marks.
+fn check_changes(before: &Packet, packet: &Packet) {
+    possible(i32::from(packet.size) - i32::from(before.size), before);
+    let rest = |p: &Packet| {
+        let ends = (p.src, p.dst, p.flow, p.sender, p.seq, p.sent, p.payload, p.group, p.aux);
+        (ends, p.kind, p.class, p.wire_class, p.transport, p.profile, p.telemetry, p.next)
+    };
+    let same = rest(before) == rest(packet) && (before.flags ^ packet.flags) & !flag::MARKED == 0;
+    assert!(same, "it may change only hash, size and marks of a packet");
 }
 
 /// Implements [`Ports`] for a reference.

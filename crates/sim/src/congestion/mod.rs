@@ -152,8 +152,9 @@ pub trait ControllerParameters: Sized {
     const DOC: SchemeDoc;
     /// Whether it was published with switches that mark every packet above one threshold.
     const MARKS_AT_STEP: bool = false;
-    /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of a controller in Python.
-    const NS_PER_HOP: f64 = external::NS_PER_HOP;
+    /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of the most expensive one
+    /// here: that of HPCC times 8.26 s / 7.23 s, the times of `fat320-hpcc-pint` and `fat320-hpcc` (docs/performance.md).
+    const NS_PER_HOP: f64 = 100.0;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in

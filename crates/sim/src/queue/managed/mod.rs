@@ -264,6 +264,7 @@ impl QueueCounters {
 
     fn subtract(&mut self, packet: Queued) {
         let wire = u64::from(packet.size) + u64::from(self.link_header);
+        assert!(self.packets > 0, "the discipline returned more packets than it took");
         self.packets -= 1;
         self.bytes -= wire;
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;

@@ -245,7 +245,6 @@ impl TransportParameters for FastpassConfig {
         let arbiter = run.topology.hosts().get(self.arbiter.host as usize).copied();
         let name = arbiter.map(|node| run.topology.nodes[node as usize].name.as_str());
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some(self.packet().into())),
             ("ack_bytes", Some(self.control.into())),

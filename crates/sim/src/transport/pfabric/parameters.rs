@@ -174,7 +174,6 @@ impl TransportParameters for PfabricConfig {
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some((self.mtu + self.header).into())),
             ("ack_bytes", Some(self.ack_header.into())),
