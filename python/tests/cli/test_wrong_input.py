@@ -200,3 +200,10 @@ def test_an_empty_name_of_a_folder_is_wrong_input(here):
         2,
         "error: --out: expected the name of a folder, found nothing\n",
     )
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", ".", "os", "weftline.runs", "not_there"])
+def test_a_variable_that_names_no_engine_is_refused(name):
+    done = commands.run("list", env=commands.environment(WEFTLINE_ENGINE=name))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith(f"error: WEFTLINE_ENGINE is {name!r}") and "Traceback" not in done.stderr

@@ -5,12 +5,11 @@
 //! not advance, a packet of impossible size or with another destination.
 
 use super::{
-    Arrival, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer, Neighbour, NetworkView,
-    Place, Ports, Reorders, SwitchContext, Tag, Wiring,
+    Arrival, BalancerFacts, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer,
+    Neighbour, NetworkView, Place, Ports, Reorders, SwitchContext, Tag, Wiring,
 };
 use crate::counters::CounterSet;
-use crate::doc::SchemeDoc;
-use crate::external::{Added, Scheme, guarded};
+use crate::external::{Added, ExternalParameters, Scheme, guarded};
 use crate::packet::{Packet, flag};
 use crate::parameters::Parameters;
 use crate::topology::Routes;
@@ -18,7 +17,7 @@ use crate::units::{Rate, Time};
 use std::fmt;
 use std::sync::Arc;
 
-static ADDED: Added<fn(&mut Parameters) -> ExternalBalancer> = Added::none("balancer");
+pub(crate) static ADDED: Added<fn(&mut Parameters) -> ExternalBalancer> = Added::none("balancer");
 
 pub(crate) type ReadBalancer = Scheme<fn(&mut Parameters) -> ExternalBalancer>;
 
@@ -27,29 +26,17 @@ pub(crate) fn external<P>() -> ReadBalancer
 where
     P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync + 'static,
 {
-    Scheme { doc: P::DOC, read: |p| ExternalBalancer { parameters: Arc::new(P::read(p)) } }
-}
-
-/// Adds balancers of another crate to those that a scenario may name. Errors: see [`Added::add`].
-pub(crate) fn add(schemes: Vec<ReadBalancer>) -> Result<(), String> {
-    ADDED.add(super::KINDS, schemes)
+    Scheme { doc: P::DOC, read: |p| ExternalParameters { doc: P::DOC, own: Arc::new(P::read(p)) } }
 }
 
 /// The parameters of a balancer of another crate.
-#[derive(Clone)]
-pub struct ExternalBalancer {
-    parameters: Arc<dyn AnyParameters>,
-}
+pub type ExternalBalancer = ExternalParameters<dyn AnyParameters>;
 
 /// [`BalancerParameters`] behind a pointer.
-trait AnyParameters: fmt::Debug + Send + Sync {
-    fn doc(&self) -> SchemeDoc;
+pub trait AnyParameters: fmt::Debug + Send + Sync {
     fn start(&self, at: &Place) -> Box<dyn AnyBalancer>;
     fn order(&self) -> Reorders;
-    fn goes_by_flow(&self) -> bool;
-    fn follows_labels(&self) -> bool;
-    fn knows_fabric(&self) -> bool;
-    fn subflows_told_apart(&self) -> Option<u32>;
+    fn facts(&self) -> BalancerFacts;
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)>;
     fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>>;
     fn tag(&self, word: u64, between_switches: bool) -> Option<Tag>;
@@ -60,26 +47,14 @@ impl<P> AnyParameters for P
 where
     P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync,
 {
-    fn doc(&self) -> SchemeDoc {
-        P::DOC
-    }
     fn start(&self, at: &Place) -> Box<dyn AnyBalancer> {
         Box::new(BalancerParameters::start(self, at))
     }
     fn order(&self) -> Reorders {
         BalancerParameters::order(self)
     }
-    fn goes_by_flow(&self) -> bool {
-        BalancerParameters::goes_by_flow(self)
-    }
-    fn follows_labels(&self) -> bool {
-        BalancerParameters::follows_labels(self)
-    }
-    fn knows_fabric(&self) -> bool {
-        BalancerParameters::knows_fabric(self)
-    }
-    fn subflows_told_apart(&self) -> Option<u32> {
-        BalancerParameters::subflows_told_apart(self)
+    fn facts(&self) -> BalancerFacts {
+        BalancerParameters::facts(self)
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         BalancerParameters::problems(self, network)
@@ -104,38 +79,29 @@ impl ExternalBalancer {
         ADDED.read(kind, p, |read, p| read(p))
     }
     pub fn name(&self) -> &'static str {
-        self.parameters.doc().name
+        self.doc.name
     }
     pub fn start(&self, at: &Place) -> External {
-        self.guarded(|| External { name: self.name(), law: self.parameters.start(at) })
+        self.guarded(|| External { name: self.name(), law: self.own.start(at) })
     }
     pub fn order(&self) -> Reorders {
-        self.guarded(|| self.parameters.order())
+        self.guarded(|| self.own.order())
     }
-    pub fn goes_by_flow(&self) -> bool {
-        self.guarded(|| self.parameters.goes_by_flow())
-    }
-    pub fn follows_labels(&self) -> bool {
-        self.guarded(|| self.parameters.follows_labels())
-    }
-    pub fn knows_fabric(&self) -> bool {
-        self.guarded(|| self.parameters.knows_fabric())
-    }
-    pub fn subflows_told_apart(&self) -> Option<u32> {
-        self.guarded(|| self.parameters.subflows_told_apart())
+    pub fn facts(&self) -> BalancerFacts {
+        self.guarded(|| self.own.facts())
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
-        self.guarded(|| self.parameters.problems(network))
+        self.guarded(|| self.own.problems(network))
     }
     pub fn at_host(&self, seed: u64, host: u32) -> Option<External> {
-        let law = self.guarded(|| self.parameters.at_host(seed, host))?;
+        let law = self.guarded(|| self.own.at_host(seed, host))?;
         Some(External { name: self.name(), law })
     }
     pub fn tag(&self, word: u64, between_switches: bool) -> Option<Tag> {
-        self.guarded(|| self.parameters.tag(word, between_switches))
+        self.guarded(|| self.own.tag(word, between_switches))
     }
     pub fn probe_tag(&self, probe: &Packet) -> Option<Tag> {
-        self.guarded(|| self.parameters.probe_tag(probe))
+        self.guarded(|| self.own.probe_tag(probe))
     }
 
     fn guarded<R>(&self, call: impl FnOnce() -> R) -> R {
@@ -143,21 +109,8 @@ impl ExternalBalancer {
     }
 }
 
-impl fmt::Debug for ExternalBalancer {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.parameters.fmt(f)
-    }
-}
-
-/// Equal by name and by the text of the parameters.
-impl PartialEq for ExternalBalancer {
-    fn eq(&self, other: &ExternalBalancer) -> bool {
-        self.name() == other.name() && format!("{self:?}") == format!("{other:?}")
-    }
-}
-
 /// [`LoadBalancer`] behind a pointer.
-trait AnyBalancer: Send {
+pub trait AnyBalancer: Send {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &dyn Ports) -> usize;
     fn events(&self) -> Events;
     fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32;

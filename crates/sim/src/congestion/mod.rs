@@ -201,7 +201,7 @@ macro_rules! registry {
         pub const DOCS: &[SchemeDoc] = &[$($file::DOC,)* NONE_DOC];
 
         /// Names of the controllers of this crate, each with one line.
-        const KINDS: &[(&str, &str)] =
+        pub const KINDS: &[(&str, &str)] =
             &[$(($file::DOC.name, $file::DOC.title),)* (NONE_DOC.name, NONE_DOC.title)];
 
         impl ControllerConfig {
@@ -291,7 +291,7 @@ registry! {
 }
 
 /// Controllers of other crates.
-static ADDED: Added<fn(&mut Parameters) -> ExternalController> = Added::none("controller");
+pub(crate) static ADDED: Added<fn(&mut Parameters) -> ExternalController> = Added::none("controller");
 
 pub(crate) type ReadController = Scheme<fn(&mut Parameters) -> ExternalController>;
 
@@ -302,12 +302,6 @@ where
     P::State: Send + 'static,
 {
     Scheme { doc: P::DOC, read: ExternalController::read::<P> }
-}
-
-/// Adds controllers of another crate to those available in scenarios. Errors: see [`Added::add`].
-pub(crate) fn add(schemes: Vec<ReadController>) -> Result<(), String> {
-    let taken: Vec<_> = KINDS.iter().chain(window::KINDS).copied().collect();
-    ADDED.add(&taken, schemes)
 }
 
 /// Names of the controllers, each with one line; those of other crates come last.
@@ -340,26 +334,11 @@ impl ControllerConfig {
         }
     }
 
-    pub fn windowed(&self) -> Window {
-        self.needs().window
-    }
-    pub fn needs_int(&self) -> bool {
-        self.needs().int
-    }
-    pub fn needs_load(&self) -> bool {
-        self.needs().load
-    }
     pub fn needs_marks(&self) -> bool {
         match self {
             ControllerConfig::Window(window) => window.law.needs_marks(),
             _ => self.needs().marks,
         }
-    }
-    pub fn needs_timestamp(&self) -> bool {
-        self.needs().timestamp
-    }
-    pub fn ack_priority_default(&self) -> bool {
-        self.needs().ack_priority
     }
 
     /// Reproduces the events of the HPCC authors' simulator: timers fire even if they change nothing.

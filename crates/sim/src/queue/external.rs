@@ -9,7 +9,7 @@ use super::{
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
-use crate::external::{Added, Scheme, guarded};
+use crate::external::{Added, ExternalParameters, Scheme, guarded};
 use crate::packet::{Packet, PacketId, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 type Read = fn(&mut Parameters, QueueDefaults) -> ExternalQueue;
 
-static ADDED: Added<Read> = Added::none("queue");
+pub(crate) static ADDED: Added<Read> = Added::none("queue");
 
 pub(crate) type ReadQueue = Scheme<Read>;
 
@@ -28,19 +28,14 @@ pub(crate) fn external<P>() -> ReadQueue
 where
     P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync + 'static,
 {
-    Scheme { doc: P::DOC, read: |p, defaults| ExternalQueue { parameters: Arc::new(P::read(p, defaults)) } }
-}
-
-/// Adds disciplines of another crate to those that a scenario may name. Errors: see [`Added::add`].
-pub(crate) fn add(schemes: Vec<ReadQueue>) -> Result<(), String> {
-    ADDED.add(super::KINDS, schemes)
+    Scheme {
+        doc: P::DOC,
+        read: |p, defaults| ExternalParameters { doc: P::DOC, own: Arc::new(P::read(p, defaults)) },
+    }
 }
 
 /// The parameters of a discipline of another crate.
-#[derive(Clone)]
-pub struct ExternalQueue {
-    parameters: Arc<dyn AnyParameters>,
-}
+pub type ExternalQueue = ExternalParameters<dyn AnyParameters>;
 
 impl ExternalQueue {
     pub(super) fn named(kind: &str, p: &mut Parameters, defaults: QueueDefaults) -> Option<ExternalQueue> {
@@ -50,48 +45,32 @@ impl ExternalQueue {
         ADDED.kinds(own)
     }
     pub(super) fn doc(&self) -> SchemeDoc {
-        self.parameters.doc()
+        self.doc
     }
     pub(super) fn facts(&self) -> QueueFacts {
-        guarded("queue", self.doc().name, || self.parameters.facts())
+        guarded("queue", self.doc.name, || self.own.facts())
     }
     pub(super) fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
-        guarded("queue", self.doc().name, || self.parameters.warning(rate, port))
+        guarded("queue", self.doc.name, || self.own.warning(rate, port))
     }
     pub(super) fn start(&self, place: &PortPlace) -> External {
-        let name = self.doc().name;
+        let name = self.doc.name;
         guarded("queue", name, || {
-            let queue = self.parameters.start(place);
+            let queue = self.own.start(place);
             let ledger = Ledger { owns_buffer: queue.owns_buffer(), ..Ledger::default() };
             External { name, queue, ledger: Box::new(ledger) }
         })
     }
 }
 
-impl fmt::Debug for ExternalQueue {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.parameters.fmt(f)
-    }
-}
-
-impl PartialEq for ExternalQueue {
-    fn eq(&self, other: &ExternalQueue) -> bool {
-        self.doc() == other.doc() && format!("{self:?}") == format!("{other:?}")
-    }
-}
-
 /// [`QueueParameters`] behind a pointer.
-trait AnyParameters: fmt::Debug + Send + Sync {
-    fn doc(&self) -> SchemeDoc;
+pub trait AnyParameters: fmt::Debug + Send + Sync {
     fn facts(&self) -> QueueFacts;
     fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String>;
     fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send>;
 }
 
 impl<P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync> AnyParameters for P {
-    fn doc(&self) -> SchemeDoc {
-        P::DOC
-    }
     fn facts(&self) -> QueueFacts {
         QueueParameters::facts(self)
     }
