@@ -399,13 +399,8 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
 /// Reads the minimum rate of every scheme here (HPCC authors' run.py; their sample configuration has 100
 /// Mb/s).
 fn min_rate(p: &mut Parameters) -> Rate {
-    positive_rate(
-        p,
-        "min_rate",
-        Rate::from_gbps(1),
-        "Minimum rate of a flow (HPCC authors' run.py: 1 \
-                                                      Gb/s).",
-    )
+    let help = "Minimum rate of a flow (HPCC authors' run.py: 1 Gb/s).";
+    positive_rate(p, "min_rate", Rate::from_gbps(1), help)
 }
 
 /// Reads whether and how a window accompanies the rate (the `+win` variants of the HPCC paper).

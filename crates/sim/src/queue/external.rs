@@ -93,13 +93,10 @@ impl External {
     fn guarded<R>(&mut self, call: impl FnOnce(&mut dyn QueueDiscipline, &mut Ledger) -> R) -> R {
         guarded("queue", self.name, || call(&mut *self.queue, &mut self.ledger))
     }
-    fn look<R>(&self, call: impl FnOnce(&dyn QueueDiscipline) -> R) -> R {
-        guarded("queue", self.name, || call(&*self.queue))
-    }
 }
 
-/// The packets of the switch's buffer that a discipline took and has not returned. It panics if the discipline
-/// violates what a switch relies on. Packets in a buffer of the port's own are counted by that buffer.
+/// The packets that a discipline took and has not returned or dropped. It panics if the discipline violates what a switch
+/// relies on.
 #[derive(Default)]
 struct Ledger {
     owns_buffer: bool,
@@ -116,81 +113,66 @@ impl Ledger {
     }
 
     fn give(&mut self, id: PacketId, packets: &PacketSlab) {
-        let Some((class, size)) = self.packets.remove(&id) else {
-            panic!("it returned packet {id}, which it does not hold");
-        };
+        let held = self.packets.remove(&id);
+        let (class, size) = held.unwrap_or_else(|| panic!("it returned packet {id}, which it does not hold"));
         let now = packets[id].size;
         assert!(now == size, "it changed the size of a packet from {size} to {now} bytes");
         self.class_bytes[usize::from(class) % CLASSES] -= u64::from(size);
+    }
+
+    /// Packets that it dropped from a buffer of the port's own.
+    fn give_dropped(&mut self, queue: &mut dyn QueueDiscipline, packets: &PacketSlab) {
+        queue
+            .account()
+            .into_iter()
+            .flat_map(|account| account.dropped(packets))
+            .for_each(|id| self.give(id, packets));
     }
 }
 
 impl QueueDiscipline for External {
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
         self.guarded(|queue, ledger| {
-            if ledger.owns_buffer {
-                return queue.enqueue(id, packets, now);
-            }
             ledger.take(id, packets);
             let verdict = queue.enqueue(id, packets, now);
             if let Verdict::Dropped(dropped) = verdict {
                 ledger.give(dropped, packets);
                 assert!(packets[dropped].class != 0, "it dropped a pause frame (class 0)");
             }
+            ledger.give_dropped(queue, packets);
             verdict
         })
     }
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId> {
         self.guarded(|queue, ledger| {
-            let id = queue.dequeue(paused, packets, now)?;
-            if !ledger.owns_buffer {
-                ledger.give(id, packets);
-                let class = packets[id].class;
-                assert!(
-                    class == 0 || paused >> class & 1 == 0,
-                    "it returned a packet of the paused class {class}"
-                );
-            }
-            Some(id)
+            let next = queue.dequeue(paused, packets, now);
+            next.into_iter().for_each(|id| ledger.give(id, packets));
+            ledger.give_dropped(queue, packets);
+            let class = next.map_or(0, |id| packets[id].class);
+            assert!(paused & !1 & 1 << class == 0, "it returned a packet of class {class}, which is paused");
+            next
         })
     }
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
         self.guarded(|queue, ledger| {
-            let evicted = queue.evict(packets);
-            match evicted {
-                Some(id) if !ledger.owns_buffer => ledger.give(id, packets),
-                Some(_) => {}
-                None => {
-                    let left =
-                        if ledger.owns_buffer { queue.bytes() } else { ledger.class_bytes.iter().sum() };
-                    assert!(left == 0, "it lost packets of {left} bytes");
-                }
-            }
-            evicted
+            let next = queue.evict(packets);
+            next.into_iter().for_each(|id| ledger.give(id, packets));
+            let lost = ledger.packets.len();
+            assert!(next.is_some() || lost == 0, "it lost {lost} packets");
+            next
         })
     }
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {
         self.guarded(|queue, _| queue.lets_through(class, paused))
     }
     fn bytes(&self) -> u64 {
-        if self.ledger.owns_buffer {
-            self.look(|queue| queue.bytes())
-        } else {
-            self.ledger.class_bytes.iter().sum()
-        }
+        self.ledger.class_bytes.iter().sum()
     }
     fn class_bytes(&self, class: u8) -> u64 {
-        if self.ledger.owns_buffer {
-            return self.look(|queue| queue.class_bytes(class));
-        }
         self.ledger.class_bytes[usize::from(class) % CLASSES]
     }
     fn is_empty(&self) -> bool {
-        if self.ledger.owns_buffer {
-            self.look(|queue| queue.is_empty())
-        } else {
-            self.ledger.packets.is_empty()
-        }
+        self.ledger.packets.is_empty()
     }
     fn owns_buffer(&self) -> bool {
         self.ledger.owns_buffer
@@ -199,7 +181,10 @@ impl QueueDiscipline for External {
         guarded("queue", self.name, || self.queue.account())
     }
     fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
-        self.guarded(|queue, _| queue.ask(packets, now));
+        self.guarded(|queue, ledger| {
+            queue.ask(packets, now);
+            ledger.give_dropped(queue, packets);
+        });
     }
     fn set_rate(&mut self, rate: Rate) {
         self.guarded(|queue, _| queue.set_rate(rate));

@@ -131,10 +131,10 @@ pub struct RunContext<'a> {
 }
 
 /// Reads whether a sender gives each packet a label of its own.
-pub fn spray(p: &mut Parameters) -> bool {
+pub fn labels_packets(p: &mut Parameters, key: &'static str) -> bool {
     let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
                 flow keeps its path";
-    p.flag("spray", true, help)
+    p.flag(key, true, help)
 }
 
 impl RunContext<'_> {

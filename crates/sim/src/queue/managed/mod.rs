@@ -264,7 +264,6 @@ impl QueueCounters {
 
     fn subtract(&mut self, packet: Queued) {
         let wire = u64::from(packet.size) + u64::from(self.link_header);
-        assert!(self.packets > 0, "the discipline returned more packets than it took");
         self.packets -= 1;
         self.bytes -= wire;
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;
@@ -273,6 +272,12 @@ impl QueueCounters {
     /// The first of the packets that the discipline has dropped, linked by their `next`: the caller must free and count them.
     pub fn take_dropped(&mut self) -> PacketId {
         std::mem::replace(&mut self.dropped, NONE)
+    }
+
+    /// The packets that [`QueueCounters::take_dropped`] would return.
+    pub fn dropped(&self, packets: &PacketSlab) -> impl Iterator<Item = PacketId> {
+        let some = |id| (id != NONE).then_some(id);
+        std::iter::successors(some(self.dropped), move |&id| some(packets[id].next))
     }
 
     fn take_one_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {

@@ -14,7 +14,7 @@ use crate::queue::{QueueConfig, QueueDefaults};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, spray,
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
@@ -97,7 +97,7 @@ impl TransportParameters for PfabricConfig {
         let queue_limit = queue_limit(p, cx, (mtu, mtu + header));
         let help = "traffic class of data and acknowledgements, for pauses; the queues serve by what is left";
         let class = p.integer("class", 1, (1, 7), help) as u8;
-        let spray = spray(p);
+        let spray = labels_packets(p, "spray");
         let priority = match p.choice("priority", "remaining", PRIORITIES, "what a packet's urgency is") {
             "deadline" => PfabricPriority::Deadline,
             _ => PfabricPriority::Remaining,

@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, spray,
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MOST_DOUBLINGS;
@@ -149,7 +149,7 @@ impl TransportParameters for PhostConfig {
         let help = "a sleeping token clock looks again when data open a window (released code: false)";
         let wake_on_data = p.flag("wake_on_data", false, help);
         let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
-        let spray = spray(p);
+        let spray = labels_packets(p, "spray");
         let packet_time = cx.host_rate.0.max(1);
         let packet_time = Rate(packet_time).transmission_time(u64::from(mtu + header)).min(Time::from_ms(1));
         let least =
