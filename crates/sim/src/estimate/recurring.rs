@@ -75,7 +75,7 @@ fn all(scenario: &Scenario) -> Vec<Recurring> {
         Some(Recurring { key, every, rows, packet_hops: 0.0, ns: rows * NS_PER_ROW })
     };
     let disciplines = series("disciplines", count(&measure.disciplines), ROWS_OF_DISCIPLINE);
-    let probes = scenario.switch.balancer.probes().map(|(key, every)| {
+    let probes = scenario.switch.balancer.facts().probes.map(|(key, every)| {
         // The probe of a switch with hosts goes once over each link between switches.
         let with_hosts = topology.nodes.iter().filter(|node| node.tier == 1).count();
         let packet_hops = (with_hosts * topology.links.len().saturating_sub(topology.hosts().len())) as f64;
