@@ -11,8 +11,7 @@ use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::{Execution, Simulation};
 
-const USAGE: &str =
-    "expected SCENARIO.toml [--set PATH=VALUE]... [--threads N] [--regions N] [--windows true|false]";
+const USAGE: &str = "expected SCENARIO.toml [--set PATH=VALUE]... [--threads N] [--regions N] [--windows true|false] [--estimate true|false]";
 
 /// Takes records and keeps none.
 struct Nowhere;
@@ -44,6 +43,7 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
     let file = arguments.next().ok_or(USAGE)?;
     let mut sets = Vec::new();
     let mut execution = Execution::default();
+    let mut estimated = false;
     while let Some(argument) = arguments.next() {
         let value = arguments.next().ok_or(USAGE)?;
         let number = || value.parse::<usize>().map_err(|_| USAGE);
@@ -54,6 +54,7 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
             }
             "--threads" => execution.threads = number()?,
             "--regions" => execution.regions = Some(number()?),
+            "--estimate" => estimated = value.parse().map_err(|_| USAGE)?,
             "--windows" => execution.windows = Some(value.parse().map_err(|_| USAGE)?),
             _ => return Err(USAGE.to_owned()),
         }
@@ -64,10 +65,13 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
         Scenario::load(&text, &file, base, &sets, None, Hooks::default()).map_err(|e| e.to_string())?;
     let config = scenario.config().map_err(|e| e.to_string())?;
     let simulation = Simulation::new(config, execution).map_err(|e| e.to_string())?;
-    let estimate = scenario.estimate();
-    eprintln!("estimated_seconds {:.4}", estimate.seconds);
-    if let Some((end, work)) = estimate.if_stalled {
-        eprintln!("estimated_seconds_if_stalled {:.4} until {end}", estimate.seconds + work.seconds);
+    if estimated {
+        let estimate = scenario.estimate();
+        eprintln!("estimated_seconds {:.4}", estimate.seconds);
+        if let Some((end, work)) = estimate.if_stalled {
+            let seconds = estimate.seconds - estimate.recurring.seconds + work.seconds;
+            eprintln!("estimated_seconds_if_stalled {seconds:.4} until {end}");
+        }
     }
     let began = std::time::Instant::now();
     let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;

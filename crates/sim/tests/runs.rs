@@ -18,6 +18,7 @@ mod pfabric;
 mod phost;
 mod queue_pairs;
 mod queues;
+mod quiet;
 mod rdma_windows;
 mod regions;
 mod scenarios;

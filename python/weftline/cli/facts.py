@@ -60,6 +60,13 @@ def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
     parts = {name: size for name, size in parts.items() if size >= 1_000_000 and name not in lesser}
     largest = sorted(parts.items(), key=lambda part: -part[1])
     of_it = ", ".join(f"{name} {bytes_text(value, figures=2)}" for name, value in largest)
+    stalled = estimate.get("if_stalled")
+    if stalled and stalled["seconds"] >= 2 * estimate["seconds"]:
+        time += (
+            f"; up to {seconds_text(_two_figures(stalled['seconds']))} if flows stall, with "
+            f"{count_text(_two_figures(stalled['series_rows']))} rows of series.parquet until "
+            f"{time_text(stalled['end_ns'], figures=2)} of simulated time"
+        )
     return {
         "packet hops": count_text(estimate["packet_hops"]),
         "ends at": f"about {time_text(estimate['end_ns'], figures=2)} of simulated time",

@@ -2,7 +2,7 @@
 //! quiet this is all that a run costs: rows that must be written, and probes that must run; and an end of flows that is
 //! looked for too often takes a window for each event.
 
-use super::{Estimate, Replay, ns_per_hop};
+use super::{Estimate, Replay, ns_per_hop, two_digits};
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
@@ -12,6 +12,8 @@ use crate::units::Time;
 /// discipline also makes up for what it does in an interval.
 const NS_PER_ROW: f64 = 100.0;
 const NS_PER_DISCIPLINE: f64 = 5000.0;
+/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7 and 19).
+const NS_PER_SAMPLE: f64 = 15.0;
 /// CPU time of a window that ends for a sample or a look for the end of the run, in ns.
 const NS_PER_WINDOW: f64 = 500.0;
 /// Rows of a port, a queue discipline, or a controller; of the last two about that many.
@@ -42,6 +44,7 @@ impl Recurring {
     /// "measure.queues.every = 1us: 1.2e9 rows of series.parquet in 1200s, about 120 s of CPU time".
     fn text(&self, time: Time) -> String {
         let Work { seconds, rows, packet_hops } = self.work(time);
+        let time = Time(two_digits(time.0));
         let what = if rows > 0.0 {
             format!("{rows:.1e} rows of series.parquet")
         } else {
@@ -113,13 +116,13 @@ pub(super) fn work(scenario: &Scenario, time: Time) -> Work {
 
 /// CPU time in seconds of the windows that end for samples and for looks at the end of the run, at most one for each event, and of
 /// the samples of histograms, which cost nothing while nothing happens.
-pub(super) fn window_seconds(scenario: &Scenario, replay: &Replay, ns_per_sample: f64) -> f64 {
+pub(super) fn window_seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let times = |every: Time| (replay.end.0 as f64 / every.0.max(1) as f64).min(replay.packet_hops);
     let histogram = count(&scenario.measure.queue_histogram);
     let series = all(scenario).into_iter().filter(|of| of.rows > 0.0).map(|of| of.every);
     let looks = series.chain(histogram.map(|(_, every)| every)).chain(grid(scenario).map(|(grid, _)| grid));
     let samples = histogram.map_or(0.0, |(ports, every)| ports as f64 * times(every));
-    (looks.map(times).fold(0.0, f64::max) * NS_PER_WINDOW + samples * ns_per_sample) / 1e9
+    (looks.map(times).fold(0.0, f64::max) * NS_PER_WINDOW + samples * NS_PER_SAMPLE) / 1e9
 }
 
 /// The grid of looks for the end of the run and the stall time, if it ends with its flows.

@@ -41,19 +41,21 @@ pub fn read(section: &mut Section, network: Option<&Network>, rules: &Rules) -> 
         ..MeasureConfig::default()
     };
     goodput(section, &mut measure);
-    if section.peek("controllers").is_some() {
-        let mut table = section.child("controllers");
-        let what = flows(&mut table);
-        // Read even if the flows are wrong: a key that is never read is reported as unknown.
-        let every = interval(&mut table, every);
-        measure.controllers = what.map(|what| Sampled { what, every });
-        section.absorb("controllers", table);
-    } else {
-        section.child("controllers");
-    }
+    measure.controllers = asked(section, "controllers", sampled_flows).flatten();
     flags(section, &mut measure);
     measure.capture = capture::read(section, network);
     measure
+}
+
+/// The keys of one measure, if the scenario asks for it.
+fn asked<T>(section: &mut Section, key: &str, read: impl FnOnce(&mut Section) -> T) -> Option<T> {
+    let is_asked = section.peek(key).is_some();
+    let mut table = section.child(key);
+    is_asked.then(|| {
+        let found = read(&mut table);
+        section.absorb(key, table);
+        found
+    })
 }
 
 /// What is switched on and has no more to say.
@@ -86,14 +88,7 @@ fn ports(
     every: Time,
     network: Option<&Network>,
 ) -> Option<Sampled<PortSet>> {
-    if section.peek(key).is_none() {
-        section.child(key);
-        return None;
-    }
-    let mut table = section.child(key);
-    let sampled = read_ports(&mut table, every, network);
-    section.absorb(key, table);
-    sampled
+    asked(section, key, |table| read_ports(table, every, network)).flatten()
 }
 
 /// The keys of one measure of ports.
@@ -156,21 +151,21 @@ fn interval(table: &mut Section, default: Time) -> Time {
 }
 
 fn goodput(section: &mut Section, measure: &mut MeasureConfig) {
-    if section.peek("goodput").is_none() {
-        section.child("goodput");
-        return;
-    }
-    let mut table = section.child("goodput");
-    let help = "payload delivered in order, by group or by flow";
-    let by = table.parameters().choice("by", "group", GOODPUT_BY, help);
-    if by == "flow" {
-        let what = flows(&mut table);
-        let every = interval(&mut table, Time::from_us(10));
-        measure.flow_goodput = what.map(|what| Sampled { what, every });
-    } else {
-        measure.group_goodput = Some(interval(&mut table, Time::from_us(10)));
-    }
-    section.absorb("goodput", table);
+    asked(section, "goodput", |table| {
+        let help = "payload delivered in order, by group or by flow";
+        if table.parameters().choice("by", "group", GOODPUT_BY, help) == "flow" {
+            measure.flow_goodput = sampled_flows(table);
+        } else {
+            measure.group_goodput = Some(interval(table, Time::from_us(10)));
+        }
+    });
+}
+
+fn sampled_flows(table: &mut Section) -> Option<Sampled<Vec<u32>>> {
+    let what = flows(table);
+    // Read even if the flows are wrong: a key that is never read is reported as unknown.
+    let every = interval(table, Time::from_us(10));
+    what.map(|what| Sampled { what, every })
 }
 
 /// `flows = [0, 5]`: numbers of flows, in the order of their start.
@@ -229,12 +224,10 @@ pub fn declare(section: &mut Section) {
     }
     let mut table = section.child("goodput");
     table.parameters().choice("by", "group", GOODPUT_BY, "payload delivered in order, by group or by flow");
-    flows(&mut table);
-    interval(&mut table, Time::from_us(10));
+    sampled_flows(&mut table);
     section.absorb("goodput", table);
     let mut table = section.child("controllers");
-    flows(&mut table);
-    interval(&mut table, Time::from_us(10));
+    sampled_flows(&mut table);
     section.absorb("controllers", table);
     flags(section, &mut MeasureConfig::default());
     capture::declare(section);
