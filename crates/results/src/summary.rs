@@ -123,7 +123,7 @@ fn receiving(of: &Receiving) -> Value {
         "packets": of.packets,
         "packets_reordered": of.reordered,
         "reordered_share": share(of.reordered, of.packets),
-        "packets_reordered_behind": of.reordered_behind,
+        "packets_reordered_behind": of.reordered_delivered,
         "packets_held": of.held,
         "packets_expired": of.expired,
         "most_held_bytes": of.max_held,

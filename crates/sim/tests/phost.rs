@@ -158,8 +158,8 @@ fn links_of_another_age_need_no_other_settings() {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("transport.window", "0")], "a window of 0 tokens would let nothing be sent"),
-        (&[("transport.token_life", "0.5")], "tokens that live 0.5 packet times expire while"),
+        (&[("transport.window", "0")], "no flow can send with a window of 0 tokens"),
+        (&[("transport.token_life", "0.5")], "tokens that are valid for 0.5 packet times expire while"),
         (
             &[("switch.queue.kind", "fifo")],
             "pHost sends short flows above long ones: set kind = \"priority\"",

@@ -174,7 +174,7 @@ fn what_a_queue_pair_cannot_have_is_refused_with_the_reason() {
         let error = load(DUMBBELL, sets).err().unwrap_or_default();
         assert!(error.contains(expected), "{error}");
     };
-    let lia = "\"lia\" couples the subflows of a multipath connection, and a queue pair has one path";
+    let lia = "\"lia\" couples the subflows of a multipath connection, but a queue pair has one path";
     complains(&[("transport.controller", "{ kind = \"lia\" }")], lia);
     let ns3 = "ns-3.35's implementation uses the samples that its TCP keeps";
     complains(&[("transport.controller", "{ kind = \"bbr\", form = \"ns3-3.35\" }")], ns3);

@@ -437,7 +437,7 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
         let error = load(DUMBBELL, sets).err().unwrap_or_default();
         assert!(error.contains(expected), "{error}");
     };
-    let hpcc = "\"hpcc\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\"";
+    let hpcc = "\"hpcc\" sets the rate of a NIC's queue pair, but TCP is controlled by a window: set transport.kind = \"rdma\"";
     complains(&[("transport.controller", "{ kind = \"hpcc\" }")], hpcc);
     let cubik = "unknown controller \"cubik\": did you mean \"cubic\"?";
     complains(&[("transport.controller", "{ kind = \"cubik\" }")], cubik);

@@ -48,7 +48,7 @@ trait AnyParameters: fmt::Debug + Send + Sync {
     fn goes_by_flow(&self) -> bool;
     fn follows_labels(&self) -> bool;
     fn knows_fabric(&self) -> bool;
-    fn subflows_told_apart(&self) -> Option<u32>;
+    fn distinguishable_subflows(&self) -> Option<u32>;
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)>;
     fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>>;
     fn tag(&self, word: u64, between_switches: bool) -> Option<Tag>;
@@ -77,8 +77,8 @@ where
     fn knows_fabric(&self) -> bool {
         BalancerParameters::knows_fabric(self)
     }
-    fn subflows_told_apart(&self) -> Option<u32> {
-        BalancerParameters::subflows_told_apart(self)
+    fn distinguishable_subflows(&self) -> Option<u32> {
+        BalancerParameters::distinguishable_subflows(self)
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         BalancerParameters::problems(self, network)
@@ -120,8 +120,8 @@ impl ExternalBalancer {
     pub fn knows_fabric(&self) -> bool {
         self.guarded(|| self.parameters.knows_fabric())
     }
-    pub fn subflows_told_apart(&self) -> Option<u32> {
-        self.guarded(|| self.parameters.subflows_told_apart())
+    pub fn distinguishable_subflows(&self) -> Option<u32> {
+        self.guarded(|| self.parameters.distinguishable_subflows())
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         self.guarded(|| self.parameters.problems(network))

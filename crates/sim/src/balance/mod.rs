@@ -72,7 +72,7 @@ pub trait BalancerParameters: Sized {
         false
     }
     /// Subflows of a connection that it tells apart; none: it does not look for any.
-    fn subflows_told_apart(&self) -> Option<u32> {
+    fn distinguishable_subflows(&self) -> Option<u32> {
         None
     }
     /// Why it cannot serve a network: keys of its own, each with what is wrong.
@@ -151,8 +151,8 @@ impl BalancerConfig {
     pub fn knows_fabric(&self) -> bool {
         each_kind!(self, b => b.knows_fabric())
     }
-    pub fn subflows_told_apart(&self) -> Option<u32> {
-        each_kind!(self, b => b.subflows_told_apart())
+    pub fn distinguishable_subflows(&self) -> Option<u32> {
+        each_kind!(self, b => b.distinguishable_subflows())
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         each_kind!(self, b => b.problems(network))
@@ -318,7 +318,7 @@ pub struct Arrival<'a> {
     pub packet: &'a Packet,
     pub port: u32,
     /// What lies beside a control packet, such as options of a handshake.
-    pub beside: Option<[u32; 6]>,
+    pub options: Option<[u32; 6]>,
     pub now: Time,
 }
 

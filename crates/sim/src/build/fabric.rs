@@ -61,7 +61,7 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
 }
 
 /// A bit for each of the first 64 ports: the balancer need not be told of what leaves by it.
-pub fn untold(events: Events, neighbours: &[Neighbour]) -> u64 {
+pub fn unwatched_ports(events: Events, neighbours: &[Neighbour]) -> u64 {
     if !events.has(Events::FABRIC_DEPARTURES) {
         return 0;
     }

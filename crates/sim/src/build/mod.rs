@@ -475,7 +475,11 @@ fn switch(
             packet,
         ),
         watched,
-        untold: if config.rules.departure_events { 0 } else { fabric::untold(events, &neighbours) },
+        unwatched_ports: if config.rules.departure_events {
+            0
+        } else {
+            fabric::unwatched_ports(events, &neighbours)
+        },
         lets_pass: !config.rules.departure_events && !watched,
         events,
         balancer,

@@ -419,7 +419,7 @@ impl Partition {
     }
 
     /// A pause or resume frame takes effect on the port that it came in by; true if the port may send again.
-    pub fn obey_pause(&mut self, port_id: PortId, frame: &Packet) -> bool {
+    pub fn handle_pause(&mut self, port_id: PortId, frame: &Packet) -> bool {
         let port = &mut self.ports[port_id as usize];
         let totals = &mut self.totals[port_id as usize];
         let class = 1u8 << (frame.aux & 7);

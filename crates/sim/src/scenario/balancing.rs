@@ -18,7 +18,7 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
 /// Connections with more subflows than the balancer tells apart.
 pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let balancer = &scenario.switch.balancer;
-    let known = balancer.subflows_told_apart()?;
+    let known = balancer.distinguishable_subflows()?;
     let most = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
     (u32::from(most) > known).then(|| {
         format!(

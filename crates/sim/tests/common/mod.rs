@@ -199,7 +199,7 @@ pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
         mtu: 1000,
         header: 48,
         ack_header: 46,
-        ack_least: 60,
+        min_ack: 60,
         class: 3,
         recovery: Recovery::GoBackN,
         nack_interval: Time::from_us(500),

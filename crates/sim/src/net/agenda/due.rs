@@ -116,15 +116,15 @@ impl Due {
         let last = until.0 - 1;
         let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
-        let behind = ((last - start.0) >> shift) + 1;
+        let last_bucket = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.
-        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(behind) as usize;
-        self.starts[..behind as usize + 2].fill(0);
+        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(last_bucket) as usize;
+        self.starts[..last_bucket as usize + 2].fill(0);
         for event in inbox {
             self.starts[(bucket(event) + 1) & MASK] += 1;
         }
         let mut sum = 0;
-        for start in &mut self.starts[..behind as usize + 1] {
+        for start in &mut self.starts[..last_bucket as usize + 1] {
             sum += *start;
             *start = sum;
         }

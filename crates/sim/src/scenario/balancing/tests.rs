@@ -22,7 +22,7 @@ const DUMBBELL: &str = "kind = \"dumbbell\"";
 fn settings_that_cannot_be_meant_are_refused() {
     for kind in ["letflow", "conga", "clove", "hula", "mp-hula"] {
         let wrong = problem(LEAVES, &format!("kind = \"{kind}\", gap = \"0s\""));
-        assert!(wrong.contains("switch.balancer.gap: 0s would make a flowlet of every packet"), "{wrong}");
+        assert!(wrong.contains("switch.balancer.gap: with 0s every packet would begin a flowlet"), "{wrong}");
     }
     let wrong = problem(LEAVES, "kind = \"mp-hula\", ranks = 4");
     assert!(

@@ -97,7 +97,7 @@ fn the_example_of_the_contract_loads() {
     assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
     assert!(!config.switch.pfc.headroom_extra);
     let rdma = rdma_of(&config.transports[0]);
-    assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.ack_least, rdma.class), (1000, 48, 46, 60, 3));
+    assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.min_ack, rdma.class), (1000, 48, 46, 60, 3));
     assert_eq!((rdma.rto, rdma.ack_priority, rdma.recovery), (None, false, Recovery::GoBackN));
     // leaf0: 16 hosts and 2 spines.
     assert_eq!(config.measure.queue_series.unwrap().what.len(), 18);
