@@ -275,7 +275,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         (&[("transport.assign_paths", "true"), ("switch.balancer.kind", "ecmp")], "set kind = \"label\""),
         (
             &[("transport.assign_paths", "true"), ("topology", "{ kind = \"fat-tree\", k = 4 }")],
-            "racks that are all joined by the same switches",
+            "racks that are all connected by the same switches",
         ),
         (&[ARBITER, ("workload.0.hosts", "0-144")], "unknown host 144: the topology has hosts 0 to 143"),
         (&[("workload.0.transport", "{ start = \"receipt\" }")], "workloads ask for two arbiters"),

@@ -82,7 +82,7 @@ def test_a_buffer_that_cannot_drain_in_a_round_is_a_warning(tmp_path, capsys):
     queue = '{ kind = "cebinae", packets = 1000, round = "60ms" }'
     status, output = check(tmp_path, capsys, QUEUE=queue)
     assert status == 0
-    assert "cannot drain in a round of 60ms: it takes 120ms" in output
+    assert "cannot drain in a round of 60ms: it needs 120ms" in output
     assert "set a longer round or a smaller buffer" in output
 
 

@@ -98,7 +98,7 @@ impl BalancerParameters for MpHulaParameters {
         let max = network.max_hops();
         let too_many = (u32::from(self.ranks) > max.max(2)).then(|| {
             let message = format!(
-                "ranks is {}, but no switch has more than {max} next hops for a destination: set ranks = {max}",
+                "no switch has more than {max} next hops for a destination, found {}: set ranks = {max}",
                 self.ranks
             );
             ("ranks", message)

@@ -26,7 +26,9 @@ fn settings_that_cannot_be_meant_are_refused() {
     }
     let wrong = problem(LEAVES, "kind = \"mp-hula\", ranks = 4");
     assert!(
-        wrong.contains("switch.balancer.ranks: 4 next hops are to be kept, but no switch has more than 3"),
+        wrong.contains(
+            "switch.balancer.ranks: no switch has more than 3 next hops for a destination, found 4"
+        ),
         "{wrong}"
     );
     assert_eq!(problem(LEAVES, "kind = \"mp-hula\", ranks = 3"), "");
@@ -39,7 +41,7 @@ fn settings_that_cannot_be_meant_are_refused() {
 }
 
 #[test]
-fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_told() {
+fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_reported() {
     for (topology, serves_three) in [
         ("kind = \"fat-tree\"\nk = 4", true),
         ("kind = \"hpcc-fat-tree\"", true),
@@ -48,14 +50,14 @@ fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_told() {
     ] {
         let wrong = problem(topology, "kind = \"hula\"");
         assert_eq!(wrong.is_empty(), serves_three, "{topology}: {wrong}");
-        assert!(serves_three || wrong.contains("stand in one tier"), "{wrong}");
+        assert!(serves_three || wrong.contains("are in the same tier"), "{wrong}");
     }
     assert_eq!(problem(LEAVES, "kind = \"conga\""), "");
     let wrong = problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\"");
     assert!(wrong.contains("core0 is in a third tier: set three_tier = true"), "{wrong}");
     assert_eq!(problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\", three_tier = true"), "");
     let wrong = problem(DUMBBELL, "kind = \"conga\"");
-    assert!(wrong.contains("stand in one tier"), "{wrong}");
+    assert!(wrong.contains("are in the same tier"), "{wrong}");
     let wrong = problem("kind = \"leaf-spine\"\nspines = 17", "kind = \"conga\"");
     assert!(wrong.contains("17 uplinks; the tag of 4 bits"), "{wrong}");
 }

@@ -226,7 +226,7 @@ fn a_controller_from_outside_is_found_by_name() {
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
         [
-            "--set transport.controller.kind=python:still: controller \"still\" is written in Python; say where: \
+            "--set transport.controller.kind=python:still: controller \"still\" is written in Python; set its location: \
              --controller still=FILE.py:CLASS, still = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
              controllers={\"still\": ...} in Python"
         ]

@@ -183,7 +183,7 @@ fn a_buffer_that_cannot_drain_in_a_round_is_warned_about() {
     };
     assert_eq!(load(&queue("2ms")).warnings, [""; 0]);
     let warnings = load(&queue("1ms")).warnings;
-    assert!(warnings[0].contains("cannot drain in a round of 1ms: it takes 1.08ms"), "{warnings:?}");
+    assert!(warnings[0].contains("cannot drain in a round of 1ms: it needs 1.08ms"), "{warnings:?}");
     assert_eq!(load(&queue("auto")).warnings, [""; 0]);
 }
 
