@@ -74,7 +74,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "balance congestion external queue"),
+    ("schemes", "balance congestion external queue topology transport workload"),
     ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
 ];
 

@@ -53,8 +53,7 @@ impl DisciplineParameters for AfqConfig {
             "rounds",
             32,
             (1, 1 << 16),
-            "number of queues, each of which is a round (NSDI 2018: \
-                                                            32)",
+            "number of queues, each of which is a round (NSDI 2018: 32)",
         ) as u32;
         let round_bytes = p.bytes("round_bytes", Bytes(6000), "bytes that a flow may send in a round");
         if round_bytes.0 == 0 || round_bytes.0 > 1 << 30 {

@@ -125,20 +125,11 @@ impl TransportParameters for TcpConfig {
     }
 
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
-        Framing {
-            payload: u64::from(self.mss),
-            header: u64::from(self.header),
-            ack: u64::from(self.ack_header),
-            acks_each: self.ack.every == 1,
-        }
+        Framing { acks_each: self.ack.every == 1, ..Framing::of(self.mss, self.header, self.ack_header) }
     }
 
     fn data_header(&mut self) -> &mut u32 {
         &mut self.header
-    }
-
-    fn base_rtt(&self, run: &RunContext) -> Time {
-        run.base_rtt(self.packet()).0
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -172,7 +163,6 @@ impl TransportParameters for TcpConfig {
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("controller", Some(self.controller.name().into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some(self.packet().into())),
@@ -448,8 +438,7 @@ fn timeouts(p: &mut Parameters, profile: Profile, syn_timeout: Time) -> RtoConfi
         p,
         "rto_initial",
         second,
-        "retransmission timeout before the first RTT sample (RFC 6298: \
-                                                     1 s)",
+        "retransmission timeout before the first RTT sample (RFC 6298: 1 s)",
     );
     let help = "retransmission timeout of the first SYN; auto: the maximum of 1 ms, ten base RTTs, and the time in \
                 which the slowest link empties a switch's buffer, but at most the 1 s of RFC 6298, which holds for \
