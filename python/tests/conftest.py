@@ -211,7 +211,7 @@ class Engine:
             }
         )
 
-    def look(self, text, file, base_dir, sets, seed, most_flows, controllers=None) -> str:
+    def look(self, text, file, base_dir, sets, seed, max_flows, controllers=None) -> str:
         return json.dumps(json.loads(self.check(text, file, base_dir, sets, seed))["estimate"])
 
     def network(self, text, file, base_dir, sets, seed, controllers=None) -> str:

@@ -151,11 +151,11 @@ def check(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: i
 
 
 def look(
-    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, most_flows: int
+    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, max_flows: int
 ) -> dict:
     """Return the estimate of `check` by the first flows alone, which takes less time where there are many."""
     return json.loads(
-        _native.look(source.text, source.file, source.base_dir, changes, seed, most_flows, classes(source))
+        _native.look(source.text, source.file, source.base_dir, changes, seed, max_flows, classes(source))
     )
 
 

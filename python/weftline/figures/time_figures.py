@@ -12,7 +12,7 @@ from weftline.measures import sharing
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
-MOST_PORTS, MOST_SPANS = 32, 160
+MAX_PORTS, MAX_SPANS = 32, 160
 """Rows and columns of a heat map: more would be thinner than what a page resolves."""
 
 
@@ -42,11 +42,11 @@ def _heat(
 ) -> Figure:
     """Return the heat map of the series of ports; `most`, or what is most in them, has the darkest colour."""
     busy = {port: points for port, points in series.items() if any(value > 0 for _, value in points)}
-    worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MOST_PORTS]
+    worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MAX_PORTS]
     shown = sorted(worst, key=_natural)
     end = max((time for port in shown for time, _ in busy[port]), default=0)
     unit, scale = time_unit(end)
-    length = end / MOST_SPANS or 1
+    length = end / MAX_SPANS or 1
     name, factor = ("longest queue (KB)", 1e-3) if metric == "queue_bytes" else (metric.replace("_", " "), 1)
     rows = [
         {"x": _short(start * scale), "to": _short((start + length) * scale), "port": port, "y": _short(value)}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from weftline.sweeps.result import Cell
 
 NO_BASE = Reason("base", "no other line is alike except for one setting")
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Labels and keys that a note lists."""
 
 _IDEALS = {
@@ -207,8 +207,8 @@ class Comparison:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return "; ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMED
+    return "; ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _any_drops(lines: Iterable[Line]) -> bool:

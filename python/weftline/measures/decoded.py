@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 _DIGESTS = "telemetry.parquet"
-LEAST_PACKETS = 200
+MIN_PACKETS = 200
 """Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
 LEAST_SAMPLES = 100
 """Samples of a hop from which its quantiles count."""
@@ -60,7 +60,7 @@ def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str,
     decoded: dict[int, list[int | None]] = {}
     errors: dict[str, list[float]] = {}
     for report in reports:
-        if report["digests"] < LEAST_PACKETS:
+        if report["digests"] < MIN_PACKETS:
             continue
         text = report["queries"]
         if path in text:

@@ -21,7 +21,7 @@ from weftline.runs import Run
 
 _LONGEST = 40
 """Characters of a value in a label."""
-_MOST_TRIED = 1_000_000
+_MAX_TRIED = 1_000_000
 """Sets of settings times pools that are tried; where there are more, settings are added one at a time."""
 _TABLES = {("failures", "event"): "failures", ("failures",): "failures"}
 """What people call a table that a run has or lacks; others are called by their key."""
@@ -97,7 +97,7 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
     fixed = [scheme] if scheme else []
     candidates = _distinct(settings(pools))
     for size in range(1, len(candidates) + 1):
-        if math.comb(len(candidates), size) * len(places) > _MOST_TRIED:
+        if math.comb(len(candidates), size) * len(places) > _MAX_TRIED:
             break
         for some in combinations(candidates, size):
             if tells([*fixed, *some]):
@@ -163,7 +163,7 @@ def left_unsaid(pools: Sequence[Pool]) -> list[str]:
             prefix in text or found[prefix].parts == setting.parts for prefix in above
         )
         if not message and not (scheme and follows_from_controller(path)):
-            keys.append(pooling.said_path(path))
+            keys.append(pooling.setting_path(path))
     return keys
 
 
@@ -226,7 +226,7 @@ def _noun(prefix: KeyPath) -> str:
         return _TABLES[prefix]
     if prefix[-1].isdigit():
         return f"{prefix[-2]} {prefix[-1]}"
-    return pooling.said_path(prefix) if len(prefix) < 3 else prefix[-1]
+    return pooling.setting_path(prefix) if len(prefix) < 3 else prefix[-1]
 
 
 class _Names:
@@ -267,7 +267,7 @@ class _Names:
 
 def _in_full(setting: Setting, place: int) -> str:
     """Part of the label of a setting whose short name is not unique."""
-    return f"{pooling.said_path(setting.path)} {setting.texts[place].partition(' ')[2]}"
+    return f"{pooling.setting_path(setting.path)} {setting.texts[place].partition(' ')[2]}"
 
 
 def _words(path: KeyPath) -> KeyPath:

@@ -327,7 +327,7 @@ def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
     if against == (claim["line"], at):
         published = claim.get("published", text)
         return claims.verdict(claim, mine, METRICS[metric].text, published=published)
-    other, said_other = (read(*against, metric) for read in (panel.value, panel.said))
+    other, stated_other = (read(*against, metric) for read in (panel.value, panel.said))
     ratio = mine / other if mine is not None and other else None
-    published = text / said_other if text is not None and said_other else None
+    published = text / stated_other if text is not None and stated_other else None
     return claims.verdict(claim, ratio, quantities.digits, published=claim.get("published", published))

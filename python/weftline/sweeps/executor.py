@@ -61,13 +61,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def cost_of(point: Point, *, most_flows: int | None = None) -> Cost:
-    """Return what a point is expected to need, where `most_flows` is given by its first flows alone."""
+def cost_of(point: Point, *, max_flows: int | None = None) -> Cost:
+    """Return what a point is expected to need, where `max_flows` is given by its first flows alone."""
     changes = list(point.settings)
-    if most_flows is None:
+    if max_flows is None:
         found = runs.check(point.source, changes, seed=point.seed)["estimate"]
     else:
-        found = runs.look(point.source, changes, seed=point.seed, most_flows=most_flows)
+        found = runs.look(point.source, changes, seed=point.seed, max_flows=max_flows)
     memory = found["memory_bytes"] - found.get("memory", {}).get("program_bytes", 0)
     return Cost(seconds=AROUND_SECONDS + float(found["seconds"]), memory_bytes=max(0.0, float(memory)))
 

@@ -29,7 +29,7 @@ RETRIES = 8
 OBJECT_STORE_BYTES = 512 << 20
 LOOK_SECONDS = 4.0
 """How often the head is looked after."""
-MOST_MISSED = 5
+MAX_MISSED = 5
 
 
 def main() -> int:
@@ -99,7 +99,7 @@ def answers(address: str) -> bool:
 def watch(head: str, send: Callable[[tuple], None]) -> None:
     """End this process when the head has not answered for a while: Ray itself would wait over a minute."""
     missed = 0
-    while missed < MOST_MISSED:
+    while missed < MAX_MISSED:
         time.sleep(LOOK_SECONDS)
         missed = 0 if answers(head) else missed + 1
     send(("failed", f"its head at {head} does not answer any more"))

@@ -33,7 +33,7 @@ from weftline.sweeps.store import Claim, Point, Store, state_of
 DRIVER = "weftline.sweeps.ray_driver"
 GROUP_SECONDS = 2.0
 """How long a group should take."""
-MOST_IN_GROUP = 500
+MAX_IN_GROUP = 500
 LEAST_MEMORY = 100e6
 """Below this, the memory of a run is not reported to Ray."""
 _START_SECONDS = 120.0
@@ -226,7 +226,7 @@ class _Work:
 
     def _group(self, slots: int) -> list[Point]:
         """Take points that together run long enough, but leave the others their share of them."""
-        highest = max(1, min(MOST_IN_GROUP, len(self._queue) // (2 * slots)))
+        highest = max(1, min(MAX_IN_GROUP, len(self._queue) // (2 * slots)))
         group: list[Point] = []
         seconds, looked_at = 0.0, len(self._queue)
         while self._queue and looked_at and len(group) < highest and seconds < GROUP_SECONDS:

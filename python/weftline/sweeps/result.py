@@ -270,7 +270,7 @@ class SweepResult:
     def remark(self, cell: Cell) -> str:
         """Return what is wrong with the steadiness of a combination's runs, "" if nothing shows."""
         if cell.choice not in self._remarks:
-            runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MOST_LOOKED_AT]]
+            runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MAX_LOOKED_AT]]
             self._remarks[cell.choice] = steady.remark(runs, warmup=bool(self.report.warmup))
         return self._remarks[cell.choice]
 
