@@ -65,7 +65,7 @@ pub fn run(
 
 /// How many threads were asked for; 0: as many as pay.
 fn threads_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let expected = format!("a whole number from 0 to {MOST_THREADS}, 0 for as many as pay");
+    let expected = format!("a whole number from 0 to {MOST_THREADS} (0: choose automatically)");
     match whole::<u16>(value, "threads", &expected)? {
         number if usize::from(number) <= MOST_THREADS => Ok(usize::from(number)),
         number => Err(input(format!("threads: expected {expected}, found {number}"))),
@@ -165,7 +165,8 @@ fn memory_warning(scenario: &Scenario) -> Option<String> {
     let limit = scenario.memory?;
     let Some(held) = memory_bytes() else {
         return Some(
-            "run.memory: this system does not say what a process holds; the limit is not watched".into(),
+            "run.memory: this system does not report the memory of a process; the limit is not enforced"
+                .into(),
         );
     };
     let mut estimate = scenario.estimate();

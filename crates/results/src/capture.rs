@@ -126,8 +126,7 @@ impl CaptureFile {
     pub fn warning(&self) -> Option<String> {
         let stopped = self.stopped?;
         Some(format!(
-            "{FILE} reached measure.pcap_bytes = \"{}\" after {} packets: what began to leave at {stopped} or later is not \
-             in it",
+            "{FILE} reached measure.pcap_bytes = \"{}\" after {} packets: packets sent at {stopped} or later are not in it",
             Bytes(self.max_bytes),
             self.packets
         ))

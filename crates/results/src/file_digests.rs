@@ -62,7 +62,7 @@ impl FileDigests {
             Err(error) => return Err(ResultsError::input(format!("{}: {error}", path.display()))),
         };
         let sound = (seal::seal_of(&text) == Seal::Whole).then(|| FileDigests::parse(&text)).flatten();
-        let found = || format!("{} bytes that are not as they were written", text.len());
+        let found = || format!("{} bytes that differ from those written", text.len());
         sound.map(Some).ok_or_else(|| damaged(&path, &found()))
     }
 

@@ -291,19 +291,19 @@ fn noted_of_slowdowns(slowdowns: &Value) -> Vec<String> {
     if let Some(without) = count("without") {
         let have = if without == 1 { "1 flow has".to_string() } else { format!("{without} flows have") };
         noted.push(format!(
-            "{have} no slowdown, because the network has no path for them: they are in no figure of slowdowns"
+            "{have} no slowdown, because the network has no path for them: no statistic of slowdowns includes them"
         ));
     }
     if let Some(raised) = count("raised_to_1") {
         noted.push(format!(
-            "{} faster than the ideal time of this definition (measure.ideal = \"hpcc\"), which is no lower bound: their slowdown \
+            "{} faster than the ideal time of this definition (measure.ideal = \"hpcc\"), which is not a lower bound: their slowdown \
              is set to 1, as its authors do",
             are(raised)
         ));
     }
     if let Some(below) = count("below_1") {
         noted.push(format!(
-            "{} faster than the ideal time of this definition (measure.ideal), which is no lower bound: their slowdown is below 1",
+            "{} faster than the ideal time of this definition (measure.ideal), which is not a lower bound: their slowdown is below 1",
             are(below)
         ));
     }

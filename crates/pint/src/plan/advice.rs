@@ -98,7 +98,7 @@ impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(
             f,
-            "the queries do not fit a digest of {} bits: they ask for {:.3} bits a packet on average. Any one of these helps:",
+            "the queries do not fit a digest of {} bits: they need {:.3} bits per packet on average. Any one of these changes helps:",
             self.bits, self.load
         )?;
         for advice in &self.advice {

@@ -59,7 +59,7 @@ impl Ends {
             };
             if !known {
                 return Err(input(format!(
-                    "{name}: the topology has no host {end}, so the switch that it is attached to is not known: give the topology \
+                    "{name}: the topology has no host {end}, so its switch is unknown: give the topology \
                      that has it, or leave out ends"
                 )));
             }
@@ -86,7 +86,7 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {
         ground.warnings.push(format!(
-            "{}: hashes of switch ids say nothing without the switches: give a topology; the other queries are answered",
+            "{}: hashes of switch ids cannot be decoded without the switches: give a topology; the other queries are answered",
             names.join(", ")
         ));
     }

@@ -83,7 +83,10 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         )));
     }
     let why_fewer = (threads < execution.threads).then(|| {
-        format!("the network falls into {} regions with about equal work at most, so the run uses {threads} threads", split.parts)
+        format!(
+            "the network can be divided into at most {} regions with about equal work, so the run uses {threads} threads",
+            split.parts
+        )
     });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
 }

@@ -120,13 +120,13 @@ impl Simulation {
 
 fn check_limits(topology: &Topology) -> Result<(), RunError> {
     if topology.nodes.len() >= MOST_NODES {
-        let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
+        let message = format!("{} nodes: expected at most {MOST_NODES}", topology.nodes.len());
         return Err(RunError::Impossible(message));
     }
     let lists = topology.ports();
     if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
         let (name, ports) = (&topology.nodes[node].name, lists[node].len());
-        let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
+        let message = format!("{name} has {ports} ports: expected at most {MOST_PORTS}");
         return Err(RunError::Impossible(message));
     }
     Ok(())

@@ -90,7 +90,7 @@ const LATEST: Time = Time(1 << 63);
 
 fn too_late() -> String {
     format!(
-        "simulated time passed {:.0} days, beyond which the clock does not reach: shorten compute and think times, or \
+        "simulated time exceeded {:.0} days, the limit of the clock: shorten compute and think times, or \
          set run.until",
         LATEST.as_seconds() / 86_400.0
     )

@@ -22,7 +22,8 @@ pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let most = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
     (u32::from(most) > known).then(|| {
         format!(
-            "transport.subflows: {most}, and {}'s mark tells {known} apart: the {}th is taken for the first again. Set subflows = \
+            "transport.subflows: {most}, but {}'s mark distinguishes only {known}: subflow {} is taken for the first again. Set \
+             subflows = \
              {known}",
             balancer.name(),
             known + 1
@@ -35,7 +36,7 @@ pub fn sprayed(scenario: &Scenario) -> Option<String> {
     let spraying = scenario.transports.iter().find(|transport| transport.facts().labels_packets);
     let name = spraying.filter(|_| scenario.switch.balancer.goes_by_flow())?.name();
     Some(format!(
-        "switch.balancer: it goes by flows, but {name} gives every packet a label of its own: set transport.spray = false"
+        "switch.balancer: it balances by flow, but {name} gives every packet its own label: set transport.spray = false"
     ))
 }
 

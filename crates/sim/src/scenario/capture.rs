@@ -12,8 +12,7 @@ const KEY: &str = "pcap";
 const PCAP_HELP: &str = "links whose packets capture.pcapng gets, as a pattern or a list of them: \"leaf0->spine1\" (that \
                          direction), \"leaf0.p3\", \"leaf0->host*\"";
 const MOST: &str = "pcap_bytes";
-const MOST_HELP: &str =
-    "the longest that capture.pcapng may become; what comes later is left out, and the run says so";
+const MOST_HELP: &str = "maximum size of capture.pcapng; later packets are left out, with a warning";
 const KEPT: &str = "pcap_snaplen";
 const KEPT_HELP: &str =
     "bytes kept of each packet; auto: its headers (payload is zeros); \"65535B\" keeps everything";
@@ -34,7 +33,7 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
             if section.peek(key).is_some() {
                 section.complain(
                     key,
-                    format!("says how to capture, and {KEY} is missing, which says which links"),
+                    format!("has no effect without {KEY}, which selects the links to capture"),
                 );
                 quantities(section);
             }
@@ -58,11 +57,11 @@ fn ports(section: &mut Section, patterns: &[String], network: &Network) -> Optio
     ports.sort_unstable();
     ports.dedup();
     if ports.len() > MOST_LINKS {
-        let message = format!("{} links: at most {MOST_LINKS} go into one file, name fewer", ports.len());
+        let message = format!("{} links: expected at most {MOST_LINKS} in one file", ports.len());
         section.complain(KEY, message);
     }
     if patterns.is_empty() {
-        section.complain(KEY, "names no link: expected such as \"leaf0->spine1\"".into());
+        section.complain(KEY, "expected at least one link, such as \"leaf0->spine1\"".into());
     }
     Some(ports)
 }

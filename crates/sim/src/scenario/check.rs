@@ -42,7 +42,7 @@ pub fn headroom_fits(
     let largest = topology.switches().into_iter().max_by_key(|&node| taken[node as usize]);
     let Some(fullest) = largest.filter(|&node| taken[node as usize] >= switch.buffer.0) else { return };
     let message = format!(
-        "the ports of {} need {} of headroom and reserve for PFC, the buffer has {}: set a larger buffer, or \
+        "the ports of {} need {} of headroom and reserve for PFC, but the buffer has {}: set a larger buffer, or \
          pfc = {{ enabled = false }}",
         topology.nodes[fullest as usize].name,
         Bytes(taken[fullest as usize]),
@@ -107,7 +107,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
             .any(|controller| controller.needs_int());
         if needed && switches > *max_hops {
             warnings.push(format!(
-                "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \
+                "telemetry.max_hops: paths have up to {switches} switches, but the INT header has room for {max_hops}: \
                  senders ignore what longer paths report; set max_hops = {switches}"
             ));
         }

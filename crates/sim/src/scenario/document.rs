@@ -166,7 +166,7 @@ impl TreeReader<'_> {
             DeValue::Integer(digits) => match i64::from_str_radix(digits.as_str(), digits.radix()) {
                 Ok(integer) => Data::Scalar(Value::Integer(integer)),
                 Err(_) => {
-                    let message = format!("{digits} does not fit 64 bits");
+                    let message = format!("{digits} does not fit in 64 bits");
                     self.unreadable.push((origin.clone(), message));
                     Data::Scalar(Value::Integer(0))
                 }
@@ -174,7 +174,7 @@ impl TreeReader<'_> {
             DeValue::Float(digits) => match digits.as_str().parse::<f64>() {
                 Ok(number) => Data::Scalar(Value::Number(number)),
                 Err(_) => {
-                    let message = format!("{digits} is not a number that can be kept");
+                    let message = format!("{digits} cannot be represented");
                     self.unreadable.push((origin.clone(), message));
                     Data::Scalar(Value::Number(0.0))
                 }

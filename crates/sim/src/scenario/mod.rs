@@ -240,13 +240,12 @@ fn name(root: &mut Section, file: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
     let stem: String = stem.chars().map(|c| if plain(c) { c } else { '-' }).take(LONGEST).collect();
-    let help = "name of the run and of its folder; where it is not given, that of the file";
+    let help = "name of the run and of its folder; default: the name of the file";
     let name = root.parameters().text("name", Some(&stem), help).unwrap_or_default();
     let fits = !name.is_empty() && name.chars().count() <= LONGEST && name.chars().all(plain);
     if !fits || name.starts_with('.') {
         let message = format!(
-            "expected a name of 1 to {LONGEST} letters, digits, '-', '_', '.' or blanks, as it becomes part of a \
-             folder's name"
+            "expected a name of 1 to {LONGEST} letters, digits, '-', '_', '.' or spaces, because it becomes part of a folder's name"
         );
         root.complain("name", message);
     }
@@ -254,7 +253,8 @@ fn name(root: &mut Section, file: &str) -> String {
 }
 
 fn seed(root: &mut Section) -> u64 {
-    let help = "seed of every random stream, and of the hashes that choose paths and queues; another seed, other flows, paths and marks";
+    let help = "seed of every random stream, and of the hashes that choose paths and queues; another seed gives other flows, \
+                paths and marks";
     root.parameters().integer("seed", 1, (0, i64::MAX), help) as u64
 }
 

@@ -65,7 +65,7 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
         ),
         Reorders::AfterPauses(gap) if gap < in_turn(scenario) => by_balancer(
             format!(
-                "\"{name}\" sends what follows a pause of {gap} over another path, where it may overtake what is still under way: \
+                "\"{name}\" may send packets after a pause of {gap} over another path, where they can overtake packets in flight: \
                  a round trip with queues takes about {}",
                 in_turn(scenario)
             ),
@@ -123,7 +123,7 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
     };
     let (Reason { key, text, instead, .. }, name) = (reason, transport.name());
     Some(format!(
-        "{key}: {text}, and under {name} {why}: packets will be sent again that were not lost. Set {change}{instead}"
+        "{key}: {text}, and with {name} {why}: packets will be retransmitted that were not lost. Set {change}{instead}"
     ))
 }
 
@@ -149,14 +149,14 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     if switch.queues().any(|queue| queue.facts().marks) {
         return None;
     }
-    let steers = format!("and the controller \"{name}\" of {} steers by marks", transport.name());
+    let steers = format!("but the controller \"{name}\" of {} reacts to marks", transport.name());
     if switch.ecn.is_empty() {
         let first = scenario.transports.first().filter(|first| first.facts().marked_controller.is_none());
         let because = first.map_or(String::new(), |first| {
-            format!(" (the default of switches is that of the first transport, {})", first.name())
+            format!(" (the default for switches is that of the first transport, {})", first.name())
         });
         return Some(format!(
-            "switch.ecn: off{because}, {steers}: it will hear of congestion by losses alone. Set switch.ecn = {}",
+            "switch.ecn: off{because}, {steers}: it will notice congestion only by losses. Set switch.ecn = {}",
             advice(scenario)
         ));
     }
@@ -164,8 +164,8 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     let room = switch.queues().map(|queue| capacity(queue, switch)).max()?;
     (lowest >= room).then(|| {
         format!(
-            "switch.ecn: marks begin at {lowest} in a queue, and no queue holds more than {room}, {steers}: it will hear of congestion \
-             by losses alone. Set switch.ecn = {}",
+            "switch.ecn: marks begin at a queue of {lowest}, and no queue holds more than {room}, {steers}: it will notice \
+             congestion only by losses. Set switch.ecn = {}",
             advice(scenario)
         )
     })

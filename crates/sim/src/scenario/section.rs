@@ -219,7 +219,7 @@ impl<'d> Section<'d> {
 
     fn warn_left_out(&mut self, key: &str) {
         let path = self.path_of(key);
-        self.warn(format!("{path} of the file is left out: --set chose another kind than the file"));
+        self.warn(format!("{path} of the file is ignored: --set chose another kind than the file"));
     }
 
     /// The tables of the list under `key`: `[[key]]`. A single table counts as a list of one.
