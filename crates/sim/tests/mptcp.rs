@@ -330,7 +330,7 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
     assert!(wrong.contains("did you mean \"min-rtt\"?"), "{wrong}");
     let many = [("transport.subflows", "17"), ("switch.balancer", "{ kind = \"mp-hula\", ranks = 4 }")];
     let scenario = load(FOUR_PATHS, &many).unwrap_or_else(|error| panic!("{error}"));
-    assert!(scenario.warnings.iter().any(|w| w.contains("the 17th is taken for the first again")));
+    assert!(scenario.warnings.iter().any(|w| w.contains("subflow 17 is taken for the first again")));
 }
 
 /// Two hosts with two NICs each, one path from NIC to NIC at 50 Mb/s and 1 ms, the other with this delay.

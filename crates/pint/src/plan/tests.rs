@@ -189,7 +189,7 @@ fn an_infeasible_wish_says_what_to_relax() {
     let text = QUERIES.replace("\"15/16\"", "1").replace("\"1/16\"", "0.5");
     let refused = Plan::new(read(&text, "queries.toml").unwrap()).unwrap_err().to_string();
     for expected in [
-        "they ask for 20.000 bits a packet",
+        "they need 20.000 bits per packet",
         // Not 0.8: whole parts of 2^-16 do not keep that.
         "all frequencies times 0.7999: path 0.7999, latency 0.7999, congestion 0.3999",
         "latency: frequency 0.5 instead of 1",

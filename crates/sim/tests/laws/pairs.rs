@@ -153,7 +153,7 @@ fn a_controller_that_steers_by_marks_is_warned_of_where_no_switch_marks_and_the_
             let text = BESIDE.replace("FIRST", first).replace("SECOND", second);
             let found = of_marks(&load_text(&text).unwrap());
             assert_eq!(found.len(), 1, "{first} beside {second}: {found:?}");
-            assert!(found[0].contains("steers by marks") && found[0].contains(first), "{found:?}");
+            assert!(found[0].contains("reacts to marks") && found[0].contains(first), "{found:?}");
             // What it says can be written as it stands, and is enough.
             let advice = found[0].split("Set switch.ecn = ").nth(1).unwrap();
             let mended = load(&text, &[("switch.ecn", advice)]).unwrap_or_else(|error| panic!("{error}"));

@@ -56,7 +56,7 @@ fn another_kind_by_set_leaves_the_old_kinds_keys_out_with_a_warning() {
     let findings = root.finish();
     assert!(findings.problems.is_empty(), "{:?}", problems(&findings));
     assert_eq!(findings.warnings.len(), 2);
-    assert!(findings.warnings[0].starts_with("controller.eta of the file is left out"));
+    assert!(findings.warnings[0].starts_with("controller.eta of the file is ignored"));
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn ports_of_a_queue_of_their_own_are_switch_ports_that_exist() {
     assert!(found[0].starts_with("s.toml:7: switch.port.0.match: unknown node \"swich0\""), "{found:?}");
     assert!(found[1].starts_with("s.toml:8: switch.port.1.match: missing: expected a pattern"), "{found:?}");
     assert!(
-        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" fits only ports of hosts"),
+        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" matches only ports of hosts"),
         "{found:?}"
     );
     assert!(found[3].contains("unknown queue \"fif\": did you mean \"fifo\"?"), "{found:?}");
