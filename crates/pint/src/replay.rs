@@ -155,7 +155,7 @@ pub fn errors(
     let mut found = Vec::with_capacity(trials as usize);
     for _ in 0..if truths.is_empty() { 0 } else { trials } {
         let (stream, truth) = truths[draws.below(truths.len() as u64) as usize];
-        found.extend(estimate.of(stream, share, &mut draws).map(|told| (told / truth - 1.0).abs()));
+        found.extend(estimate.of(stream, share, &mut draws).map(|estimated| (estimated / truth - 1.0).abs()));
     }
     found.sort_unstable_by(f64::total_cmp);
     let median = *found.get(found.len() / 2)?;

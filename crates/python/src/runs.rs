@@ -11,7 +11,7 @@ use weftline_results::capture::CapturePlan;
 use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
-use weftline_sim::scenario::{self, MOST_THREADS, Scenario};
+use weftline_sim::scenario::{self, MAX_THREADS, Scenario};
 use weftline_sim::units::Bytes;
 use weftline_sim::{Execution, Simulation};
 
@@ -65,9 +65,9 @@ pub fn run(
 
 /// How many threads were asked for; 0: as many as pay.
 fn threads_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let expected = format!("a whole number from 0 to {MOST_THREADS} (0: choose automatically)");
+    let expected = format!("a whole number from 0 to {MAX_THREADS} (0: choose automatically)");
     match whole::<u16>(value, "threads", &expected)? {
-        number if usize::from(number) <= MOST_THREADS => Ok(usize::from(number)),
+        number if usize::from(number) <= MAX_THREADS => Ok(usize::from(number)),
         number => Err(input(format!("threads: expected {expected}, found {number}"))),
     }
 }
@@ -231,14 +231,14 @@ impl<'a> Watch<'a> {
         if self.ending.is_some() {
             return false;
         }
-        let told = Python::attach(|py| {
+        let called = Python::attach(|py| {
             py.check_signals()?;
             match &self.progress {
                 Some(callback) => callback.call1(py, (self.as_dict(py, progress)?,)).map(drop),
                 None => Ok(()),
             }
         });
-        self.stopped = told.err();
+        self.stopped = called.err();
         self.stopped.is_none()
     }
 

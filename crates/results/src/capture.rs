@@ -61,7 +61,7 @@ impl CapturePlan {
                 *name = format!("{name} ({})", config.topology.port_name(node, local));
             }
         }
-        Some(CapturePlan { links, max_bytes: capture.most, kept: capture.kept })
+        Some(CapturePlan { links, max_bytes: capture.max_bytes, kept: capture.kept })
     }
 }
 

@@ -123,7 +123,7 @@ fn receiving(of: &Receiving) -> Value {
         "packets": of.packets,
         "packets_reordered": of.reordered,
         "reordered_share": share(of.reordered, of.packets),
-        "packets_reordered_behind": of.reordered_behind,
+        "packets_reordered_behind": of.still_reordered,
         "packets_held": of.held,
         "packets_expired": of.expired,
         "most_held_bytes": of.max_held,
@@ -252,13 +252,13 @@ fn counters(port: &PortTotals) -> Value {
 }
 
 fn ports(names: &Names, outcome: &Outcome) -> Value {
-    let told = |port: &PortTotals| {
+    let reported = |port: &PortTotals| {
         port.packets_dropped + port.packets_lost + port.packets_stranded + port.pauses > 0
     };
     let entries = outcome
         .ports
         .iter()
-        .filter(|(_, _, port)| told(port))
+        .filter(|(_, _, port)| reported(port))
         .map(|(node, number, port)| (names.port(*node, *number), counters(port)));
     Value::Object(entries.collect())
 }
@@ -273,14 +273,14 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
         *bytes += port.bytes_sent;
         *all = sum(*all, port);
     }
-    let told = kinds.into_iter().map(|(kind, (ports, packets, bytes, all))| {
-        let mut told = json!({ "ports": ports, "packets_sent": packets, "bytes_sent": bytes });
-        if let (Value::Object(told), Value::Object(more)) = (&mut told, counters(&all)) {
-            told.extend(more);
+    let reported = kinds.into_iter().map(|(kind, (ports, packets, bytes, all))| {
+        let mut reported = json!({ "ports": ports, "packets_sent": packets, "bytes_sent": bytes });
+        if let (Value::Object(reported), Value::Object(more)) = (&mut reported, counters(&all)) {
+            reported.extend(more);
         }
-        (kind.to_string(), told)
+        (kind.to_string(), reported)
     });
-    Value::Object(told.collect())
+    Value::Object(reported.collect())
 }
 
 /// What to know of a run's slowdowns before they are compared.

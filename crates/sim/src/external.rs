@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn schemes_are_added_once_under_names_that_are_free() {
         let own = [("red", "r")];
-        for (names, said) in [
+        for (names, message) in [
             (&["red"][..], "queue \"red\": the name is taken"),
             (&["blue", "blue"], "queue \"blue\": the name is taken"),
             (&["a b"], "expected a name of letters"),
@@ -185,7 +185,7 @@ mod tests {
         ] {
             let added = Added::none("queue");
             let error = added.add(&own, names.iter().map(|name| scheme(name)).collect()).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
         let added = Added::none("queue");
         added.add(&own, vec![scheme("blue")]).unwrap();

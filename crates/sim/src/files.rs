@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_said_and_a_near_name_offered() {
+    fn what_cannot_be_read_is_reported_and_a_near_name_offered() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let error = |name: &str| read(&here.join(name), 1 << 20).unwrap_err();
         assert_eq!(error("Cargo.tolm"), "no such file: did you mean \"Cargo.toml\"?");

@@ -322,7 +322,7 @@ impl<'a> Parameters<'a> {
     pub fn time_or_word(
         &mut self,
         key: &'static str,
-        (least, most): (Time, Time),
+        (min, max): (Time, Time),
         (default, words): (&'static str, &[(&str, Option<Time>)]),
         help: &'static str,
     ) -> Option<Time> {
@@ -333,8 +333,8 @@ impl<'a> Parameters<'a> {
         let read = match &given {
             Value::Text(text) => match (named(text), text.parse::<Time>()) {
                 (Some(named), _) => Ok(named),
-                (None, Ok(time)) if !(least..=most).contains(&time) => {
-                    Err(format!("expected a time from {least} to {most}, found {time}"))
+                (None, Ok(time)) if !(min..=max).contains(&time) => {
+                    Err(format!("expected a time from {min} to {max}, found {time}"))
                 }
                 (None, Ok(time)) => Ok(Some(time)),
                 (None, Err(error)) => Err(format!("{expected}: {error}")),

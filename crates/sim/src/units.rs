@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_unit_is_said_with_an_example() {
+    fn a_missing_unit_is_reported_with_an_example() {
         let error = "100".parse::<Rate>().unwrap_err().to_string();
         assert!(error.contains("no unit") && error.contains("100Gbps"), "{error}");
         assert!("-1us".parse::<Time>().unwrap_err().to_string().contains("negative"));

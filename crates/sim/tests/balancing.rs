@@ -240,7 +240,7 @@ fn lost_probes_are_made_good_by_the_next_ones() {
 }
 
 #[test]
-fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_hears_of_every_rack() {
+fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_learns_of_every_rack() {
     for probe_class in [0, 3] {
         let balancer = BalancerConfig::Hula(HulaParameters { probe_class, ..hula(50) });
         let flows = random_flows(12, 60, 4);
@@ -253,7 +253,7 @@ fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_hears_of_ever
 }
 
 #[test]
-fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_is_told_of_it() {
+fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_learns_of_it() {
     // Routes never follow. A hash loses packets until the end, HULA until its probes are missed.
     let last = |balancer| {
         let topology = leaf_spine(2, 2, 4);

@@ -479,10 +479,13 @@ size = "1KB"
     let warnings = |extra: &str| load(&text(extra), &[]).unwrap_or_else(|error| panic!("{error}")).warnings;
     let of = |extra: &str| warnings(extra).into_iter().find(|w| w.contains("_buffer"));
     // Four paths of 10 Gb/s and 4 ms hold 20 MB; 4 MiB in that time are 8.4 Gb/s.
-    let said = of("").expect("a warning");
-    assert!(said.contains("transport.send_buffer: 4MiB") && said.contains("at most 8.4Gbps"), "{said}");
-    let said = of("send_buffer = \"60MB\"").expect("a warning");
-    assert!(said.contains("transport.receive_buffer: 6MiB"), "{said}");
+    let message = of("").expect("a warning");
+    assert!(
+        message.contains("transport.send_buffer: 4MiB") && message.contains("at most 8.4Gbps"),
+        "{message}"
+    );
+    let message = of("send_buffer = \"60MB\"").expect("a warning");
+    assert!(message.contains("transport.receive_buffer: 6MiB"), "{message}");
     assert_eq!(of("send_buffer = \"60MB\"\nreceive_buffer = \"60MB\""), None);
     assert_eq!(of("subflows = 1\nsend_buffer = \"6MB\"\nreceive_buffer = \"6MB\""), None);
 }

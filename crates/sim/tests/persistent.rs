@@ -242,7 +242,7 @@ proptest! {
 }
 
 #[test]
-fn flows_behind_a_connection_that_dies_are_unfinished() {
+fn flows_after_a_connection_that_dies_are_unfinished() {
     for text in [DUMBBELL, FOUR_PATHS] {
         let sets = [("transport.syn_retries", "2"), ("transport.rto_syn", "\"20ms\"")];
         let flows = [(1_000, Time::ZERO), (1_000, Time::from_ms(5_000))];

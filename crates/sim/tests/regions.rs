@@ -146,7 +146,7 @@ impl Network {
 
 fn graph(switches: u32, hosts: u32, more: u32, second: u32, seed: u64) -> Topology {
     let mut random = RandomStream::new(seed, "graph");
-    let mut below = |most: u32| random.below(u64::from(most)) as u32;
+    let mut below = |max: u32| random.below(u64::from(max)) as u32;
     let mut topology = Topology::default();
     let mut add = |name: String, kind, tier| topology.nodes.push(Node { name, kind, tier });
     (0..switches).for_each(|number| add(format!("s{number}"), NodeKind::Switch, 1));

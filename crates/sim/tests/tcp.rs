@@ -149,7 +149,7 @@ fn under_ns3_a_receiver_repeats_its_answer_to_a_syn_while_nothing_else_comes() {
 }
 
 #[test]
-fn a_connection_that_hears_nothing_dies_after_its_retries_and_stays_unfinished() {
+fn a_connection_that_receives_nothing_dies_after_its_retries_and_stays_unfinished() {
     let sets = [("transport.retries", "3"), ("transport.rto_min", "1s"), ("transport.initial_window", "1")];
     let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
     config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::DATA });
@@ -411,9 +411,9 @@ fn cubic_on_a_short_path_grows_as_fast_as_reno_would_with_its_factor() {
     }
     assert!(slopes.len() > 20, "{}", slopes.len());
     // In round trips of 20.6 ms and what waits, up to 40 packets of 0.42 ms: between 0.53 per 37 ms and per 21 ms.
-    let (least, most) = (0.53 / 0.0375, 0.53 / 0.0205);
+    let (min, max) = (0.53 / 0.0375, 0.53 / 0.0205);
     let mean = slopes.iter().sum::<f64>() / slopes.len() as f64;
-    assert!((least..most).contains(&mean), "{mean} segments a second, expected {least} to {most}");
+    assert!((min..max).contains(&mean), "{mean} segments a second, expected {min} to {max}");
 }
 
 #[test]

@@ -437,11 +437,11 @@ def _combined(series: list[list], how: str) -> list[tuple[float, float]]:
     return sorted(by_time.items())
 
 
-def _thinned(points: list, most: int) -> list:
-    if len(points) <= most:
+def _thinned(points: list, max_points: int) -> list:
+    if len(points) <= max_points:
         return points
-    step = (len(points) - 1) / (most - 1)
-    return [points[round(i * step)] for i in range(most)]
+    step = (len(points) - 1) / (max_points - 1)
+    return [points[round(i * step)] for i in range(max_points)]
 
 
 def _lowest(rows: list[dict]) -> float:

@@ -20,7 +20,7 @@ def queue_heats(runs: Sequence[tuple[str, Run]]) -> list[Figure]:
     """Return the heat map of the queues of several runs, with their titles; all colour a length alike."""
     series = [run.over_time("queue_bytes", max_points=0) for _, run in runs]
     highest = max((value for found in series for points in found.values() for _, value in points), default=0)
-    return [_heat(title, found, most=highest) for (title, _), found in zip(runs, series, strict=True)]
+    return [_heat(title, found, maximum=highest) for (title, _), found in zip(runs, series, strict=True)]
 
 
 def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:
@@ -38,9 +38,9 @@ def _heat(
     *,
     metric: str = "queue_bytes",
     caption: str = "",
-    most: float = 0,
+    maximum: float = 0,
 ) -> Figure:
-    """Return the heat map of the series of ports; `most`, or what is most in them, has the darkest colour."""
+    """Return the heat map of the series of ports; `maximum`, or their largest value, is darkest."""
     busy = {port: points for port, points in series.items() if any(value > 0 for _, value in points)}
     worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MAX_PORTS]
     shown = sorted(worst, key=_natural)
@@ -53,7 +53,7 @@ def _heat(
         for port in shown
         for start, value in _longest(busy[port], length, factor)
     ]
-    domain = {"domainMax": _short(most * factor)} if most else {}
+    domain = {"domainMax": _short(maximum * factor)} if maximum else {}
     colour = {
         "field": "y",
         "type": "quantitative",

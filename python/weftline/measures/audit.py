@@ -85,7 +85,7 @@ def numbers(flowlets: Iterable[Flowlet]) -> dict[str, float | None]:
         "blended": _untaken(flowlet for flowlet in decoded if len(flowlet.truth) > 1),
         "mixed": _share(sum(len(flowlet.truth) > 1 for flowlet in listed), len(listed)),
     }
-    for what, path in (("audited", _told), ("true", _taken)):
+    for what, path in (("audited", _reported), ("true", _taken)):
         paths, disjointness = _together(listed, path)
         found |= {f"{what} paths": paths, f"{what} disjointness": disjointness}
     return found
@@ -118,7 +118,7 @@ def _untaken(flowlets: Iterable[Flowlet]) -> int:
     return sum(path not in flowlet.truth for flowlet in flowlets for path in flowlet.decoded)
 
 
-def _told(flowlet: Flowlet) -> Path_ | None:
+def _reported(flowlet: Flowlet) -> Path_ | None:
     return flowlet.decoded[-1] if flowlet.decoded else None
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _DIGESTS = "telemetry.parquet"
 MIN_PACKETS = 200
 """Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
-LEAST_SAMPLES = 100
+MIN_SAMPLES = 100
 """Samples of a hop from which its quantiles count."""
-LEAST_NS = 100.0
+MIN_NS = 100.0
 """Quantile of a hop's latency from which it counts, about a packet at 100 Gb/s: idle ports delay nothing."""
 
 
@@ -104,11 +104,11 @@ def packets_until_known(run: Run) -> dict[int, list[int | None]]:
 def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: Mapping[str, Any]) -> None:
     """Add the relative errors of a hop's quantiles, those that count."""
     truth = {str(q["quantile"]): q["value"] for q in true["quantiles"]}
-    if mine["samples"] < LEAST_SAMPLES:
+    if mine["samples"] < MIN_SAMPLES:
         return
     for estimate in mine["quantiles"]:
         quantile = str(estimate["quantile"])
-        if truth.get(quantile, 0) >= LEAST_NS:
+        if truth.get(quantile, 0) >= MIN_NS:
             errors.setdefault(quantile, []).append(abs(estimate["value"] / truth[quantile] - 1))
 
 

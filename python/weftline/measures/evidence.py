@@ -292,7 +292,7 @@ def unfinished_text(left: int, runs: Sequence[Run]) -> str:
     return f"{left:,} of {sum(run.summary.get('flows') or 0 for run in runs):,} flows unfinished"
 
 
-def beside(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
+def qualifier(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
     """Return the note on a mean: its number of runs where some are missing, unfinished flows."""
     parts = [f"{runs} of {asked} runs"] if runs < asked else []
     parts += [f"{left:,} unfinished"] if left else []
@@ -302,7 +302,7 @@ def beside(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
 # How reasons are shown.
 
 
-def said(reasons: Iterable[Reason]) -> str:
+def reasons_text(reasons: Iterable[Reason]) -> str:
     """Return reasons in one line: those of one kind together, at most `MAX_TEXTS` of each."""
     texts: dict[str, list[str]] = {}
     for reason in dict.fromkeys(reasons):

@@ -85,11 +85,11 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
     places = sorted(kinds.values())
     scheme, name = _scheme(pools), _name(pools)
 
-    def told(settings: Sequence[Setting]) -> int:
+    def distinguished(settings: Sequence[Setting]) -> int:
         return len({tuple(setting.values[i] for setting in settings) for i in places})
 
     def tells(settings: Sequence[Setting]) -> bool:
-        return told(settings) == len(places)
+        return distinguished(settings) == len(places)
 
     for alone in (scheme, name):
         if alone and tells([alone]):
@@ -104,8 +104,8 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
                 return [*fixed, *some]
 
     chosen = list(fixed)
-    while told(chosen) < len(places):
-        chosen.append(max(candidates, key=lambda setting: told([*chosen, setting])))
+    while distinguished(chosen) < len(places):
+        chosen.append(max(candidates, key=lambda setting: distinguished([*chosen, setting])))
     return chosen
 
 
@@ -123,7 +123,7 @@ def settings(pools: Sequence[Pool]) -> list[Setting]:
         values = tuple(one.get(path, ("absent", lack)) for one, lack in zip(facts, lacks, strict=True))
         if len(set(values)) > 1:
             texts = tuple(
-                names.absent(lack) if lack else names.said(path, one[path], pool)
+                names.absent(lack) if lack else names.value_text(path, one[path], pool)
                 for one, lack, pool in zip(facts, lacks, pools, strict=True)
             )
             found[path] = Setting(path, values, texts)
@@ -245,7 +245,7 @@ class _Names:
                 return ".".join(words[-length:])
         return ".".join(words)
 
-    def said(self, path: KeyPath, value: object, pool: Pool) -> str:
+    def value_text(self, path: KeyPath, value: object, pool: Pool) -> str:
         if path == pooling.VERSION:
             return f"weftline {value}" if value else "version not recorded"
         if path == pooling.BUILD:

@@ -85,7 +85,7 @@ def standing_of(
     )
     texts = {
         label: f"{label} {mean.text(subject.write)}"
-        + evidence.beside(
+        + evidence.qualifier(
             runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
         )
         for label, mean in means.items()
@@ -120,7 +120,7 @@ def standing(
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
     if first is None:
         word = "highest" if highest else "lowest"
-        message = f"{', '.join(texts.values())}; {evidence.said(why)}"
+        message = f"{', '.join(texts.values())}; {evidence.reasons_text(why)}"
         return f"{where}: the {word} is not separated from the others: {message}."
     others = ", ".join(text for name, text in texts.items() if name != first)
     word = "highest" if highest else "lowest"

@@ -76,7 +76,7 @@ def _kept(result: SweepResult) -> list[str]:
         cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
         parts += [f"{word}: {'; '.join(cells)}."] if cells else []
     reasons = [reason for _, verdict in judged for reason in verdict.reasons]
-    return [*parts, *([f"Why open: {evidence.said(reasons)}."] if reasons else [])]
+    return [*parts, *([f"Why open: {evidence.reasons_text(reasons)}."] if reasons else [])]
 
 
 def _ranked(result: SweepResult) -> list[str]:
@@ -107,7 +107,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     )
     texts = {
         label: f"{label} {mean.text(metric(name).text)}".strip()
-        + evidence.beside(
+        + evidence.qualifier(
             runs=mean.count or 0,
             asked=result.asked,
             left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0,
@@ -160,7 +160,7 @@ def _left_out(result: SweepResult, name: str) -> str:
     for cell in result.cells:
         estimate = result.estimate(name, cell)
         left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
-        text = evidence.beside(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
+        text = evidence.qualifier(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
         parts += [f"{_label(cell)}{text}"] if text and estimate else []
     return f"Fewer runs, or unfinished flows that are left out: {'; '.join(parts)}." if parts else ""
 

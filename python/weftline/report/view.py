@@ -112,7 +112,7 @@ class Questions:
         self._path = path
         self._lock = threading.Lock()
 
-    def ask(self, sql: str, *, most: int = MAX_ROWS, seconds: float = MAX_SECONDS) -> dict:
+    def ask(self, sql: str, *, max_rows: int = MAX_ROWS, seconds: float = MAX_SECONDS) -> dict:
         """Return ``columns``, ``rows`` and whether there were ``more`` rows.
 
         Raises
@@ -141,7 +141,7 @@ class Questions:
             end.start()
             try:
                 found = connection.execute(statements[0])
-                rows = found.fetchmany(most + 1)
+                rows = found.fetchmany(max_rows + 1)
                 columns = [column[0] for column in found.description]
             except duckdb.InterruptException:
                 raise InputError(f"stopped after {seconds:g} s: select fewer rows") from None
@@ -152,8 +152,8 @@ class Questions:
                 connection.close()
         return {
             "columns": columns,
-            "rows": [list(map(_plain, row)) for row in rows[:most]],
-            "more": len(rows) > most,
+            "rows": [list(map(_plain, row)) for row in rows[:max_rows]],
+            "more": len(rows) > max_rows,
         }
 
 

@@ -149,7 +149,7 @@ def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, *, thread
             except (BrokenPipeError, ConnectionResetError):
                 raise
             except ray.exceptions.RayError as error:
-                send(("lost", number, _said(error)))
+                send(("lost", number, _error_text(error)))
 
 
 def _next(inbox: queue.Queue, *, wait: bool) -> tuple | None:
@@ -165,7 +165,7 @@ def _largest(ray: Any) -> int:
     return int(max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0))
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return f"{type(cause).__name__}: {lines[-1] if lines else 'no more is known'}"

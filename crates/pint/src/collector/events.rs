@@ -19,12 +19,12 @@ pub trait Sink {
 
 /// Keeps everything, for tests and small inputs.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Collected {
     pub events: Vec<Event>,
     pub reports: Vec<FlowReport>,
 }
 
-impl Sink for Told {
+impl Sink for Collected {
     fn event(&mut self, event: Event) {
         self.events.push(event);
     }

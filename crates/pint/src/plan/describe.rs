@@ -17,7 +17,7 @@ const SEED: u64 = 0x7765_6674;
 impl Plan {
     /// The plan and what to expect of it, in plain text.
     pub fn describe(&self) -> String {
-        let told = self.to_json();
+        let described = self.to_json();
         let mut text = format!(
             "plan {:08x}: {} queries in a digest of {} bits, paths of {} hops expected, {} at most\n\n",
             self.version(),
@@ -29,7 +29,7 @@ impl Plan {
         text += &self.sets_table();
         text += "\n";
         text += &self.queries_table();
-        for query in told["queries"].as_array().into_iter().flatten() {
+        for query in described["queries"].as_array().into_iter().flatten() {
             text += &prediction_text(query);
         }
         text
@@ -85,14 +85,14 @@ impl Plan {
         let sets: Vec<Json> =
             self.sets().iter().map(|set| json!({ "share": set.share, "queries": names(set) })).collect();
         let Queries { bits, seed, hops, queries } = self.queries();
-        let told: Vec<Json> = (0..queries.len()).map(|place| self.query_json(place)).collect();
+        let described: Vec<Json> = (0..queries.len()).map(|place| self.query_json(place)).collect();
         json!({
             "version": format!("{:08x}", self.version()),
             "bits": bits,
             "seed": seed,
             "hops": { "expected": hops.expected, "maximal": hops.maximal },
             "sets": sets,
-            "queries": told,
+            "queries": described,
         })
     }
 
@@ -146,7 +146,7 @@ impl Plan {
         lengths.sort_unstable();
         lengths.dedup();
         let Some(model) = self.path_model(place) else { return Json::Null };
-        let told = |&hops: &u32| {
+        let described = |&hops: &u32| {
             let trials = if hops > 100 { TRIALS / 5 } else { TRIALS };
             let packets = path_packets(&model, hops, trials, SEED);
             json!({
@@ -163,7 +163,7 @@ impl Plan {
             "tau": model.code.tau(),
             "layers": layers,
             "ids": model.ids,
-            "lengths": lengths.iter().map(told).collect::<Vec<_>>(),
+            "lengths": lengths.iter().map(described).collect::<Vec<_>>(),
         })
     }
 

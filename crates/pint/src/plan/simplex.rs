@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_bound_is_said() {
+    fn a_value_without_bound_is_reported() {
         assert!(maximise(&[1.0], &[vec![-1.0]], &[1.0]).is_none());
     }
 }

@@ -144,29 +144,29 @@ fn a_plan_that_was_changed_by_hand_is_refused() {
 }
 
 #[test]
-fn every_problem_is_told_with_line_key_and_the_nearest_name() {
+fn every_problem_is_reported_with_line_key_and_the_nearest_name() {
     let text = QUERIES
         .replace("hop-latency", "hop-latancy")
         .replace("copies = 2", "copys = 2")
         .replace("\"1/16\"", "\"1/0\"")
         .replace("\"log\"", "\"logs\"");
-    let told = problems(&text);
+    let reported = problems(&text);
     for expected in [
         "queries.toml:10: query.path.copys: unknown key \"copys\": did you mean \"copies\"?",
         "queries.toml:16: query.latency.value: unknown value \"hop-latancy\": did you mean \"hop-latency\"?",
         "queries.toml:30: query.congestion.frequency: expected a share of packets",
         "queries.toml:31: query.congestion.approximation.rounding: unknown rounding \"logs\": did you mean \"log\"?",
     ] {
-        assert!(told.contains(expected), "{expected}\nnot in\n{told}");
+        assert!(reported.contains(expected), "{expected}\nnot in\n{reported}");
     }
-    assert_eq!(told.lines().count(), 4, "{told}");
+    assert_eq!(reported.lines().count(), 4, "{reported}");
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     let case = |from: &str, to: &str, expected: &str| {
-        let told = problems(&QUERIES.replace(from, to));
-        assert!(told.contains(expected), "{expected}\nnot in\n{told}");
+        let reported = problems(&QUERIES.replace(from, to));
+        assert!(reported.contains(expected), "{expected}\nnot in\n{reported}");
     };
     case("copies = 2", "copies = 3", "8 bits do not divide into 3 equal copies");
     case("\"switch-id\"", "\"queue-bytes\"", "queue-bytes changes from packet to packet");

@@ -75,13 +75,13 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
     if repeated > 0 {
         ground.warnings.push(format!("{repeated} links are in the topology more than once and count once"));
     }
-    let told = pint::path::Knowledge {
+    let known = pint::path::Knowledge {
         graph,
         neighbours: knowledge.neighbours,
         ends: knowledge.ends.then(|| ground.attached.clone()),
         shortest: knowledge.shortest,
     };
-    let decoder = PathDecoder::new(plan, told).map_err(input)?;
+    let decoder = PathDecoder::new(plan, known).map_err(input)?;
     let names = decoder.untraced().iter().map(|&query| plan.queries().queries[query].name.as_str());
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {
@@ -115,9 +115,9 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn line(&mut self, told: &Json) {
+    fn line(&mut self, reported: &Json) {
         if let Some((path, file)) = &mut self.findings {
-            if let Err(error) = writeln!(file, "{told}") {
+            if let Err(error) = writeln!(file, "{reported}") {
                 self.error = Some(failed(format!("{}: {error}", path.display())));
             }
         }
@@ -144,10 +144,10 @@ impl Sink for Outputs {
             }
             return;
         }
-        let told = event.to_json(&self.plan);
-        self.line(&told);
+        let reported = event.to_json(&self.plan);
+        self.line(&reported);
         if self.events.len() < self.show {
-            self.events.push(told);
+            self.events.push(reported);
         }
     }
 
@@ -168,10 +168,10 @@ impl Sink for Outputs {
             }
         }
         if self.findings.is_some() || self.shown.len() < self.show {
-            let told = report.to_json(&self.plan);
-            self.line(&told);
+            let reported = report.to_json(&self.plan);
+            self.line(&reported);
             if self.shown.len() < self.show {
-                self.shown.push(told);
+                self.shown.push(reported);
             }
         }
     }
@@ -246,7 +246,7 @@ fn collected<D: pint::collector::Paths>(
     knowledge: &Knowledge,
 ) -> PyResult<String> {
     let (mut rows, mut refused) = (0u64, Vec::new());
-    let mut most_flows = 0;
+    let mut max_flows = 0;
     let ends = Ends::of(knowledge);
     let mut take = |row: &Recorded| {
         rows += 1;
@@ -256,7 +256,7 @@ fn collected<D: pint::collector::Paths>(
                 refused.push(format!("row {rows}, packet {}: {refusal}", row.packet));
             }
         }
-        most_flows = most_flows.max(collector.flows());
+        max_flows = max_flows.max(collector.flows());
         outputs.error.take().map_or(Ok(()), Err)
     };
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_lowercase();
@@ -289,7 +289,7 @@ fn collected<D: pint::collector::Paths>(
     };
     let names: serde_json::Map<String, Json> =
         knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
-    let told = json!({
+    let summary = json!({
         "rows": rows,
         "flows": outputs.reports,
         "complete_paths": outputs.complete,
@@ -312,5 +312,5 @@ fn collected<D: pint::collector::Paths>(
         "reports": outputs.shown,
     });
     outputs.finish()?;
-    Ok(told.to_string())
+    Ok(summary.to_string())
 }

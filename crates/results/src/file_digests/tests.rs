@@ -71,8 +71,8 @@ fn a_missing_file_and_one_too_many_are_named() {
         let dir = Scratch::new();
         run(dir.path());
         fs::remove_file(dir.join(name)).unwrap();
-        let said = error(dir.path());
-        assert!(said.contains(name) && said.contains("no such file"), "{said}");
+        let message = error(dir.path());
+        assert!(message.contains(name) && message.contains("no such file"), "{message}");
     }
     let dir = Scratch::new();
     run(dir.path());
@@ -116,11 +116,11 @@ fn the_error_says_file_digests_and_what_to_do() {
     let dir = Scratch::new();
     run(dir.path());
     fs::write(dir.join("flows.parquet"), [b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()).unwrap();
-    let said = check_file(&dir.join("flows.parquet")).unwrap_err().to_string();
+    let message = check_file(&dir.join("flows.parquet")).unwrap_err().to_string();
     let expected = seal::hex(seal::digest(&[b"PAR1".as_slice(), &[7; 300], b"PAR1"].concat()));
     let found = seal::hex(seal::digest(&[b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()));
     for part in ["flows.parquet", "308 bytes", &expected, &found, "run its scenario again"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
 }
 

@@ -5,7 +5,7 @@ fn losses(retransmitted: u64) -> LossCounters {
 }
 
 #[test]
-fn the_cause_is_the_way_in_which_most_packets_were_lost_or_came_twice() {
+fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
     let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
     assert!(cause(&spurious).contains("30 unnecessarily") && cause(&spurious).contains("nothing was lost"));
     assert!(cause(&spurious).contains("refused 200"), "{}", cause(&spurious));
@@ -44,7 +44,7 @@ fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
 }
 
 #[test]
-fn the_tail_is_that_of_timeouts_if_most_of_the_slowest_flows_had_one() {
+fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
     let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
     assert_eq!(tail(&Times(flows(1))), None, "one of three");
     let found = tail(&Times(flows(2))).unwrap();

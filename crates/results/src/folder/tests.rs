@@ -340,7 +340,7 @@ fn whatever_ended_a_run_its_digests_hold_and_list_every_file() {
 }
 
 #[test]
-fn flows_without_a_slowdown_and_slowdowns_below_one_are_counted_and_told() {
+fn flows_without_a_slowdown_and_slowdowns_below_one_are_counted_and_reported() {
     for raises_slowdowns in [false, true] {
         let dir = Scratch::new();
         let names = Names { raises_slowdowns, ..names() };

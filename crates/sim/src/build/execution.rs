@@ -36,7 +36,7 @@ impl Plan {
 
 /// Packet-hops of a region in a window, some 8 us of work, below which a thread spends more time on handing over than it
 /// saves.
-const LEAST_HOPS: f64 = 100.0;
+const MIN_HOPS: f64 = 100.0;
 /// Of what the links can carry, for the estimate of what happens in a window.
 const USUAL_LOAD: f64 = 0.3;
 
@@ -75,7 +75,7 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
     }
     let threads = asked.min(split.parts);
     let hops = work.hops_per_second * split.lookahead.as_seconds() / split.parts as f64;
-    if hops < LEAST_HOPS && execution.regions.is_none() {
+    if hops < MIN_HOPS && execution.regions.is_none() {
         let delay = split.lookahead;
         return one(Some(&format!(
             "regions of the network may run only {delay} (the shortest link between them) ahead of each other, about \

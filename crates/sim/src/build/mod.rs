@@ -47,8 +47,8 @@ use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
 use std::sync::Arc;
 
-const MOST_NODES: usize = 1 << 24;
-const MOST_PORTS: usize = u16::MAX as usize;
+const MAX_NODES: usize = 1 << 24;
+const MAX_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
@@ -119,14 +119,14 @@ impl Simulation {
 }
 
 fn check_limits(topology: &Topology) -> Result<(), RunError> {
-    if topology.nodes.len() >= MOST_NODES {
-        let message = format!("{} nodes: expected at most {MOST_NODES}", topology.nodes.len());
+    if topology.nodes.len() >= MAX_NODES {
+        let message = format!("{} nodes: expected at most {MAX_NODES}", topology.nodes.len());
         return Err(RunError::Impossible(message));
     }
     let lists = topology.ports();
-    if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
+    if let Some(node) = lists.iter().position(|ports| ports.len() > MAX_PORTS) {
         let (name, ports) = (&topology.nodes[node].name, lists[node].len());
-        let message = format!("{name} has {ports} ports: expected at most {MOST_PORTS}");
+        let message = format!("{name} has {ports} ports: expected at most {MAX_PORTS}");
         return Err(RunError::Impossible(message));
     }
     Ok(())

@@ -355,7 +355,7 @@ mod model {
     }
 
     #[test]
-    fn the_leader_hears_of_a_member_that_broke() {
+    fn the_leader_learns_of_a_member_that_broke() {
         loom::model(|| {
             let exchange = Arc::new(Exchange::new());
             let theirs = exchange.clone();

@@ -38,8 +38,8 @@ pub struct MeasureConfig {
 pub struct CaptureConfig {
     /// The ports that they leave by, in order.
     pub ports: PortSet,
-    /// The longest that the file may become.
-    pub most: Bytes,
+    /// Maximum size of the file.
+    pub max_bytes: Bytes,
     /// Bytes that are kept of each; none: its headers.
     pub kept: Option<Bytes>,
 }

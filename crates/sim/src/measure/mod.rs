@@ -284,7 +284,7 @@ pub struct Receiving {
     /// transports saw them.
     pub packets: u64,
     pub reordered: u64,
-    pub reordered_behind: u64,
+    pub still_reordered: u64,
     /// Packets held back to restore their order, those released because waiting for their predecessors ended,
     /// and the maximum payload that one host held.
     pub held: u64,

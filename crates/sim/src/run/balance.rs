@@ -19,12 +19,12 @@ impl Windows {
     pub fn passed(&mut self, regions: &[Box<Region>]) {
         self.count += 1;
         self.before.resize(regions.len(), 0);
-        let mut most = 0;
+        let mut max = 0;
         for (before, region) in self.before.iter_mut().zip(regions) {
             let now = region.net.events_handled();
-            most = most.max(now - std::mem::replace(before, now));
+            max = max.max(now - std::mem::replace(before, now));
         }
-        self.critical_path += most;
+        self.critical_path += max;
     }
 }
 

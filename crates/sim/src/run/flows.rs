@@ -109,11 +109,11 @@ impl Simulation {
 
     /// Moves a deadline that comes too soon after the start.
     fn put_off_deadline(&mut self, arrival: &mut Arrival) {
-        let least = self.flows.min_deadlines[usize::from(arrival.source)];
-        if let Some(deadline) = arrival.spec.deadline.filter(|_| least > 0.0) {
+        let min = self.flows.min_deadlines[usize::from(arrival.source)];
+        if let Some(deadline) = arrival.spec.deadline.filter(|_| min > 0.0) {
             // It may fail meanwhile: what counts is the network as configured.
             let ideal = self.ideals.of(&arrival.spec, Time::ZERO, Time::ZERO);
-            let soonest = arrival.spec.start.saturating_add(Time((ideal.0 as f64 * least) as u64));
+            let soonest = arrival.spec.start.saturating_add(Time((ideal.0 as f64 * min) as u64));
             arrival.spec.deadline = Some(deadline.max(soonest));
         }
     }

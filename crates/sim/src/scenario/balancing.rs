@@ -19,10 +19,10 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
 pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let balancer = &scenario.switch.balancer;
     let known = balancer.subflows_told_apart()?;
-    let most = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
-    (u32::from(most) > known).then(|| {
+    let max = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
+    (u32::from(max) > known).then(|| {
         format!(
-            "transport.subflows: {most}, but {}'s mark distinguishes only {known}: subflow {} is taken for the first again. Set \
+            "transport.subflows: {max}, but {}'s mark distinguishes only {known}: subflow {} is taken for the first again. Set \
              subflows = \
              {known}",
             balancer.name(),

@@ -195,7 +195,7 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
                     let found = describe(other);
                     let message = format!(
                         "expected numbers of flows such as [0, 1] or [\"0-{}\"], found {found}",
-                        MOST_WATCHED - 1
+                        MAX_WATCHED - 1
                     );
                     table.complain("flows", message);
                     return None;
@@ -209,14 +209,14 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
 }
 
 /// The most flows that one range may name.
-const MOST_WATCHED: u32 = 1_000_000;
+const MAX_WATCHED: u32 = 1_000_000;
 
 /// `"0-9"`: ten flows.
 fn range(value: &Value) -> Option<RangeInclusive<u32>> {
     let Value::Text(text) = value else { return None };
     let (first, last) = text.split_once('-')?;
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (first <= last && last - first < MOST_WATCHED).then_some(first..=last)
+    (first <= last && last - first < MAX_WATCHED).then_some(first..=last)
 }
 
 /// Declares every key of `[measure]`, for the list of keys.

@@ -30,7 +30,7 @@ use std::path::Path;
 
 pub use document::Origin;
 pub use problem::{Problem, ScenarioError};
-pub use run::{MOST_THREADS, memory_limit};
+pub use run::{MAX_THREADS, memory_limit};
 
 use crate::compat::Rules;
 use crate::config::{Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};

@@ -7,7 +7,7 @@ use crate::parameters::{Declared, Kind, Source, Value, describe};
 use crate::units::{Bytes, Time};
 
 /// The most threads that can be asked for.
-pub const MOST_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = 1024;
 
 /// `[compat] like`.
 pub fn read_compat(section: &mut Section) -> Rules {
@@ -40,7 +40,7 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
         }
     }
     let help = "worker threads; 0: choose automatically from the machine's cores and the network; results do not depend on it";
-    let threads = section.parameters().integer("threads", 1, (0, MOST_THREADS as i64), help) as usize;
+    let threads = section.parameters().integer("threads", 1, (0, MAX_THREADS as i64), help) as usize;
     let until = match end {
         Some(time) => Until::At(time),
         None => Until::FlowsDone { grid, stall },

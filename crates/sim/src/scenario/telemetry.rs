@@ -190,8 +190,8 @@ fn planned(
 }
 
 fn read_plan(path: &Path, file: &str) -> Result<Plan, String> {
-    const MOST: u64 = 1 << 20;
-    let bytes = files::read(path, MOST).map_err(|error| format!("{file}: {error}"))?;
+    const MAX: u64 = 1 << 20;
+    let bytes = files::read(path, MAX).map_err(|error| format!("{file}: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{file}: not UTF-8 text"))?;
     if Plan::is_plan(&text) {
         return Plan::read(&text, file).map_err(|error| error.to_string());

@@ -156,8 +156,8 @@ fn acknowledgements_lost_before_the_last_cost_nothing() {
             ],
         };
         let (kept, outcome) = finished(config);
-        let gone = sum_of(&outcome, |port| port.packets_lost + port.packets_stranded);
-        assert!(gone > 10, "{gone}");
+        let lost = sum_of(&outcome, |port| port.packets_lost + port.packets_stranded);
+        assert!(lost > 10, "{lost}");
         assert_eq!(kept.flows[0].packets_retransmitted, 0, "{recovery:?}");
         assert_eq!(completion_times(&kept)[0], kept.flows[0].ideal);
     }

@@ -34,8 +34,8 @@ fn tight_buffer(config: &Config, shared: u64) -> Bytes {
         };
         config.topology.ports()[at].iter().map(|&(l, _)| of_port(&config.topology.links[l as usize])).sum()
     };
-    let most = config.topology.switches().into_iter().map(|node| needs(node as usize)).max();
-    Bytes(most.expect("a switch") + shared)
+    let max = config.topology.switches().into_iter().map(|node| needs(node as usize)).max();
+    Bytes(max.expect("a switch") + shared)
 }
 
 /// Runs without retransmission: nothing may be missing.

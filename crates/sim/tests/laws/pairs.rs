@@ -163,10 +163,10 @@ fn a_controller_that_steers_by_marks_is_warned_of_where_no_switch_marks_and_the_
                 .unwrap();
             assert!(of_marks(&high)[0].contains("no queue holds more than"), "{:?}", of_marks(&high));
         }
-        let deaf = BESIDE
+        let unmarked = BESIDE
             .replace("FIRST", first)
             .replace("SECOND", "kind = \"tcp\", controller = { kind = \"cubic\" }");
-        assert_eq!(of_marks(&load_text(&deaf).unwrap()), Vec::<String>::new());
+        assert_eq!(of_marks(&load_text(&unmarked).unwrap()), Vec::<String>::new());
     }
 }
 

@@ -38,7 +38,7 @@ fn a_query_that_needs_no_room_of_others_gets_all_packets() {
 }
 
 #[test]
-fn an_impossible_wish_is_told_with_what_would_help() {
+fn an_impossible_wish_is_reported_with_what_would_help() {
     // Three of 8 bits, two at a time: ratios sum to 2 of 2.5.
     let refused = choose(16, &[demand(8, 1.0), demand(8, 1.0), demand(8, 0.5)]).unwrap_err();
     // Query 0 and 1 at 1 leave nothing for 2: at scale s, s + s + s/2 = 2, s = 0.8.

@@ -178,7 +178,7 @@ impl Resequencer {
         let inflow = inflow(&mut self.flows, key);
         for &id in up {
             let sent = net.packets[id].sent;
-            self.totals.reordered_behind += u64::from(sent < inflow.newest_up);
+            self.totals.still_reordered += u64::from(sent < inflow.newest_up);
             inflow.newest_up = inflow.newest_up.max(sent);
         }
     }
@@ -222,7 +222,7 @@ impl Resequencer {
         let own = &self.totals;
         totals.packets += own.packets;
         totals.reordered += own.reordered;
-        totals.reordered_behind += own.reordered_behind;
+        totals.still_reordered += own.still_reordered;
         totals.held += own.held;
         totals.expired += own.expired;
         totals.max_held = totals.max_held.max(own.max_held);

@@ -39,7 +39,7 @@ fn settings_that_cannot_be_meant_are_refused() {
 }
 
 #[test]
-fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_told() {
+fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_reported() {
     for (topology, serves_three) in [
         ("kind = \"fat-tree\"\nk = 4", true),
         ("kind = \"hpcc-fat-tree\"", true),

@@ -28,7 +28,7 @@ fn dotted_keys_descend_and_unknown_ones_get_their_line_and_the_nearest_name() {
 }
 
 #[test]
-fn a_value_where_a_table_belongs_is_said() {
+fn a_value_where_a_table_belongs_is_reported() {
     let table = parse("host_link = \"25Gbps\"\n", "s.toml").unwrap();
     let mut section = Section::root(&table, "s.toml");
     section.parameters().rate("host_link.rate", Rate(1), "");

@@ -36,7 +36,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
 }
 
 #[test]
-fn a_key_of_another_kind_is_told_whose_it_is() {
+fn a_key_of_another_kind_is_reported_with_its_kind() {
     let wrong = problems(
         "[transport]\nkind = \"rdma\"\nmss = \"1KB\"\ncontroller = { kind = \"hpcc\", t_low = \"1us\" }\n",
     );
@@ -263,7 +263,7 @@ fn links_that_nobody_can_mean_are_refused() {
 }
 
 #[test]
-fn a_wrong_value_beside_right_keys_is_one_problem() {
+fn a_wrong_value_next_to_right_keys_is_one_problem() {
     let ports = ["queues", "queue_histogram", "utilisation", "port_events", "disciplines"];
     let of_ports = ports.map(|key| format!("{key} = {{ ports = [5], every = \"10us\" }}"));
     let others = [
