@@ -137,7 +137,7 @@ pub fn random_path(draws: &mut Draws, hops: u32, ids: u64) -> Vec<u64> {
     path
 }
 
-/// One flow on its way through the plan.
+/// One flow while it passes through the plan.
 struct Trial<'p, D: Paths> {
     plan: &'p Plan,
     encoder: crate::encoder::Encoder,

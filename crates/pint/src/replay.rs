@@ -6,7 +6,7 @@
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §6.2, Fig 9. Consecutive packets of a flow meet similar queues, so they are worth fewer
 //! samples than they are; independent ones are what the theory counts in.
-//! Differs from the source: truth is the whole flow, of which several fields bring most values; the paper does not say what its truth is.
+//! Differs from the source: truth is the whole flow, of which several fields bring most values; the paper does not define its truth.
 
 use crate::accuracy::Draws;
 use crate::code::survivor;
@@ -83,7 +83,7 @@ impl Streams {
         }
     }
 
-    /// The streams with at least so many samples, by flow and hop.
+    /// The streams with at least this number of samples, by flow and hop.
     pub fn finish(self, min: usize) -> Vec<Stream> {
         let long = self.hops.into_values().filter(|stream| stream.samples() >= min);
         long.map(|stream| Stream { truth: ascending(stream.truth), ..stream }).collect()

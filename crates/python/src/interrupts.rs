@@ -11,17 +11,17 @@ use crate::errors::failed;
 
 /// How often Ctrl-C is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// As much as a main thread has.
+/// The stack size of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Does `work` on a thread of its own, looking for Ctrl-C meanwhile. After Ctrl-C nobody waits for the result: the thread
-/// goes on until it is done or the process ends.
+/// Does `work` on a thread of its own, looking for Ctrl-C meanwhile. After Ctrl-C the result is not awaited: the thread
+/// continues until it is done or the process ends.
 ///
 /// To be called without the interpreter attached. Errors: what Ctrl-C raised, and those of `work`.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> PyResult<T> + Send + 'static) -> PyResult<T> {
     let (sender, receiver) = sync_channel(1);
     let run = move || {
-        // Nobody listens any more after Ctrl-C.
+        // After Ctrl-C the receiver no longer exists.
         let _ = sender.send(work());
     };
     let worker = thread::Builder::new().name("weftline".to_string()).stack_size(STACK_BYTES).spawn(run);

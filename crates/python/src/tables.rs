@@ -26,8 +26,8 @@ pub fn counters() -> String {
     describe::declarations().to_string()
 }
 
-/// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) takes it, as often as it likes.
-/// Rows are read from the file as they are asked for.
+/// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) can read it repeatedly.
+/// Rows are read from the file as they are requested.
 #[pyclass(frozen, module = "weftline._native")]
 pub struct Table {
     path: PathBuf,

@@ -78,7 +78,7 @@ pub struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Makes the file with the blocks that say what its links are.
+    /// Creates the file with the blocks that describe its links.
     pub fn create(path: &Path, plan: &CapturePlan) -> Result<CaptureFile, ResultsError> {
         let file = File::create(path).map_err(|error| failed(path, &error))?;
         let mut capture = CaptureFile {
@@ -122,7 +122,7 @@ impl CaptureFile {
         self.file.flush().map_err(|error| failed(&self.path, &error))
     }
 
-    /// What to say of a file that was not long enough.
+    /// The warning about a file that was not long enough.
     pub fn warning(&self) -> Option<String> {
         let stopped = self.stopped?;
         Some(format!(

@@ -141,7 +141,7 @@ fn milliseconds(ns: f64) -> String {
     if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.3} ms", ns / 1e6) }
 }
 
-/// That controllers which steer by marks had none, though there was congestion.
+/// That controllers which react to marks received none, though there was congestion.
 fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Option<String> {
     let sum = |of: fn(&weftline_sim::measure::PortTotals) -> u64| {
         outcome.ports.iter().map(|(_, _, port)| of(port)).sum::<u64>()

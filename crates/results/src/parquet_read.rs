@@ -41,7 +41,7 @@ thread_local! {
     static DECODING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Runs a decoder; its panics on damaged bytes become none, and say nothing.
+/// Runs a decoder; its panics on damaged bytes become none, without a message.
 fn unpanicked<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static SILENCER: Once = Once::new();
     SILENCER.call_once(|| {

@@ -8,7 +8,7 @@
 //! packets_recirculated, probes, flowlets, ...   the totals that schemes declare, and recirculated_share
 //! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
 //! receiving { packets, packets_reordered, reordered_share, packets_reordered_behind, packets_held, packets_expired,
-//!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it was asked for; else null
+//!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it is measured; else null
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_lost_at_random, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! losses   { data_sent, data_received, data_dropped, ..., timeouts, by_group {name: {..}} }   the counters of data packets
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
@@ -16,7 +16,7 @@
 //! threads, share_alone, threads_ratio, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was
 //!             spread
 //! slowdown { count, without, raised_to_1, below_1, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
-//! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
+//! queues   { samples, p50, p95, p99, p999, max }            over all measured ports
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
 //! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
@@ -283,7 +283,7 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
     Value::Object(reported.collect())
 }
 
-/// What to know of a run's slowdowns before they are compared.
+/// Warnings about a run's slowdowns, for comparisons.
 fn noted_of_slowdowns(slowdowns: &Value) -> Vec<String> {
     let count = |key: &str| slowdowns[key].as_u64().filter(|&count| count > 0);
     let are = |count: u64| if count == 1 { "1 flow is".to_string() } else { format!("{count} flows are") };

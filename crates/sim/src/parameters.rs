@@ -8,7 +8,7 @@
 
 use crate::units::{Bytes, Rate, Time};
 
-/// A value as it stands in a scenario.
+/// A value as it is written in a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Text(String),

@@ -98,7 +98,7 @@ impl Rate {
     }
 }
 
-/// Why a quantity could not be read. The text says what was expected.
+/// Why a quantity could not be read. The text states what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnitError(pub String);

@@ -95,7 +95,7 @@ fn dcqcn_on_the_dumbbell_lies_within_200_seeds() {
     within("dumb_fair4", "dcqcn", FCT);
 }
 
-/// What the compat mode makes of the pod, beside the picosecond clock, our order of ties and salted ECMP: the slowdowns
+/// What the compat mode makes of the pod, next to the picosecond clock, our order of ties and salted ECMP: the slowdowns
 /// of 20 salts. Nothing is compared; docs/compat.md has the table.
 #[test]
 #[ignore = "a measurement: part of make validate"]

@@ -50,7 +50,7 @@ fn single_flows_take_the_authors_times_under_both_start_rules() {
 fn two_senders_share_a_receiver_and_two_receivers_a_sender_shortest_first() {
     same_as_the_authors("unit_two_senders", "fastpass");
     same_as_the_authors("unit_one_sender_two_dst", "fastpass");
-    // Said here too, for those who have no reference data.
+    // Stated here too, for readers without the reference data.
     let two = |a: FlowSpec| vec![packets(0, 40, 100, Time::ZERO), FlowSpec { start: Time::from_us(1), ..a }];
     assert_eq!(fct_ns(&[RECEIPT], two(packets(20, 40, 20, Time::ZERO))), [165_317, 37_265]);
     assert_eq!(fct_ns(&[RECEIPT], two(packets(0, 60, 20, Time::ZERO))), [165_317, 36_817]);
@@ -305,7 +305,7 @@ fn an_arbiter_that_shares_its_host_with_traffic_by_default_is_pointed_out() {
 
 #[test]
 fn an_arbiter_whose_link_is_too_slow_for_its_schedules_is_pointed_out() {
-    // 8.5 packets of 1500 B are as long as 318 of 40 B.
+    // 8.5 packets of 1500 B have the length of 318 of 40 B.
     let warned = |sets: &[(&str, &str)]| {
         let sets: Vec<(&str, &str)> = std::iter::once(&ARBITER).chain(sets).copied().collect();
         let scenario = crate::common::phost_paper::load("fastpass", &sets);

@@ -116,7 +116,7 @@ kind = "permutation"
 size = "1KB"
 "#;
 
-/// Subflows take the four paths in turn, and each keeps to its own: flowlets, next hops that were heard of, and their ranks last for
+/// Subflows take the four paths in turn, and each keeps to its own: flowlets, learned next hops, and their ranks last for
 /// the whole run.
 const STEERED: &str = r#"{ kind = "mp-hula", ranks = 4, rank = "round-robin", hysteresis = 255, disjoint = false,
     probe_interval = "10ms", failure_time = "100s", gap = "100s" }"#;
@@ -163,7 +163,7 @@ fn a_path_that_swallows_everything_leaves_what_the_three_others_carry() {
     let links = ["leaf0", "leaf1"].map(|leaf| link_between(topology, spine, node_named(topology, leaf)));
     let down = |link| Failure { at: Time::from_ms(5_000), change: Change::LinkDown(link) };
     config.failures.events = links.map(down).to_vec();
-    // Nobody tells the routes.
+    // Routes are not informed.
     config.failures.detection = Time::from_ms(1_000_000);
     let (kept, _) = run_in(1, config);
     let seconds: Vec<f64> = (0..20).map(|second| goodput(&kept, 0, second, second + 1)).collect();

@@ -118,7 +118,7 @@ fn flows_keep_their_order_their_packets_and_their_goodput() {
             );
         }
         assert!(kept.flows.windows(2).all(|pair| pair[1].start >= pair[0].finish.unwrap_or(Time::MAX)));
-        // A sample says what came in the millisecond before it.
+        // A sample reports what came in the millisecond before it.
         let bits = |flow: u32| -> f64 {
             let of = |s: &&weftline_sim::measure::Sample| {
                 s.metric == "goodput_bps" && s.entity == Entity::Flow(flow)

@@ -1,4 +1,4 @@
-//! TCP's window controllers at queue pairs of RDMA: times computed by hand, fairness, losses, and what a scenario may say of them.
+//! TCP's window controllers at queue pairs of RDMA: times computed by hand, fairness, losses, and what a scenario may set.
 //!
 //! Every run is repeated in several regions, on two threads, and must be the same (`crate::common::run`).
 

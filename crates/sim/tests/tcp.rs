@@ -1,4 +1,4 @@
-//! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may say of it.
+//! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may set.
 
 use crate::common::*;
 use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
@@ -335,7 +335,7 @@ fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
     let bandwidth = late(&bandwidth);
     let extremes = bandwidth.iter().fold((f64::MAX, 0.0f64), |(a, b), &x| (a.min(x), b.max(x)));
     assert!(bandwidth.iter().all(|bps| (bps / 95.238e6 - 1.0).abs() < 0.001), "{extremes:?}");
-    // When it is measured anew, what a probe left in the queue counts until that is gone.
+    // When it is measured again, what a probe left in the queue counts until that has drained.
     let settled = (0..rtprop.len()).filter(|&at| mode[at].1 == 2.0 && rtprop[at].0 > 1.0);
     assert!(settled.into_iter().all(|at| (rtprop[at].1 / 40.1064e6 - 1.0).abs() < 0.001));
     // One phase in eight probes, one drains (for less than an RTprop at times).
@@ -360,7 +360,7 @@ fn bbr_of_version_3_goes_through_its_states_and_keeps_the_path_full() {
     let names = ["Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT"];
     let order: Vec<&str> = changes.iter().map(|change| names[change.1 as usize]).collect();
     assert_eq!(order[..7], ["Startup", "Drain", "CRUISE", "REFILL", "UP", "DOWN", "CRUISE"], "{order:?}");
-    // From one UP to the next 2 to 3 s, unless ProbeRTT begins the wait anew.
+    // From one UP to the next 2 to 3 s, unless ProbeRTT restarts the wait.
     let entries = |name: &str| -> Vec<f64> {
         changes.iter().filter(|change| names[change.1 as usize] == name).map(|change| change.0).collect()
     };

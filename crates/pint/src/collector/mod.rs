@@ -5,8 +5,8 @@
 //! running summary of numbers per packet. Memory has a limit in bytes over all flows: when it is reached, the flow that was not seen for
 //! longest is handed out and forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
 //!
-//! A flow whose number of hops changes, or whose digests contradict its path, is told of (route change, loop, wrong graph: the digest
-//! alone cannot say) and its record begins anew; single digests that do not fit are set aside (`changes`).
+//! A flow whose number of hops changes, or whose digests contradict its path, is reported (route change, loop, wrong graph: the digest
+//! alone is ambiguous) and its record is reset; single digests that do not fit are set aside (`changes`).
 //!
 //! The same input gives the same output, to the bit. No clock: time is that of the digests.
 //!
@@ -42,7 +42,7 @@ use flows::{FlowId, Flows};
 use recording::Keeping;
 use records::{Digest, Effect, Group, Record, Share, shares};
 
-/// The least memory that a collector works in.
+/// The minimum memory of a collector.
 pub const MIN_BYTES: usize = 65_536;
 
 /// Limits of a collector.
@@ -94,9 +94,9 @@ pub struct Counts {
     pub paths_changed: u64,
     /// Paths that contradicted themselves before they were known.
     pub inconsistent: u64,
-    /// Did not fit the record of their flow, which went on without them.
+    /// Did not fit the record of their flow and were left out of it.
     pub strays: u64,
-    /// Records ended for want of memory.
+    /// Records ended because memory was full.
     pub evicted: u64,
     /// Records ended because nothing was seen.
     pub idle: u64,
@@ -296,7 +296,7 @@ impl<D: Paths> Collector<D> {
         }
     }
 
-    /// Ends records that are idle, and as many as memory needs.
+    /// Ends records that are idle, and more of them if memory is full.
     fn expire(&mut self, sink: &mut impl Sink) {
         while let Some(oldest) = self.flows.oldest() {
             let idle =

@@ -65,7 +65,7 @@ impl Event {
 }
 
 impl FlowReport {
-    /// Keys: `flow`, `key`, `ending` (null while the record goes on), `epoch`, `first_ns`, `last_ns`, `digests`, `strays`, `queries` by
+    /// Keys: `flow`, `key`, `ending` (null while the record is open), `epoch`, `first_ns`, `last_ns`, `digests`, `strays`, `queries` by
     /// name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();

@@ -12,7 +12,7 @@ pub enum Refused {
     Shares {
         set: usize,
     },
-    /// A slot of this set names a query that there is not.
+    /// A slot of this set names a query that does not exist.
     UnknownQuery {
         set: usize,
     },

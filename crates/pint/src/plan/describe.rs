@@ -1,4 +1,4 @@
-//! A plan told to a person, and the same as JSON: sets, bits, and what to expect of every query.
+//! A plan described for a person, and the same as JSON: sets, bits, and what to expect of every query.
 
 use serde_json::{Value as Json, json};
 
@@ -9,9 +9,9 @@ use crate::query::*;
 
 /// Trials of a prediction of packets to decode: the mean is good to about 2 %, the 99th percentile to 10 %.
 const TRIALS: u32 = 1_000;
-/// Numbers of packets for which errors of quantiles are told.
+/// Numbers of packets for which errors of quantiles are reported.
 const PACKETS: [u64; 4] = [100, 1_000, 10_000, 100_000];
-/// Seed of these trials: the same plan is told the same numbers.
+/// Seed of these trials: the same plan gets the same numbers.
 const SEED: u64 = 0x7765_6674;
 
 impl Plan {
@@ -270,7 +270,7 @@ fn approximation_text(query: &Query) -> String {
     }
 }
 
-/// What is told of one query below the tables.
+/// What is reported about one query below the tables.
 fn prediction_text(query: &Json) -> String {
     let prediction = &query["prediction"];
     let name = query["name"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Plans: which packet serves which queries, where their bits lie, and how all that is told apart from other plans.
+//! Plans: which packet serves which queries, where their bits lie, and how a plan is distinguished from others.
 //!
 //! [`read`] takes the query language (TOML), [`Plan::new`] chooses the query sets, [`Plan::encoder`] is what switches and
 //! collectors run. A plan is written as a file of queries with the chosen sets and a version; the version is a hash
@@ -60,7 +60,7 @@ pub enum PlanError {
     Infeasible(Infeasible),
 }
 
-/// Why a file is no plan and has none.
+/// Why a file is not a plan and contains none.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     #[error(transparent)]

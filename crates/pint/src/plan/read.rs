@@ -377,7 +377,7 @@ impl Parts<'_, '_, '_, '_, '_> {
         };
         let (scale, rounding) = self.scale()?;
         let scale = scale.unwrap_or_else(|| Scale::reaching(largest, bits));
-        // A largest value that was asked for must fit; the default of the value need not: then the end of the range is told.
+        // A requested largest value must fit; the default need not: then the end of the range is reported.
         if asked.is_some() && scale.bits_for(largest) > bits {
             let epsilon = Scale::reaching(largest, bits).relative_error().unwrap_or(0.0);
             let message = format!(

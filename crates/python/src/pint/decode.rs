@@ -20,7 +20,7 @@ use super::{Plan, created, opened};
 use crate::errors::{failed, input, of_results};
 use crate::interrupts::interruptible;
 
-/// What a collector is told of the network, and how far it may trust it.
+/// What a collector knows about the network, and how far it may trust it.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     pub ground: Ground,
@@ -48,7 +48,7 @@ impl Ends {
         Ends(knowledge.ends.then(|| knowledge.ground.hosts.clone()))
     }
 
-    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is no error.
+    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is not an error.
     pub fn check(&self, flow: &Flow) -> PyResult<()> {
         let Some(hosts) = &self.0 else { return Ok(()) };
         for (name, end) in [("src", flow.source), ("dst", flow.destination)] {
@@ -93,7 +93,7 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
     Ok(decoder)
 }
 
-/// What of the input is told of at most.
+/// Maximum number of entries of the input that are reported.
 const SHOWN_REFUSALS: usize = 5;
 
 /// Where results go.
@@ -105,7 +105,7 @@ struct Outputs {
     shown: Vec<Json>,
     show: usize,
     reports: u64,
-    /// Records in which a path was asked for: known, and not.
+    /// Records of queries for a path: known, and not.
     complete: u64,
     incomplete: u64,
     /// Digests until paths were known.

@@ -16,7 +16,7 @@ use crate::interrupts::interruptible;
 /// Samples of a hop, bits of a value (0: exact), epsilon, room of the sketch in samples (0: all are kept), whether samples are independent.
 type Way = (usize, u32, f64, usize, bool);
 
-/// Streams of the hops of a run's flows that have at least `least` samples by query 0 of the plan, then for every quantile and way the mean relative
+/// Streams of the hops of a run's flows that have at least `min_digests` samples by query 0 of the plan, then for every quantile and method the mean relative
 /// error over `trials` estimates; JSON. Streams whose true quantile is below `smallest` are left out.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument

@@ -32,7 +32,7 @@ fn a_whole_run_is_vouched_for_and_lists_its_files() {
     let names: Vec<&str> = found.files.keys().map(String::as_str).collect();
     assert_eq!(names, ["flows.parquet", "scenario.toml", "series.parquet", "summary.json"]);
     assert_eq!(found.files["flows.parquet"].bytes, 308);
-    // What somebody keeps there is theirs.
+    // Other files in the folder are left alone.
     fs::write(dir.join("notes.txt"), "mine").unwrap();
     fs::write(dir.join("mine.parquet"), "mine").unwrap();
     check_folder(dir.path(), None).unwrap();
@@ -158,7 +158,7 @@ fn a_stamp_changes_with_every_touch_and_waits_until_the_clock_has_moved() {
     let path = dir.join("flows.parquet");
     let times = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, [b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()).unwrap();
-    // Whoever sets the old time again has touched it all the same.
+    // A file whose old time is restored was changed all the same.
     File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
     assert!(check_file(&path).is_err(), "it was hashed before in this process");
     wait();

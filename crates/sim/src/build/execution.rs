@@ -13,9 +13,9 @@ use crate::units::Time;
 /// How a run is to be executed. Nothing of it shows in the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution {
-    /// Threads; 0: as many as the machine has cores and the network can keep busy.
+    /// Threads; 0: the number of cores of the machine, or fewer if the network cannot keep them busy.
     pub threads: usize,
-    /// Regions that the network is cut into; none: as many as threads.
+    /// Regions that the network is cut into; none: one for each thread.
     pub regions: Option<usize>,
     /// Regions work node by node in windows of their shortest link delay, or event by event; none: by what pays.
     pub windows: Option<bool>,
@@ -92,9 +92,9 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
 }
 
 /// In which order a region works, if `shortest` is the shortest delay of a link in it: `windows` of that length or one event
-/// after the other; none: as it pays.
+/// after the other; none: whichever is faster.
 pub(crate) fn agenda(topology: &Topology, shortest: Time, windows: Option<bool>) -> AgendaKind {
-    /// Packet-hops of a node in a window, from which on it pays that it has an inbox, and that it is looked for.
+    /// Packet-hops of a node in a window from which on an inbox for it, and looking it up, save time.
     const MANY: f64 = 2.0;
     const SOME: f64 = 0.125;
     /// Slots of the calendar are not shorter.

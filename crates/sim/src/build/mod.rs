@@ -132,7 +132,7 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What transports may know of the run.
+/// What transports may know about the run.
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
     let Config { rules, topology, switch, telemetry, .. } = config;
     RunContext { rules, topology, routes, switch, telemetry }
@@ -256,7 +256,7 @@ struct Builder<'a> {
     places: &'a Places,
     map: &'a Map,
     split: &'a Split,
-    /// Work by windows; none: where it pays.
+    /// Work by windows; none: where it is faster.
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
@@ -343,7 +343,7 @@ impl Builder<'_> {
         Edge::new(switch.balancer.at_host(*seed, host), shim, &self.config.host, &self.config.measure)
     }
 
-    /// The transports of a host with so many ports.
+    /// The transports of a host with this number of ports.
     fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
         let (topology, routes) = (&self.config.topology, &self.map.routes);
         let plan = HostPlan { host, ports, seed: self.config.seed, topology, routes };

@@ -1,7 +1,7 @@
 //! What each node and each link will have to do in a run: the flows of its traffic, walked over the routes.
 //!
 //! Of many flows only the first are looked at, and there a size counts up to a few times the mean: which hosts happen to send
-//! the largest flows first says nothing about the rest. At every node a random next hop is taken, on many walks a flow,
+//! the largest flows first is not typical of the rest. At every node a random next hop is taken, on many walks a flow,
 //! because which path the balancer will choose is not known here.
 //!
 //! An estimate, not a result: it decides where the network is cut, which no result shows.
@@ -23,7 +23,7 @@ const PACKET: u64 = 1000;
 /// What a packet costs a host in relation to a switch: counted with callgrind, about 750 to 516 instructions.
 const HOST_COST: u64 = 3;
 const SWITCH_COST: u64 = 2;
-/// Every node counts for this share of the mean besides, as what nobody walked over may be used all the same.
+/// Every node also counts for this share of the mean, as a node that no walk passed may be used all the same.
 const MIN_SHARE: u64 = 50;
 /// Longer paths than this do not exist in a network that can be simulated.
 const MAX_HOPS: usize = 1000;
@@ -85,7 +85,7 @@ impl<'a> Walker<'a> {
         Walker { topology, routes, ports: topology.ports(), random, work, hops: 0 }
     }
 
-    /// Walks a flow of `bytes`, so many of them at a time.
+    /// Walks a flow of `bytes`, in steps of a number of bytes.
     fn walk(&mut self, flow: &FlowSpec, bytes: u64, of_a_walk: u64) {
         let walks = (bytes / of_a_walk).max(1);
         let packets = (bytes / walks).div_ceil(PACKET).max(1);
@@ -109,7 +109,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The flows were walked; the last of them starts so long after the first.
+    /// The flows were walked; the last of them starts this time after the first.
     fn into_work(self, begin_to_begin: Time) -> Work {
         let Walker { topology, mut work, hops, .. } = self;
         // No faster than the busiest link carries what goes over it; it may all go in one direction.

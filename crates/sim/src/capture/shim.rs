@@ -15,7 +15,7 @@
 //! Gb/s, 0 for other rates.
 //!
 //! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 7 (records, hops, path id); Ben Basat et al., "PINT", SIGCOMM
-//! 2020, §3 (a digest of a few bits). That a port says what follows, and the original port is kept, is as
+//! 2020, §3 (a digest of a few bits). That a port states what follows, and the original port is kept, is as
 //! with INT over UDP (P4.org, INT 2.1 §5.5).
 
 use crate::packet::Packet;

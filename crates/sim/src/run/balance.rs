@@ -5,7 +5,7 @@ use super::region::Region;
 use crate::measure::{Balance, RegionWork};
 use crate::net::partition::Partition;
 
-/// Counts windows while a run goes on.
+/// Counts windows during a run.
 #[derive(Default)]
 pub(crate) struct Windows {
     pub count: u64,

@@ -39,7 +39,7 @@ impl Region {
         self.broken = caught(|| self.work(max)).err();
     }
 
-    /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
+    /// Handles the events before the limit; returns after `max` of them, to continue when called again.
     fn work(&mut self, max: u32) {
         self.take_mail();
         let before = self.net.events_handled();

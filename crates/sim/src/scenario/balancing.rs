@@ -1,4 +1,4 @@
-//! Whether a load balancer suits a network and its transports, said before the run.
+//! Whether a load balancer suits a network and its transports, checked before the run.
 
 use super::Scenario;
 use super::network::Network;
@@ -7,7 +7,7 @@ use crate::balance::NetworkView;
 use crate::config::SwitchConfig;
 use crate::parameters::Source;
 
-/// Says so if the balancer cannot do its work on this network.
+/// Complains if the balancer cannot work on this network.
 pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch: &SwitchConfig) {
     let Some(network) = network.filter(|_| section.is_clean()) else { return };
     for (key, message) in switch.balancer.problems(&NetworkView::of(&network.topology, &network.routes)) {
@@ -31,7 +31,7 @@ pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Senders that give every packet another label leave nothing to balance to whoever goes by flows.
+/// Senders that give every packet another label leave nothing to a balancer that balances by flow.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {
     let spraying = scenario.transports.iter().find(|transport| transport.facts().labels_packets);
     let name = spraying.filter(|_| scenario.switch.balancer.goes_by_flow())?.name();

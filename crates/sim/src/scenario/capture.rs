@@ -23,7 +23,7 @@ const MIN_BYTES: Bytes = Bytes(10_000);
 /// Of a packet: Ethernet, IPv4 and the ports.
 const MIN_KEPT: Bytes = Bytes(64);
 const MAX_KEPT: Bytes = Bytes(65_535);
-/// The most links of one file.
+/// Maximum number of links in one file.
 const MAX_LINKS: usize = 4096;
 
 /// Reads the keys; none: nothing is to be written down. `network` none: the topology is wrong.

@@ -185,7 +185,7 @@ impl TreeReader<'_> {
 }
 
 /// Applies `--set path=text`. The text is a TOML value (`0.7`, `true`, `[1, 2]`) or, failing that, a bare
-/// string (`dctcp`, `10us`). A number in the path is an index into a list; tables on the way are made.
+/// string (`dctcp`, `10us`). A number in the path is an index into a list; missing tables are created.
 /// Errors: a path that leads through something that is not a table, or past the end of a list.
 pub fn set(root: &mut Table, path: &str, text: &str, file: &str) -> Result<(), Problem> {
     let origin = Origin::Set(format!("{path}={text}"));

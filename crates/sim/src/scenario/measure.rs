@@ -1,4 +1,4 @@
-//! `[measure]`: what a run records beside its flows. What is not asked for costs nothing.
+//! `[measure]`: what a run records in addition to its flows. What is not requested costs nothing.
 
 use super::capture;
 use super::network::Network;
@@ -208,7 +208,7 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
     Some(flows)
 }
 
-/// The most flows that one range may name.
+/// Maximum number of flows in one range.
 const MAX_WATCHED: u32 = 1_000_000;
 
 /// `"0-9"`: ten flows.

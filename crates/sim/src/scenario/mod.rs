@@ -49,7 +49,7 @@ use section::Section;
 pub struct Hooks<'a> {
     /// Reads traces in Parquet.
     pub read_parquet: Option<ReadParquet<'a>>,
-    /// Controllers that a scenario may name beside the built-in ones, also as `python:NAME`.
+    /// Controllers that a scenario may name in addition to the built-in ones, also as `python:NAME`.
     pub controllers: &'a [ExternalController],
 }
 
@@ -57,7 +57,7 @@ pub struct Hooks<'a> {
 pub struct Scenario {
     pub name: String,
     pub seed: u64,
-    /// As `run.threads` says; 0: as many as pay.
+    /// As `run.threads`; 0: choose automatically.
     pub threads: usize,
     /// The run is to end when the process holds more memory.
     pub memory: Option<Bytes>,
@@ -116,7 +116,7 @@ impl Scenario {
         &self.resolved
     }
 
-    /// What its transports may know of it.
+    /// What its transports may know about it.
     pub(crate) fn run(&self) -> RunContext<'_> {
         RunContext {
             rules: &self.rules,
@@ -146,7 +146,7 @@ impl Scenario {
     }
 }
 
-/// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
+/// Reads every section, in the order in which they depend on each other. None: something wrong was reported.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
     let rules = within(root, "compat", run::read_compat);
@@ -268,7 +268,7 @@ fn patience(root: &Section, drain: Time) -> Time {
 }
 
 /// The time in which the slowest link empties a switch's buffer. Looks ahead at `[switch]`, whose defaults depend on the transport; what
-/// is wrong there is said there.
+/// is wrong there is reported there.
 fn drain(root: &Section, net: Option<&Network>) -> Time {
     let slowest = net.and_then(|net| net.topology.links.iter().map(|link| link.rate).min());
     let buffer = match root.peek("switch.buffer") {
@@ -287,7 +287,7 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
     rates
 }
 
-/// Long enough that no retransmission is pending: ten timeouts, as long as backing off makes them, and at least 100 ms.
+/// Long enough that no retransmission is pending: ten timeouts at their longest backoff, and at least 100 ms.
 fn auto_stall(transports: &[TransportConfig]) -> Time {
     let longest =
         transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);

@@ -30,7 +30,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
 struct Reason {
     key: &'static str,
     text: String,
-    /// One by one: an overtaken packet is not far behind.
+    /// One at a time: an overtaken packet is not late by much.
     one_by_one: bool,
     /// What to set so that they do not.
     instead: String,
@@ -75,7 +75,7 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
     }
 }
 
-/// A pause behind which little is still under way: the longest round trip, and a queue halfway up the ramp of marks, which are the
+/// A pause after which little is still in flight: the longest round trip, and a queue halfway up the ramp of marks, which are the
 /// published ones where nothing is marked.
 fn in_turn(scenario: &Scenario) -> Time {
     const PUBLISHED: (Bytes, Rate) = (Bytes(250_000), Rate::from_gbps(25));
@@ -109,7 +109,7 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
 /// A transport takes for lost what was only overtaken.
 fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Reason) -> Option<String> {
     let (why, change) = match transport.facts().overtaken {
-        // Routes change too seldom to matter to whoever sends single packets again.
+        // Routes change too seldom to matter to a transport that retransmits single packets.
         Overtaken::LostAfter { packets, why, instead }
             if u64::from(packets) <= window_packets(scenario, transport)
                 && (packets == 1 || reason.key != "failures") =>
@@ -189,7 +189,7 @@ fn lowest_threshold(scenario: &Scenario) -> Option<Bytes> {
 /// What to write under `switch.ecn`, so that queues as they are do mark.
 fn advice(scenario: &Scenario) -> String {
     let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
-    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; half of a short queue is the most there is.
+    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows at most half of itself.
     match room.filter(|room| *room < scenario.switch.buffer) {
         Some(room) => {
             let half = Bytes(room.0 / 2);

@@ -6,7 +6,7 @@ use crate::config::Until;
 use crate::parameters::{Declared, Kind, Source, Value, describe};
 use crate::units::{Bytes, Time};
 
-/// The most threads that can be asked for.
+/// Maximum number of threads.
 pub const MAX_THREADS: usize = 1024;
 
 /// `[compat] like`.
@@ -19,7 +19,7 @@ pub fn read_compat(section: &mut Section) -> Rules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunConfig {
     pub until: Until,
-    /// 0: as many as pay.
+    /// 0: choose automatically.
     pub threads: usize,
     /// The run ends when the process holds more.
     pub memory: Option<Bytes>,

@@ -67,7 +67,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
 }
 
-/// `queue` of a section; none: something is wrong with it, and said.
+/// `queue` of a section; none: something is wrong with it, and reported.
 fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
     let mut table = section.scheme("queue");
     let (default, defaults) = (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit });
@@ -85,7 +85,7 @@ fn port_queues(section: &mut Section, cx: &SwitchContext) -> Vec<(PortSet, Queue
     named
 }
 
-/// One of them; none: something is wrong with it, and said.
+/// One of them; none: something is wrong with it, and reported.
 pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, QueueConfig)> {
     let help = "which ports of switches, as a pattern: \"s0->s1\", \"leaf0.p3\", \"leaf*->spine*\"; where several match a port, \
                 the last one applies";

@@ -57,7 +57,7 @@ impl IntLayout {
 }
 
 impl IntRecord {
-    /// A place of the slab as four 32-bit words: for what is no INT record but uses the same places.
+    /// A place of the slab as four 32-bit words: for data other than INT records that uses the same places.
     #[inline(always)]
     pub const fn words(&self) -> [u32; 4] {
         [self.time, self.sent, self.queue, self.rate_kbps]

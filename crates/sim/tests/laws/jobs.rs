@@ -57,7 +57,7 @@ fn text(value: &str) -> Value {
     Value::Text(value.into())
 }
 
-/// A ring all-reduce by hand: 2 (n - 1) steps. In each a host sends `packets` packets back to back; the next host goes on
+/// A ring all-reduce by hand: 2 (n - 1) steps. In each a host sends `packets` packets back to back; the next host continues
 /// when it has the last one, and has acknowledged it first. Its own packets have all left before the first one comes in,
 /// so that acknowledgements hold up nothing else.
 fn ring_by_hand(hosts: u64, packets: u64) -> u64 {

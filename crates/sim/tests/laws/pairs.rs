@@ -1,4 +1,4 @@
-//! Balancers that reorder under transports that take that for loss: whoever sends again for nothing was warned of.
+//! Balancers that reorder, with transports that take that for loss: unnecessary retransmissions were warned of.
 
 use crate::common::*;
 use weftline_sim::config::Config;

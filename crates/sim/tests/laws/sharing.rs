@@ -80,7 +80,7 @@ fn dcqcn_nearly_fills_the_bottleneck_and_shares_it_equally() {
 
 #[test]
 fn timely_nearly_fills_the_bottleneck_however_it_shares_it() {
-    // Any division of the bottleneck is a fixed point of TIMELY (Zhu et al., CoNEXT 2016, §4), so nothing is said of the
+    // Any division of the bottleneck is a fixed point of TIMELY (Zhu et al., CoNEXT 2016, §4), so nothing is asserted about the
     // division. Without a window the delay, and with it the load, oscillates.
     for (share, _) in shares("timely", 56) {
         assert!(share > 0.75, "{share}");

@@ -52,7 +52,7 @@ fn watched(config: Config, metric: &str) -> Vec<(f64, f64)> {
     kept.samples.iter().filter(of).map(|s| (s.time.as_seconds(), s.value)).collect()
 }
 
-/// Whatever is on its way at this time is lost: slow start ends.
+/// Whatever is in flight at this time is lost: slow start ends.
 fn cut_at(config: &mut Config, at: Time) {
     let link = link_between(
         &config.topology,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const DETOUR: [u64; 4] = [11, 701, 3, 1_000];
 const LONGER: [u64; 5] = [11, 700, 9, 3, 1_000];
 
-/// What is told when packets 0, 1, ... of one flow take these paths.
+/// What is reported when packets 0, 1, ... of one flow take these paths.
 fn collected<'a>(paths: impl IntoIterator<Item = &'a [u64]>) -> Collected {
     collected_with(Patience::default(), paths)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A path that changes, or cannot be, is told and not guessed.
+/// A path that changes, or is impossible, is reported and not guessed.
 #[test]
 fn a_changed_path_is_reported() {
     let query = query(evaluation(10), Blocks::Hashed, (8, 2), 9, numbered(753));
@@ -45,7 +45,7 @@ fn a_known_path_stays_as_it_is_whatever_comes() {
                 assert_eq!(query.decoder.findings(0, &state).path().as_ref(), Some(&path));
             }
         }
-        // 16 bits are right by chance only where nobody wrote.
+        // 16 bits are right by chance only where no hop wrote.
         assert!(contradictions > 490, "{contradictions}");
     }
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 const LINK: LinkSpec = LinkSpec::HOST;
 const US: Time = Time::from_us(1);
 
-/// Every link carries as much as it can.
+/// Every link is fully loaded.
 fn full(topology: &Topology) -> Work {
     let gbps = |link: &Link| (link.rate.0 / 1_000_000_000).max(1);
     let mut nodes = vec![1; topology.nodes.len()];
