@@ -322,8 +322,8 @@ class Run:
         -------
         dict
             ``bins``: a list with ``size_bytes`` (the largest size in the bin), ``count``, ``p50``, ``p95``,
-            ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
-            least 1.
+            ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT; it
+            is not below 1.
         """
         asked = (bins, scheme, group)
         if asked not in self._slowdowns:
@@ -339,7 +339,7 @@ class Run:
         Parameters
         ----------
         min_size, max_size : int
-            Range of sizes in bytes, ends included. `least` and `most` are their former names.
+            Range of sizes in bytes, ends included; the former names still work, with a warning.
         group : str, optional
             Only the flows of this group.
 

@@ -135,7 +135,7 @@ fn a_version_stands_for_what_digests_mean() {
 fn a_plan_that_was_changed_by_hand_is_refused() {
     let text = planned(QUERIES).to_toml().replace("seed = 7", "seed = 8");
     let refused = Plan::read(&text, "plan.toml").unwrap_err().to_string();
-    assert!(refused.starts_with("plan.toml:1: version: the file says"), "{refused}");
+    assert!(refused.starts_with("plan.toml:1: version: the file states"), "{refused}");
     let short = planned(QUERIES).to_toml().replace("share = 4096", "share = 4095");
     assert!(Plan::read(&short, "plan.toml").unwrap_err().to_string().contains("65535"));
     let unknown = planned(QUERIES).to_toml().replace("[\"path\", \"latency\"]", "[\"path\", \"latancy\"]");
@@ -170,7 +170,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     };
     case("copies = 2", "copies = 3", "8 bits do not divide into 3 equal copies");
     case("\"switch-id\"", "\"queue-bytes\"", "queue-bytes changes from packet to packet");
-    case("{ epsilon = 0.022 }", "{ epsilon = 0.022 }\nlargest = 1000000", "need 9 bits a copy");
+    case("{ epsilon = 0.022 }", "{ epsilon = 0.022 }\nlargest = 1000000", "need 9 bits per copy");
     case("{ epsilon = 0.022 }", "{ epsilon = 0.022, delta = 4 }", "only one of epsilon, base and delta");
     case("quantiles = [0.5, 0.99]", "threshold = 5", "belongs to aggregation count-above");
     case("maximal = 59", "maximal = 3", "less than expected");
