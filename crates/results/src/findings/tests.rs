@@ -8,7 +8,7 @@ fn losses(retransmitted: u64) -> LossCounters {
 fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
     let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
     assert!(cause(&spurious).contains("30 unnecessarily") && cause(&spurious).contains("nothing was lost"));
-    assert!(cause(&spurious).contains("refused 200"), "{}", cause(&spurious));
+    assert!(cause(&spurious).contains("discarded 200"), "{}", cause(&spurious));
     let late = LossCounters { timeouts: 4, ..spurious };
     assert!(cause(&late).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late));
     let dropped = LossCounters { data_dropped: 31, data_lost_at_random: 2, ..spurious };
