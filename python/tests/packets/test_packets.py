@@ -227,11 +227,11 @@ def test_a_run_without_the_key_has_no_capture(tmp_path):
     [
         ({"pcap": "lef0->spine1"}, 'unknown node "lef0": did you mean "leaf0"'),
         ({"pcap": "leaf0->leaf1"}, "there is no link between"),
-        ({"pcap": []}, "names no link"),
+        ({"pcap": []}, "expected at least one link"),
         ({"pcap": 3}, "unknown node"),
         ({"pcap": LINKS, "pcap_bytes": "0B"}, "measure.pcap_bytes: 0B is too small"),
         ({"pcap": LINKS, "pcap_snaplen": "10B"}, "expected 64B to"),
-        ({"pcap_bytes": "1MB"}, "pcap is missing"),
+        ({"pcap_bytes": "1MB"}, "has no effect without pcap"),
         ({"pcap": LINKS, "pcap_byte": "1MB"}, 'did you mean "pcap_bytes"'),
     ],
 )
