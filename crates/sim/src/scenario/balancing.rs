@@ -18,13 +18,12 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
 /// Connections with more subflows than the balancer tells apart.
 pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let balancer = &scenario.switch.balancer;
-    let known = balancer.subflows_told_apart()?;
+    let known = balancer.facts().subflows_told_apart?;
     let max = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
     (u32::from(max) > known).then(|| {
         format!(
             "transport.subflows: {max}, but {}'s mark distinguishes only {known}: subflow {} is taken for the first again. Set \
-             subflows = \
-             {known}",
+             subflows = {known}",
             balancer.name(),
             known + 1
         )
@@ -34,7 +33,7 @@ pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
 /// Senders that give every packet another label leave nothing to a balancer that balances by flow.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {
     let spraying = scenario.transports.iter().find(|transport| transport.facts().labels_packets);
-    let name = spraying.filter(|_| scenario.switch.balancer.goes_by_flow())?.name();
+    let name = spraying.filter(|_| scenario.switch.balancer.facts().goes_by_flow)?.name();
     Some(format!(
         "switch.balancer: it balances by flow, but {name} gives every packet its own label: set transport.spray = false"
     ))
