@@ -72,7 +72,7 @@ impl<Read> Added<Read> {
     }
 }
 
-/// The parameters of a scheme of another crate, behind a pointer to what its room asks of them. Equal by text of the scheme
+/// The parameters of a scheme of another crate, with a pointer to what its room requires of them. Equal by text of the scheme
 /// and text of the parameters.
 pub struct ExternalParameters<T: ?Sized> {
     pub doc: SchemeDoc,
@@ -216,7 +216,7 @@ mod tests {
             package.check_names(&[&[("red", "r")], &[("hpcc", "h")]])
         };
         assert_eq!(check(&["blue", "green-2", "Own_3"]), Ok(()));
-        for (names, said) in [
+        for (names, message) in [
             (&["red"][..], "queue \"red\": another scheme has this name"),
             (&["hpcc"], "queue \"hpcc\": another scheme has this name"),
             (&["blue", "blue"], "balancer \"blue\": another scheme has this name"),
@@ -227,7 +227,7 @@ mod tests {
             (&[""], "expected a name of letters"),
         ] {
             let error = check(names).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 
