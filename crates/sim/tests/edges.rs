@@ -20,7 +20,7 @@ fn leaf_spine(spines: u64, hosts_per_leaf: u64) -> Topology {
         .unwrap()
 }
 
-/// Two spines, of which the way by the second is so many microseconds longer.
+/// Two spines; the path through the second is this number of microseconds longer.
 fn unequal(us: u64) -> Topology {
     let mut topology = leaf_spine(2, 1);
     let (leaf1, spine1) = (node_named(&topology, "leaf1"), node_named(&topology, "spine1"));
@@ -50,7 +50,7 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
     let (kept, outcome) = in_turn(HostConfig::default(), "dctcp");
     let seen = outcome.receiving.unwrap();
     assert_eq!(completion_times(&kept).len(), 1);
-    // Of 100 packets every second one is overtaken, but for the few at the end that nothing comes behind.
+    // Of 100 packets every second one is overtaken, except the few at the end, which no packet follows.
     assert_eq!(seen.packets, 100);
     assert!((47..=50).contains(&seen.reordered), "{seen:?}");
     assert_eq!((seen.reordered_delivered, seen.held), (seen.reordered, 0));
@@ -181,7 +181,7 @@ fn clove_leaves_the_narrow_path_as_marks_or_utilisation_tell_it_to() {
 }
 
 #[test]
-fn clove_finds_its_paths_anew_when_routes_change() {
+fn clove_finds_its_paths_again_when_routes_change() {
     let topology = leaf_spine(2, 4);
     let broken = link_between(&topology, node_named(&topology, "spine0"), node_named(&topology, "leaf1"));
     let flows = (0..8).map(|n| flow(n % 4, 4 + n % 4, 2_000_000, Time::from_us(u64::from(n)))).collect();
@@ -193,7 +193,7 @@ fn clove_finds_its_paths_anew_when_routes_change() {
     rdma_of(&mut config).rto = Some(Time::from_ms(1));
     let (kept, outcome) = run(config);
     assert_eq!(completion_times(&kept).len(), 8);
-    // What was lost or had nowhere to go was so until routes followed, and what was then on its way.
+    // What was lost or had nowhere to go was so until routes followed, and what was in flight then.
     let last = outcome.last_loss.unwrap();
     assert!((Time::from_us(300)..Time::from_us(520)).contains(&last), "{last}");
 }
