@@ -19,7 +19,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from drawing import without_numbers
+from drawing import MAX_SECONDS, without_numbers
 
 ROOT = Path(__file__).resolve().parents[3]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
@@ -112,7 +112,7 @@ class Judge:
         """Runs that took more than ten times their estimate because they lasted longer in simulated time."""
 
     def judge(self, text: str) -> Failure | None:
-        """Return the first thing that is wrong with a scenario."""
+        """Return the first thing that is wrong with a scenario; of one that would take too long, nothing."""
         try:
             report = self.native.ask("check", text)
         except ValueError as error:
@@ -120,6 +120,8 @@ class Judge:
         except GoneError as gone:
             return Failure("check", str(gone))
         seconds = report["estimate"]["seconds"]
+        if seconds > MAX_SECONDS:
+            return None
         try:
             answer = self.run(text, seconds)
         except ValueError as error:

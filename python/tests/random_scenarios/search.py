@@ -105,8 +105,9 @@ def search(
             failed(where, Failure("check", str(gone)))
             return
         finally:
-            found.repaired += draws.repaired
-            found.left_out |= draws.left_out
+            with lock:
+                found.repaired += draws.repaired
+                found.left_out |= draws.left_out
         failure = judge.judge(to_toml(document))
         with lock:
             found.judged += 1
