@@ -155,19 +155,26 @@ class Judge:
                 file.write(text)
                 file.flush()
                 command = [TARGET / build / "examples" / "same_bits", file.name, *THREADS]
+                process = subprocess.Popen(
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    preexec_fn=limit_memory,
+                )
                 try:
-                    done = subprocess.run(
-                        command, capture_output=True, text=True, timeout=seconds, preexec_fn=limit_memory
-                    )
-                except subprocess.TimeoutExpired as late:
-                    so_far = (late.stdout or b"").decode().count("\n")
+                    out, said = process.communicate(timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    state = threads_of(process.pid)
+                    process.kill()
+                    threads = THREADS[process.communicate()[0].count("\n")]
                     return Failure(
-                        f"{build} build", f"did not end in {seconds} s with {THREADS[so_far]} threads"
+                        f"{build} build", f"did not end in {seconds} s with {threads} threads ({state})"
                     )
-            lines = [json.loads(line) for line in done.stdout.splitlines()]
-            if done.returncode:
+            lines = [json.loads(line) for line in out.splitlines()]
+            if process.returncode:
                 threads = THREADS[min(len(lines), len(THREADS) - 1)]
-                return Failure(f"{build} build", f"{last(done.stderr)} (with {threads} threads)")
+                return Failure(f"{build} build", f"{last(said)} (with {threads} threads)")
             for line in lines:
                 line.pop("seconds")
                 first = first or {**line, "fingerprint": fingerprint}
@@ -195,6 +202,16 @@ def build() -> None:
 def limit_memory() -> None:
     """Let a process fail that would take the machine's memory."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def threads_of(process: int) -> str:
+    """Return whether each thread of a process waits (S) or works (R), and its CPU time."""
+    found = []
+    for path in sorted(Path(f"/proc/{process}/task").glob("*/stat")):
+        fields = path.read_text().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        found.append(f"{fields[0]} {ticks / os.sysconf('SC_CLK_TCK'):.2f} s")
+    return "threads: " + ", ".join(found)
 
 
 def last(said: str) -> str:

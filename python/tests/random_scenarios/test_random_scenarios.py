@@ -82,8 +82,8 @@ def named(schema: dict):
         schema = search.SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
     kind = schema.get("properties", {}).get("kind", {})
     yield from kind.get("enum", [kind["const"]] if "const" in kind else [])
-    parts = [*schema.get("properties", {}).values(), *schema.get("anyOf", ()), schema.get("items", {})]
-    for part in parts:
+    lists = [schema["items"]] if "items" in schema else []
+    for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *lists):
         yield from named(part)
 
 
