@@ -22,6 +22,8 @@ UNITS = {"time": "|us|", "bytes": "KiB", "rate": "Gbps"}
 """A part of the schema's pattern of each kind of quantity."""
 MAX_HOPS, MAX_SECONDS, MAX_MEMORY = 300_000, 0.2, 400_000_000
 """Limits on the estimates of what is run: packet-hops, seconds, bytes."""
+STALL_MEASURES = 2000
+"""Measures of one kind after which a run without progress ends."""
 REPAIRS, ATTEMPTS = 14, 5
 
 
@@ -119,6 +121,12 @@ class Draw:
 
     def affordable(self, report: dict) -> dict:
         """Cut a scenario that would take too long short, by ``run.until``."""
+        measured = [part for part in self.document.get("measure", {}).values() if isinstance(part, dict)]
+        if measured and "stall" not in self.document.get("run", {}):
+            # Measures go on while a timeout is waited for, which nothing can see beforehand.
+            shortest = min(_amount(str(part.get("every", "1us"))) for part in measured)
+            self.document.setdefault("run", {})["stall"] = f"{int(shortest * 1e12) * STALL_MEASURES}ps"
+            report = self.accepted()
         for share in (1, 3, 10):
             estimate = report["estimate"]
             if estimate["memory_bytes"] > MAX_MEMORY:
