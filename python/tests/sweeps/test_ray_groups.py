@@ -109,7 +109,7 @@ def test_a_point_that_another_sweep_runs_is_left_to_it(work):
     assert work.points[0].key in list(chain(*groups(work, slots=4).values()))
 
 
-def test_without_ray_it_is_told_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
+def test_without_ray_the_error_states_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / "sweep.toml").write_text('scenario = "small.toml"\n')
     assert main(["sweep", str(tmp_path / "sweep.toml"), "--on", "ray"]) == 2

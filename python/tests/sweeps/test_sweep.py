@@ -155,7 +155,7 @@ def test_the_json_has_it_all(file, capsys):
     assert len(found["runs"]) == 12 and len(found["estimates"]) == 8 and not found["failed"]
 
 
-def test_a_store_without_sweep_and_a_broken_description_are_told(engine, tmp_path):
+def test_a_store_without_sweep_and_a_broken_description_are_reported(engine, tmp_path):
     store.Store.create(tmp_path / "s")
     with pytest.raises(InputError, match="not of a sweep"):
         weftline.load(tmp_path / "s")
@@ -199,18 +199,18 @@ def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
 
     class Cell:
         def __init__(self, name):
-            self.said = []
+            self.shown = []
             cells.append(self)
 
         def say(self, text):
-            self.said.append(text)
+            self.shown.append(text)
 
         def clear(self):
-            self.said.append("")
+            self.shown.append("")
 
     cells: list[Cell] = []
     monkeypatch.setattr(notebook, "shown", lambda: True)
     monkeypatch.setattr(notebook, "ProgressCell", Cell)
     weftline.sweep(file)
     weftline.sweep(file, progress=False)
-    assert len(cells) == 1 and cells[0].said[-1] == ""
+    assert len(cells) == 1 and cells[0].shown[-1] == ""

@@ -29,7 +29,7 @@ RETRIES = 8
 OBJECT_STORE_BYTES = 512 << 20
 LOOK_SECONDS = 4.0
 """How often the head is looked after."""
-MOST_MISSED = 5
+MAX_MISSED = 5
 
 
 def main() -> int:
@@ -99,7 +99,7 @@ def answers(address: str) -> bool:
 def watch(head: str, send: Callable[[tuple], None]) -> None:
     """End this process when the head has not answered for a while: Ray itself would wait over a minute."""
     missed = 0
-    while missed < MOST_MISSED:
+    while missed < MAX_MISSED:
         time.sleep(LOOK_SECONDS)
         missed = 0 if answers(head) else missed + 1
     send(("failed", f"its head at {head} does not answer any more"))
@@ -149,7 +149,7 @@ def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, *, thread
             except (BrokenPipeError, ConnectionResetError):
                 raise
             except ray.exceptions.RayError as error:
-                send(("lost", number, _said(error)))
+                send(("lost", number, _error_text(error)))
 
 
 def _next(inbox: queue.Queue, *, wait: bool) -> tuple | None:
@@ -165,7 +165,7 @@ def _largest(ray: Any) -> int:
     return int(max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0))
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return f"{type(cause).__name__}: {lines[-1] if lines else 'no more is known'}"

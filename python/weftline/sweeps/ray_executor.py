@@ -33,8 +33,8 @@ from weftline.sweeps.store import Claim, Point, Store, state_of
 DRIVER = "weftline.sweeps.ray_driver"
 GROUP_SECONDS = 2.0
 """How long a group should take."""
-MOST_IN_GROUP = 500
-LEAST_MEMORY = 100e6
+MAX_IN_GROUP = 500
+MIN_MEMORY = 100e6
 """Below this, the memory of a run is not reported to Ray."""
 _START_SECONDS = 120.0
 _END_SECONDS = 15.0
@@ -78,7 +78,7 @@ def run(
     except (EOFError, BrokenPipeError, ConnectionResetError):
         outcome.stopped = outcome.stopped or f"Lost the connection to Ray; see {log}"
     except OSError as error:
-        outcome.stopped = executor.said(error, kept)
+        outcome.stopped = executor.error_text(error, kept)
     except KeyboardInterrupt:
         outcome.interrupted = True
     finally:
@@ -221,12 +221,12 @@ class _Work:
                 found += [("file", digest, data) for digest, data in files.items()]
                 specs.append(spec)
             memory = max((self._costs[p.key].memory_bytes for p in group if p.key in self._costs), default=0)
-            found.append(("group", self._number, specs, int(memory) if memory > LEAST_MEMORY else 0))
+            found.append(("group", self._number, specs, int(memory) if memory > MIN_MEMORY else 0))
         return found
 
     def _group(self, slots: int) -> list[Point]:
         """Take points that together run long enough, but leave the others their share of them."""
-        highest = max(1, min(MOST_IN_GROUP, len(self._queue) // (2 * slots)))
+        highest = max(1, min(MAX_IN_GROUP, len(self._queue) // (2 * slots)))
         group: list[Point] = []
         seconds, looked_at = 0.0, len(self._queue)
         while self._queue and looked_at and len(group) < highest and seconds < GROUP_SECONDS:
