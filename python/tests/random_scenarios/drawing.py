@@ -20,8 +20,10 @@ FILES = "../../crates/sim/tests/fingerprints/"
 """Where the files that scenarios name are, relative to ``trials/random``."""
 UNITS = {"time": "|us|", "bytes": "KiB", "rate": "Gbps"}
 """A part of the schema's pattern of each kind of quantity."""
-MAX_HOPS, MAX_SECONDS, MAX_MEMORY = 300_000, 0.2, 400_000_000
+MAX_HOPS, MAX_SECONDS, MAX_MEMORY = 500_000, 0.3, 400_000_000
 """Limits on the estimates of what is run: packet-hops, seconds, bytes."""
+LARGE_BYTES, LONG_SECONDS = 1e6, 1e-3
+"""Defaults from here on are larger than a small run fills or lasts: often less is drawn."""
 STALL_MEASURES = 2000
 """Measures of one kind after which a run without progress ends."""
 REPAIRS, ATTEMPTS = 14, 5
@@ -180,7 +182,7 @@ class Draw:
         elif "enum" in kind:
             found["kind"] = self.rng.choice(kind["enum"])
             known = self.drawing.keys_of(found["kind"], properties)
-        boldness = self.rng.choice([0.03, 0.1, 0.2, 0.4])
+        boldness = self.rng.choice([0.03, 0.1, 0.2, 0.4, 0.7])
         for key, part in properties.items():
             if key == "kind" or f"{path}.{key}" in NEVER or (known is not None and key not in known):
                 continue
@@ -223,12 +225,16 @@ class Draw:
             return f"{max(int(_amount(default) * 2 ** self.rng.uniform(-3, 3)), 1)}bps"
         if unit == "bytes":
             amount = _amount(default) or 10 ** self.rng.uniform(3, 6)
+            if amount >= LARGE_BYTES and self.rng.random() < 0.4:
+                amount = 10 ** self.rng.uniform(3.5, 6)
             return f"{1 if small else max(int(amount * 2 ** self.rng.uniform(-3, 3)), 1)}B"
         amount = _amount(default)
         if not amount:
             amount = 0 if default != "auto" and self.rng.random() < 0.3 else 10 ** self.rng.uniform(-7, -4)
         if path.startswith("workload") and path.endswith("duration"):
-            amount = 50e-6
+            amount = 100e-6
+        elif amount >= LONG_SECONDS and self.rng.random() < 0.4:
+            amount = 10 ** self.rng.uniform(-6, -3)
         picoseconds = int(amount * 1e12 * 2 ** self.rng.uniform(-3, 3))
         return "1ns" if small and amount else f"{picoseconds}ps"
 
@@ -422,7 +428,7 @@ def located(message: str) -> list[tuple[str, str]]:
 
 def without_numbers(message: str) -> str:
     """Return a message as the name of its kind: without what differs from case to case."""
-    return re.sub(r"\"[^\"]*\"", '"..."', re.sub(r"\d[\d_.]*(?:e-?\d+)?", "N", message))[:200]
+    return re.sub(r"\"[^\"]*\"", '"..."', re.sub(r"\d+(?:[._]\d+)*(?:e-?\d+)?", "N", message))[:200]
 
 
 def _has_kinds(part: dict, schema: dict) -> bool:
