@@ -34,6 +34,7 @@ OBJECT_STORE_BYTES = 512 << 20
 LOOK_SECONDS = 4.0
 """How often the head and the nodes are looked after."""
 MOST_MISSED = 5
+CONNECT_SECONDS = 60.0
 FIRST_NODE_SECONDS = 60.0
 """How long a cluster without a fitting node is waited for at the beginning: pods may still be starting."""
 NO_NODE_SECONDS = 300.0
@@ -57,7 +58,7 @@ def main() -> int:
 
         from weftline.sweeps.ray_worker import identity
 
-        where = connect(ray, cores=jobs * threads)
+        where = connect_in_time(ray, send, cores=jobs * threads)
         head = ray.get_runtime_context().gcs_address
         threading.Thread(target=watch, args=(head, send), daemon=True).start()
         ray.cloudpickle.register_pickle_by_value(ray_nodes)
@@ -79,6 +80,30 @@ def main() -> int:
 
 class UnusableRay(Exception):  # noqa: N818 - its name is shown
     """There is no Ray that could run anything."""
+
+
+def connect_in_time(ray: Any, send: Callable[[tuple], None], *, cores: int) -> str:
+    """Do as `connect`; end this process when an address that was given does not answer as Ray does."""
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        return connect(ray, cores=cores)
+
+    def give_up() -> None:
+        send(
+            (
+                "failed",
+                f"what listens at {address} (RAY_ADDRESS) is not the head of a Ray, or is out of order",
+            )
+        )
+        os._exit(1)
+
+    timer = threading.Timer(CONNECT_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        return connect(ray, cores=cores)
+    finally:
+        timer.cancel()
 
 
 def connect(ray: Any, *, cores: int) -> str:

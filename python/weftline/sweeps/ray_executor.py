@@ -47,8 +47,8 @@ MOST_LOST = 4
 """A point whose worker or node died this often has failed."""
 LATE_FACTOR, LATE_SECONDS = 3.0, 10.0
 """A group is late when it takes this factor of its expected time, and this time more."""
-_START_SECONDS = 180.0
-"""More than a cluster has for its first node and for the reports of all nodes."""
+_START_SECONDS = 240.0
+"""More than the driver has to connect, to find a node and to hear all nodes."""
 _END_SECONDS = 15.0
 
 
