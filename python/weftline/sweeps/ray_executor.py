@@ -24,6 +24,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection, Pipe
@@ -47,6 +48,8 @@ MOST_LOST = 4
 """A point whose worker or node died this often has failed."""
 LATE_FACTOR, LATE_SECONDS = 3.0, 10.0
 """A group is late when it takes this factor of its expected time, and this time more."""
+_WRITERS = 8
+"""Results that are written at a time: a disk takes milliseconds to confirm one, but many in parallel."""
 _START_SECONDS = 240.0
 """More than the driver has to connect, to find a node and to hear all nodes."""
 _END_SECONDS = 15.0
@@ -337,14 +340,17 @@ class _Work:
             self.outcome.stopped = f"node {answer['node']} {why}"
             return
         points = {point.key: point for point in self._groups.pop(number).points}
-        for result in answer["results"]:
-            point = points[result["key"]]
-            if point.key not in self._claims:
-                continue  # it was late, and has an answer
-            if "error" in result:
-                self._fail(point, result["error"])
+        # What was late and has an answer is not open any more.
+        found = [(points[r["key"]], r) for r in answer["results"] if r["key"] in self._claims]
+        whole = [(point, result["files"]) for point, result in found if "error" not in result]
+        with ThreadPoolExecutor(_WRITERS) as writers:
+            told = writers.map(lambda one: self._keep(*one), whole)
+            damage = {point.key: why for (point, _), why in zip(whole, told, strict=True)}
+        for point, result in found:
+            if why := result.get("error") or damage.get(point.key):
+                self._fail(point, why)
             else:
-                self._keep(point, result["files"])
+                self.outcome.ran += 1
                 self.hops += result["hops"]
             self._ended += self._weights[point.key]
             if point.key in self._costs:
@@ -384,7 +390,8 @@ class _Work:
             found.append(f"{runs_were} late and started a second time ({which}); the first answer counts")
         return found
 
-    def _keep(self, point: Point, files: Mapping[str, bytes]) -> None:
+    def _keep(self, point: Point, files: Mapping[str, bytes]) -> str | None:
+        """Write the results of a point into the store; return why they are damaged, if so."""
         part = self._kept.begin(point.key, self._claims[point.key])
         try:
             part.mkdir(parents=True)
@@ -394,13 +401,12 @@ class _Work:
             _native.sync_files(str(part))
         except InputError as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._fail(point, f"the results were damaged during the transfer from the worker: {error}")
-            return
+            return f"the results were damaged during the transfer from the worker: {error}"
         except (OSError, RunFailed):
             shutil.rmtree(part, ignore_errors=True)
             raise
         self._kept.keep(point, part)
-        self.outcome.ran += 1
+        return None
 
     def _fail(self, point: Point, why: str) -> None:
         self._kept.fail(point, why)
