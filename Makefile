@@ -33,7 +33,7 @@ trials: $(NATIVE) $(VENV)/.dev ## the cases of trials/ at their full length: eac
 	WEFTLINE_TRIALS=1 $(BIN)/python -m pytest -q python/tests/trials
 
 clusters: $(NATIVE) $(VENV)/.dev ## sweeps on a real Ray of several nodes of this machine that die, freeze, come late (5 minutes)
-	WEFTLINE_CLUSTERS=1 $(BIN)/python -m pytest -q python/tests/sweeps/test_ray_clusters.py
+	WEFTLINE_CLUSTERS=1 $(BIN)/python -m pytest -q python/tests/sweeps/test_ray_clusters.py python/tests/test_cluster_page.py
 
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
 	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::worker_pool
