@@ -149,13 +149,13 @@ def test_the_scripts_of_the_page_are_scripts(folder, name):
 @BUILT
 def test_the_tasks_of_the_array_run_every_point_once(folder):
     (folder / "array.sh").write_text(script("array.sh"))
-    least, most = map(int, re.search(r"--array=(\d+)-(\d+)", script("array.sh")).groups())
-    for index in range(least, most + 1):
-        told = {"ID": index, "MIN": least, "MAX": most, "STEP": 1, "COUNT": most - least + 1}
-        asked = {f"SLURM_ARRAY_TASK_{key}": str(value) for key, value in told.items()}
+    first, last = map(int, re.search(r"--array=(\d+)-(\d+)", script("array.sh")).groups())
+    for index in range(first, last + 1):
+        array = {"ID": index, "MIN": first, "MAX": last, "STEP": 1, "COUNT": last - first + 1}
+        asked = {f"SLURM_ARRAY_TASK_{key}": str(value) for key, value in array.items()}
         subprocess.run(["bash", "array.sh"], check=True, env={**os.environ, **asked})
         done = len(list((folder / "out/sweeps/which/points").iterdir()))
-        assert done == 4 * (index - least + 1)
+        assert done == 4 * (index - first + 1)
     printed = subprocess.run(["weftline", "sweep", "which.toml"], check=True, capture_output=True, text=True)
     assert "40 are finished already" in printed.stdout and (folder / "out/sweeps/which/table.csv").exists()
 

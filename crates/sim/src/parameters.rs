@@ -8,7 +8,7 @@
 
 use crate::units::{Bytes, Rate, Time};
 
-/// A value as it stands in a scenario.
+/// A value as it is written in a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Text(String),
@@ -322,7 +322,7 @@ impl<'a> Parameters<'a> {
     pub fn time_or_word(
         &mut self,
         key: &'static str,
-        (least, most): (Time, Time),
+        (min, max): (Time, Time),
         (default, words): (&'static str, &[(&str, Option<Time>)]),
         help: &'static str,
     ) -> Option<Time> {
@@ -333,8 +333,8 @@ impl<'a> Parameters<'a> {
         let read = match &given {
             Value::Text(text) => match (named(text), text.parse::<Time>()) {
                 (Some(named), _) => Ok(named),
-                (None, Ok(time)) if !(least..=most).contains(&time) => {
-                    Err(format!("expected a time from {least} to {most}, found {time}"))
+                (None, Ok(time)) if !(min..=max).contains(&time) => {
+                    Err(format!("expected a time from {min} to {max}, found {time}"))
                 }
                 (None, Ok(time)) => Ok(Some(time)),
                 (None, Err(error)) => Err(format!("{expected}: {error}")),

@@ -98,7 +98,7 @@ impl Rate {
     }
 }
 
-/// Why a quantity could not be read. The text says what was expected.
+/// Why a quantity could not be read. The text states what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnitError(pub String);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_unit_is_said_with_an_example() {
+    fn a_missing_unit_is_reported_with_an_example() {
         let error = "100".parse::<Rate>().unwrap_err().to_string();
         assert!(error.contains("no unit") && error.contains("100Gbps"), "{error}");
         assert!("-1us".parse::<Time>().unwrap_err().to_string().contains("negative"));

@@ -60,7 +60,7 @@ fn load(case: &Case) -> Scenario {
 /// What a case gives: flows, samples, digests, frames, counters of ports and the number of events.
 fn bits(case: &Case, threads: usize) -> String {
     let config = load(case).config().expect("a valid scenario");
-    // Regions are asked for, as runs as small as these would otherwise go on with one thread.
+    // Regions are requested, because runs as small as these would otherwise use one thread.
     let execution = Execution { threads, regions: Some(threads), ..Execution::default() };
     let (kept, outcome) = common::run_as(execution, config);
     let declared = describe::counters();

@@ -87,7 +87,7 @@ fn a_sender_serves_its_shorter_flow_first() {
 }
 
 #[test]
-fn short_flows_beside_a_long_one_take_the_authors_times() {
+fn short_flows_next_to_a_long_one_take_the_authors_times() {
     let Some((flows, times, _)) = authors("unit_short_vs_long", "pfabric") else { return };
     equal(&fct_ns(&[], flows), &times);
 }

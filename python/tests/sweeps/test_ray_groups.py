@@ -90,7 +90,7 @@ def test_a_lost_group_is_tried_point_by_point_and_then_given_up(work):
                 work.lost(number, "WorkerCrashedError: it died", True)
             else:
                 work.take(number, answer(keys))
-    assert sorted(alone) == sorted((ray_executor.MOST_LOST - 1) * found[1]) and work.left() == 0
+    assert sorted(alone) == sorted((ray_executor.MAX_LOST - 1) * found[1]) and work.left() == 0
     assert work.outcome.ran == 16 and len(work.outcome.failed) == 4
     assert "lost by Ray 4 times with its worker or node: WorkerCrashedError" in work.outcome.failed[0][1]
     assert work.remarks() == [], "what failed is reported as that"
@@ -153,7 +153,7 @@ def test_a_late_group_that_is_lost_leaves_its_points_to_the_second_start(work, m
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "said"),
+    ("part", "value", "text"),
     [
         ("weftline", "9.9.9", "has weftline 9.9.9, this is {weftline}: install weftline {weftline} on every"),
         ("python", "3.99", "has Python 3.99, this is {python}: use one version of Python"),
@@ -172,11 +172,11 @@ def test_a_late_group_that_is_lost_leaves_its_points_to_the_second_start(work, m
         ("error", "ModuleNotFoundError: No module named 'weftline'", "cannot use weftline (ModuleNotFound"),
     ],
 )
-def test_a_node_that_computes_something_else_stops_the_sweep_and_is_named(work, part, value, said):
+def test_a_node_that_computes_something_else_stops_the_sweep_and_is_named(work, part, value, text):
     found, ours = groups(work), ray_worker.identity()
     work.take(1, {**answer(found[1]), "identity": {**ours, part: value}})
     assert work.outcome.stopped.startswith("node 10.0.0.7 (seven, id 77) ")
-    assert said.format_map(ours) in work.outcome.stopped
+    assert text.format_map(ours) in work.outcome.stopped
     assert not list(work.kept.points.iterdir()), "none of its results is kept"
 
 
@@ -190,7 +190,7 @@ def test_a_point_that_another_sweep_runs_is_left_to_it(work):
     assert work.points[0].key in list(chain(*groups(work, slots=4).values()))
 
 
-def test_without_ray_it_is_told_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
+def test_without_ray_the_error_states_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / "sweep.toml").write_text('scenario = "small.toml"\n')
     assert main(["sweep", str(tmp_path / "sweep.toml"), "--on", "ray"]) == 2

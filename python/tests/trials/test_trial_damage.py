@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import texts
 from commands import captured
 
 import weftline
@@ -24,22 +25,11 @@ from weftline.sweeps.store import Store
 pytestmark = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="no build")
 FULL = "WEFTLINE_TRIALS" in os.environ
 FLIPS = 1000 if FULL else 25
-SCENARIO = """
-name = "damage"
-[topology]
-kind = "star"
-hosts = 4
-[transport]
-kind = "rdma"
-controller = { kind = "hpcc" }
-[[workload]]
-kind = "poisson"
-sizes = "google-rpc"
-load = 0.3
-duration = "100us"
+SCENARIO = f"""
+{texts.star("damage", hosts=4, sizes='sizes = "google-rpc"', load=0.3, duration="100us")}
 [measure]
-goodput = { by = "group", every = "10us" }
-queue_histogram = { ports = "*", every = "1us" }
+goodput = {{ by = "group", every = "10us" }}
+queue_histogram = {{ ports = "*", every = "1us" }}
 pcap = ["host0->*"]
 """
 SWEEP = """
@@ -63,9 +53,9 @@ def swept(tmp_path, monkeypatch):
     return Path("s")
 
 
-def is_clean(status, said):
+def is_clean(status, printed):
     """Whether a sweep reported no damage."""
-    return status == 0 and "note:" not in said and "damaged" not in said and "missing" not in said
+    return status == 0 and "note:" not in printed and "damaged" not in printed and "missing" not in printed
 
 
 def files_of(store):
@@ -107,7 +97,7 @@ def harm(rng, path, others):
     return bytes(data)
 
 
-def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_anew(swept):
+def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_again(swept):
     rng = random.Random(15)
     whole = files_of(swept)
     assert {path.name for path in whole} >= {

@@ -86,7 +86,7 @@ def _show_and_write(result: SweepResult, outcome: Outcome, options: argparse.Nam
     try:
         tables.write(result)
     except OSError as error:
-        outcome.stopped = outcome.stopped or executor.said(error, Store(result.path))
+        outcome.stopped = outcome.stopped or executor.error_text(error, Store(result.path))
 
 
 def _show(result: SweepResult, options: argparse.Namespace) -> None:

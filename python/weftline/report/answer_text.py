@@ -11,7 +11,7 @@ from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
 
-MOST_APART = 3
+MAX_APART = 3
 """Sentences on what is not separated; of more flow sizes only their names are given."""
 _SIZES = {
     "websearch": "web search",
@@ -65,7 +65,7 @@ def standings(lines: Sequence[Line]) -> list[str]:
     named = [text for text, first, _ in found if first]
     rest = [(text, subject) for text, first, subject in found if not first]
     message = named
-    if len(rest) <= MOST_APART:
+    if len(rest) <= MAX_APART:
         return message + [text for text, _ in rest]
     whole = [text for text, subject in rest if subject.whole]
     sizes = [subject.title for _, subject in rest if not subject.whole]
@@ -85,7 +85,7 @@ def standing_of(
     )
     texts = {
         label: f"{label} {mean.text(subject.write)}"
-        + evidence.beside(
+        + evidence.qualifier(
             runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
         )
         for label, mean in means.items()
@@ -120,7 +120,7 @@ def standing(
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
     if first is None:
         word = "highest" if highest else "lowest"
-        message = f"{', '.join(texts.values())}; {evidence.said(why)}"
+        message = f"{', '.join(texts.values())}; {evidence.reasons_text(why)}"
         return f"{where}: the {word} is not separated from the others: {message}."
     others = ", ".join(text for name, text in texts.items() if name != first)
     word = "highest" if highest else "lowest"
@@ -227,7 +227,7 @@ def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
     facts = {
         "Network": _network(_table(found.get("topology")), network),
         "Switches": _switches(_table(found.get("switch"))),
-        "Transport": _transport(_table(found.get("transport")), _table(found.get("telemetry"))),
+        "Transport": transport(run),
     }
     for workload in _tables(found.get("workload")):
         kind = str(workload.get("kind", ""))
@@ -268,8 +268,10 @@ def _switches(switch: Mapping) -> str:
     return ", ".join(parts)
 
 
-def _transport(transport: Mapping, telemetry: Mapping) -> str:
-    kind, controller = str(transport.get("kind", "rdma")), _table(transport.get("controller"))
+def transport(run: Run) -> str:
+    """Return the transport of a run's scenario with its controller and what packets carry."""
+    asked, telemetry = (_table(run.scenario.get(key)) for key in ("transport", "telemetry"))
+    kind, controller = str(asked.get("kind", "rdma")), _table(asked.get("controller"))
     text = kind.upper() if kind in ("rdma", "tcp", "mptcp") else kind
     if "kind" in controller:
         text += f" with {controller['kind']}"

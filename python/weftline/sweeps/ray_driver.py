@@ -28,12 +28,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from weftline.sweeps import ray_nodes
-from weftline.sweeps.ray_nodes import Nodes, said
+from weftline.sweeps.ray_nodes import Nodes, error_text
 
 OBJECT_STORE_BYTES = 512 << 20
 LOOK_SECONDS = 4.0
 """How often the head and the nodes are looked after."""
-MOST_MISSED = 5
+MAX_MISSED = 5
 CONNECT_SECONDS = 60.0
 FIRST_NODE_SECONDS = 60.0
 """How long a cluster without a fitting node is waited for at the beginning: pods may still be starting."""
@@ -165,7 +165,7 @@ def answers(address: str) -> bool:
 def watch(head: str, send: Callable[[tuple], None]) -> None:
     """End this process when the head has not answered for a while: Ray itself would wait over a minute."""
     missed = 0
-    while missed < MOST_MISSED:
+    while missed < MAX_MISSED:
         time.sleep(LOOK_SECONDS)
         missed = 0 if answers(head) else missed + 1
     send(("failed", f"its head at {head} does not answer any more"))
@@ -174,17 +174,17 @@ def watch(head: str, send: Callable[[tuple], None]) -> None:
 
 def watch_nodes(nodes: Nodes, ours: Mapping[str, str], send: Callable[[tuple], None]) -> None:
     """Report nodes that come and go; end this process when none is left or one would compute other bits."""
-    told, since = nodes.slots, time.monotonic()
+    reported, since = nodes.slots, time.monotonic()
     while True:
         time.sleep(LOOK_SECONDS)
         try:
             nodes.refresh()
         except Exception:
             continue  # `watch` decides whether the head is there
-        if nodes.slots != told:
-            told = nodes.slots
-            send(("slots", told))
-        since = time.monotonic() if told else since
+        if nodes.slots != reported:
+            reported = nodes.slots
+            send(("slots", reported))
+        since = time.monotonic() if reported else since
         why = nodes.refused(ours, within=0.0)
         if time.monotonic() - since > NO_NODE_SECONDS:
             why = f"the cluster has had no node with enough cores for {NO_NODE_SECONDS:.0f} s"
@@ -236,7 +236,7 @@ def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, nodes: No
                     ray.exceptions.TaskUnschedulableError,
                 )
                 print(f"group {number} lost: {error}", flush=True)
-                send(("lost", number, said(error), not isinstance(error, final)))
+                send(("lost", number, error_text(error), not isinstance(error, final)))
                 continue
             answer["node"] = nodes.name(answer["node"])
             seconds = sum(result["seconds"] for result in answer["results"])

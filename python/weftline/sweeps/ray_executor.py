@@ -41,17 +41,17 @@ from weftline.sweeps.store import Claim, Point, Store, state_of
 DRIVER = "weftline.sweeps.ray_driver"
 GROUP_SECONDS = 2.0
 """How long a group should take."""
-MOST_IN_GROUP = 500
-LEAST_MEMORY = 100e6
+MAX_IN_GROUP = 500
+MIN_MEMORY = 100e6
 """Below this, the memory of a run is not reported to Ray."""
-MOST_LOST = 4
+MAX_LOST = 4
 """A point whose worker or node died this often has failed."""
 LATE_FACTOR, LATE_SECONDS = 3.0, 10.0
 """A group is late when it takes this factor of its expected time, and this time more."""
 _WRITERS = 8
 """Results that are written at a time: a disk takes milliseconds to confirm one, but many in parallel."""
 _START_SECONDS = 240.0
-"""More than the driver has to connect, to find a node and to hear all nodes."""
+"""Longer than the driver may take to connect, to find a node and to ask all nodes."""
 _END_SECONDS = 15.0
 
 
@@ -93,7 +93,7 @@ def run(
     except (EOFError, BrokenPipeError, ConnectionResetError):
         outcome.stopped = outcome.stopped or f"Lost the connection to Ray; see {log}"
     except OSError as error:
-        outcome.stopped = executor.said(error, kept)
+        outcome.stopped = executor.error_text(error, kept)
     except KeyboardInterrupt:
         outcome.interrupted = True
     finally:
@@ -258,7 +258,7 @@ class _Work:
             yield from (("file", digest, data) for digest, data in files.items())
             specs.append(spec)
         memory = max((self._costs[p.key].memory_bytes for p in group if p.key in self._costs), default=0)
-        yield ("group", self._number, specs, int(memory) if memory > LEAST_MEMORY else 0)
+        yield ("group", self._number, specs, int(memory) if memory > MIN_MEMORY else 0)
 
     def _late_points(self, free: int) -> list[Point]:
         """Return at most `free` points of late groups, each once; slots beyond the groups have no work."""
@@ -271,7 +271,7 @@ class _Work:
 
     def _group(self, slots: int) -> list[Point]:
         """Take points that together run long enough, but leave the others their share of them."""
-        highest = max(1, min(MOST_IN_GROUP, len(self._queue) // (2 * slots)))
+        highest = max(1, min(MAX_IN_GROUP, len(self._queue) // (2 * slots)))
         group: list[Point] = []
         seconds, looked_at = 0.0, len(self._queue)
         while self._queue and looked_at and len(group) < highest and seconds < GROUP_SECONDS:
@@ -344,8 +344,8 @@ class _Work:
         found = [(points[r["key"]], r) for r in answer["results"] if r["key"] in self._claims]
         whole = [(point, result["files"]) for point, result in found if "error" not in result]
         with ThreadPoolExecutor(_WRITERS) as writers:
-            told = writers.map(lambda one: self._keep(*one), whole)
-            damage = {point.key: why for (point, _), why in zip(whole, told, strict=True)}
+            reported = writers.map(lambda one: self._keep(*one), whole)
+            damage = {point.key: why for (point, _), why in zip(whole, reported, strict=True)}
         for point, result in found:
             if why := result.get("error") or damage.get(point.key):
                 self._fail(point, why)
@@ -368,7 +368,7 @@ class _Work:
                 continue
             self._lost[point.key] += 1
             times = self._lost[point.key]
-            if times >= MOST_LOST or (len(points) == 1 and not again):
+            if times >= MAX_LOST or (len(points) == 1 and not again):
                 count = f"{times} times " if times > 1 else ""
                 self._fail(point, f"lost by Ray {count}with its worker or node: {why}")
                 self._ended += self._weights[point.key]

@@ -12,7 +12,7 @@ from typing import Any
 
 LOOK_SECONDS = 60.0
 """How long nodes have to report what they would compute with; of a later one only the answers are checked."""
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 def look() -> dict[str, str]:
@@ -82,7 +82,7 @@ class Nodes:
     slots : int
         How many runs they take at a time.
     memory_bytes : int
-        Of the node with the most: a task that asks for more would wait for ever.
+        Memory of the largest node: a task that asks for more would never start.
     """
 
     def __init__(self, ray: Any, *, threads: int, options: Mapping[str, Any]) -> None:
@@ -132,20 +132,20 @@ class Nodes:
             try:
                 why = difference(self._ray.get(done[0]), ours)
             except self._ray.exceptions.RuntimeEnvSetupError as error:
-                why = f"cannot start a worker: {said(error)}"
+                why = f"cannot start a worker: {error_text(error)}"
             except self._ray.exceptions.RayError:
-                continue  # it is gone
+                continue  # the node died
             if why:
                 wrong[node] = why
         return self._sentence(wrong) if wrong else None
 
     def _sentence(self, wrong: Mapping[str, str]) -> str:
-        named = [f"node {self.name(node)} {why}" for node, why in list(wrong.items())[:MOST_NAMED]]
-        more = f"; and {len(wrong) - MOST_NAMED} more nodes" if len(wrong) > MOST_NAMED else ""
+        named = [f"node {self.name(node)} {why}" for node, why in list(wrong.items())[:MAX_NAMED]]
+        more = f"; and {len(wrong) - MAX_NAMED} more nodes" if len(wrong) > MAX_NAMED else ""
         return "; ".join(named) + more
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return an error of Ray in one line: its name, and the first line of what it says."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]

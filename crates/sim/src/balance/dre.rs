@@ -85,9 +85,9 @@ impl Dre {
     /// How busy the link is, in steps of the law's bits. Its rate must have been set.
     #[inline]
     pub fn metric(&self, law: &DreLaw, now: u64) -> u8 {
-        let most = (1u64 << law.bits) - 1;
+        let max = (1u64 << law.bits) - 1;
         let used = self.left(law, now).min(u64::MAX >> law.bits);
-        ((used << law.bits) / self.full.max(1)).min(most) as u8
+        ((used << law.bits) / self.full.max(1)).min(max) as u8
     }
 }
 

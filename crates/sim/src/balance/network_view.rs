@@ -38,7 +38,7 @@ impl NetworkView<'_> {
     }
 
     /// Of the switches with hosts, the one with the most links upward, and how many they are.
-    pub fn most_uplinks(&self) -> Option<(usize, NodeId)> {
+    pub fn max_uplinks(&self) -> Option<(usize, NodeId)> {
         let uplinks = |switch: NodeId| {
             let ports = self.ports[switch as usize].iter();
             ports.filter(|&&(_, peer)| self.tier(peer) > self.tier(switch)).count()
@@ -70,7 +70,7 @@ impl NetworkView<'_> {
     fn tells(&self, next: NodeId, switch: NodeId, tor: NodeId, host: u32) -> Result<(), String> {
         let (own, other) = (self.tier(switch), self.tier(next));
         if own == other {
-            return Err(format!("{} and {} stand in one tier", self.name(switch), self.name(next)));
+            return Err(format!("{} and {} are in the same tier", self.name(switch), self.name(next)));
         }
         if next == tor {
             return match other < own {
@@ -89,16 +89,16 @@ impl NetworkView<'_> {
         if own < other || onward.iter().all(falls) {
             return Ok(());
         }
-        Err(format!("the way from {} to {} goes down and up again", self.name(switch), self.name(tor)))
+        Err(format!("the path from {} to {} goes down and up again", self.name(switch), self.name(tor)))
     }
 
     /// Some switch has several next hops to some rack.
     pub fn has_a_choice(&self) -> bool {
-        self.most_hops() > 1
+        self.max_hops() > 1
     }
 
     /// Next hops to a rack that the switch with the most of them has.
-    pub fn most_hops(&self) -> u32 {
+    pub fn max_hops(&self) -> u32 {
         let count = |switch: NodeId, host: u32| match self.routes.hops_from(self.routes.row(switch), host) {
             NextHops::None => 0,
             NextHops::One(_) => 1,

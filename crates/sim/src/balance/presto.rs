@@ -10,7 +10,7 @@
 //! that in the receiver's offload.
 //! Parameters: cell 64 KB (the largest segment that offloads take).
 
-use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
 use crate::doc::SchemeDoc;
 use crate::engine::random::hash_salt;
 use crate::packet::Packet;
@@ -27,7 +27,8 @@ impl BalancerParameters for PrestoParameters {
         name: "presto",
         title: "flows are cut into cells of 64 KB, which take the shortest paths in turn",
         source: "He et al., \"Presto: edge-based load balancing for fast datacenter networks\", SIGCOMM 2015, §3",
-        validation: "Cells, turns and shares by the ports' rates, by hand (balance/presto.rs).",
+        validation: "Cells, the order of the paths, and shares in proportion to the ports' rates, by hand \
+                     (balance/presto.rs).",
         ..SchemeDoc::NONE
     };
     type State = Presto;
@@ -46,8 +47,8 @@ impl BalancerParameters for PrestoParameters {
     fn order(&self) -> Reorders {
         Reorders::Blocks
     }
-    fn goes_by_flow(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { goes_by_flow: true, ..BalancerFacts::default() }
     }
 }
 

@@ -47,8 +47,8 @@ use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
 use std::sync::Arc;
 
-const MOST_NODES: usize = 1 << 24;
-const MOST_PORTS: usize = u16::MAX as usize;
+const MAX_NODES: usize = 1 << 24;
+const MAX_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
@@ -119,20 +119,20 @@ impl Simulation {
 }
 
 fn check_limits(topology: &Topology) -> Result<(), RunError> {
-    if topology.nodes.len() >= MOST_NODES {
-        let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
+    if topology.nodes.len() >= MAX_NODES {
+        let message = format!("{} nodes: expected at most {MAX_NODES}", topology.nodes.len());
         return Err(RunError::Impossible(message));
     }
     let lists = topology.ports();
-    if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
+    if let Some(node) = lists.iter().position(|ports| ports.len() > MAX_PORTS) {
         let (name, ports) = (&topology.nodes[node].name, lists[node].len());
-        let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
+        let message = format!("{name} has {ports} ports: expected at most {MAX_PORTS}");
         return Err(RunError::Impossible(message));
     }
     Ok(())
 }
 
-/// What transports may know of the run.
+/// What transports may know about the run.
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
     let Config { rules, topology, switch, telemetry, .. } = config;
     RunContext { rules, topology, routes, switch, telemetry }
@@ -160,9 +160,6 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         path_ids,
         pint,
         seed: config.seed,
-        duplicates: !config.rules.no_timeout
-            || !config.switch.pfc.enabled
-            || !config.failures.events.is_empty(),
         dependencies,
         subflows: config.measure.subflows,
     }
@@ -256,7 +253,7 @@ struct Builder<'a> {
     places: &'a Places,
     map: &'a Map,
     split: &'a Split,
-    /// Work by windows; none: where it pays.
+    /// Work by windows; none: where it is faster.
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
@@ -343,7 +340,7 @@ impl Builder<'_> {
         Edge::new(switch.balancer.at_host(*seed, host), shim, &self.config.host, &self.config.measure)
     }
 
-    /// The transports of a host with so many ports.
+    /// The transports of a host with this number of ports.
     fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
         let (topology, routes) = (&self.config.topology, &self.map.routes);
         let plan = HostPlan { host, ports, seed: self.config.seed, topology, routes };
@@ -475,7 +472,11 @@ fn switch(
             packet,
         ),
         watched,
-        untold: if config.rules.departure_events { 0 } else { fabric::untold(events, &neighbours) },
+        unwatched_ports: if config.rules.departure_events {
+            0
+        } else {
+            fabric::unwatched_ports(events, &neighbours)
+        },
         lets_pass: !config.rules.departure_events && !watched,
         events,
         balancer,

@@ -15,7 +15,7 @@
 //! Gb/s, 0 for other rates.
 //!
 //! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 7 (records, hops, path id); Ben Basat et al., "PINT", SIGCOMM
-//! 2020, §3 (a digest of a few bits). That a port says what follows, and the original port is kept, is as
+//! 2020, §3 (a digest of a few bits). That a port states what follows, and the original port is kept, is as
 //! with INT over UDP (P4.org, INT 2.1 §5.5).
 
 use crate::packet::Packet;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_fills_64_bits_field_behind_field() {
+    fn a_record_fills_64_bits_field_after_field() {
         let record = IntRecord { time: 0xab_cdef, sent: 0x1_2345, queue: 0x1_0003, rate_kbps: 100_000_000 };
         assert_eq!(packed(&record), 5 << 61 | 0xab_cdef << 37 | 0x1_2345 << 17 | 0x1_0003);
         let strange = IntRecord { rate_kbps: 12_345, ..IntRecord::default() };

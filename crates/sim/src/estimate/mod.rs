@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_said_with_two_digits() {
+    fn sizes_are_reported_with_two_digits() {
         assert_eq!(rounded(Bytes(8_765_432_100)).to_string(), "8.7GB");
         assert_eq!(rounded(Bytes(99)).to_string(), "99B");
         assert_eq!(rounded(Bytes(0)).to_string(), "0B");

@@ -18,9 +18,11 @@ use crate::units::Time;
 
 const DOC: SchemeDoc = SchemeDoc {
     name: "fifo",
-    title: "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
+    title: "first come, first served: within each of eight classes, which are served in turn, or over all classes \
+            if the queue has its own limit",
     source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator",
-    validation: "Waits in a port fed at random are those of an M/D/1 queue (tests/laws/queueing.rs).",
+    validation: "Waiting times at a port with Poisson arrivals equal those of an M/D/1 queue \
+                 (tests/laws/queueing.rs).",
     ..SchemeDoc::NONE
 };
 

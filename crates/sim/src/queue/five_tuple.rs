@@ -20,8 +20,8 @@ const PORTS: [u16; 2] = [49_153, 8080];
 
 /// `ns3_senders`: how flows are hashed.
 pub fn ns3_senders(p: &mut Parameters) -> u32 {
-    let help = "flows are hashed as in the runs of Cebinae's authors, of a dumbbell with this number of senders: by Murmur3 over the \
-                five-tuple as ns-3 does, one flow between two hosts; 0: by a hash of our own";
+    let help = "flows are hashed as in the Cebinae authors' runs on a dumbbell with this number of senders: by \
+                Murmur3 over the five-tuple as in ns-3, with one flow between two hosts; 0: by our own hash";
     p.integer("ns3_senders", 0, (0, 1 << 24), help) as u32
 }
 

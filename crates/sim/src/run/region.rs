@@ -35,15 +35,15 @@ pub struct Region {
 
 impl Region {
     /// Works as [`Region::work`] does, until a scheme of another crate panics.
-    pub fn work_guarded(&mut self, most: u32) {
-        self.broken = caught(|| self.work(most)).err();
+    pub fn work_guarded(&mut self, max: u32) {
+        self.broken = caught(|| self.work(max)).err();
     }
 
-    /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
-    fn work(&mut self, most: u32) {
+    /// Handles the events before the limit; returns after `max` of them, to continue when called again.
+    fn work(&mut self, max: u32) {
         self.take_mail();
         let before = self.net.events_handled();
-        while self.net.events_handled() - before < u64::from(most) {
+        while self.net.events_handled() - before < u64::from(max) {
             let over = match &mut self.net.agenda {
                 Agenda::Windows(windows) => !windows.open(self.limit),
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
@@ -54,16 +54,16 @@ impl Region {
             }
             match self.net.agenda {
                 Agenda::Windows(_) => self.work_window(),
-                Agenda::Calendar(ref calendar) if calendar.is_by_node() => self.work_by_node(most),
-                _ => self.work_in_order(most),
+                Agenda::Calendar(ref calendar) if calendar.is_by_node() => self.work_by_node(max),
+                _ => self.work_in_order(max),
             }
         }
         self.arrived = false;
     }
 
     /// One event after the other, through all nodes.
-    fn work_in_order(&mut self, most: u32) {
-        for _ in 0..most {
+    fn work_in_order(&mut self, max: u32) {
+        for _ in 0..max {
             let Some((_, event)) = self.net.next_event(self.limit) else { return };
             match (event.arrival(), event.departure()) {
                 (Some((port, packet)), _) => self.arrival(port, packet),
@@ -90,9 +90,9 @@ impl Region {
     }
 
     /// The same where nodes have few events in one.
-    fn work_by_node(&mut self, most: u32) {
+    fn work_by_node(&mut self, max: u32) {
         let hosts = self.net.hosts;
-        for _ in 0..most {
+        for _ in 0..max {
             let Some((node, event)) = self.net.next_event(self.limit) else { return };
             if let Some(host) = self.hosts.get(self.net.node_ahead() as usize) {
                 host.prefetch(&self.net.ports);

@@ -20,7 +20,7 @@ pub fn diameter(network: &Network) -> u32 {
     pairs.filter_map(|(src, dst)| times.pair(src, dst)).map(|path| path.hops).max().unwrap_or(0)
 }
 
-/// With PFC on, says so if what every port reserves does not fit a switch's buffer.
+/// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
 pub fn headroom_fits(
     section: &mut Section,
     network: Option<&Network>,
@@ -42,7 +42,7 @@ pub fn headroom_fits(
     let largest = topology.switches().into_iter().max_by_key(|&node| taken[node as usize]);
     let Some(fullest) = largest.filter(|&node| taken[node as usize] >= switch.buffer.0) else { return };
     let message = format!(
-        "the ports of {} need {} of headroom and reserve for PFC, the buffer has {}: set a larger buffer, or \
+        "the ports of {} need {} of headroom and reserve for PFC, but the buffer has {}: set a larger buffer, or \
          pfc = {{ enabled = false }}",
         topology.nodes[fullest as usize].name,
         Bytes(taken[fullest as usize]),
@@ -51,7 +51,7 @@ pub fn headroom_fits(
     section.complain("buffer", message);
 }
 
-/// Says so if transports cannot run with the switches, or with each other.
+/// Complains if transports cannot run with the switches, or with each other.
 pub fn transports_fit(
     section: &mut Section,
     network: Option<&Network>,
@@ -68,7 +68,7 @@ pub fn transports_fit(
     }
 }
 
-/// What the queue of a switch's port says of the port's rate; the first that says something.
+/// The first warning of a queue of a switch's port about the port's rate.
 fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
     let ports = topology.ports();
@@ -80,7 +80,7 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Ports with buffers of their own drop; nobody is paused for them.
+/// Ports with a private buffer drop and never trigger PFC.
 fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
     let managed = scenario.switch.queues().any(|queue| queue.facts().owns_buffer);
     (managed && scenario.switch.pfc.enabled).then(|| {
@@ -104,10 +104,10 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
             .transports
             .iter()
             .filter_map(|t| t.facts().controller)
-            .any(|controller| controller.needs_int());
+            .any(|controller| controller.needs().int);
         if needed && switches > *max_hops {
             warnings.push(format!(
-                "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \
+                "telemetry.max_hops: paths have up to {switches} switches, but the INT header has room for {max_hops}: \
                  senders ignore what longer paths report; set max_hops = {switches}"
             ));
         }

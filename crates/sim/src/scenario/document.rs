@@ -166,7 +166,7 @@ impl TreeReader<'_> {
             DeValue::Integer(digits) => match i64::from_str_radix(digits.as_str(), digits.radix()) {
                 Ok(integer) => Data::Scalar(Value::Integer(integer)),
                 Err(_) => {
-                    let message = format!("{digits} does not fit 64 bits");
+                    let message = format!("{digits} does not fit in 64 bits");
                     self.unreadable.push((origin.clone(), message));
                     Data::Scalar(Value::Integer(0))
                 }
@@ -174,7 +174,7 @@ impl TreeReader<'_> {
             DeValue::Float(digits) => match digits.as_str().parse::<f64>() {
                 Ok(number) => Data::Scalar(Value::Number(number)),
                 Err(_) => {
-                    let message = format!("{digits} is not a number that can be kept");
+                    let message = format!("{digits} cannot be represented");
                     self.unreadable.push((origin.clone(), message));
                     Data::Scalar(Value::Number(0.0))
                 }
@@ -185,7 +185,7 @@ impl TreeReader<'_> {
 }
 
 /// Applies `--set path=text`. The text is a TOML value (`0.7`, `true`, `[1, 2]`) or, failing that, a bare
-/// string (`dctcp`, `10us`). A number in the path is an index into a list; tables on the way are made.
+/// string (`dctcp`, `10us`). A number in the path is an index into a list; missing tables are created.
 /// Errors: a path that leads through something that is not a table, or past the end of a list.
 pub fn set(root: &mut Table, path: &str, text: &str, file: &str) -> Result<(), Problem> {
     let origin = Origin::Set(format!("{path}={text}"));

@@ -21,7 +21,7 @@ impl Network {
     }
 }
 
-/// Reads `[topology]` and builds it. None: something is wrong, and said.
+/// Reads `[topology]` and builds it. None: something is wrong, and reported.
 pub fn read(section: &mut Section, base_dir: &Path, rules: &Rules) -> Option<Network> {
     let kind = section.kind("topology", None, topology::KINDS, "which network")?;
     let spec = TopologySpec::read(kind, &mut section.parameters())?;
@@ -77,7 +77,7 @@ pub const HIGHEST_RATE: Rate = Rate::from_gbps(4000);
 /// The longest link: to a distant spacecraft it would be more, to anything in a fabric less.
 const LONGEST_DELAY: Time = Time::from_ms(10_000);
 
-/// What is wrong with the first link that nobody can have meant.
+/// What is wrong with the first link whose values are certainly a mistake.
 fn absurd_link(topology: &Topology) -> Option<String> {
     let absurd = topology.links.iter().find(|link| link.rate > HIGHEST_RATE || link.delay > LONGEST_DELAY)?;
     let name = |node: u32| &topology.nodes[node as usize].name;

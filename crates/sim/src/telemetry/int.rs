@@ -11,6 +11,7 @@
 
 use super::packet_digest::{PLACES, PacketDigest};
 use crate::doc::SchemeDoc;
+use crate::engine::prefetch::prefetch_two_lines;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "int",
@@ -57,7 +58,7 @@ impl IntLayout {
 }
 
 impl IntRecord {
-    /// A place of the slab as four 32-bit words: for what is no INT record but uses the same places.
+    /// A place of the slab as four 32-bit words: for data other than INT records that uses the same places.
     #[inline(always)]
     pub const fn words(&self) -> [u32; 4] {
         [self.time, self.sent, self.queue, self.rate_kbps]
@@ -150,6 +151,18 @@ impl IntStacks {
 
     pub fn layout(&self) -> IntLayout {
         self.layout
+    }
+
+    /// Whether any packet has carried records yet.
+    #[inline(always)]
+    pub fn in_use(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    /// Prefetches a stack into the cache: its head and the cache line after it.
+    #[inline(always)]
+    pub fn prefetch(&self, id: u32) {
+        prefetch_two_lines(&self.records, (id as usize).wrapping_mul(self.max_hops + 1));
     }
 
     /// Returns an empty stack.

@@ -43,7 +43,7 @@ mod tests {
     use crate::topology::leaf_spine::LeafSpine;
 
     #[test]
-    fn links_are_told_apart_by_what_they_join() {
+    fn links_are_distinguished_by_what_they_join() {
         let topology =
             LeafSpine { leaves: 2, spines: 1, hosts_per_leaf: 2, ..LeafSpine::default() }.build().unwrap();
         let (kinds, links) = topology.link_kinds();

@@ -113,7 +113,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_search_goes_round_behind_the_last_packet() {
+    fn the_search_wraps_around_after_the_last_packet() {
         let mut arrived = Arrived::new(4);
         assert!(arrived.take(1) && arrived.take(3) && !arrived.take(3) && !arrived.take(4));
         let found = [0, 1, 2, 3, 4].map(|from| arrived.missing_from(from));

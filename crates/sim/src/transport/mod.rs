@@ -112,7 +112,7 @@ impl HostContext<'_> {
         let row = if port == self.first_port {
             self.rows[1]
         } else {
-            self.map.row_behind(self.node, port - self.first_port)
+            self.map.row_of_peer(self.node, port - self.first_port)
         };
         if matches!(self.map.routes.hops_from(row, dst), NextHops::Many(_)) {
             *label = label.wrapping_add(1);
@@ -312,7 +312,9 @@ impl TransportConfig {
 
     /// The figures that `weftline check` prints.
     pub fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
-        each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run))
+        let mut figures = vec![("transport", Some(self.name().into()))];
+        figures.extend(each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run)));
+        figures
     }
 
     pub fn wire_format(&self) -> WireFormat<'_> {

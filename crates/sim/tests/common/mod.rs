@@ -123,7 +123,7 @@ pub fn run(config: Config) -> (Kept, Outcome) {
     (kept, outcome)
 }
 
-/// Runs to the end with the network cut into so many regions.
+/// Runs to the end with the network cut into this number of regions.
 pub fn run_in(regions: usize, config: Config) -> (Kept, Outcome) {
     // More than one thread now and then: they make no difference to the results, but to the time that tests take.
     let threads = if regions % 3 == 0 { 2 } else { 1 };
@@ -194,12 +194,12 @@ pub fn controller(name: &str) -> ControllerConfig {
 
 pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
     RdmaConfig {
-        ack_priority: controller.ack_priority_default(),
+        ack_priority: controller.needs().ack_priority,
         controller,
         mtu: 1000,
         header: 48,
         ack_header: 46,
-        ack_least: 60,
+        min_ack: 60,
         class: 3,
         recovery: Recovery::GoBackN,
         nack_interval: Time::from_us(500),
@@ -264,7 +264,7 @@ fn pint_of_the_authors(seed: u64) -> TelemetryConfig {
     TelemetryConfig::Pint(Arc::new(PintConfig { wire_bytes: 2, ..pint }))
 }
 
-/// The reference folder: `WEFTLINE_REFERENCE`, or `../shared/reference` beside the repository.
+/// The reference folder: `WEFTLINE_REFERENCE`, or `../shared/reference` next to the repository.
 pub fn reference() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = std::env::var_os("WEFTLINE_REFERENCE")
@@ -303,7 +303,7 @@ pub fn case(name: &str) -> Option<(Topology, Vec<FlowSpec>, PathBuf)> {
     Some((topology, flows, folder))
 }
 
-/// Settings outside the compat mode: ideal times exact, no marking, PFC with headroom, no telemetry that nobody reads,
+/// Settings outside the compat mode: ideal times exact, no marking, PFC with headroom, no unread telemetry,
 /// a retransmission timeout. Tests change what they are about.
 pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -> Config {
     let mut config = published(controller_name, topology, flows, Bytes(32 << 20), 1);
@@ -385,7 +385,7 @@ pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
     outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
 }
 
-/// A total that schemes counted; 0 where nobody did.
+/// A total that schemes counted; 0 where none did.
 pub fn total(outcome: &Outcome, key: &str) -> u64 {
     outcome.counters.get(key).unwrap_or(0)
 }
@@ -397,7 +397,7 @@ pub fn losses_of(outcome: &Outcome) -> LossCounters {
     all
 }
 
-/// No data packet and no retransmission goes astray. That each group receives what it sends but for what was lost or is under way is
+/// No data packet and no retransmission goes astray. That each group receives what it sends except what was lost or is in flight is
 /// asserted where the run adds up; here, that packets which came are new ones, ones that came again, or ones that were refused.
 pub fn check_losses(kept: &Kept, outcome: &Outcome) {
     let all = losses_of(outcome);

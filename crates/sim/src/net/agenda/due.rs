@@ -32,11 +32,10 @@ impl Due {
         self.left
     }
 
-    /// The one a few behind the one taken last; some other one where there are not so many.
+    /// The one `ahead` places behind the one taken last; some other one where there are not so many.
     #[inline(always)]
-    pub fn ahead(&self) -> Event {
-        const AHEAD: usize = 4;
-        self.events[self.left.saturating_sub(AHEAD)]
+    pub fn ahead(&self, ahead: usize) -> Event {
+        self.events[self.left.saturating_sub(ahead)]
     }
 
     /// Takes out the next one.
@@ -116,15 +115,15 @@ impl Due {
         let last = until.0 - 1;
         let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
-        let behind = ((last - start.0) >> shift) + 1;
+        let last_bucket = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.
-        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(behind) as usize;
-        self.starts[..behind as usize + 2].fill(0);
+        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(last_bucket) as usize;
+        self.starts[..last_bucket as usize + 2].fill(0);
         for event in inbox {
             self.starts[(bucket(event) + 1) & MASK] += 1;
         }
         let mut sum = 0;
-        for start in &mut self.starts[..behind as usize + 1] {
+        for start in &mut self.starts[..last_bucket as usize + 1] {
             sum += *start;
             *start = sum;
         }

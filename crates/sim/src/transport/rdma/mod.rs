@@ -302,8 +302,8 @@ fn start_law(
         packet: settings.data_bytes(mss),
         random: RandomStream::new(cx.settings.seed, &format!("rdma.flow{flow}")).next_u64(),
     };
-    let most = settings.window.map_or(u64::MAX, |window| window.0);
-    Box::new(Windowed::new(&window.law, &context, line_rate, most))
+    let max_in_flight = settings.window.map_or(u64::MAX, |window| window.0);
+    Box::new(Windowed::new(&window.law, &context, line_rate, max_in_flight))
 }
 
 fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaConfig {

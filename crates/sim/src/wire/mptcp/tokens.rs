@@ -27,7 +27,7 @@ impl Version {
     }
 }
 
-/// The token of whoever has this key.
+/// The token of the host with this key.
 pub fn token(version: Version, key: u64) -> u32 {
     let key = key.to_be_bytes();
     match version {
@@ -36,7 +36,7 @@ pub fn token(version: Version, key: u64) -> u32 {
     }
 }
 
-/// The initial data sequence number of whoever has this key.
+/// The initial data sequence number of the host with this key.
 pub fn initial_sequence(version: Version, key: u64) -> u64 {
     let key = key.to_be_bytes();
     match version {
