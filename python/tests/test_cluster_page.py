@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -93,6 +94,9 @@ def apart(monkeypatch):
     """A folder of Ray's own, short because of its sockets, so that no other Ray of this machine is met."""
     place = tempfile.mkdtemp(prefix="wr-", dir="/tmp")
     monkeypatch.setenv("RAY_TMPDIR", place)
+    # A token of these tests alone: whether the user has one must not matter.
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     yield place
     shutil.rmtree(place, ignore_errors=True)
 
