@@ -1,12 +1,12 @@
 //! The network that a scenario asks for, as a balancer looks at it to say whether it can serve it.
 
-use crate::topology::{NextHops, NodeId, NodeKind, Routes, Topology};
+use crate::topology::{NextHops, NodeId, NodeKind, Ports, Routes, Topology};
 
 /// A network as balancers see it.
 pub struct NetworkView<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
-    ports: Vec<Vec<(u32, NodeId)>>,
+    ports: Ports,
     /// Of each switch with hosts, one of them.
     racks: Vec<(NodeId, u32)>,
     has_hosts: Vec<bool>,

@@ -188,7 +188,7 @@ fn map(config: &Config) -> Map {
     let lists = topology.ports();
     let mut first_port = Vec::with_capacity(lists.len() + 1);
     let mut total = 0u32;
-    for list in &lists {
+    for list in lists.iter() {
         first_port.push(total);
         total += list.len() as u32;
     }
