@@ -83,6 +83,10 @@ pub trait Source {
     fn peek(&self, _key: &str) -> Option<Value> {
         None
     }
+    /// Whether the user gave `key` in this table, not in one that it is laid on.
+    fn is_own(&self, key: &str) -> bool {
+        self.peek(key).is_some()
+    }
     /// Removes a value that has no effect from the resolved scenario.
     fn forget(&mut self, _key: &str) {}
     /// Adds a warning.
@@ -356,10 +360,10 @@ impl<'a> Parameters<'a> {
     }
 
     /// Removes a value that has no effect from the resolved scenario, and reports an error if the user gave
-    /// it.
+    /// it here.
     pub fn without_effect(&mut self, key: &str, message: impl FnOnce() -> String) {
         self.source.forget(key);
-        if self.source.peek(key).is_some() {
+        if self.source.is_own(key) {
             self.source.complain(key, message());
         }
     }

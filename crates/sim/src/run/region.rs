@@ -2,6 +2,7 @@
 //! touches nothing of another region.
 
 use super::starts::Starts;
+use crate::engine::prefetch::prefetch_lines;
 use crate::external::{SchemePanic, caught};
 use crate::net::NodeIndex;
 use crate::net::agenda::{Action, Agenda, Event};
@@ -44,8 +45,8 @@ impl Region {
         self.take_mail();
         let before = self.net.events_handled();
         while self.net.events_handled() - before < u64::from(max) {
-            let over = match &mut self.net.agenda {
-                Agenda::Windows(windows) => !windows.open(self.limit),
+            let over = match &self.net.agenda {
+                Agenda::Windows(_) => !self.net.open_window(self.limit),
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
             };
             if over {
@@ -75,16 +76,38 @@ impl Region {
 
     /// One node after the other, each with its events of the window.
     fn work_window(&mut self) {
-        let mut from = 0;
-        while let Agenda::Windows(windows) = &mut self.net.agenda {
-            let Some(node) = windows.next_node(from) else { break };
-            from = node + 1;
-            if !windows.begin(node) {
-                continue;
+        let mut next = self.net.next_node(0);
+        let mut second = next.and_then(|node| self.net.next_node(node + 1));
+        while let (Some(node), Agenda::Windows(windows)) = (next, &mut self.net.agenda) {
+            let works = windows.begin(node);
+            let third = second.and_then(|node| self.net.next_node(node + 1));
+            if self.net.fetches_far {
+                self.prefetch(second, third);
             }
+            (next, second) = (second, third);
             match node.checked_sub(self.net.hosts) {
+                _ if !works => {}
                 None => self.work_host(node),
                 Some(switch) => self.work_switch(switch),
+            }
+        }
+    }
+
+    /// Begins to fetch what the node behind the one at work touches whatever happens there, and, of the one behind that,
+    /// what leads there.
+    #[inline(always)]
+    fn prefetch(&self, next: Option<u32>, second: Option<u32>) {
+        if let Some(node) = next {
+            self.net.prefetch_packets(node);
+            match node.checked_sub(self.net.hosts) {
+                None => self.hosts[node as usize].prefetch(&self.net.ports),
+                Some(switch) => prefetch_lines(&self.switches[switch as usize], 4),
+            }
+        }
+        if let (Some(node), Agenda::Windows(windows)) = (second, &self.net.agenda) {
+            windows.prefetch_inbox(node);
+            if let Some(host) = self.hosts.get(node as usize) {
+                prefetch_lines(host, 2);
             }
         }
     }

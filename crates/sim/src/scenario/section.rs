@@ -393,6 +393,9 @@ impl Source for Section<'_> {
     fn peek(&self, key: &str) -> Option<Value> {
         Section::peek(self, key)
     }
+    fn is_own(&self, key: &str) -> bool {
+        self.find(key).is_some_and(|entry| !entry.inherited)
+    }
     fn forget(&mut self, key: &str) {
         Section::forget(self, key);
     }

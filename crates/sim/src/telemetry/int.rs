@@ -153,10 +153,9 @@ impl IntStacks {
         self.layout
     }
 
-    /// Whether any packet has carried records yet.
-    #[inline(always)]
-    pub fn in_use(&self) -> bool {
-        !self.records.is_empty()
+    /// Memory of all stacks.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.records.as_slice())
     }
 
     /// Prefetches a stack into the cache: its head and the cache line after it.

@@ -1,7 +1,10 @@
 //! Networks, flows and settings for tests, stated in full so that nothing depends on defaults that may change.
 #![allow(dead_code)]
 
+mod kept;
 pub mod phost_paper;
+
+pub use kept::Kept;
 
 use pint::utilisation::Law;
 use std::io::Read;
@@ -13,9 +16,7 @@ use weftline_sim::compat::Rules;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::measure::{
-    DigestRecord, FlowRecord, Frames, LossCounters, Outcome, PortTotals, Sample, Sink,
-};
+use weftline_sim::measure::{FlowRecord, LossCounters, Outcome, PortTotals};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
@@ -70,39 +71,6 @@ controller = { kind = "newreno" }
 kind = "permutation"
 size = "1KB"
 "#;
-
-/// Keeps everything that a run records.
-#[derive(Default)]
-pub struct Kept {
-    pub flows: Vec<FlowRecord>,
-    pub samples: Vec<Sample>,
-    pub digests: Vec<DigestRecord>,
-    /// Frames of captures: link, time, bytes of the whole, bytes kept.
-    pub frames: Vec<(u16, Time, u32, Vec<u8>)>,
-}
-
-impl Sink for Kept {
-    fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()> {
-        self.flows.extend_from_slice(batch);
-        Ok(())
-    }
-    fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()> {
-        self.samples.extend_from_slice(batch);
-        Ok(())
-    }
-    fn digests(&mut self, batch: &[DigestRecord]) -> std::io::Result<()> {
-        self.digests.extend_from_slice(batch);
-        Ok(())
-    }
-    fn frames(&mut self, batch: &Frames) -> std::io::Result<bool> {
-        let kept = batch
-            .frames
-            .iter()
-            .map(|frame| (frame.link, frame.time, frame.length, batch.bytes[frame.bytes.clone()].to_vec()));
-        self.frames.extend(kept);
-        Ok(true)
-    }
-}
 
 /// Runs to the end; flows come back by id. Outside the compat mode the run is repeated with the network cut into two to
 /// eight regions, on two threads: it must be the same run.

@@ -135,6 +135,28 @@ fn a_workload_may_have_a_transport_of_its_own() {
 }
 
 #[test]
+fn what_a_workload_inherits_and_its_own_choice_leaves_without_effect_is_left_out() {
+    for (base, own, gone) in [
+        (
+            "controller = { kind = \"bbr3\" }\ninitial_window = 20",
+            "controller = { kind = \"timely\" }",
+            "initial_window",
+        ),
+        ("recovery = \"selective-repeat\"\nreordering = 9", "recovery = \"go-back-n\"", "reordering"),
+    ] {
+        let more = |own: &str| {
+            format!("{STAR}[transport]\n{base}\n[[workload]]\nkind = \"incast\"\ntransport = {{ {own} }}\n")
+        };
+        let scenario = load(&more(own));
+        assert_eq!(scenario.resolved().matches(gone).count(), 1, "{}", scenario.resolved());
+        assert_eq!(load(scenario.resolved()).resolved(), scenario.resolved());
+        let error =
+            load_with(&more(&format!("{own}, {gone} = 3")), &[]).err().expect("without effect").to_string();
+        assert!(error.contains(&format!("workload.1.transport.{gone}: has no effect")), "{error}");
+    }
+}
+
+#[test]
 fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
     let scenario = load_with(
         EXAMPLE,

@@ -27,6 +27,7 @@ use super::{FlowView, HostContext, Look, Transport};
 use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
+use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
@@ -354,6 +355,12 @@ impl Transport for Rdma {
             self.pairs[slot as usize] = pair;
         }
         Some(port)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self) {
+        prefetch_lines(self, 4);
+        prefetch(&self.nics, 0);
     }
 
     #[inline]
