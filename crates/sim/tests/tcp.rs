@@ -441,7 +441,7 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     complains(&[("transport.controller", "{ kind = \"hpcc\" }")], hpcc);
     let cubik = "unknown controller \"cubik\": did you mean \"cubic\"?";
     complains(&[("transport.controller", "{ kind = \"cubik\" }")], cubik);
-    let python = "\"python:mine\" steers the rate";
+    let python = "\"python:mine\" sets the rate";
     complains(&[("transport.controller", "{ kind = \"python:mine\" }")], python);
     complains(&[("transport.send_buffer", "1KB")], "expected two segments, 2KB, to 1073741.823KB");
     complains(&[("transport.rto_min", "0us")], "expected a time from 1us");

@@ -121,6 +121,12 @@ def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatc
     # The third of five tasks: points 2, 7.
     assert main(["sweep", str(file), "--array"]) == 0
     assert len(engine.runs) == 3
+    # Some indices again: 3 and 9 of an array with gaps, then 5 alone. Point 3 is there.
+    for index, first, last, count, runs in ((3, 3, 9, 2, 3), (9, 3, 9, 2, 4), (5, 5, 5, 1, 5)):
+        for key, value in {"ID": index, "MIN": first, "MAX": last, "STEP": 1, "COUNT": count}.items():
+            monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", str(value))
+        assert main(["sweep", str(file), "--array"]) == 0
+        assert len(engine.runs) == runs
     assert main(["sweep", str(file), "--array", "--index", "99"]) == 2
     assert "expected 0 to 11" in capsys.readouterr().err
     assert main(["sweep", str(file), "--quiet"]) == 0 and len(engine.runs) == 12

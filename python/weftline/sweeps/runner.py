@@ -86,10 +86,15 @@ class Estimate:
     """Of the parallel runs."""
 
     @property
+    def seconds_of_a_core(self) -> float:
+        """Time that all of them take one after the other."""
+        return sum(cost.seconds for cost in self.costs.values())
+
+    @property
     def seconds(self) -> float:
         """Wall-clock time on an otherwise idle machine."""
-        costs = [cost.seconds for cost in self.costs.values()]
-        return max(sum(costs) / self.jobs, max(costs, default=0.0))
+        longest = max((cost.seconds for cost in self.costs.values()), default=0.0)
+        return max(self.seconds_of_a_core / self.jobs, longest)
 
 
 def estimate(points: Sequence[Point], *, jobs: int) -> Estimate:

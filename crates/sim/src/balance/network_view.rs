@@ -1,12 +1,12 @@
 //! The network that a scenario asks for, as a balancer looks at it to say whether it can serve it.
 
-use crate::topology::{NextHops, NodeId, NodeKind, Routes, Topology};
+use crate::topology::{NextHops, NodeId, NodeKind, Ports, Routes, Topology};
 
 /// A network as balancers see it.
 pub struct NetworkView<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
-    ports: Vec<Vec<(u32, NodeId)>>,
+    ports: Ports,
     /// Of each switch with hosts, one of them.
     racks: Vec<(NodeId, u32)>,
     has_hosts: Vec<bool>,
@@ -94,18 +94,22 @@ impl NetworkView<'_> {
 
     /// Some switch has several next hops to some rack.
     pub fn has_a_choice(&self) -> bool {
-        self.max_hops() > 1
+        self.hop_counts().any(|count| count > 1)
     }
 
     /// Next hops to a rack that the switch with the most of them has.
     pub fn max_hops(&self) -> u32 {
-        let count = |switch: NodeId, host: u32| match self.routes.hops_from(self.routes.row(switch), host) {
-            NextHops::None => 0,
-            NextHops::One(_) => 1,
-            NextHops::Many(ports) => ports.len() as u32,
-        };
-        let all =
-            self.switches().flat_map(|switch| self.racks.iter().map(move |&(_, host)| count(switch, host)));
-        all.max().unwrap_or(1)
+        self.hop_counts().max().unwrap_or(1)
+    }
+
+    /// Numbers of next hops of every switch to every rack.
+    fn hop_counts(&self) -> impl Iterator<Item = u32> + '_ {
+        let count =
+            move |switch: NodeId, host: u32| match self.routes.hops_from(self.routes.row(switch), host) {
+                NextHops::None => 0,
+                NextHops::One(_) => 1,
+                NextHops::Many(ports) => ports.len() as u32,
+            };
+        self.switches().flat_map(move |switch| self.racks.iter().map(move |&(_, host)| count(switch, host)))
     }
 }

@@ -7,7 +7,7 @@
 //! An estimate, not a result: it decides where the network is cut, which no result shows.
 
 use crate::engine::random::RandomStream;
-use crate::topology::{Routes, Topology};
+use crate::topology::{Ports, Routes, Topology};
 use crate::units::Time;
 use crate::workload::merge::Merged;
 use crate::workload::{FlowSpec, Traffic};
@@ -68,7 +68,7 @@ struct Walker<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
     /// Of each node, its (link, neighbour) by port.
-    ports: Vec<Vec<(u32, u32)>>,
+    ports: Ports,
     random: RandomStream,
     work: Work,
     hops: u64,

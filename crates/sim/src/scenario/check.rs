@@ -8,17 +8,8 @@ use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
-use crate::topology::PathTimes;
 use crate::transport::{self, RunContext, TransportConfig};
 use crate::units::Bytes;
-
-/// Links on the longest of the shortest paths between hosts.
-pub fn diameter(network: &Network) -> u32 {
-    let times = PathTimes::new(&network.topology, &network.routes);
-    let hosts = times.representatives();
-    let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
-    pairs.filter_map(|(src, dst)| times.pair(src, dst)).map(|path| path.hops).max().unwrap_or(0)
-}
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
 pub fn headroom_fits(
@@ -99,7 +90,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
-        let switches = diameter(&scenario.network).saturating_sub(1);
+        let switches = scenario.network.diameter().saturating_sub(1);
         let needed = scenario
             .transports
             .iter()

@@ -17,7 +17,14 @@ pub struct Network {
 impl Network {
     /// The largest base RTT of all host pairs, and the largest product of it with the bottleneck's rate in bytes.
     pub fn base_rtt(&self, payload: u32, rules: &Rules) -> (Time, u64) {
-        topology::max_base_rtt(&self.topology, &self.routes, u64::from(payload), rules.whole_ns_base_rtt)
+        let whole_ns = rules.whole_ns_base_rtt;
+        let longest = topology::longest(&self.topology, &self.routes, u64::from(payload), whole_ns);
+        (longest.base_rtt, longest.product)
+    }
+
+    /// Links on the longest of the shortest paths between hosts.
+    pub fn diameter(&self) -> u32 {
+        topology::longest(&self.topology, &self.routes, 0, false).hops
     }
 }
 

@@ -165,7 +165,7 @@ proptest! {
         if let Ok((topology, _)) = spec.parse(format, &bytes) {
             prop_assert!(topology.validate().is_ok());
             let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
-            prop_assert!(max_base_rtt(&topology, &routes, 1000, false).0 > Time::ZERO);
+            prop_assert!(longest(&topology, &routes, 1000, false).base_rtt > Time::ZERO);
         }
     }
 }

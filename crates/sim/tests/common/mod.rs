@@ -16,9 +16,7 @@ use weftline_sim::compat::Rules;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::measure::{
-    DigestRecord, FlowRecord, Frames, LossCounters, Outcome, PortTotals, Sample, Sink,
-};
+use weftline_sim::measure::{FlowRecord, LossCounters, Outcome, PortTotals};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
