@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 
 SIGNED = {"rtt_diff_ns"}
 """Metrics of series that may be negative."""
-UNLIMITED = "ssthresh"
-"""Metrics that are infinite while there is no limit."""
 MAX_PACKET = 70_000
 """Bytes that no packet exceeds."""
 BOUNDS = ("alone", "delivery")
@@ -147,8 +145,10 @@ def of_series(table: object, flows: dict, summary: dict, resolved: dict) -> Iter
     for metric, values in rows.groupby("metric", observed=True)["value"]:
         if values.isna().any() or (values.min() < 0 and metric not in SIGNED):
             yield f"series: {metric} is negative or not a number"
-        if not np.isfinite(values).all() and not metric.startswith(UNLIMITED):
-            yield f"series: {metric} is infinite"
+    # Internals of a flow's controller are infinite where they limit nothing.
+    others = rows[~rows["entity"].astype(str).str.startswith("flow")]
+    for metric in others.loc[~np.isfinite(others["value"]), "metric"].unique():
+        yield f"series: {metric} is infinite"
     if "utilisation" in every and not any(
         event["change"] == "rate" for event in resolved["failures"].get("event", ())
     ):
