@@ -125,7 +125,7 @@ class Draw:
         """Cut a scenario that would take too long short, by ``run.until``."""
         measured = [part for part in self.document.get("measure", {}).values() if isinstance(part, dict)]
         if measured and "stall" not in self.document.get("run", {}):
-            # Measures go on while a timeout is waited for, which nothing can see beforehand.
+            # Measures continue during a timeout, which nothing can predict.
             shortest = min(_amount(str(part.get("every", "1us"))) for part in measured)
             self.document.setdefault("run", {})["stall"] = f"{int(shortest * 1e12) * STALL_MEASURES}ps"
             report = self.accepted()

@@ -65,7 +65,7 @@ def wrong(folder: Path, report: dict) -> Iterator[str]:
 
 
 def of_flows(flows: dict, summary: dict, resolved: dict) -> Iterator[str]:
-    """Rows of flows.parquet, one by one."""
+    """Problems in the rows of flows.parquet."""
     ids, end = flows["flow_id"], summary["end_ns"]
     if len(ids) != summary["flows"]:
         yield f"flows: {len(ids)} rows, the summary counts {summary['flows']}"
@@ -153,9 +153,9 @@ def of_series(table: object, flows: dict, summary: dict, resolved: dict) -> Iter
         event["change"] == "rate" for event in resolved["failures"].get("event", ())
     ):
         # A packet counts when its transmission begins.
-        most = 1 + MAX_PACKET * 8 / (summary["slowest_bps"] * every["utilisation"] / 1e9)
-        if (rows.loc[rows["metric"] == "utilisation", "value"] > most + 1e-9).any():
-            yield f"series: a port is in use by more than a packet beyond its rate, {most:.4g}"
+        limit = 1 + MAX_PACKET * 8 / (summary["slowest_bps"] * every["utilisation"] / 1e9)
+        if (rows.loc[rows["metric"] == "utilisation", "value"] > limit + 1e-9).any():
+            yield f"series: a port is in use by more than a packet beyond its rate, {limit:.4g}"
     paused = rows[rows["metric"] == "paused"]
     for entity, values in paused.groupby("entity", observed=True)["value"]:
         if set(values.iloc[::2]) != {1} or not set(values.iloc[1::2]) <= {0}:
