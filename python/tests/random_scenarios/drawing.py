@@ -125,7 +125,7 @@ class Draw:
         """Cut a scenario that would take too long short, by ``run.until``."""
         measured = [part for part in self.document.get("measure", {}).values() if isinstance(part, dict)]
         if measured and "stall" not in self.document.get("run", {}):
-            # Measures go on while a timeout is waited for, which nothing can see beforehand.
+            # Measures continue during a timeout, which nothing can predict.
             shortest = min(_amount(str(part.get("every", "1us"))) for part in measured)
             self.document.setdefault("run", {})["stall"] = f"{int(shortest * 1e12) * STALL_MEASURES}ps"
             report = self.accepted()
@@ -292,7 +292,7 @@ class Draw:
         flows: list[dict] = []
         for number in range(self.rng.randint(1, 6)):
             src = self.host()
-            dst = self.rng.choice([host for host in range(len(self.network.hosts)) if host != src])
+            dst = self.rng.choice([host for host in range(max(len(self.network.hosts), 2)) if host != src])
             size = int(10 ** self.rng.uniform(0, 5.5))
             flow = {"src": src, "dst": dst, "size": f"{size}B"}
             before = [i for i, other in enumerate(flows) if src in (other["src"], other["dst"])]
@@ -328,8 +328,14 @@ class Draw:
     def repair(self, path: str, tried: Counter[str]) -> None:
         """Draw again what is wrong, then remove it, then its table."""
         tried[path] += 1
+        if not self.network.hosts and not path.startswith("topology"):
+            # The topology has too few hosts.
+            path = "topology"
         keys = path.split(".")
         cut = max(tried[path] - 2, 0)
+        if keys[-1] == "kind" and len(keys) > 1:
+            # A kind is drawn with its table.
+            keys = keys[:-1]
         keys = keys[: max(len(keys) - cut, 1)]
         path = ".".join(keys)
         try:

@@ -49,7 +49,7 @@ class GoneError(Exception):
 
 
 class Native:
-    """The native module in a process of its own, which is started again when it is gone."""
+    """The native module in a process of its own, which is started again when it has ended."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -79,10 +79,12 @@ class Native:
         timer.cancel()
         if not line or late:
             process.kill()
-            said = process.communicate()[1]
+            message = process.communicate()[1]
             self.process = None
             raise GoneError(
-                f"no answer to {operation} in {seconds} s" if late else f"{operation} ended it: {last(said)}"
+                f"no answer to {operation} in {seconds} s"
+                if late
+                else f"{operation} ended it: {last(message)}"
             )
         answer = json.loads(line)
         if "input_error" in answer:
@@ -117,8 +119,8 @@ class Judge:
             report = self.native.ask("check", text)
         except ValueError as error:
             return Failure("check", str(error))
-        except GoneError as gone:
-            return Failure("check", str(gone))
+        except GoneError as error:
+            return Failure("check", str(error))
         seconds = report["estimate"]["seconds"]
         if seconds > MAX_SECONDS:
             return None
@@ -126,21 +128,21 @@ class Judge:
             answer = self.run(text, seconds)
         except ValueError as error:
             return Failure("refused after check accepted it", str(error))
-        except GoneError as gone:
-            return Failure("run", str(gone))
+        except GoneError as error:
+            return Failure("run", str(error))
         if answer["wrong"]:
             return Failure("results", "\n".join(answer["wrong"]))
         self.seconds += answer["cpu_seconds"]
         self.hops += answer["packet_hops"]
-        # What timeouts add to the simulated time nothing can see beforehand; measures go on through it.
+        # Nothing predicts what timeouts add to the simulated time; measures continue through it.
         longer = max(answer["end_ns"] / max(report["estimate"]["end_ns"], 1), 1)
         if answer["cpu_seconds"] > FACTOR * seconds + GRACE_SECONDS:
             self.longer += longer > 1
         limit = FACTOR * seconds * longer + GRACE_SECONDS
         if answer["cpu_seconds"] > limit:
-            least = min(self.run(text, seconds)["cpu_seconds"] for _ in range(3))
-            if least > limit:
-                return Failure("time", f"took {least:.3f} s of CPU time, estimated at {seconds:.4f} s")
+            fastest = min(self.run(text, seconds)["cpu_seconds"] for _ in range(3))
+            if fastest > limit:
+                return Failure("time", f"took {fastest:.3f} s of CPU time, estimated at {seconds:.4f} s")
         return self.same_bits(text, answer["fingerprint"])
 
     def run(self, text: str, seconds: float) -> dict:
@@ -163,7 +165,7 @@ class Judge:
                     preexec_fn=limit_memory,
                 )
                 try:
-                    out, said = process.communicate(timeout=seconds)
+                    out, message = process.communicate(timeout=seconds)
                 except subprocess.TimeoutExpired:
                     state = threads_of(process.pid)
                     process.kill()
@@ -174,7 +176,7 @@ class Judge:
             lines = [json.loads(line) for line in out.splitlines()]
             if process.returncode:
                 threads = THREADS[min(len(lines), len(THREADS) - 1)]
-                return Failure(f"{build} build", f"{last(said)} (with {threads} threads)")
+                return Failure(f"{build} build", f"{last(message)} (with {threads} threads)")
             for line in lines:
                 line.pop("seconds")
                 first = first or {**line, "fingerprint": fingerprint}
@@ -214,10 +216,10 @@ def threads_of(process: int) -> str:
     return "threads: " + ", ".join(found)
 
 
-def last(said: str) -> str:
+def last(message: str) -> str:
     """Return the message of a panic or an error, without the place of the process."""
-    panic = re.search(r"panicked at (.*?):\d+:\d+:\n(.*)", said)
+    panic = re.search(r"panicked at (.*?):\d+:\d+:\n(.*)", message)
     if panic:
         return f"panic in {panic[1]}: {panic[2]}"
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in message.splitlines() if line.strip()]
     return lines[-1] if lines else "without a word"

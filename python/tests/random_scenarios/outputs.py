@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 
 SIGNED = {"rtt_diff_ns"}
 """Metrics of series that may be negative."""
-UNLIMITED = "ssthresh"
-"""Metrics that are infinite while there is no limit."""
 MAX_PACKET = 70_000
 """Bytes that no packet exceeds."""
 BOUNDS = ("alone", "delivery")
@@ -67,7 +65,7 @@ def wrong(folder: Path, report: dict) -> Iterator[str]:
 
 
 def of_flows(flows: dict, summary: dict, resolved: dict) -> Iterator[str]:
-    """Rows of flows.parquet, one by one."""
+    """Problems in the rows of flows.parquet."""
     ids, end = flows["flow_id"], summary["end_ns"]
     if len(ids) != summary["flows"]:
         yield f"flows: {len(ids)} rows, the summary counts {summary['flows']}"
@@ -147,15 +145,17 @@ def of_series(table: object, flows: dict, summary: dict, resolved: dict) -> Iter
     for metric, values in rows.groupby("metric", observed=True)["value"]:
         if values.isna().any() or (values.min() < 0 and metric not in SIGNED):
             yield f"series: {metric} is negative or not a number"
-        if not np.isfinite(values).all() and not metric.startswith(UNLIMITED):
-            yield f"series: {metric} is infinite"
+    # Internals of a flow's controller are infinite where they limit nothing.
+    others = rows[~rows["entity"].astype(str).str.startswith("flow")]
+    for metric in others.loc[~np.isfinite(others["value"]), "metric"].unique():
+        yield f"series: {metric} is infinite"
     if "utilisation" in every and not any(
         event["change"] == "rate" for event in resolved["failures"].get("event", ())
     ):
         # A packet counts when its transmission begins.
-        most = 1 + MAX_PACKET * 8 / (summary["slowest_bps"] * every["utilisation"] / 1e9)
-        if (rows.loc[rows["metric"] == "utilisation", "value"] > most + 1e-9).any():
-            yield f"series: a port is in use by more than a packet beyond its rate, {most:.4g}"
+        limit = 1 + MAX_PACKET * 8 / (summary["slowest_bps"] * every["utilisation"] / 1e9)
+        if (rows.loc[rows["metric"] == "utilisation", "value"] > limit + 1e-9).any():
+            yield f"series: a port is in use by more than a packet beyond its rate, {limit:.4g}"
     paused = rows[rows["metric"] == "paused"]
     for entity, values in paused.groupby("entity", observed=True)["value"]:
         if set(values.iloc[::2]) != {1} or not set(values.iloc[1::2]) <= {0}:

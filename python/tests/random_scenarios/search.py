@@ -25,7 +25,7 @@ from weftline.scenarios import to_toml
 KEPT = judging.ROOT / "trials" / "random"
 """Scenarios that failed once: the first comment of each states what was wrong."""
 ALIKE = 3
-"""As many failures of one name are made smaller and kept; more would say nothing new."""
+"""As many failures of one name are made smaller and kept; more would show nothing new."""
 
 
 @dataclass
@@ -101,8 +101,8 @@ def search(
             with lock:
                 found.refused[draws.reasons.most_common(1)[0][0]] += 1
             return
-        except judging.GoneError as gone:
-            failed(where, Failure("check", str(gone)))
+        except judging.GoneError as error:
+            failed(where, Failure("check", str(error)))
             return
         finally:
             with lock:
@@ -150,13 +150,13 @@ def keep(document: dict, failure: Failure, judge: Judge, where: str, seconds: fl
     text = to_toml(shrinking.shrunk(document, fails, seconds))
     slug = re.sub(r"[^a-z0-9]+", "-", failure.name.lower()).strip("-")[:60]
     path = folder / f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:6]}.toml"
-    said = "\n".join(f"# {line}" for line in failure.text.splitlines())
-    path.write_text(f"# {failure.kind} (draw {where}):\n{said}\n{text}")
+    comment = "\n".join(f"# {line}" for line in failure.text.splitlines())
+    path.write_text(f"# {failure.kind} (draw {where}):\n{comment}\n{text}")
     return path
 
 
 def explained(name: str) -> dict:
-    """What `weftline explain` knows of a name."""
+    """What `weftline explain` prints about a name."""
     return json.loads(_native.explain(name))
 
 

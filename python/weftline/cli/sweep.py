@@ -141,7 +141,7 @@ def _announcement(plan: Plan, left: int, cost: Estimate, *, on: str = "local") -
         text += f"; {len(plan.points) - left} are finished already"
     if left and on == "ray":  # how many run at a time is known when it answers
         time = quantities.seconds_text(float(f"{cost.seconds_of_a_core:.2g}"))
-        text += f"; the rest takes about {time} of a core, and runs on all cores of the Ray cluster"
+        text += f"; the rest takes about {time} of a core"
     elif left:
         time = quantities.seconds_text(float(f"{cost.seconds:.2g}"))
         memory = quantities.bytes_text(cost.memory_bytes, figures=2)

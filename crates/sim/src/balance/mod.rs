@@ -44,8 +44,8 @@ pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::FlowletParameters;
 pub use network_view::NetworkView;
 
-/// A balancer by its parameters: read from a scenario once, then the mould of every switch's state. What it does not say has a
-/// default: it serves all networks, and asks for nothing.
+/// The parameters of a balancer: read from a scenario once, then used to start the state of every switch. The default of each
+/// method is that of a balancer that serves all networks and needs no events.
 pub trait BalancerParameters: Sized {
     const DOC: SchemeDoc;
     /// At a switch, or at a host: with [`LoadBalancer`].
@@ -114,12 +114,12 @@ registry! {
     } + External = external::ExternalBalancer => external::External
 }
 
-/// The balancer where nothing is said.
+/// The default balancer.
 pub const DEFAULT: &str = ecmp::EcmpParameters::DOC.name;
 /// The one that follows the labels of packets.
 pub const BY_LABEL: &str = label::LabelParameters::DOC.name;
 
-// It lies in every switch, beside what each packet touches there.
+// It is stored in every switch, next to the fields that each packet reads there.
 const _: () = assert!(std::mem::size_of::<Balancer>() <= 40);
 
 impl Default for BalancerConfig {
@@ -128,7 +128,7 @@ impl Default for BalancerConfig {
     }
 }
 
-/// What each balancer says of itself: see [`BalancerParameters`].
+/// The properties of each balancer: see [`BalancerParameters`].
 impl BalancerConfig {
     pub fn name(&self) -> &str {
         each_kind!(self, b => b.name())
@@ -167,7 +167,7 @@ pub trait LoadBalancer {
     /// An index into `candidates`, of which there are at least two.
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize;
 
-    /// What it is to be told of; asked once.
+    /// The events that it needs; read once.
     fn events(&self) -> Events {
         Events::NONE
     }
@@ -184,11 +184,11 @@ pub trait LoadBalancer {
     fn on_departure(&mut self, _departure: &Departure, _word: &mut u64) {}
     /// A probe has come in by a port.
     fn on_probe(&mut self, _probe: &Packet, _port: u32, _cx: &mut impl SwitchContext) {}
-    /// When its timer comes up first; none: it has none.
+    /// When its timer expires first; none: it uses no timer.
     fn first_timer(&self) -> Option<Time> {
         None
     }
-    /// Its timer has come up: when it does so again.
+    /// Its timer has expired: returns when it expires next.
     fn on_timer(&mut self, _cx: &mut impl SwitchContext) -> Option<Time> {
         None
     }
@@ -212,7 +212,7 @@ fn choose_otherwise(other: &mut Balancer, packet: &Packet, candidates: &[u32], p
 impl LoadBalancer for Balancer {
     #[inline]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
-        // Most switches have this one: it is asked for first, which is one comparison instead of a jump by table.
+        // Most switches have this one: testing for it first is one comparison instead of a jump by table.
         if let Balancer::Ecmp(ecmp) = self {
             return ecmp.choose(packet, candidates, ports);
         }
@@ -264,7 +264,7 @@ pub enum Reorders {
     Packets,
 }
 
-/// What a balancer is to be told of, as bits: a switch whose balancer asks for nothing pays one test a packet.
+/// The events that a balancer needs, as bits: a switch whose balancer needs none makes one test per packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Events(u8);
 
@@ -276,7 +276,7 @@ impl Events {
     pub const FORWARDS: Events = Events(2);
     /// [`LoadBalancer::on_departure`] for every packet.
     pub const DEPARTURES: Events = Events(4);
-    /// The same for packets that leave for another switch. For the others it makes no difference whether it is told.
+    /// The same for packets that leave for another switch. It may be called for packets to hosts too, and must ignore them.
     pub const FABRIC_DEPARTURES: Events = Events(8);
     /// Packets carry a word for it, which the others may change.
     pub const WORDS: Events = Events(16);
@@ -290,10 +290,10 @@ impl Events {
     }
 }
 
-/// What a balancer may see of its switch and of the time. What it does not ask for costs nothing.
+/// What a balancer may read of its switch, and the time. Values that it does not read cost nothing.
 pub trait Ports {
     fn now(&self) -> Time;
-    /// Bytes that a packet would wait for at a port: those queued, and what is left of the packet on its way out.
+    /// Bytes that a packet would wait for at a port: those queued, and the rest of the packet in transmission.
     fn backlog(&self, port: u32) -> u64;
     fn rate(&self, port: u32) -> Rate;
     /// The word that the packet carries between switches ([`Events::WORDS`]).
@@ -319,7 +319,7 @@ pub trait SwitchContext: Ports {
 pub struct Arrival<'a> {
     pub packet: &'a Packet,
     pub port: u32,
-    /// What lies beside a control packet, such as options of a handshake.
+    /// Options of a control packet, such as those of a handshake.
     pub options: Option<[u32; 6]>,
     pub now: Time,
 }
@@ -355,7 +355,7 @@ pub trait Wiring {
     fn routes(&self) -> &Routes;
     /// Another one for other routes.
     fn version(&self) -> u32;
-    /// The node behind a port of a node.
+    /// The node that a port of a node leads to.
     fn peer(&self, node: u32, port: u32) -> u32;
 }
 
@@ -387,7 +387,7 @@ pub struct Place<'a> {
     pub murmur: bool,
 }
 
-/// A packet's hash, mixed anew at each switch.
+/// A packet's hash, mixed again at each switch.
 #[inline]
 fn salted(hash: u32, salt: u64) -> u32 {
     (mix64(u64::from(hash) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32

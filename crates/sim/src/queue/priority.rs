@@ -81,7 +81,8 @@ impl Priority {
     /// Takes a packet into a full queue: which one is dropped for it.
     #[cold]
     fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> PacketId {
-        if self.drop == DropRule::Tail {
+        // No lower class waits: it is the youngest packet of the lowest class itself.
+        if self.drop == DropRule::Tail || self.lists.occupied() >> packets[id].class <= 1 {
             return id;
         }
         self.lists.push(id, packets);

@@ -148,7 +148,7 @@ fn what_a_workload_inherits_and_its_own_choice_leaves_without_effect_is_left_out
             format!("{STAR}[transport]\n{base}\n[[workload]]\nkind = \"incast\"\ntransport = {{ {own} }}\n")
         };
         let scenario = load(&more(own));
-        assert_eq!(scenario.resolved().matches(gone).count(), 1, "{}", scenario.resolved());
+        assert!(!scenario.resolved().contains(&format!(", {gone} = ")), "{}", scenario.resolved());
         assert_eq!(load(scenario.resolved()).resolved(), scenario.resolved());
         let error =
             load_with(&more(&format!("{own}, {gone} = 3")), &[]).err().expect("without effect").to_string();
