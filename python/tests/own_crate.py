@@ -16,12 +16,39 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 MATURIN = Path(sys.executable).parent / "maturin"
 
+SCENARIO = """
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+host_link = { rate = "25Gbps", delay = "1us" }
+fabric_link = { rate = "25Gbps", delay = "1us" }
+[[workload]]
+kind = "poisson"
+sizes = "google-rpc"
+load = 0.5
+duration = "200us"
+[transport]
+"""
+"""A small fabric; what follows is the transport."""
+
+INSTALLS = {"maturin": "make .venv/.dev", "cargo": "https://rustup.rs", "git": "the system's package git"}
+"""What installs each program that tests need."""
+
 
 def need(*tools: str | Path) -> None:
     """Skip the test without these programs; in continuous integration they must be there."""
     for tool in tools:
-        if not shutil.which(tool) and not os.environ.get("CI"):
-            pytest.skip(f"{Path(tool).name} is not installed")
+        name = Path(tool).name
+        if shutil.which(tool):
+            continue
+        why = (
+            f"the test builds a crate with {name}, which is not installed (install it with {INSTALLS[name]})"
+        )
+        if os.environ.get("CI"):
+            pytest.fail(f"{why}; under CI it must be there")
+        pytest.skip(why)
 
 
 def copied(example: Path, name: str) -> Path:

@@ -33,24 +33,6 @@ TEST = re.compile(r"^crates/sim/(src/.*/(tests|situations?|testing)|tests/.*|src
 STORED = "crates/sim/tests/fingerprints"
 """Stored results and texts. Several additions change the same lines there, so the copy keeps the old ones."""
 
-SCENARIO = """
-name = "added"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 4
-host_link = { rate = "25Gbps", delay = "1us" }
-fabric_link = { rate = "25Gbps", delay = "1us" }
-[transport]
-kind = "tcp"
-[[workload]]
-kind = "poisson"
-sizes = "google-rpc"
-load = 0.5
-duration = "200us"
-"""
-
 
 @dataclass(frozen=True)
 class Changed:
@@ -125,8 +107,6 @@ def test_a_patch_is_one_file_one_line_of_a_registry_and_a_test(patch):
 @pytest.fixture(scope="module")
 def tree() -> Path:
     """A copy of the repository with all patches applied."""
-    if not PATCHES:
-        pytest.skip("no patches yet")
     own_crate.need("git", "cargo", own_crate.MATURIN)
     there = own_crate.TARGET / "own-crates/additions"
     shutil.rmtree(there, ignore_errors=True)
@@ -156,7 +136,7 @@ def site(tree) -> Path:
 @pytest.fixture
 def weftline(site, tmp_path):
     """Its command line, in a folder with a scenario and a sweep over the additions."""
-    (tmp_path / "added.toml").write_text(SCENARIO)
+    (tmp_path / "added.toml").write_text(own_crate.SCENARIO + 'kind = "tcp"\n')
     variants = [{"name": name_of(patch), "set": choice(patch)} for patch in PATCHES]
     sweep = {"scenario": "added.toml", "seeds": 1, "axis": [{"name": "added", "variants": variants}]}
     (tmp_path / "sweep.toml").write_text(scenarios.to_toml(sweep))

@@ -112,6 +112,38 @@ def test_every_scheme_has_a_page_or_a_section_with_its_parameters():
     assert [name for _, name in listed() if name not in shown] == []
 
 
+def shown_keys(page: str) -> set[str]:
+    """Return what the first cells of a page's tables name, in code."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    rows = re.findall(r"^\|([^|]*)\|([^|]*)\|", text, re.M)
+    return {key for row in rows for cell in row for key in re.findall(r"`(\w+)`", cell)}
+
+
+@BUILT
+def test_the_pages_on_results_and_metrics_name_every_counter():
+    """Both ways for tables of one scheme or cause: what is declared is named, and nothing else is."""
+    declared = json.loads(_native.counters())
+    results, metrics = shown_keys("results.md"), shown_keys("metrics.md")
+    losses = {counter["key"] for counter in declared["losses"]}
+    assert sorted(losses - results) == []
+    causes, totals, named = set(), set(), set()
+    for group in declared["groups"]:
+        keys = {counter["key"] for counter in group["counters"]}
+        if group["table"] == "drop_causes":
+            causes |= keys
+        elif not group["table"]:
+            totals |= keys
+        else:
+            named |= {metric["name"] for metric in group["metrics"]}
+            named |= {metric["series"] for metric in group["metrics"]} - {None, ""}
+            named |= {gauge["key"] for gauge in group["gauges"]}
+    assert sorted(totals - results) == []
+    assert sorted((causes | named) - metrics) == []
+    text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    table = text.partition("| cause | dropped because |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)`", table, re.M)) == causes
+
+
 @BUILT
 @pytest.mark.parametrize("section", ["switch", "host", "run", "compat", "failures", "measure"])
 def test_the_tables_of_a_section_have_its_keys_and_no_others(section):

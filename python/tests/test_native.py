@@ -10,31 +10,21 @@ import time
 from pathlib import Path
 
 import pytest
+import texts
 
 native = pytest.importorskip("weftline._native", reason="the native module is not built")
 if not hasattr(native, "Table"):
     pytest.skip("the native module is not built", allow_module_level=True)
 
-STAR = """
-name = "star"
+STAR = f"""
 seed = 1
-[topology]
-kind = "star"
-hosts = 8
-[transport]
-kind = "rdma"
-controller = { kind = "hpcc" }
-[[workload]]
-kind = "poisson"
-sizes = "websearch"
-load = 0.5
-duration = "1ms"
+{texts.star("star", hosts=8, sizes='sizes = "websearch"', load=0.5, duration="1ms")}
 group = "web"
 [run]
 until = "flows-done"
 [measure]
-queues = { ports = "*", every = "10us" }
-queue_histogram = { ports = "*", every = "1us" }
+queues = {{ ports = "*", every = "10us" }}
+queue_histogram = {{ ports = "*", every = "1us" }}
 """
 ENDLESS = (("workload.0.duration", "10s"), ("workload.0.load", "0.8"))
 

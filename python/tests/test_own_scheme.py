@@ -120,23 +120,7 @@ impl CongestionController for Panics {
 }
 """
 
-SCENARIO = """
-name = "own"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 4
-host_link = { rate = "25Gbps", delay = "1us" }
-fabric_link = { rate = "25Gbps", delay = "1us" }
-[transport]
-controller = { kind = "own-aimd" }
-[[workload]]
-kind = "poisson"
-sizes = "google-rpc"
-load = 0.5
-duration = "200us"
-"""
+SCENARIO = own_crate.SCENARIO + 'controller = { kind = "own-aimd" }\n'
 
 SWEEP = """
 scenario = "own.toml"
@@ -324,4 +308,15 @@ def test_a_process_has_one_engine_and_others_are_refused(site, tmp_path):
     )
     assert json.loads(named.stdout.replace("'", '"'))["own-aimd"] == "own-scheme 0.1.0"
     missing = python(site, tmp_path, "import weftline", WEFTLINE_ENGINE="not_there", status=1).stderr
-    assert "WEFTLINE_ENGINE is not_there" in missing and "install it for" in missing
+    assert "WEFTLINE_ENGINE is 'not_there'" in missing and "install it for" in missing
+
+
+def test_a_stored_run_opens_without_its_schemes_and_says_what_it_lacks_to_run_again(own, tmp_path):
+    if not hasattr(_native, "Table"):
+        pytest.skip("the native module of the installed weftline is not built: make .venv/.native")
+    own("run", "own.toml", "--out", "a", "--quiet")
+    plain = functools.partial(own_crate.call, [sys.executable, "-m", "weftline"], [ROOT / "python"], tmp_path)
+    plain("report", "a", "--out", "page.html")
+    assert "own-aimd" in (tmp_path / "page.html").read_text("utf-8")
+    again = plain("run", "a/scenario.toml", "--out", "b", status=2).stderr
+    assert 'unknown controller "own-aimd"' in again and "Traceback" not in again

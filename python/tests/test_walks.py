@@ -1,4 +1,4 @@
-"""The pages that add a controller, a queue and a balancer fit the engine as it is, and build.
+"""The pages that add schemes fit the engine as it is, and build.
 
 That what they say fits is seen by applying it to a copy; the build takes minutes of a core, so it is done
 where WEFTLINE_WALKS=1 asks for it (`make validate`).
@@ -7,6 +7,7 @@ where WEFTLINE_WALKS=1 asks for it (`make validate`).
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -51,6 +52,17 @@ def applied(root: Path) -> list[str]:
 
 def test_every_step_of_the_pages_fits_the_files_that_it_names(tmp_path):
     assert applied(copy(tmp_path)) == []
+
+
+def test_the_page_on_a_transport_shows_the_registry_lines_of_its_patch():
+    """`test_additions.py` applies and builds the patch itself."""
+    page = (ROOT / "docs/adding-a-transport.md").read_text("utf-8")
+    patch = (ROOT / "crates/sim/tests/additions/transport.patch").read_text("utf-8").splitlines()
+    blocks = re.findall(r"^```diff\n(.*?)^```$", page, re.M | re.S)
+    assert blocks
+    registry = (ROOT / "crates/sim/src/transport/mod.rs").read_text("utf-8").splitlines()
+    for line in "".join(blocks).splitlines():
+        assert (line in patch) if line[0] == "+" else (line[1:] in registry), line
 
 
 @pytest.mark.skipif(os.environ.get("WEFTLINE_WALKS") != "1", reason="takes minutes: set WEFTLINE_WALKS=1")

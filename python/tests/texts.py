@@ -1,4 +1,4 @@
-"""Texts that several tests write to files: a small fabric, and an experiment of two schemes on it."""
+"""Texts that several tests write to files: small networks, and an experiment of two schemes."""
 
 FABRIC = """
 name = "fabric"
@@ -13,6 +13,25 @@ sizes = "websearch"
 load = 0.5
 duration = "1ms"
 """
+
+
+def star(name: str, *, hosts: int, sizes: str, load: float, duration: str) -> str:
+    """Return a scenario of queue pairs under HPCC around one switch; `sizes` is the key with its value."""
+    return f"""\
+name = "{name}"
+[topology]
+kind = "star"
+hosts = {hosts}
+[transport]
+kind = "rdma"
+controller = {{ kind = "hpcc" }}
+[[workload]]
+kind = "poisson"
+{sizes}
+load = {load}
+duration = "{duration}"
+"""
+
 
 TWO_SCHEMES = """
 title = "Two schemes"

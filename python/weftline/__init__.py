@@ -72,7 +72,7 @@ __all__ = [
 
 
 if _os.environ.get("WEFTLINE_ENGINE"):
-    from weftline.own_schemes import take_engine as _take_engine
+    from weftline.own_schemes import take_engine_or_exit as _take_engine
 
     _take_engine(_os.environ["WEFTLINE_ENGINE"])
 

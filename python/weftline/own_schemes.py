@@ -12,6 +12,7 @@ import os
 import sys
 import tomllib
 from functools import cache
+from pathlib import Path
 
 VARIABLE = "WEFTLINE_ENGINE"
 """Names the module to import in place of weftline's engine."""
@@ -25,15 +26,34 @@ def take_engine(name: str) -> None:
     ImportError
         If it cannot be imported, or does not contain an engine.
     """
+    own = f"{VARIABLE} is {name!r}"
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ImportError(f"{own}: expected the name of a Python module, or unset {VARIABLE}")
     try:
         importlib.import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"{VARIABLE} is {name}, the module whose engine weftline is to use, and it cannot be imported "
+            f"{own}, the module whose engine weftline is to use, and it cannot be imported "
             f"({error}): install it for {sys.executable} on {os.uname().nodename}, or unset {VARIABLE}"
         ) from error
-    if "weftline._native" not in sys.modules:
-        raise ImportError(f"{VARIABLE} is {name}, which does not contain an engine: unset {VARIABLE}")
+    engine = getattr(sys.modules.get("weftline._native"), "__file__", None)
+    if engine is None or Path(engine).parent == Path(__file__).parent:
+        raise ImportError(f"{own}, which does not contain an engine: unset {VARIABLE}")
+
+
+def take_engine_or_exit(name: str) -> None:
+    """Import the module `name` like `take_engine`; the command line then ends with the error alone.
+
+    The import of weftline fails, so the command line's own handling of errors is not there yet.
+    """
+    try:
+        take_engine(name)
+    except ImportError as error:
+        # `python -m weftline`, or the installed command.
+        if Path(sys.argv[0]).name not in ("-m", "weftline"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 @cache

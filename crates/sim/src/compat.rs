@@ -114,7 +114,7 @@ rules! {
     only_rdma: bool = [false, true, false], "every transport and controller";
     /// Every message of a collective has a queue pair of its own
     pair_per_message: bool = [false, true, false], "they share one for each neighbour";
-    /// There is no retransmission timeout (`rto = "none"`), and no packet is expected twice without failures
+    /// There is no retransmission timeout (`rto = "none"`)
     no_timeout: bool = [false, true, false], "`rto = \"auto\"`";
     /// A duplicate is dropped without an answer, so a lost acknowledgement stays lost
     unanswered_duplicates: bool = [false, true, false], "it is acknowledged again";

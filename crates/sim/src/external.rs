@@ -7,8 +7,9 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -34,26 +35,13 @@ impl<Read> Added<Read> {
         Added { what, schemes: OnceLock::new(), kinds: OnceLock::new() }
     }
 
-    /// Adds schemes to a room that has `own` ones.
+    /// Adds schemes to a room, under names that [`Package::check_names`] has allowed.
     ///
-    /// Errors: a name is taken or not allowed in a scenario, or the list of the room's schemes was read
-    /// already.
-    pub fn add(&self, own: &[(&str, &str)], schemes: Vec<Scheme<Read>>) -> Result<(), String> {
-        let what = self.what;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        for (at, scheme) in schemes.iter().enumerate() {
-            let name = scheme.doc.name;
-            if name.is_empty() || !name.chars().all(plain) {
-                return Err(format!("{what} \"{name}\": expected a name of letters, digits, '-' and '_'"));
-            }
-            let before = schemes[..at].iter().map(|other| other.doc.name);
-            if own.iter().map(|kind| kind.0).chain(before).any(|taken| taken == name) {
-                return Err(format!("{what} \"{name}\": the name is taken: choose another"));
-            }
-        }
+    /// Errors: the list of the room's schemes was read already.
+    pub fn add(&self, schemes: Vec<Scheme<Read>>) -> Result<(), String> {
         let late = self.kinds.get().is_some() || self.schemes.set(schemes).is_err();
         if late {
-            Err(format!("{what}s must be added once, before the first scenario is read"))
+            Err(format!("{}s must be added once, before the first scenario is read", self.what))
         } else {
             Ok(())
         }
@@ -84,11 +72,56 @@ impl<Read> Added<Read> {
     }
 }
 
+/// The parameters of a scheme of another crate, behind a pointer to what its room asks of them. Equal by text of the scheme
+/// and text of the parameters.
+pub struct ExternalParameters<T: ?Sized> {
+    pub doc: SchemeDoc,
+    pub own: Arc<T>,
+}
+
+impl<T: ?Sized> Clone for ExternalParameters<T> {
+    fn clone(&self) -> Self {
+        ExternalParameters { doc: self.doc, own: self.own.clone() }
+    }
+}
+
+impl<T: fmt::Debug + ?Sized> fmt::Debug for ExternalParameters<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.own.fmt(f)
+    }
+}
+
+impl<T: fmt::Debug + ?Sized> PartialEq for ExternalParameters<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.doc == other.doc && format!("{self:?}") == format!("{other:?}")
+    }
+}
+
 /// The crate whose schemes were added, as `own-scheme 0.1.0`, and the text of each with the name of its room.
 #[derive(Debug)]
 pub struct Package {
     pub name: String,
     pub schemes: Vec<(&'static str, SchemeDoc)>,
+}
+
+impl Package {
+    /// Checks that results and `weftline explain` can tell the schemes from each other and from those `taken`.
+    ///
+    /// Errors: a name is taken, or not allowed in a scenario.
+    pub fn check_names(&self, taken: &[&[(&str, &str)]]) -> Result<(), String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        for (at, (room, doc)) in self.schemes.iter().enumerate() {
+            let (what, name) = (room.trim_end_matches('s'), doc.name);
+            if name.is_empty() || !name.chars().all(plain) {
+                return Err(format!("{what} \"{name}\": expected a name of letters, digits, '-' and '_'"));
+            }
+            let before = self.schemes[..at].iter().map(|(_, other)| other.name);
+            if taken.iter().copied().flatten().map(|kind| kind.0).chain(before).any(|other| other == name) {
+                return Err(format!("{what} \"{name}\": another scheme has this name: choose another"));
+            }
+        }
+        Ok(())
+    }
 }
 
 static PACKAGE: OnceLock<Package> = OnceLock::new();
@@ -175,25 +208,39 @@ mod tests {
     }
 
     #[test]
-    fn schemes_are_added_once_under_names_that_are_free() {
-        let own = [("red", "r")];
+    fn names_are_plain_and_free_in_every_room() {
+        let check = |names: &[&'static str]| {
+            let rooms = ["queues", "balancers"].into_iter().cycle();
+            let schemes = rooms.zip(names.iter().map(|name| scheme(name).doc)).collect();
+            let package = Package { name: "own 1".into(), schemes };
+            package.check_names(&[&[("red", "r")], &[("hpcc", "h")]])
+        };
+        assert_eq!(check(&["blue", "green-2", "Own_3"]), Ok(()));
         for (names, said) in [
-            (&["red"][..], "queue \"red\": the name is taken"),
-            (&["blue", "blue"], "queue \"blue\": the name is taken"),
+            (&["red"][..], "queue \"red\": another scheme has this name"),
+            (&["hpcc"], "queue \"hpcc\": another scheme has this name"),
+            (&["blue", "blue"], "balancer \"blue\": another scheme has this name"),
             (&["a b"], "expected a name of letters"),
+            (&["a.b"], "expected a name of letters"),
+            (&["\u{202e}a"], "expected a name of letters"),
+            (&["a\n"], "expected a name of letters"),
             (&[""], "expected a name of letters"),
         ] {
-            let added = Added::none("queue");
-            let error = added.add(&own, names.iter().map(|name| scheme(name)).collect()).unwrap_err();
+            let error = check(names).unwrap_err();
             assert!(error.contains(said), "{error}");
         }
+    }
+
+    #[test]
+    fn schemes_are_added_once_before_they_are_read() {
+        let own = [("red", "r")];
         let added = Added::none("queue");
-        added.add(&own, vec![scheme("blue")]).unwrap();
+        added.add(vec![scheme("blue")]).unwrap();
         assert_eq!(added.kinds(&own), [("red", "r"), ("blue", "t")]);
-        assert!(added.add(&own, vec![scheme("green")]).unwrap_err().contains("once"));
+        assert!(added.add(vec![scheme("green")]).unwrap_err().contains("once"));
         let late: Added<fn(&mut Parameters) -> f64> = Added::none("queue");
         assert_eq!(late.kinds(&own), own);
-        assert!(late.add(&own, vec![scheme("blue")]).is_err());
+        assert!(late.add(vec![scheme("blue")]).is_err());
     }
 
     #[test]

@@ -10,11 +10,12 @@
 //! controllers.
 
 use crate::balance::external::{self as balancers, ReadBalancer};
-use crate::balance::{BalancerParameters, LoadBalancer};
+use crate::balance::{self, BalancerParameters, LoadBalancer};
 use crate::congestion::{self, ControllerParameters, ReadController};
 use crate::external::{Package, note_places, remember};
-use crate::queue::QueueParameters;
 use crate::queue::external::{self as queues, ReadQueue};
+use crate::queue::{self, QueueParameters};
+use crate::{topology, transport, workload};
 use std::fmt;
 
 /// The schemes that a crate adds.
@@ -73,9 +74,18 @@ impl Schemes {
     ///
     /// Errors: a name is taken or not allowed, or schemes were added before: a process adds schemes once.
     pub fn add(self) -> Result<(), String> {
-        congestion::add(self.controllers)?;
-        balancers::add(self.balancers)?;
-        queues::add(self.queues)?;
+        self.package.check_names(&[
+            balance::KINDS,
+            congestion::KINDS,
+            congestion::window::KINDS,
+            queue::KINDS,
+            topology::KINDS,
+            transport::KINDS,
+            workload::KINDS,
+        ])?;
+        congestion::ADDED.add(self.controllers)?;
+        balancers::ADDED.add(self.balancers)?;
+        queues::ADDED.add(self.queues)?;
         note_places();
         remember(self.package);
         Ok(())

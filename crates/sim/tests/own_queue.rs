@@ -1,9 +1,11 @@
-//! A queue discipline of another crate: it is added once, and named like those of this one. A binary of its own, because what is
-//! added is there for the whole process.
+//! Schemes of another crate: they are added once, and named like those of this one; what they do wrong ends a run with an error
+//! that names them. A binary of its own, because what is added is there for the whole process.
 
 mod common;
 
 use common::*;
+use std::sync::Once;
+
 use weftline_sim::config::Config;
 use weftline_sim::doc::SchemeDoc;
 use weftline_sim::parameters::Parameters;
@@ -11,6 +13,7 @@ use weftline_sim::queue::{
     BUFFER, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, QueueContext, Queued,
 };
 use weftline_sim::schemes::Schemes;
+use weftline_sim::{Execution, Simulation};
 
 /// The built-in FIFO with a buffer of its own once more, from outside the crate.
 #[derive(Debug)]
@@ -45,9 +48,19 @@ impl Discipline for Outside {
     }
 }
 
+fn add() {
+    static ADDED: Once = Once::new();
+    ADDED.call_once(|| {
+        let schemes =
+            Schemes::of("own", "1").queue::<ManagedConfig<OutsideConfig>>().queue::<ManagedConfig<Greedy>>();
+        let schemes = schemes.queue::<faults::Queue>().balancer::<faults::Balancer>();
+        schemes.controller::<faults::Controller>().add().unwrap();
+    });
+}
+
 #[test]
 fn it_is_named_in_a_scenario_and_the_built_in_fifo_written_again_gives_the_same_bits() {
-    Schemes::of("own", "1").queue::<ManagedConfig<OutsideConfig>>().add().unwrap();
+    add();
     let load = |queue: &str| {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = 8\n[switch]\npfc = {{ enabled = false }}\nqueue = {queue}\n\
@@ -64,4 +77,286 @@ fn it_is_named_in_a_scenario_and_the_built_in_fifo_written_again_gives_the_same_
     assert!(wrong.contains("did you mean \"packets\"?"), "{wrong}");
     let known = load("{ kind = \"outsid\" }").err().unwrap();
     assert!(known.contains("did you mean \"outside\"?"), "{known}");
+}
+
+/// A discipline in a buffer of the port's own that returns its first packet for ever.
+#[derive(Debug)]
+struct Greedy;
+#[derive(Default)]
+struct Returns(Option<Queued>);
+
+impl DisciplineParameters for Greedy {
+    type State = Returns;
+    const DOC: SchemeDoc =
+        SchemeDoc { name: "greedy", title: "returns one packet for ever", ..SchemeDoc::NONE };
+    fn read(_p: &mut Parameters) -> Greedy {
+        Greedy
+    }
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> Returns {
+        Returns::default()
+    }
+}
+
+impl Discipline for Returns {
+    fn enqueue(&mut self, packet: Queued, _cx: &mut QueueContext) {
+        self.0.get_or_insert(packet);
+    }
+    fn dequeue(&mut self, _cx: &mut QueueContext) -> Option<Queued> {
+        self.0
+    }
+    fn reset(&mut self) {}
+}
+
+/// Schemes that do one thing wrong, which their key `fault` chooses.
+mod faults {
+    use weftline_sim::balance::{self, *};
+    use weftline_sim::congestion::{self, *};
+    use weftline_sim::doc::SchemeDoc;
+    use weftline_sim::packet::{Packet, PacketId, PacketSlab};
+    use weftline_sim::parameters::Parameters;
+    use weftline_sim::queue::{self, *};
+    use weftline_sim::units::{Rate, Time};
+
+    fn fault(p: &mut Parameters) -> i64 {
+        p.integer("fault", 0, (0, 99), "What it does wrong.")
+    }
+
+    #[derive(Debug)]
+    pub struct Queue(i64);
+    pub struct Waits(i64, ClassLists);
+
+    impl QueueParameters for Queue {
+        type State = Waits;
+        const DOC: SchemeDoc = SchemeDoc { name: "own-faulty-queue", title: "wrong", ..SchemeDoc::NONE };
+        fn read(p: &mut Parameters, _: QueueDefaults) -> Queue {
+            Queue(fault(p))
+        }
+        fn start(&self, _: &PortPlace) -> Waits {
+            Waits(self.0, ClassLists::default())
+        }
+    }
+
+    impl QueueDiscipline for Waits {
+        fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _: Time) -> Verdict {
+            match self.0 {
+                1 => return Verdict::Queued,
+                2 => return Verdict::Dropped(id ^ 1),
+                3 => packets[id].size /= 2,
+                4 => panic!("it was asked"),
+                _ => {}
+            }
+            self.1.push(id, packets);
+            Verdict::Queued
+        }
+        fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _: Time) -> Option<PacketId> {
+            let ready = self.1.occupied() & !(paused & !1);
+            let id = (ready != 0).then(|| self.1.pop(ready.trailing_zeros() as usize, packets))?;
+            match self.0 {
+                5 => self.1.push(id, packets),
+                6 => return Some(1 << 30),
+                _ => {}
+            }
+            Some(id)
+        }
+        fn bytes(&self) -> u64 {
+            self.1.bytes() * 7
+        }
+        fn class_bytes(&self, _: u8) -> u64 {
+            u64::MAX
+        }
+        fn is_empty(&self) -> bool {
+            self.0 == 7
+        }
+    }
+
+    #[derive(Debug)]
+    pub struct Balancer(i64);
+
+    impl BalancerParameters for Balancer {
+        type State = Chooses;
+        const DOC: SchemeDoc = SchemeDoc { name: "own-faulty-balancer", title: "wrong", ..SchemeDoc::NONE };
+        fn read(p: &mut Parameters) -> Balancer {
+            Balancer(fault(p))
+        }
+        fn start(&self, _: &Place) -> Chooses {
+            Chooses(self.0)
+        }
+        fn order(&self) -> Reorders {
+            Reorders::Packets
+        }
+        fn at_host(&self, _: u64, _: u32) -> Option<Chooses> {
+            (self.0 >= 20).then_some(Chooses(self.0))
+        }
+    }
+
+    pub struct Chooses(i64);
+
+    impl LoadBalancer for Chooses {
+        fn choose(&mut self, _: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+            match self.0 {
+                1 => candidates.len(),
+                2 => ports.backlog(1000) as usize,
+                _ => 0,
+            }
+        }
+        fn events(&self) -> Events {
+            if (3..6).contains(&self.0) { Events::ARRIVALS.and(Events::FORWARDS) } else { Events::NONE }
+        }
+        fn on_arrival(&mut self, _: &Arrival, _: &mut u64) -> i32 {
+            [0, i32::MIN, i32::MAX, 0].get(self.0 as usize - 2).copied().unwrap_or(0)
+        }
+        fn on_forward(&mut self, forward: &Forward, _: &mut u64) -> i32 {
+            if self.0 == 5 { -i32::from(forward.packet.size) } else { 0 }
+        }
+        fn first_timer(&self) -> Option<Time> {
+            (10..20).contains(&self.0).then_some(Time::from_us(1))
+        }
+        fn on_timer(&mut self, cx: &mut impl SwitchContext) -> Option<Time> {
+            let probe = Packet { size: 64, ..Packet::default() };
+            match self.0 {
+                10 => cx.send(1000, probe),
+                11 => cx.send(0, Packet { class: 200, ..probe }),
+                12 => cx.send(0, Packet { size: 0, ..probe }),
+                13 => return Some(cx.now()),
+                14 => return Some(Time::ZERO),
+                15 => (0..2).for_each(|port| cx.send(port, probe)),
+                _ => {}
+            }
+            Some(cx.now() + Time::from_us(10))
+        }
+        fn on_send(&mut self, packet: &mut Packet, _: &HostPort<impl Wiring>) -> u64 {
+            match self.0 {
+                20 => packet.dst = 1 << 20,
+                21 => packet.class = 77,
+                22 => packet.size = 0,
+                _ => {}
+            }
+            0
+        }
+    }
+
+    #[derive(Debug)]
+    pub struct Controller(i64);
+
+    impl ControllerParameters for Controller {
+        type State = Steers;
+        const DOC: SchemeDoc = SchemeDoc { name: "own-faulty-controller", title: "wrong", ..SchemeDoc::NONE };
+        fn read(p: &mut Parameters) -> Controller {
+            Controller(fault(p))
+        }
+        fn needs(&self) -> Needs {
+            Needs::window(congestion::Window::FollowsRate)
+        }
+        fn start(&self, _: &FlowContext, _: usize) -> Steers {
+            Steers(self.0)
+        }
+    }
+
+    pub struct Steers(i64);
+
+    impl CongestionController for Steers {
+        fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+            match self.0 {
+                1 => control.timers[0] = ack.now,
+                2 => control.timers[1] = Time::ZERO,
+                3 => panic!("it was asked"),
+                4 => control.cwnd = Some(0),
+                5 => control.rate = Rate(u64::MAX),
+                _ => {}
+            }
+        }
+        fn on_timer(&mut self, timer: usize, now: Time, control: &mut Control) {
+            control.timers[timer] = now;
+        }
+    }
+
+    // The rooms' names, for those who read the uses above.
+    const _: (&str, &str) = (queue::DEFAULT_KIND, balance::DEFAULT);
+}
+
+/// What a run says with a setting; `done` if it ends as any run.
+fn said(setting: &str, value: &str) -> String {
+    add();
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
+                [transport]\ncontroller = { kind = \"none\" }\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"50KB\"\n\
+                [[workload]]\nkind = \"incast\"\nsenders = 4\nsize = \"20KB\"\ncount = 1\n\
+                [run]\nuntil = \"1ms\"\n";
+    let config = common::load(text, &[(setting, value)]).unwrap().config().unwrap();
+    let mut all = [1, 3].map(|regions| {
+        let execution = Execution { threads: 1, regions: Some(regions), windows: None };
+        let run = Simulation::new(config.clone(), execution);
+        match run.and_then(|run| run.run(&mut Kept::default(), &mut |_| true)) {
+            Ok(_) => "done".into(),
+            Err(error) => error.to_string(),
+        }
+    });
+    assert_eq!(all[0].split_once(':').map(|it| it.0), all[1].split_once(':').map(|it| it.0), "{all:?}");
+    std::mem::take(&mut all[0])
+}
+
+#[test]
+fn a_queue_that_loses_or_invents_packets_ends_the_run_with_its_name() {
+    for (fault, expected) in [
+        (0, "done"),
+        (1, "it lost "),
+        (2, "which it does not hold"),
+        (3, "it changed the size of a packet"),
+        (4, "it was asked"),
+        (5, "which it does not hold"),
+        (6, "packet 1073741824, which it does not hold"),
+        // What waits is counted for it.
+        (7, "done"),
+    ] {
+        let text = said("switch.queue", &format!("{{ kind = 'own-faulty-queue', fault = {fault} }}"));
+        assert!(text.contains(expected), "{fault}: {text}");
+        assert!(expected == "done" || text.starts_with("queue \"own-faulty-queue\" panicked: "), "{text}");
+    }
+    let text = said("switch.queue.kind", "greedy");
+    assert!(text.starts_with("queue \"greedy\" panicked: it returned packet "), "{text}");
+}
+
+#[test]
+fn a_balancer_that_decides_what_no_switch_can_do_ends_the_run_with_its_name() {
+    for (fault, expected) in [
+        (0, "done"),
+        (1, "it chose index 2 of 2 candidates"),
+        (2, "port 1000 of a switch with "),
+        (3, "it made a packet of "),
+        (4, "it made a packet of "),
+        (5, "it made a packet of "),
+        (10, "port 1000 of a switch with "),
+        (11, "in class 200"),
+        (12, "a probe of 0 bytes"),
+        (13, "must fire next at a later time"),
+        (14, "must fire next at a later time"),
+        // Hosts ignore probes.
+        (15, "done"),
+        (20, "it may change only"),
+        (21, "it may change only"),
+        (22, "it made a packet of "),
+    ] {
+        let text = said("switch.balancer", &format!("{{ kind = 'own-faulty-balancer', fault = {fault} }}"));
+        assert!(text.contains(expected), "{fault}: {text}");
+        let named = text.starts_with("balancer \"own-faulty-balancer\" panicked: ");
+        assert!(expected == "done" || named, "{text}");
+    }
+}
+
+#[test]
+fn a_controller_that_stops_time_ends_the_run_with_its_name() {
+    for (fault, expected) in [
+        (0, "done"),
+        (1, "it set a timer for "),
+        (2, "it set a timer for "),
+        (3, "it was asked"),
+        (4, "done"),
+        (5, "done"),
+    ] {
+        let text =
+            said("transport.controller", &format!("{{ kind = 'own-faulty-controller', fault = {fault} }}"));
+        assert!(text.contains(expected), "{fault}: {text}");
+        let named = text.starts_with("controller \"own-faulty-controller\" panicked: ");
+        assert!(expected == "done" || named, "{text}");
+    }
 }

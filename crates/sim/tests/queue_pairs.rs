@@ -264,3 +264,38 @@ proptest! {
         }
     }
 }
+
+/// The copy that a timeout sent arrives after the flow is complete; the receiver must recognise it, also in a run
+/// like the HPCC authors' simulator, which has no timeout unless the scenario sets one.
+#[test]
+fn a_duplicate_after_the_end_of_a_flow_opens_no_new_receiver_whatever_the_run_is_like() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\nhost_link = { rate = \"25Gbps\", delay = \"20us\" }\n\
+                [transport]\ncontroller = { kind = \"none\" }\nrto = \"30us\"\nbase_rtt = \"30us\"\n\
+                [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"3KB\" }, \
+                { src = 2, dst = 1, size = \"1KB\", start = \"10us\" }]\n[run]\nuntil = \"2ms\"\n";
+    for compat in ["", "[compat]\nlike = \"hpcc-ns3\"\n"] {
+        let (kept, outcome) = ring(&format!("{text}{compat}"), &[]);
+        assert!(losses_of(&outcome).retransmitted_spurious > 0, "{compat}");
+        check_losses(&kept, &outcome);
+    }
+}
+
+/// Under `departure_events` every transmission ends with an event, also at a switch where nothing waits, whatever the queue.
+#[test]
+fn with_departure_events_each_transmission_has_one_and_flows_end_as_without() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\n[transport]\ncontroller = { kind = \"none\" }\nrto = \"none\"\n\
+                [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1KB\" }, \
+                { src = 2, dst = 1, size = \"1KB\", start = \"50us\" }]\n";
+    for queue in ["fifo", "priority"] {
+        let ends = [false, true].map(|departure_events| {
+            let mut config = load(text, &[("switch.queue.kind", queue)]).unwrap().config().unwrap();
+            config.rules.departure_events = departure_events;
+            let (kept, outcome) = run_in(1, config);
+            (kept.flows, outcome.packet_hops, outcome.events)
+        });
+        let [(flows, hops, events), (same, same_hops, more)] = ends;
+        assert_eq!((&flows, hops), (&same, same_hops), "{queue}");
+        assert_eq!(hops, 2 * 2 * 2, "two flows, data and acknowledgement, two links");
+        assert_eq!(more - events, hops, "{queue}: one event for each transmission");
+    }
+}

@@ -26,7 +26,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("packet", "engine units"),
     // Forms of packets that transports write, and switches or captures read.
     ("wire", "packet"),
-    ("telemetry", "counters doc packet units"),
+    ("telemetry", "counters doc engine packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
     ("congestion", "doc external parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
@@ -74,7 +74,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "balance congestion external queue"),
+    ("schemes", "balance congestion external queue topology transport workload"),
     ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
 ];
 

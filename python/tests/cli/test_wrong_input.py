@@ -12,23 +12,11 @@ from pathlib import Path
 
 import commands
 import pytest
+import texts
 
 from weftline import _native
 
-SCENARIO = """\
-name = "small"
-[topology]
-kind = "star"
-hosts = 4
-[transport]
-kind = "rdma"
-controller = { kind = "hpcc" }
-[[workload]]
-kind = "poisson"
-size = "20KB"
-load = 0.5
-duration = "100us"
-"""
+SCENARIO = texts.star("small", hosts=4, sizes='size = "20KB"', load=0.5, duration="100us")
 # Seconds of work in one phase of a run.
 LONG_TO_READ = ["workload.0.duration=1000000s"]
 LONG_TO_RUN = ["workload.0.duration=3s"]
@@ -212,3 +200,10 @@ def test_an_empty_name_of_a_folder_is_wrong_input(here):
         2,
         "error: --out: expected the name of a folder, found nothing\n",
     )
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", ".", "os", "weftline.runs", "not_there"])
+def test_a_variable_that_names_no_engine_is_refused(name):
+    done = commands.run("list", env=commands.environment(WEFTLINE_ENGINE=name))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith(f"error: WEFTLINE_ENGINE is {name!r}") and "Traceback" not in done.stderr

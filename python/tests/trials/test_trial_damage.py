@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import texts
 from commands import captured
 
 import weftline
@@ -24,22 +25,11 @@ from weftline.sweeps.store import Store
 pytestmark = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="no build")
 FULL = "WEFTLINE_TRIALS" in os.environ
 FLIPS = 1000 if FULL else 25
-SCENARIO = """
-name = "damage"
-[topology]
-kind = "star"
-hosts = 4
-[transport]
-kind = "rdma"
-controller = { kind = "hpcc" }
-[[workload]]
-kind = "poisson"
-sizes = "google-rpc"
-load = 0.3
-duration = "100us"
+SCENARIO = f"""
+{texts.star("damage", hosts=4, sizes='sizes = "google-rpc"', load=0.3, duration="100us")}
 [measure]
-goodput = { by = "group", every = "10us" }
-queue_histogram = { ports = "*", every = "1us" }
+goodput = {{ by = "group", every = "10us" }}
+queue_histogram = {{ ports = "*", every = "1us" }}
 pcap = ["host0->*"]
 """
 SWEEP = """

@@ -227,7 +227,7 @@ def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
     facts = {
         "Network": _network(_table(found.get("topology")), network),
         "Switches": _switches(_table(found.get("switch"))),
-        "Transport": _transport(_table(found.get("transport")), _table(found.get("telemetry"))),
+        "Transport": transport(run),
     }
     for workload in _tables(found.get("workload")):
         kind = str(workload.get("kind", ""))
@@ -268,8 +268,10 @@ def _switches(switch: Mapping) -> str:
     return ", ".join(parts)
 
 
-def _transport(transport: Mapping, telemetry: Mapping) -> str:
-    kind, controller = str(transport.get("kind", "rdma")), _table(transport.get("controller"))
+def transport(run: Run) -> str:
+    """Return the transport of a run's scenario with its controller and what packets carry."""
+    asked, telemetry = (_table(run.scenario.get(key)) for key in ("transport", "telemetry"))
+    kind, controller = str(asked.get("kind", "rdma")), _table(asked.get("controller"))
     text = kind.upper() if kind in ("rdma", "tcp", "mptcp") else kind
     if "kind" in controller:
         text += f" with {controller['kind']}"

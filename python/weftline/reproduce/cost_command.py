@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from weftline.errors import InputError
 from weftline.reproduce import cost, cost_exhibits, findings
+from weftline.reproduce.choices import Size
 from weftline.reproduce.experiments import Experiment
 from weftline.terminal import ProgressLine
 
-if TYPE_CHECKING:
-    from weftline.reproduce.reproduction import Size
+plan = cost.plan
 
 
-def carry_out(
-    experiment: Experiment,
-    size: Size,
-    out: Path,
-    only: Mapping[str, Sequence[str]],
-    options: argparse.Namespace,
-) -> findings.Findings | None:
-    """Measure what is not measured yet and check the claims; None when interrupted."""
+def refuse(experiment: Experiment, size: Size, options: argparse.Namespace) -> None:
+    """Refuse options that an experiment on cost cannot follow."""
     if len(size.seeds) > 1:
         raise InputError(f"--seeds: {experiment.name} measures what runs cost; expected one seed")
     if (options.jobs or 1) > 1:
@@ -37,21 +28,28 @@ def carry_out(
         )
     if options.on != "local":
         raise InputError(f"--on {options.on}: {experiment.name} measures time; expected this machine")
-    panels = cost.plan(experiment, size, out, only)
-    if not panels:
-        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
-    points = list({point.file: point for panel in panels for point in panel.points}.values())
-    quiet = options.quiet or options.json
-    if not quiet:
-        print(f"{experiment.title}\n{size.says}; {len(points)} points, {experiment.repeats} runs of each")
-    line = ProgressLine(quiet=quiet)
+
+
+def amount(experiment: Experiment, points: Sequence[cost.Point]) -> str:
+    """Return how much is measured, for the first lines of the output."""
+    return f"{len(points)} points, {experiment.repeats} runs of each"
+
+
+def carry_out(
+    experiment: Experiment,
+    size: Size,
+    panels: list[cost.Panel],
+    points: list[cost.Point],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Measure what is not measured yet and check the claims; None when interrupted."""
+    line = ProgressLine(quiet=options.quiet or options.json)
     try:
         failed = cost.measure(points, experiment.repeats, show=lambda text: line.show(text, at_once=True))
     except KeyboardInterrupt:
-        line.clear()
-        print("interrupted; finished runs are kept; run the same command to resume", file=sys.stderr)
         return None
-    line.clear()
+    finally:
+        line.clear()
     for panel in panels:
         panel.measured = cost.summaries(panel.points, experiment.repeats)
     verdicts = [v for claim in experiment.claims if (v := cost.check(claim, panels)) is not None]

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from weftline import runs, scenarios
@@ -77,12 +78,11 @@ def carry_out(
     Of `options` it heeds `jobs`, `threads`, `on`, `quiet` and `json`.
     """
     if experiment.measures_cost:
-        return cost_command.carry_out(experiment, size, out, only, options)
+        return _measure(cost_command, experiment, size, out, only, options)
     if experiment.tries:
-        return trials_command.carry_out(experiment, size, out, only, options)
+        return _measure(trials_command, experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
-    if not plan:
-        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
+    _require(plan, experiment)
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
     quiet = options.quiet or options.json
     if not quiet:
@@ -96,12 +96,42 @@ def carry_out(
         on=options.on,
     )
     if failed is None:
-        print("interrupted; finished runs are kept; run the same command to resume", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return None
     panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
     verdicts = check_claims(experiment, panels)
     lost = {point.name: why for point, why in failed}
     return findings_of(experiment, size, plan, panels, verdicts, lost)
+
+
+INTERRUPTED = "interrupted; finished runs are kept; run the same command to resume"
+
+
+def _require(plan: Sequence[Any], experiment: Experiment) -> None:
+    """Refuse a choice of variants that leaves nothing to run."""
+    if not plan:
+        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
+
+
+def _measure(
+    kind: ModuleType,
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    only: Mapping[str, list[str]],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Carry out an experiment of `cost_command` or `trials_command`, whose points are not runs of a store."""
+    kind.refuse(experiment, size, options)
+    panels = kind.plan(experiment, size, out, only)
+    _require(panels, experiment)
+    points = list({point.file: point for panel in panels for point in panel.points}.values())
+    if not (options.quiet or options.json):
+        print(f"{experiment.title}\n{size.says}; {kind.amount(experiment, points)}")
+    found = kind.carry_out(experiment, size, panels, points, options)
+    if found is None:
+        print(INTERRUPTED, file=sys.stderr)
+    return found
 
 
 Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]

@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from weftline.errors import InputError
 from weftline.reproduce import findings, trials, trials_exhibits
+from weftline.reproduce.choices import Size
 from weftline.reproduce.experiments import Experiment
 from weftline.sweeps import executor
 from weftline.terminal import ProgressLine
 
-if TYPE_CHECKING:
-    from weftline.reproduce.reproduction import Size
+plan = trials.plan
+
+
+def refuse(experiment: Experiment, size: Size, options: argparse.Namespace) -> None:
+    """Refuse options that an experiment of trials cannot follow."""
+    if len(size.seeds) > 1:
+        raise InputError(f"--seeds: {experiment.name} has many trials of each point; expected one seed")
+
+
+def amount(experiment: Experiment, points: Sequence[trials.Point]) -> str:
+    """Return how much is tried, for the first lines of the output."""
+    return f"{len(points)} points"
 
 
 def carry_out(
     experiment: Experiment,
     size: Size,
-    out: Path,
-    only: Mapping[str, Sequence[str]],
+    panels: list[trials.Panel],
+    points: list[trials.Point],
     options: argparse.Namespace,
 ) -> findings.Findings | None:
     """Try what is not tried yet and check the claims; None when interrupted."""
-    if len(size.seeds) > 1:
-        raise InputError(f"--seeds: {experiment.name} has many trials of each point; expected one seed")
-    panels = trials.plan(experiment, size, out, only)
-    if not panels:
-        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
-    points = list({point.file: point for panel in panels for point in panel.points}.values())
-    quiet = options.quiet or options.json
-    if not quiet:
-        print(f"{experiment.title}\n{size.says}; {len(points)} points")
     try:
-        failed = _tried(experiment, points, options, ProgressLine(quiet=quiet))
+        failed = _tried(experiment, points, options, ProgressLine(quiet=options.quiet or options.json))
     except KeyboardInterrupt:
-        failed = None
+        return None
     if failed is None:
-        print("interrupted; finished trials are kept; run the same command to resume", file=sys.stderr)
         return None
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}

@@ -30,8 +30,8 @@ use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    BalancerParameters, Departure, Events, HostPort, LoadBalancer, NetworkView, Place, Ports, Reorders, Tag,
-    Wiring, keys, salted,
+    BalancerFacts, BalancerParameters, Departure, Events, HostPort, LoadBalancer, NetworkView, Place, Ports,
+    Reorders, Tag, Wiring, keys, salted,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
@@ -141,8 +141,8 @@ impl BalancerParameters for CloveParameters {
     fn order(&self) -> Reorders {
         Reorders::AfterPauses(self.flowlets.gap)
     }
-    fn goes_by_flow(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { goes_by_flow: true, ..BalancerFacts::default() }
     }
 
     /// Hosts choose among the paths behind one link.

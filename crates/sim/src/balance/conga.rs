@@ -21,8 +21,8 @@ use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    AGAINST_A_FAILED_LINK, BalancerParameters, Departure, Events, Forward, LoadBalancer, NetworkView, Place,
-    Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
+    AGAINST_A_FAILED_LINK, BalancerFacts, BalancerParameters, Departure, Events, Forward, LoadBalancer,
+    NetworkView, Place, Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
@@ -84,11 +84,8 @@ impl BalancerParameters for CongaParameters {
     fn order(&self) -> Reorders {
         Reorders::AfterPauses(self.flowlets.gap)
     }
-    fn goes_by_flow(&self) -> bool {
-        true
-    }
-    fn knows_fabric(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { goes_by_flow: true, knows_fabric: true, ..BalancerFacts::default() }
     }
 
     /// Leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.

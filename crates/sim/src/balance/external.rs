@@ -1,23 +1,23 @@
 //! A load balancer of another crate, written like those of this room.
 //!
-//! Each decision and each event that it asks for costs a call through a pointer. An index beyond the
-//! candidates is replaced by the last candidate, and a panic names the balancer.
+//! Each decision and each event that it asks for costs a call through a pointer. A panic ends the run with an error that names
+//! the balancer, as does a decision that no switch can carry out: a candidate or a port that does not exist, a timer that does
+//! not advance, a packet of impossible size or with another destination.
 
 use super::{
-    Arrival, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer, Neighbour, NetworkView,
-    Place, Ports, Reorders, SwitchContext, Tag, Wiring,
+    Arrival, BalancerFacts, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer,
+    Neighbour, NetworkView, Place, Ports, Reorders, SwitchContext, Tag, Wiring,
 };
 use crate::counters::CounterSet;
-use crate::doc::SchemeDoc;
-use crate::external::{Added, Scheme, guarded};
-use crate::packet::Packet;
+use crate::external::{Added, ExternalParameters, Scheme, guarded};
+use crate::packet::{Packet, flag};
 use crate::parameters::Parameters;
 use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use std::fmt;
 use std::sync::Arc;
 
-static ADDED: Added<fn(&mut Parameters) -> ExternalBalancer> = Added::none("balancer");
+pub(crate) static ADDED: Added<fn(&mut Parameters) -> ExternalBalancer> = Added::none("balancer");
 
 pub(crate) type ReadBalancer = Scheme<fn(&mut Parameters) -> ExternalBalancer>;
 
@@ -26,29 +26,17 @@ pub(crate) fn external<P>() -> ReadBalancer
 where
     P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync + 'static,
 {
-    Scheme { doc: P::DOC, read: |p| ExternalBalancer { parameters: Arc::new(P::read(p)) } }
-}
-
-/// Adds balancers of another crate to those that a scenario may name. Errors: see [`Added::add`].
-pub(crate) fn add(schemes: Vec<ReadBalancer>) -> Result<(), String> {
-    ADDED.add(super::KINDS, schemes)
+    Scheme { doc: P::DOC, read: |p| ExternalParameters { doc: P::DOC, own: Arc::new(P::read(p)) } }
 }
 
 /// The parameters of a balancer of another crate.
-#[derive(Clone)]
-pub struct ExternalBalancer {
-    parameters: Arc<dyn AnyParameters>,
-}
+pub type ExternalBalancer = ExternalParameters<dyn AnyParameters>;
 
 /// [`BalancerParameters`] behind a pointer.
-trait AnyParameters: fmt::Debug + Send + Sync {
-    fn doc(&self) -> SchemeDoc;
+pub trait AnyParameters: fmt::Debug + Send + Sync {
     fn start(&self, at: &Place) -> Box<dyn AnyBalancer>;
     fn order(&self) -> Reorders;
-    fn goes_by_flow(&self) -> bool;
-    fn follows_labels(&self) -> bool;
-    fn knows_fabric(&self) -> bool;
-    fn subflows_told_apart(&self) -> Option<u32>;
+    fn facts(&self) -> BalancerFacts;
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)>;
     fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>>;
     fn tag(&self, word: u64, between_switches: bool) -> Option<Tag>;
@@ -59,26 +47,14 @@ impl<P> AnyParameters for P
 where
     P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync,
 {
-    fn doc(&self) -> SchemeDoc {
-        P::DOC
-    }
     fn start(&self, at: &Place) -> Box<dyn AnyBalancer> {
         Box::new(BalancerParameters::start(self, at))
     }
     fn order(&self) -> Reorders {
         BalancerParameters::order(self)
     }
-    fn goes_by_flow(&self) -> bool {
-        BalancerParameters::goes_by_flow(self)
-    }
-    fn follows_labels(&self) -> bool {
-        BalancerParameters::follows_labels(self)
-    }
-    fn knows_fabric(&self) -> bool {
-        BalancerParameters::knows_fabric(self)
-    }
-    fn subflows_told_apart(&self) -> Option<u32> {
-        BalancerParameters::subflows_told_apart(self)
+    fn facts(&self) -> BalancerFacts {
+        BalancerParameters::facts(self)
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         BalancerParameters::problems(self, network)
@@ -103,38 +79,29 @@ impl ExternalBalancer {
         ADDED.read(kind, p, |read, p| read(p))
     }
     pub fn name(&self) -> &'static str {
-        self.parameters.doc().name
+        self.doc.name
     }
     pub fn start(&self, at: &Place) -> External {
-        self.guarded(|| External { name: self.name(), law: self.parameters.start(at) })
+        self.guarded(|| External { name: self.name(), law: self.own.start(at) })
     }
     pub fn order(&self) -> Reorders {
-        self.guarded(|| self.parameters.order())
+        self.guarded(|| self.own.order())
     }
-    pub fn goes_by_flow(&self) -> bool {
-        self.guarded(|| self.parameters.goes_by_flow())
-    }
-    pub fn follows_labels(&self) -> bool {
-        self.guarded(|| self.parameters.follows_labels())
-    }
-    pub fn knows_fabric(&self) -> bool {
-        self.guarded(|| self.parameters.knows_fabric())
-    }
-    pub fn subflows_told_apart(&self) -> Option<u32> {
-        self.guarded(|| self.parameters.subflows_told_apart())
+    pub fn facts(&self) -> BalancerFacts {
+        self.guarded(|| self.own.facts())
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
-        self.guarded(|| self.parameters.problems(network))
+        self.guarded(|| self.own.problems(network))
     }
     pub fn at_host(&self, seed: u64, host: u32) -> Option<External> {
-        let law = self.guarded(|| self.parameters.at_host(seed, host))?;
+        let law = self.guarded(|| self.own.at_host(seed, host))?;
         Some(External { name: self.name(), law })
     }
     pub fn tag(&self, word: u64, between_switches: bool) -> Option<Tag> {
-        self.guarded(|| self.parameters.tag(word, between_switches))
+        self.guarded(|| self.own.tag(word, between_switches))
     }
     pub fn probe_tag(&self, probe: &Packet) -> Option<Tag> {
-        self.guarded(|| self.parameters.probe_tag(probe))
+        self.guarded(|| self.own.probe_tag(probe))
     }
 
     fn guarded<R>(&self, call: impl FnOnce() -> R) -> R {
@@ -142,21 +109,8 @@ impl ExternalBalancer {
     }
 }
 
-impl fmt::Debug for ExternalBalancer {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.parameters.fmt(f)
-    }
-}
-
-/// Equal by name and by the text of the parameters.
-impl PartialEq for ExternalBalancer {
-    fn eq(&self, other: &ExternalBalancer) -> bool {
-        self.name() == other.name() && format!("{self:?}") == format!("{other:?}")
-    }
-}
-
 /// [`LoadBalancer`] behind a pointer.
-trait AnyBalancer: Send {
+pub trait AnyBalancer: Send {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &dyn Ports) -> usize;
     fn events(&self) -> Events;
     fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32;
@@ -220,17 +174,20 @@ impl External {
 
 impl LoadBalancer for External {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
-        let chosen = self.guarded(|law| law.choose(packet, candidates, ports));
-        chosen.min(candidates.len() - 1)
+        self.guarded(|law| {
+            let (chosen, n) = (law.choose(packet, candidates, ports), candidates.len());
+            assert!(chosen < n, "it chose index {chosen} of {n} candidates");
+            chosen
+        })
     }
     fn events(&self) -> Events {
         guarded("balancer", self.name, || self.law.events())
     }
     fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32 {
-        self.guarded(|law| law.on_arrival(arrival, word))
+        self.guarded(|law| possible(law.on_arrival(arrival, word), arrival.packet))
     }
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
-        self.guarded(|law| law.on_forward(forward, word))
+        self.guarded(|law| possible(law.on_forward(forward, word), forward.packet))
     }
     fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
         self.guarded(|law| law.on_departure(departure, word));
@@ -242,21 +199,57 @@ impl LoadBalancer for External {
         guarded("balancer", self.name, || self.law.first_timer())
     }
     fn on_timer(&mut self, cx: &mut impl SwitchContext) -> Option<Time> {
-        self.guarded(|law| law.on_timer(cx))
+        self.guarded(|law| {
+            let next = law.on_timer(cx)?;
+            assert!(
+                next > cx.now(),
+                "its timer at {} must fire next at a later time, not at {next}",
+                cx.now()
+            );
+            Some(next)
+        })
     }
     fn on_send(&mut self, packet: &mut Packet, at: &HostPort<impl Wiring>) -> u64 {
         let wiring: &dyn Wiring = at.wiring;
         let at = HostPort { node: at.node, port: at.port, wiring: &wiring, now: at.now };
-        self.guarded(|law| law.on_send(packet, &at))
+        self.guarded(|law| {
+            let before = *packet;
+            let word = law.on_send(packet, &at);
+            check_changes(&before, packet);
+            word
+        })
     }
     fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<impl Wiring>) {
         let wiring: &dyn Wiring = at.wiring;
         let at = HostPort { node: at.node, port: at.port, wiring: &wiring, now: at.now };
-        self.guarded(|law| law.on_receive(packet, word, &at));
+        self.guarded(|law| {
+            let before = *packet;
+            law.on_receive(packet, word, &at);
+            check_changes(&before, packet);
+        });
     }
     fn count(&mut self, now: Time, counters: &mut CounterSet) {
         self.guarded(|law| law.count(now, counters));
     }
+}
+
+/// Returns by how many bytes a packet grows. Panics if it then has no possible size.
+fn possible(more: i32, packet: &Packet) -> i32 {
+    let size = i64::from(packet.size) + i64::from(more);
+    let range = i64::from(packet.payload.max(1))..=i64::from(u16::MAX);
+    assert!(range.contains(&size), "it made a packet of {} bytes one of {size}", packet.size);
+    more
+}
+
+/// Panics unless a host's part changed only what it may: the path, the size, and marks.
+fn check_changes(before: &Packet, packet: &Packet) {
+    possible(i32::from(packet.size) - i32::from(before.size), before);
+    let rest = |p: &Packet| {
+        let ends = (p.src, p.dst, p.flow, p.sender, p.seq, p.sent, p.payload, p.group, p.aux);
+        (ends, p.kind, p.class, p.wire_class, p.transport, p.profile, p.telemetry, p.next)
+    };
+    let same = rest(before) == rest(packet) && (before.flags ^ packet.flags) & !flag::MARKED == 0;
+    assert!(same, "it may change only hash, size and marks of a packet");
 }
 
 /// Implements [`Ports`] for a reference.

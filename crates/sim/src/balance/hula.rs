@@ -24,8 +24,8 @@ use super::flowlets::{FlowletParameters, FlowletTable};
 use super::steering::{Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{
-    AGAINST_A_FAILED_LINK, Arrival, BalancerParameters, Departure, Events, LoadBalancer, NetworkView, Place,
-    Ports, Reorders, SwitchContext, Tag, keys, salted,
+    AGAINST_A_FAILED_LINK, Arrival, BalancerFacts, BalancerParameters, Departure, Events, LoadBalancer,
+    NetworkView, Place, Ports, Reorders, SwitchContext, Tag, keys, salted,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
@@ -135,11 +135,8 @@ impl BalancerParameters for HulaParameters {
     fn order(&self) -> Reorders {
         Reorders::AfterPauses(self.flowlets.gap)
     }
-    fn goes_by_flow(&self) -> bool {
-        true
-    }
-    fn knows_fabric(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { goes_by_flow: true, knows_fabric: true, ..BalancerFacts::default() }
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         no_tiers(Self::DOC.name, network).into_iter().collect()

@@ -6,7 +6,7 @@
 //! Source: the spray counters of the pHost authors' simulator (Gao et al., "pHost", CoNEXT 2015); for the digits, those of
 //! [`super::destination`].
 
-use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -35,8 +35,8 @@ impl BalancerParameters for LabelParameters {
     fn order(&self) -> Reorders {
         Reorders::Never
     }
-    fn follows_labels(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { follows_labels: true, ..BalancerFacts::default() }
     }
 }
 

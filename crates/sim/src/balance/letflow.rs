@@ -10,7 +10,9 @@
 
 use super::counted::FLOWLETS;
 use super::flowlets::{FlowletParameters, FlowletTable};
-use super::{AGAINST_A_FAILED_LINK, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
+use super::{
+    AGAINST_A_FAILED_LINK, BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted,
+};
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
@@ -44,8 +46,8 @@ impl BalancerParameters for LetFlowParameters {
     fn order(&self) -> Reorders {
         Reorders::AfterPauses(self.flowlets.gap)
     }
-    fn goes_by_flow(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { goes_by_flow: true, ..BalancerFacts::default() }
     }
 }
 

@@ -9,7 +9,7 @@ use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::hula::{Hula, HulaParameters, no_tiers};
 use super::steering::{self, Steering};
 use super::subflows::RankForm;
-use super::{BalancerParameters, NetworkView, Place, Reorders, Tag};
+use super::{BalancerFacts, BalancerParameters, NetworkView, Place, Reorders, Tag};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -83,15 +83,14 @@ impl BalancerParameters for MpHulaParameters {
     fn order(&self) -> Reorders {
         self.hula.order()
     }
-    fn goes_by_flow(&self) -> bool {
-        true
-    }
-    fn knows_fabric(&self) -> bool {
-        true
-    }
     /// A mark has four bits for the subflow.
-    fn subflows_told_apart(&self) -> Option<u32> {
-        (self.ranks > 1).then_some(16)
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts {
+            goes_by_flow: true,
+            knows_fabric: true,
+            subflows_told_apart: (self.ranks > 1).then_some(16),
+            ..BalancerFacts::default()
+        }
     }
 
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {

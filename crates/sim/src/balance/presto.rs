@@ -10,7 +10,7 @@
 //! that in the receiver's offload.
 //! Parameters: cell 64 KB (the largest segment that offloads take).
 
-use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
 use crate::doc::SchemeDoc;
 use crate::engine::random::hash_salt;
 use crate::packet::Packet;
@@ -46,8 +46,8 @@ impl BalancerParameters for PrestoParameters {
     fn order(&self) -> Reorders {
         Reorders::Blocks
     }
-    fn goes_by_flow(&self) -> bool {
-        true
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { goes_by_flow: true, ..BalancerFacts::default() }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::topology::{NodeKind, Topology};
 
 /// The switches with hosts, in the order of the nodes; empty where no balancer asks for them.
 pub fn of(config: &Config, map: &Map) -> Fabric {
-    if !config.switch.balancer.knows_fabric() {
+    if !config.switch.balancer.facts().knows_fabric {
         return Fabric::default();
     }
     racks(&config.topology, &|node, port| map.side(node, port).peer_node)
@@ -31,7 +31,7 @@ fn racks(topology: &Topology, peer: &dyn Fn(u32, u32) -> u32) -> Fabric {
 
 /// Of one switch: its number among those with hosts, and where its ports lead.
 pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option<u32>, Vec<Neighbour>) {
-    if !config.switch.balancer.knows_fabric() {
+    if !config.switch.balancer.facts().knows_fabric {
         return (None, Vec::new());
     }
     let nodes = &config.topology.nodes;

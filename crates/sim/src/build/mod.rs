@@ -160,9 +160,6 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         path_ids,
         pint,
         seed: config.seed,
-        duplicates: !config.rules.no_timeout
-            || !config.switch.pfc.enabled
-            || !config.failures.events.is_empty(),
         dependencies,
         subflows: config.measure.subflows,
     }

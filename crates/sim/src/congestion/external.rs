@@ -1,7 +1,8 @@
 //! A controller from outside this crate: from another crate, or written in Python.
 //!
 //! It costs an allocation per flow and an indirect call per acknowledgement. Its rate is limited to 1 bit/s
-//! to the line rate here, so that it cannot violate what the transport relies on, and a panic in it names it.
+//! to the line rate here, so that it cannot violate what the transport relies on. A panic in it ends the run with an error that
+//! names it, as does a timer in the past.
 
 use std::fmt;
 use std::sync::Arc;
@@ -83,25 +84,34 @@ impl External {
     fn steer(
         &mut self,
         control: &mut Control,
+        after: Time,
         call: impl FnOnce(&mut dyn CongestionController, &mut Control),
     ) {
-        guarded("controller", &self.name, || call(&mut *self.law, control));
+        guarded("controller", &self.name, || {
+            let before = control.timers;
+            call(&mut *self.law, control);
+            let late = before.iter().zip(control.timers).find(|&(was, is)| *was != is && is < after);
+            if let Some((_, at)) = late {
+                panic!("it set a timer for {at}: expected {after} or later");
+            }
+        });
         control.rate = Rate(control.rate.0.clamp(1, self.line_rate.0.max(1)));
     }
 }
 
 impl CongestionController for External {
     fn on_start(&mut self, control: &mut Control) {
-        self.steer(control, |law, control| law.on_start(control));
+        self.steer(control, Time::ZERO, |law, control| law.on_start(control));
     }
     fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
-        self.steer(control, |law, control| law.on_ack(ack, control));
+        self.steer(control, ack.now, |law, control| law.on_ack(ack, control));
     }
     fn on_timer(&mut self, timer: usize, now: Time, control: &mut Control) {
-        self.steer(control, |law, control| law.on_timer(timer, now, control));
+        // A timer that sets itself for the same time would never let time advance.
+        self.steer(control, Time(now.0 + 1), |law, control| law.on_timer(timer, now, control));
     }
     fn on_timeout(&mut self, now: Time, control: &mut Control) {
-        self.steer(control, |law, control| law.on_timeout(now, control));
+        self.steer(control, now, |law, control| law.on_timeout(now, control));
     }
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
         guarded("controller", &self.name, || self.law.internals(out));

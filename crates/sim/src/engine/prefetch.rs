@@ -17,6 +17,23 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
+/// Prefetches the cache lines of `slice[at]` and of what lies one line behind. Has no effect if the index is out of range.
+#[inline(always)]
+pub fn prefetch_two_lines<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let place = slice.as_ptr().wrapping_add(at).cast::<i8>();
+        // SAFETY: as above.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(place);
+            _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(64));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, at);
+}
+
 /// Prefetches the first `lines` cache lines of a value, or all of them if it has fewer.
 #[inline(always)]
 pub fn prefetch_lines<T>(value: &T, lines: usize) {

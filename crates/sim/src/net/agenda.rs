@@ -440,11 +440,11 @@ impl Windows {
         self.due.pop()
     }
 
-    /// The packet of an event a few behind the one taken last, if that is about a packet; else some number. Whoever takes the
-    /// events may have it fetched.
+    /// The packet of the event that lies so many places behind the one taken last, if that is about a packet; else
+    /// some number. Whoever takes the events may have it fetched.
     #[inline(always)]
-    pub fn packet_ahead(&self) -> PacketId {
-        self.due.ahead().packet()
+    pub fn packet_ahead(&self, ahead: usize) -> PacketId {
+        self.due.ahead(ahead).packet()
     }
 
     fn drain(&mut self) -> Vec<Event> {

@@ -57,7 +57,7 @@ impl Host {
             return;
         }
         let packet = &cx.net.packets[id];
-        if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume) {
+        if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume | PacketKind::Probe) {
             return self.handle_pfc(port, id, cx);
         }
         // What a host received follows from what was sent; where assertions are on it is counted too.
@@ -111,13 +111,13 @@ impl Host {
         }
     }
 
-    /// A pause or resume frame has come in by a port.
+    /// A pause or resume frame has come in by a port, or a balancer's probe, which hosts ignore.
     #[cold]
     #[inline(never)]
     fn handle_pfc(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
         let frame = cx.net.packets[id];
         cx.net.discard(id);
-        if cx.net.obey_pause(port, &frame) {
+        if frame.kind != PacketKind::Probe && cx.net.obey_pause(port, &frame) {
             self.kick(port, cx);
         }
     }

@@ -60,6 +60,10 @@ pub struct Partition {
     pub hosts: u32,
 }
 
+/// How many events before its own a packet is fetched, and, once it is there, what it carries.
+const PACKETS_AHEAD: usize = 6;
+const RECORDS_AHEAD: usize = 3;
+
 /// How a link lost a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
@@ -178,7 +182,10 @@ impl Partition {
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
-        self.packets.prefetch(windows.packet_ahead());
+        self.packets.prefetch(windows.packet_ahead(PACKETS_AHEAD));
+        if self.stacks.in_use() {
+            self.stacks.prefetch(self.packets.telemetry_of(windows.packet_ahead(RECORDS_AHEAD)));
+        }
         self.now = event.time();
         Some(event)
     }

@@ -95,7 +95,8 @@ impl Switch {
         let out_local = match routes.hops_from(self.row, packet.dst) {
             NextHops::One(port) => port,
             NextHops::Many(ports) => {
-                let seen = OwnPorts { net, first: self.first_port, packet: id };
+                let (first, count) = (self.first_port, self.markers.len() as u32);
+                let seen = OwnPorts { net, first, count, packet: id };
                 ports[self.balancer.choose(packet, ports, &seen)]
             }
             NextHops::None => return net.drop_unroutable(port, id),

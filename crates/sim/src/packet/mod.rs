@@ -143,6 +143,12 @@ impl PacketSlab {
         prefetch(&self.packets, id as usize);
     }
 
+    /// The telemetry of a packet; none where there is no such place.
+    #[inline(always)]
+    pub fn telemetry_of(&self, id: PacketId) -> u32 {
+        self.packets.get(id as usize).map_or(NONE, |packet| packet.telemetry)
+    }
+
     /// Number of packets in use: queued or on a link.
     pub fn live(&self) -> usize {
         self.live

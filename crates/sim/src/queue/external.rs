@@ -1,25 +1,25 @@
 //! A queue discipline of another crate, written like those of this room: over the switch's buffer with [`QueueParameters`], over one
 //! of the port's own with [`DisciplineParameters`](super::DisciplineParameters).
 //!
-//! Everything that a port asks it costs a call through a pointer, several a packet, and its state lies in memory of its own. A panic
-//! names the discipline.
+//! Each decision costs a call through a pointer, and its state lies in memory of its own. What it holds is counted here, so
+//! that a discipline that loses or invents packets ends the run with an error that names it, as a panic in it does.
 
 use super::{
-    PortPlace, QueueCounters, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict,
-    forward_to,
+    CLASSES, PortPlace, QueueCounters, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
-use crate::external::{Added, Scheme, guarded};
-use crate::packet::{PacketId, PacketSlab};
+use crate::external::{Added, ExternalParameters, Scheme, guarded};
+use crate::packet::{Packet, PacketId, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 type Read = fn(&mut Parameters, QueueDefaults) -> ExternalQueue;
 
-static ADDED: Added<Read> = Added::none("queue");
+pub(crate) static ADDED: Added<Read> = Added::none("queue");
 
 pub(crate) type ReadQueue = Scheme<Read>;
 
@@ -28,19 +28,14 @@ pub(crate) fn external<P>() -> ReadQueue
 where
     P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync + 'static,
 {
-    Scheme { doc: P::DOC, read: |p, defaults| ExternalQueue { parameters: Arc::new(P::read(p, defaults)) } }
-}
-
-/// Adds disciplines of another crate to those that a scenario may name. Errors: see [`Added::add`].
-pub(crate) fn add(schemes: Vec<ReadQueue>) -> Result<(), String> {
-    ADDED.add(super::KINDS, schemes)
+    Scheme {
+        doc: P::DOC,
+        read: |p, defaults| ExternalParameters { doc: P::DOC, own: Arc::new(P::read(p, defaults)) },
+    }
 }
 
 /// The parameters of a discipline of another crate.
-#[derive(Clone)]
-pub struct ExternalQueue {
-    parameters: Arc<dyn AnyParameters>,
-}
+pub type ExternalQueue = ExternalParameters<dyn AnyParameters>;
 
 impl ExternalQueue {
     pub(super) fn named(kind: &str, p: &mut Parameters, defaults: QueueDefaults) -> Option<ExternalQueue> {
@@ -50,44 +45,32 @@ impl ExternalQueue {
         ADDED.kinds(own)
     }
     pub(super) fn doc(&self) -> SchemeDoc {
-        self.parameters.doc()
+        self.doc
     }
     pub(super) fn facts(&self) -> QueueFacts {
-        self.parameters.facts()
+        guarded("queue", self.doc.name, || self.own.facts())
     }
     pub(super) fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
-        self.parameters.warning(rate, port)
+        guarded("queue", self.doc.name, || self.own.warning(rate, port))
     }
     pub(super) fn start(&self, place: &PortPlace) -> External {
-        let name = self.doc().name;
-        External { name, queue: guarded("queue", name, || self.parameters.start(place)) }
-    }
-}
-
-impl fmt::Debug for ExternalQueue {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.parameters.fmt(f)
-    }
-}
-
-impl PartialEq for ExternalQueue {
-    fn eq(&self, other: &ExternalQueue) -> bool {
-        self.doc() == other.doc() && format!("{self:?}") == format!("{other:?}")
+        let name = self.doc.name;
+        guarded("queue", name, || {
+            let queue = self.own.start(place);
+            let ledger = Ledger { owns_buffer: queue.owns_buffer(), ..Ledger::default() };
+            External { name, queue, ledger: Box::new(ledger) }
+        })
     }
 }
 
 /// [`QueueParameters`] behind a pointer.
-trait AnyParameters: fmt::Debug + Send + Sync {
-    fn doc(&self) -> SchemeDoc;
+pub trait AnyParameters: fmt::Debug + Send + Sync {
     fn facts(&self) -> QueueFacts;
     fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String>;
     fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send>;
 }
 
 impl<P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync> AnyParameters for P {
-    fn doc(&self) -> SchemeDoc {
-        P::DOC
-    }
     fn facts(&self) -> QueueFacts {
         QueueParameters::facts(self)
     }
@@ -99,18 +82,114 @@ impl<P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync> AnyPa
     }
 }
 
-/// The queue of a port.
+/// The queue of a port, with a ledger of what the discipline holds.
 pub struct External {
     name: &'static str,
     queue: Box<dyn QueueDiscipline + Send>,
+    ledger: Box<Ledger>,
 }
 
-macro_rules! each_guarded {
-    ($external:ident, $q:ident => $it:ident.$call:ident($($argument:expr),*)) => {
-        guarded("queue", $external.name, || $external.queue.$call($($argument),*))
-    };
+impl External {
+    fn guarded<R>(&mut self, call: impl FnOnce(&mut dyn QueueDiscipline, &mut Ledger) -> R) -> R {
+        guarded("queue", self.name, || call(&mut *self.queue, &mut self.ledger))
+    }
+}
+
+/// The packets that a discipline took and has not returned or dropped. It panics if the discipline violates what a switch
+/// relies on.
+#[derive(Default)]
+struct Ledger {
+    owns_buffer: bool,
+    /// Class and size of each.
+    packets: HashMap<PacketId, (u8, u16)>,
+    class_bytes: [u64; CLASSES],
+}
+
+impl Ledger {
+    fn take(&mut self, id: PacketId, packets: &PacketSlab) {
+        let Packet { class, size, .. } = packets[id];
+        self.packets.insert(id, (class, size));
+        self.class_bytes[usize::from(class) % CLASSES] += u64::from(size);
+    }
+
+    fn give(&mut self, id: PacketId, packets: &PacketSlab) {
+        let held = self.packets.remove(&id);
+        let (class, size) = held.unwrap_or_else(|| panic!("it returned packet {id}, which it does not hold"));
+        let now = packets[id].size;
+        assert!(now == size, "it changed the size of a packet from {size} to {now} bytes");
+        self.class_bytes[usize::from(class) % CLASSES] -= u64::from(size);
+    }
+
+    /// Packets that it dropped from a buffer of the port's own.
+    fn give_dropped(&mut self, queue: &mut dyn QueueDiscipline, packets: &PacketSlab) {
+        queue
+            .account()
+            .into_iter()
+            .flat_map(|account| account.dropped(packets))
+            .for_each(|id| self.give(id, packets));
+    }
 }
 
 impl QueueDiscipline for External {
-    forward_to!(each_guarded);
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
+        self.guarded(|queue, ledger| {
+            ledger.take(id, packets);
+            let verdict = queue.enqueue(id, packets, now);
+            if let Verdict::Dropped(dropped) = verdict {
+                ledger.give(dropped, packets);
+                assert!(packets[dropped].class != 0, "it dropped a pause frame (class 0)");
+            }
+            ledger.give_dropped(queue, packets);
+            verdict
+        })
+    }
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId> {
+        self.guarded(|queue, ledger| {
+            let next = queue.dequeue(paused, packets, now);
+            next.into_iter().for_each(|id| ledger.give(id, packets));
+            ledger.give_dropped(queue, packets);
+            let class = next.map_or(0, |id| packets[id].class);
+            assert!(paused & !1 & 1 << class == 0, "it returned a packet of class {class}, which is paused");
+            next
+        })
+    }
+    fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
+        self.guarded(|queue, ledger| {
+            let next = queue.evict(packets);
+            next.into_iter().for_each(|id| ledger.give(id, packets));
+            let lost = ledger.packets.len();
+            assert!(next.is_some() || lost == 0, "it lost {lost} packets");
+            next
+        })
+    }
+    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+        self.guarded(|queue, _| queue.lets_through(class, paused))
+    }
+    fn bytes(&self) -> u64 {
+        self.ledger.class_bytes.iter().sum()
+    }
+    fn class_bytes(&self, class: u8) -> u64 {
+        self.ledger.class_bytes[usize::from(class) % CLASSES]
+    }
+    fn is_empty(&self) -> bool {
+        self.ledger.packets.is_empty()
+    }
+    fn owns_buffer(&self) -> bool {
+        self.ledger.owns_buffer
+    }
+    fn account(&mut self) -> Option<&mut QueueCounters> {
+        guarded("queue", self.name, || self.queue.account())
+    }
+    fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
+        self.guarded(|queue, ledger| {
+            queue.ask(packets, now);
+            ledger.give_dropped(queue, packets);
+        });
+    }
+    fn set_rate(&mut self, rate: Rate) {
+        self.guarded(|queue, _| queue.set_rate(rate));
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        self.guarded(|queue, _| queue.count(now, counters));
+    }
 }

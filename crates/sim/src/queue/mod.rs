@@ -121,7 +121,6 @@ macro_rules! forward_to {
         }
     };
 }
-use forward_to;
 
 /// What the rest of a scenario decides about a queue.
 #[derive(Debug, Clone, Copy, Default)]

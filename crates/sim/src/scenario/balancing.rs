@@ -18,7 +18,7 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
 /// Connections with more subflows than the balancer tells apart.
 pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let balancer = &scenario.switch.balancer;
-    let known = balancer.subflows_told_apart()?;
+    let known = balancer.facts().subflows_told_apart?;
     let most = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
     (u32::from(most) > known).then(|| {
         format!(
@@ -33,7 +33,7 @@ pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
 /// Senders that give every packet another label leave nothing to balance to whoever goes by flows.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {
     let spraying = scenario.transports.iter().find(|transport| transport.facts().labels_packets);
-    let name = spraying.filter(|_| scenario.switch.balancer.goes_by_flow())?.name();
+    let name = spraying.filter(|_| scenario.switch.balancer.facts().goes_by_flow)?.name();
     Some(format!(
         "switch.balancer: it goes by flows, but {name} gives every packet a label of its own: set transport.spray = false"
     ))

@@ -104,7 +104,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
             .transports
             .iter()
             .filter_map(|t| t.facts().controller)
-            .any(|controller| controller.needs_int());
+            .any(|controller| controller.needs().int);
         if needed && switches > *max_hops {
             warnings.push(format!(
                 "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \

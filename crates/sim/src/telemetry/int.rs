@@ -11,6 +11,7 @@
 
 use super::packet_digest::{PLACES, PacketDigest};
 use crate::doc::SchemeDoc;
+use crate::engine::prefetch::prefetch_two_lines;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "int",
@@ -150,6 +151,18 @@ impl IntStacks {
 
     pub fn layout(&self) -> IntLayout {
         self.layout
+    }
+
+    /// Whether any packet has carried records yet.
+    #[inline(always)]
+    pub fn in_use(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    /// Prefetches a stack into the cache: its head and what lies a cache line behind.
+    #[inline(always)]
+    pub fn prefetch(&self, id: u32) {
+        prefetch_two_lines(&self.records, (id as usize).wrapping_mul(self.max_hops + 1));
     }
 
     /// Returns an empty stack.

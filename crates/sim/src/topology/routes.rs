@@ -35,13 +35,19 @@ pub struct Row {
     own: u32,
 }
 
+/// A host as a destination.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    target: u32,
+    /// If it shares its target with others: the port of its switch to it; otherwise [`NONE`].
+    last_hop: u32,
+}
+
 /// Next hops of every node to every host. Immutable, without interior mutability: threads may share it.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// Target of each host as a destination.
-    target: Vec<u32>,
-    /// For each host that shares its target with others: the port of its switch to it; otherwise [`NONE`].
-    last_hop: Vec<u32>,
+    /// By host as a destination.
+    ends: Vec<End>,
     table: Table,
     /// By node.
     rows: Vec<Row>,
@@ -70,7 +76,7 @@ impl Routes {
     /// itself.
     #[inline(always)]
     pub fn hops_from(&self, row: Row, dst: HostId) -> NextHops<'_> {
-        let (target, last_hop) = (self.target[dst as usize], self.last_hop[dst as usize]);
+        let End { target, last_hop } = self.ends[dst as usize];
         // Both are looked up, because a branch would be unpredictable.
         let entry = self.table.entry(row.begin, target);
         self.table.hops(if target == row.own { last_hop } else { entry })
@@ -115,15 +121,16 @@ impl Routes {
 
     /// Memory of the routes in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let words = [&self.target, &self.last_hop, &self.access, &self.host_node, &self.host_of];
+        let words = [&self.access, &self.host_node, &self.host_of];
         let words: usize = words.iter().map(|list| list.capacity()).sum();
-        words * size_of::<u32>() + self.rows.capacity() * size_of::<Row>() + self.table.memory_bytes()
+        let ends = self.ends.capacity() * size_of::<End>();
+        words * size_of::<u32>() + ends + self.rows.capacity() * size_of::<Row>() + self.table.memory_bytes()
     }
 
     /// The target that a host shares with others at its switch; none for hosts with a target of their own.
     pub(super) fn shared_target(&self, host: HostId) -> Option<u32> {
-        let shared = self.last_hop[host as usize] != NONE;
-        shared.then_some(self.target[host as usize])
+        let End { target, last_hop } = self.ends[host as usize];
+        (last_hop != NONE).then_some(target)
     }
 }
 

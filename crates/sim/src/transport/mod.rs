@@ -312,7 +312,9 @@ impl TransportConfig {
 
     /// The figures that `weftline check` prints.
     pub fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
-        each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run))
+        let mut figures = vec![("transport", Some(self.name().into()))];
+        figures.extend(each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run)));
+        figures
     }
 
     pub fn wire_format(&self) -> WireFormat<'_> {

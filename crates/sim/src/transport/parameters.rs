@@ -40,8 +40,11 @@ pub trait TransportParameters: Sized {
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing;
     /// Bytes of header of a data packet.
     fn data_header(&mut self) -> &mut u32;
-    /// The longest base RTT between two hosts, for its packets.
-    fn base_rtt(&self, run: &RunContext) -> Time;
+    /// The longest base RTT between two hosts, for its packets; by default that of full packets with their headers.
+    fn base_rtt(&self, run: &RunContext) -> Time {
+        let framing = self.framing(run.telemetry);
+        run.base_rtt(framing.data_bytes(framing.payload) as u32).0
+    }
     fn facts(&self) -> Facts<'_> {
         Facts::default()
     }
@@ -127,6 +130,13 @@ pub struct RunContext<'a> {
     pub telemetry: &'a TelemetryConfig,
 }
 
+/// Reads whether a sender gives each packet a label of its own.
+pub fn labels_packets(p: &mut Parameters, key: &'static str) -> bool {
+    let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
+                flow keeps its path";
+    p.flag(key, true, help)
+}
+
 impl RunContext<'_> {
     /// The longest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
     pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
@@ -155,6 +165,12 @@ pub struct Framing {
 }
 
 impl Framing {
+    /// Packets of these sizes, each of which is acknowledged.
+    pub fn of(payload: u32, header: u32, ack: u32) -> Framing {
+        let [payload, header, ack] = [payload, header, ack].map(u64::from);
+        Framing { payload, header, ack, acks_each: true }
+    }
+
     /// Bytes on the wire of a data packet with this payload.
     pub fn data_bytes(&self, payload: u64) -> u64 {
         payload + self.header

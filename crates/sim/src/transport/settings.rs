@@ -21,8 +21,6 @@ pub struct Settings {
     pub pint: Option<Arc<PintConfig>>,
     /// Seed of random numbers that do not belong to one entity.
     pub seed: u64,
-    /// Packets may be sent twice: receivers must remember which flows have ended.
-    pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
     /// Multipath flows tell what their subflows carried.

@@ -194,7 +194,7 @@ pub fn controller(name: &str) -> ControllerConfig {
 
 pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
     RdmaConfig {
-        ack_priority: controller.ack_priority_default(),
+        ack_priority: controller.needs().ack_priority,
         controller,
         mtu: 1000,
         header: 48,

@@ -72,7 +72,7 @@ impl Sender {
     }
 
     fn window_is_open(&self) -> bool {
-        let window = match self.config.windowed() {
+        let window = match self.config.needs().window {
             Window::None => u64::MAX,
             Window::Fixed => W0,
             Window::FollowsRate => (W0 as u128 * self.control.rate.0 as u128 / LINE as u128).max(1) as u64,

@@ -286,7 +286,7 @@ fn absurd_parameters_are_refused_with_the_reason() {
 fn needs_are_those_of_the_published_runs() {
     let needs = |kind| {
         let config = ControllerConfig::read(kind, &mut Parameters::new(&mut Nothing::default())).unwrap();
-        (config.windowed(), config.needs_int(), config.needs_timestamp(), config.ack_priority_default())
+        (config.needs().window, config.needs().int, config.needs().timestamp, config.needs().ack_priority)
     };
     assert_eq!(needs("hpcc"), (Window::FollowsRate, true, false, false));
     assert_eq!(needs("dctcp"), (Window::FollowsRate, false, false, false));
@@ -294,7 +294,7 @@ fn needs_are_those_of_the_published_runs() {
     assert_eq!(needs("timely"), (Window::None, false, true, true));
     assert_eq!(needs("none"), (Window::None, false, false, false));
     let windowed = dcqcn::DcqcnParameters { window: Window::FollowsRate, ..published() };
-    assert!(!ControllerConfig::Dcqcn(windowed).ack_priority_default());
+    assert!(!ControllerConfig::Dcqcn(windowed).needs().ack_priority);
 }
 
 #[test]

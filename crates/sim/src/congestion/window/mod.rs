@@ -276,141 +276,98 @@ pub trait WindowParameters: Sized {
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
 
-/// One line per law: variant = file::parameters.
-macro_rules! registry {
-    ($($variant:ident = $file:ident :: $parameters:ident;)*) => {
-        /// A law with its parameters: the result of `[transport] kind = "tcp", controller = { kind = ... }`.
-        #[derive(Debug, Clone, PartialEq)]
-        pub enum WindowConfig {
-            $($variant($file::$parameters),)*
-        }
-
-        /// The state of one flow's law.
-        pub enum WindowLaw {
-            $($variant(<$file::$parameters as WindowParameters>::State),)*
-        }
-
-        /// The text of every law.
-        pub const DOCS: &[SchemeDoc] = &[$($file::DOC,)*];
-
-        /// Names of the laws, each with one line.
-        pub const KINDS: &[(&str, &str)] = &[$(($file::DOC.name, $file::DOC.title),)*];
-
-        /// Whether the law of this name couples the subflows of a multipath connection.
-        pub fn couples(kind: &str) -> bool {
-            $((kind == $file::DOC.name && <$file::$parameters as WindowParameters>::COUPLES))||*
-        }
-
-        impl WindowConfig {
-            /// Reads the parameters of the law named `kind`; none if [`KINDS`] has no such name.
-            pub fn read(kind: &str, p: &mut Parameters, profile: Profile) -> Option<WindowConfig> {
-                $(if kind == $file::DOC.name {
-                    return Some(WindowConfig::$variant(WindowParameters::read(p, profile)));
-                })*
-                None
-            }
-
-            /// The name in scenarios and results.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(WindowConfig::$variant(_) => $file::DOC.name,)*
-                }
-            }
-
-            /// A key whose value a queue pair cannot support, and why.
-            pub fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
-                match self {
-                    $(WindowConfig::$variant(parameters) => parameters.only_tcp(),)*
-                }
-            }
-
-            /// Whether it couples the subflows of a multipath connection.
-            pub fn couples(&self) -> bool {
-                match self {
-                    $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::COUPLES,)*
-                }
-            }
-
-            /// Whether it reacts to marks of switches.
-            pub fn needs_marks(&self) -> bool {
-                match self {
-                    $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::NEEDS_MARKS,)*
-                }
-            }
-
-            /// The law of a new flow.
-            pub fn start(&self, flow: &WindowContext) -> WindowLaw {
-                match self {
-                    $(WindowConfig::$variant(parameters) => WindowLaw::$variant(parameters.start(flow)),)*
-                }
-            }
-        }
-
-        /// Calls the same method of any law.
-        macro_rules! each {
-            ($self:ident, $law:ident => $call:expr) => {
-                match $self {
-                    $(WindowLaw::$variant($law) => $call,)*
-                }
-            };
-        }
-    };
+registry! {
+    /// A law with its parameters: the result of `[transport] kind = "tcp", controller = { kind = ... }`.
+    WindowConfig: WindowParameters(Profile) =>
+    /// The state of one flow's law.
+    WindowLaw {
+        Balia = balia::BaliaParameters;
+        Bbr = bbr::BbrParameters;
+        Bbr3 = bbr3::Bbr3Parameters;
+        Bic = bic::BicParameters;
+        Cubic = cubic::CubicParameters;
+        Dctcp = dctcp::DctcpParameters;
+        Lia = lia::LiaParameters;
+        NewReno = newreno::NewRenoParameters;
+        Olia = olia::OliaParameters;
+        Vegas = vegas::VegasParameters;
+    }
 }
 
-registry! {
-    Balia = balia::BaliaParameters;
-    Bbr = bbr::BbrParameters;
-    Bbr3 = bbr3::Bbr3Parameters;
-    Bic = bic::BicParameters;
-    Cubic = cubic::CubicParameters;
-    Dctcp = dctcp::DctcpParameters;
-    Lia = lia::LiaParameters;
-    NewReno = newreno::NewRenoParameters;
-    Olia = olia::OliaParameters;
-    Vegas = vegas::VegasParameters;
+/// Whether the law of this name couples the subflows of a multipath connection.
+pub fn couples(kind: &str) -> bool {
+    each_type!(Law => Law::DOC.name == kind && Law::COUPLES).contains(&true)
+}
+
+/// What a law declares: name, [`WindowParameters::COUPLES`], [`WindowParameters::NEEDS_MARKS`].
+fn declared<P: WindowParameters>(_: &P) -> (&'static str, bool, bool) {
+    (P::DOC.name, P::COUPLES, P::NEEDS_MARKS)
+}
+
+impl WindowConfig {
+    /// The name in scenarios and results.
+    pub fn name(&self) -> &'static str {
+        each_kind!(self, law => declared(law)).0
+    }
+    /// A key whose value a queue pair cannot support, and why.
+    pub fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
+        each_kind!(self, law => law.only_tcp())
+    }
+    /// Whether it couples the subflows of a multipath connection.
+    pub fn couples(&self) -> bool {
+        each_kind!(self, law => declared(law)).1
+    }
+    /// Whether it reacts to marks of switches.
+    pub fn needs_marks(&self) -> bool {
+        each_kind!(self, law => declared(law)).2
+    }
+    /// The law of a new flow.
+    pub fn start(&self, flow: &WindowContext) -> WindowLaw {
+        start_kind!(self, law => law.start(flow))
+    }
 }
 
 impl WindowController for WindowLaw {
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
-        each!(self, law => law.on_start(now, window))
+        each_state!(self, law => law.on_start(now, window))
     }
     fn on_lost(&mut self, lost: &LostSegment, window: &CongestionWindow) {
-        each!(self, law => law.on_lost(lost, window))
+        each_state!(self, law => law.on_lost(lost, window))
     }
     #[inline]
     fn on_feedback(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        each!(self, law => law.on_feedback(ack, window))
+        each_state!(self, law => law.on_feedback(ack, window))
     }
     #[inline]
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        each!(self, law => law.on_ack(ack, window))
+        each_state!(self, law => law.on_ack(ack, window))
     }
     fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
-        each!(self, law => law.on_congestion(congestion, window))
+        each_state!(self, law => law.on_congestion(congestion, window))
     }
     fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
-        each!(self, law => law.on_state(change, window))
+        each_state!(self, law => law.on_state(change, window))
     }
     #[inline]
     fn steers_recovery(&self) -> bool {
-        each!(self, law => law.steers_recovery())
+        each_state!(self, law => law.steers_recovery())
     }
     fn needs_rate(&self) -> bool {
-        each!(self, law => law.needs_rate())
+        each_state!(self, law => law.needs_rate())
     }
     fn on_resume(&mut self, now: Time) {
-        each!(self, law => law.on_resume(now))
+        each_state!(self, law => law.on_resume(now))
     }
     fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
-        each!(self, law => law.on_restart(now, window))
+        each_state!(self, law => law.on_restart(now, window))
     }
     fn couple(&mut self, subflows: &[Subflow], own: usize) {
-        each!(self, law => law.couple(subflows, own))
+        each_state!(self, law => law.couple(subflows, own))
     }
     fn between_losses(&self) -> u64 {
-        each!(self, law => law.between_losses())
+        each_state!(self, law => law.between_losses())
     }
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
-        each!(self, law => law.internals(out))
+        each_state!(self, law => law.internals(out))
     }
 }

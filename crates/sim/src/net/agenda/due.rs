@@ -32,11 +32,10 @@ impl Due {
         self.left
     }
 
-    /// The one a few behind the one taken last; some other one where there are not so many.
+    /// The one `ahead` places behind the one taken last; some other one where there are not so many.
     #[inline(always)]
-    pub fn ahead(&self) -> Event {
-        const AHEAD: usize = 4;
-        self.events[self.left.saturating_sub(AHEAD)]
+    pub fn ahead(&self, ahead: usize) -> Event {
+        self.events[self.left.saturating_sub(ahead)]
     }
 
     /// Takes out the next one.

@@ -12,7 +12,7 @@ use crate::net::host::TRAIL_SHIFT;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::queue::{QueueDiscipline, Verdict};
+use crate::queue::{CLASSES, QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
 
@@ -115,7 +115,7 @@ impl Switch {
         act: impl FnOnce(&mut Balancer, &mut Acting) -> T,
     ) -> T {
         let sent = std::mem::take(&mut net.outgoing);
-        let ports = OwnPorts { net, first: self.first_port, packet: NONE };
+        let ports = OwnPorts { net, first: self.first_port, count: self.markers.len() as u32, packet: NONE };
         let mut acting = Acting { ports, routes, row: self.row, sent };
         let result = act(&mut self.balancer, &mut acting);
         let mut sent = acting.sent;
@@ -160,12 +160,15 @@ fn leads_to(routes: &Routes, row: Row, host: u32, port: u32) -> bool {
 pub(super) struct OwnPorts<'a> {
     pub net: &'a Partition,
     pub first: PortId,
+    /// Number of its ports.
+    pub count: u32,
     /// The packet to be sent; [`NONE`]: none.
     pub packet: PacketId,
 }
 
 impl OwnPorts<'_> {
     fn port(&self, local: u32) -> &Port {
+        assert!(local < self.count, "port {local} of a switch with {} ports", self.count);
         &self.net.ports[(self.first + local) as usize]
     }
 }
@@ -219,6 +222,13 @@ impl SwitchContext for Acting<'_> {
         leads_to(self.routes, self.routes.row(neighbour.node), host, neighbour.port)
     }
     fn send(&mut self, port: u32, probe: Packet) {
+        self.ports.port(port);
+        let (size, class) = (probe.size, probe.class);
+        let valid = size > 0 && usize::from(class) < CLASSES;
+        assert!(
+            valid,
+            "a probe of {size} bytes in class {class}: expected at least 1 byte and a class below {CLASSES}"
+        );
         self.sent.push((port, probe));
     }
 }

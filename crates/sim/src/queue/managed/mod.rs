@@ -274,6 +274,12 @@ impl QueueCounters {
         std::mem::replace(&mut self.dropped, NONE)
     }
 
+    /// The packets that [`QueueCounters::take_dropped`] would return.
+    pub fn dropped(&self, packets: &PacketSlab) -> impl Iterator<Item = PacketId> {
+        let some = |id| (id != NONE).then_some(id);
+        std::iter::successors(some(self.dropped), move |&id| some(packets[id].next))
+    }
+
     fn take_one_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
         let id = (self.dropped != NONE).then_some(self.dropped)?;
         self.dropped = packets[id].next;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::{HostId, LinkId, NodeId, NodeKind, Topology};
 use super::table::{Builder, EMPTY, Group, Limits, TARGETS};
-use super::{NONE, NextHopOrder, Routes, Row};
+use super::{End, NONE, NextHopOrder, Routes, Row};
 
 /// A usable port, seen from its node.
 #[derive(Clone, Copy)]
@@ -116,7 +116,8 @@ impl Search {
         };
         let rows = self.row.iter().map(row_at).collect();
         let (host_node, host_of) = (self.host_node, self.host_of);
-        Routes { target: targets.of, last_hop, table, rows, access, host_node, host_of }
+        let ends = targets.of.into_iter().zip(last_hop).map(|(target, last_hop)| End { target, last_hop });
+        Routes { ends: ends.collect(), table, rows, access, host_node, host_of }
     }
 
     /// Assigns to each host with one usable port the row shared by all equal hosts.

@@ -14,7 +14,9 @@ use crate::parameters::{Parameters, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeKind, Topology};
 use crate::transport::TransportConfig;
-use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+};
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MOST_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -127,9 +129,7 @@ impl TransportParameters for FastpassConfig {
         let request_timeout = bounded(p, "request_timeout", default, (LEAST_TIMEOUT, MOST_TIME), help);
         let help = "traffic class of requests, schedules and acknowledgements; data are in the next one";
         let class = p.integer("class", 1, (1, 6), help) as u8;
-        let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
-                    flow keeps its path";
-        let spray = p.flag("spray", true, help);
+        let spray = labels_packets(p, "spray");
         let help = "whose packets get a timeslot first";
         let policy = policy(p, help);
         let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
@@ -156,20 +156,11 @@ impl TransportParameters for FastpassConfig {
     }
 
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
-        Framing {
-            payload: u64::from(self.mtu),
-            header: u64::from(self.header),
-            ack: u64::from(self.control),
-            acks_each: true,
-        }
+        Framing::of(self.mtu, self.header, self.control)
     }
 
     fn data_header(&mut self) -> &mut u32 {
         &mut self.header
-    }
-
-    fn base_rtt(&self, run: &RunContext) -> Time {
-        run.base_rtt(self.packet()).0
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -205,7 +196,7 @@ impl TransportParameters for FastpassConfig {
             return Vec::new();
         }
         let mut refused = Vec::new();
-        if !run.switch.balancer.follows_labels() {
+        if !run.switch.balancer.facts().follows_labels {
             let message = format!(
                 "transport.assign_paths needs switches that follow the packet's label: set kind = {:?}",
                 balance::BY_LABEL
@@ -245,7 +236,6 @@ impl TransportParameters for FastpassConfig {
         let arbiter = run.topology.hosts().get(self.arbiter.host as usize).copied();
         let name = arbiter.map(|node| run.topology.nodes[node as usize].name.as_str());
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some(self.packet().into())),
             ("ack_bytes", Some(self.control.into())),

@@ -46,9 +46,7 @@ impl Fastpass {
             return;
         }
         self.receivers.remove(&packet.flow);
-        if cx.settings.duplicates {
-            self.received.insert(packet.flow, ());
-        }
+        self.received.insert(packet.flow, ());
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
         }

@@ -192,7 +192,7 @@ impl Fastpass {
         let record = flow.record(cx.host, Some(cx.net.now));
         cx.net.recorder.flow(record);
         // Of what was sent nothing is left on its way: the destination may forget the flow.
-        if cx.settings.duplicates && record.packets_retransmitted == 0 {
+        if record.packets_retransmitted == 0 {
             cx.net.delivered_once.push((flow.flow, flow.spec.dst, cx.transport));
         }
         if cx.settings.dependencies {

@@ -291,9 +291,7 @@ impl Mptcp {
         for slot in arrival.streams {
             self.incoming.close(slot);
         }
-        if cx.settings.duplicates {
-            self.arrivals.received.insert(flow, length);
-        }
+        self.arrivals.received.insert(flow, length);
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
         }

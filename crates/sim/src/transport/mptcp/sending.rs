@@ -141,7 +141,7 @@ impl Mptcp {
         let record = self.senders[number as usize].record(cx.host, Some(cx.now()), &self.outgoing);
         let sender = &self.senders[number as usize];
         let once = record.packets_retransmitted == 0 && !sender.repeated;
-        if cx.settings.duplicates && once {
+        if once {
             cx.net.delivered_once.push((sender.flow, sender.spec.dst, cx.transport));
         }
         if cx.settings.dependencies {

@@ -216,9 +216,7 @@ impl Pfabric {
         }
         if end == Some(expected) {
             self.receivers.remove(&packet.flow);
-            if cx.settings.duplicates {
-                self.received.insert(packet.flow, expected);
-            }
+            self.received.insert(packet.flow, expected);
             if cx.settings.dependencies {
                 cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
             }
@@ -254,7 +252,7 @@ impl Pfabric {
         flow.done = true;
         let record = flow.record(cx.host, Some(cx.now()));
         cx.record(record);
-        if cx.settings.duplicates && record.packets_retransmitted == 0 {
+        if record.packets_retransmitted == 0 {
             cx.net.delivered_once.push((flow.flow, flow.spec.dst, cx.transport));
         }
         if cx.settings.dependencies {

@@ -13,7 +13,9 @@ use crate::parameters::{Parameters, Value};
 use crate::queue::{QueueConfig, QueueDefaults};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
-use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+};
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
@@ -95,9 +97,7 @@ impl TransportParameters for PfabricConfig {
         let queue_limit = queue_limit(p, cx, (mtu, mtu + header));
         let help = "traffic class of data and acknowledgements, for pauses; the queues serve by what is left";
         let class = p.integer("class", 1, (1, 7), help) as u8;
-        let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
-                    flow keeps its path";
-        let spray = p.flag("spray", true, help);
+        let spray = labels_packets(p, "spray");
         let priority = match p.choice("priority", "remaining", PRIORITIES, "what a packet's urgency is") {
             "deadline" => PfabricPriority::Deadline,
             _ => PfabricPriority::Remaining,
@@ -122,12 +122,7 @@ impl TransportParameters for PfabricConfig {
     }
 
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
-        Framing {
-            payload: u64::from(self.mtu),
-            header: u64::from(self.header),
-            ack: u64::from(self.ack_header),
-            acks_each: true,
-        }
+        Framing::of(self.mtu, self.header, self.ack_header)
     }
 
     fn data_header(&mut self) -> &mut u32 {
@@ -174,7 +169,6 @@ impl TransportParameters for PfabricConfig {
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some((self.mtu + self.header).into())),
             ("ack_bytes", Some(self.ack_header.into())),

@@ -12,7 +12,9 @@ use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
-use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+};
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MOST_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -147,9 +149,7 @@ impl TransportParameters for PhostConfig {
         let help = "a sleeping token clock looks again when data open a window (released code: false)";
         let wake_on_data = p.flag("wake_on_data", false, help);
         let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
-        let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
-                    flow keeps its path";
-        let spray = p.flag("spray", true, help);
+        let spray = labels_packets(p, "spray");
         let packet_time = cx.host_rate.0.max(1);
         let packet_time = Rate(packet_time).transmission_time(u64::from(mtu + header)).min(Time::from_ms(1));
         let least =
@@ -193,20 +193,11 @@ impl TransportParameters for PhostConfig {
     }
 
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
-        Framing {
-            payload: u64::from(self.mtu),
-            header: u64::from(self.header),
-            ack: u64::from(self.control),
-            acks_each: false,
-        }
+        Framing { acks_each: false, ..Framing::of(self.mtu, self.header, self.control) }
     }
 
     fn data_header(&mut self) -> &mut u32 {
         &mut self.header
-    }
-
-    fn base_rtt(&self, run: &RunContext) -> Time {
-        run.base_rtt(self.packet()).0
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -254,7 +245,6 @@ impl TransportParameters for PhostConfig {
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some(self.packet().into())),
             ("ack_bytes", Some(self.control.into())),

@@ -105,9 +105,7 @@ impl Phost {
         (0..timeouts).for_each(|_| cx.timed_out(packet.group));
         self.free_flows.push(slot);
         self.slots.remove(&packet.flow);
-        if cx.settings.duplicates {
-            self.arrived.insert(packet.flow, timeouts);
-        }
+        self.arrived.insert(packet.flow, timeouts);
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
         }

@@ -132,7 +132,7 @@ impl RdmaConfig {
     fn base_rtt_and_window(&self, run: &RunContext) -> (Time, Option<u64>) {
         let (longest, largest) = run.base_rtt(self.mtu);
         let base_rtt = self.base_rtt.unwrap_or(longest);
-        let derived = match (self.controller.windowed(), run.rules.widest_window) {
+        let derived = match (self.controller.needs().window, run.rules.widest_window) {
             (Window::None, _) => None,
             (_, true) => Some(largest),
             (_, false) => Some(run.topology.host_rate().bytes_in(base_rtt).0),
@@ -158,7 +158,7 @@ impl TransportParameters for RdmaConfig {
 
     fn read(p: &mut Parameters, cx: &ReadContext) -> Option<RdmaConfig> {
         let mut controller = p.scheme("controller", |table| controller(table, cx)).flatten();
-        let acks_pass = controller.as_ref().is_some_and(ControllerConfig::ack_priority_default);
+        let acks_pass = controller.as_ref().is_some_and(|controller| controller.needs().ack_priority);
         let mtu = p.size("mtu", (1000, 64, 9000), "payload of a full packet (published: 1000 B)");
         let help = "header of a data packet without telemetry (published: 14 + 20 + 8 + 6 B)";
         let header = p.size("header", (48, 0, 1000), help);
@@ -218,12 +218,8 @@ impl TransportParameters for RdmaConfig {
 
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
         let telemetry = self.telemetry_bytes(telemetry);
-        Framing {
-            payload: u64::from(self.mtu),
-            header: u64::from(self.header + telemetry),
-            ack: u64::from((self.ack_header + telemetry).max(self.ack_least)),
-            acks_each: true,
-        }
+        let ack = (self.ack_header + telemetry).max(self.ack_least);
+        Framing::of(self.mtu, self.header + telemetry, ack)
     }
 
     fn data_header(&mut self) -> &mut u32 {

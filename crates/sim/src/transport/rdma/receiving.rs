@@ -78,8 +78,8 @@ impl Rdma {
         Some(port)
     }
 
-    /// Every byte of a flow has arrived: its receiver is forgotten, but for its length where duplicates may come. What is
-    /// expected next.
+    /// Every byte of a flow has arrived: of its receiver only the length stays, until no duplicate can come any more. Returns
+    /// what is expected next.
     fn received_all(&mut self, packet: &Packet, length: u64, cx: &mut HostContext) -> u64 {
         let flow = packet.flow;
         if self.receivers.get(&flow).is_some_and(Receiver::takes_several) {
@@ -89,9 +89,7 @@ impl Rdma {
             cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
         }
         self.receivers.remove(&flow);
-        if cx.settings.duplicates {
-            self.received.insert(flow, length);
-        }
+        self.received.insert(flow, length);
         length
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn end_flows(pair: &mut QueuePair, nics: &[Nic], cx: &mut HostContext
         pair.done = true;
         let record = pair.record(cx.host, Some(now));
         cx.record(record);
-        if cx.settings.duplicates && record.packets_retransmitted == 0 {
+        if record.packets_retransmitted == 0 {
             cx.net.delivered_once.push((pair.flow, pair.dst, cx.transport));
         }
         return end(pair.flow, cx);

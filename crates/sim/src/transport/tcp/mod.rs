@@ -172,9 +172,7 @@ impl Tcp {
             return;
         }
         self.incoming.close(slot);
-        if cx.settings.duplicates {
-            self.received.insert(flow, length);
-        }
+        self.received.insert(flow, length);
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
         }
@@ -203,7 +201,7 @@ impl Tcp {
         let connection = &self.outgoing[slot];
         let record = connection.record(cx.host, Some(cx.now()));
         cx.record(record);
-        if cx.settings.duplicates && record.packets_retransmitted == 0 {
+        if record.packets_retransmitted == 0 {
             cx.net.delivered_once.push((connection.flow, connection.spec.dst, cx.transport));
         }
         if cx.settings.dependencies {

@@ -119,20 +119,11 @@ impl TransportParameters for TcpConfig {
     }
 
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
-        Framing {
-            payload: u64::from(self.mss),
-            header: u64::from(self.header),
-            ack: u64::from(self.ack_header),
-            acks_each: self.ack.every == 1,
-        }
+        Framing { acks_each: self.ack.every == 1, ..Framing::of(self.mss, self.header, self.ack_header) }
     }
 
     fn data_header(&mut self) -> &mut u32 {
         &mut self.header
-    }
-
-    fn base_rtt(&self, run: &RunContext) -> Time {
-        run.base_rtt(self.packet()).0
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -165,7 +156,6 @@ impl TransportParameters for TcpConfig {
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         vec![
-            ("transport", Some(Self::DOC.name.into())),
             ("controller", Some(self.controller.name().into())),
             ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
             ("data_packet_bytes", Some(self.packet().into())),
