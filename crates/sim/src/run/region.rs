@@ -41,7 +41,10 @@ impl Region {
 
     /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
     fn work(&mut self, most: u32) {
-        self.take_mail();
+        match self.net.agenda {
+            Agenda::Windows(_) => self.inboxes.iter().for_each(|inbox| self.net.expect(inbox)),
+            _ => self.take_mail(),
+        }
         let before = self.net.events_handled();
         while self.net.events_handled() - before < u64::from(most) {
             let over = match &mut self.net.agenda {
@@ -49,6 +52,7 @@ impl Region {
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
             };
             if over {
+                self.take_mail();
                 self.arrived = true;
                 return;
             }
@@ -76,16 +80,23 @@ impl Region {
     /// One node after the other, each with its events of the window.
     fn work_window(&mut self) {
         let mut from = 0;
+        let has_mail = self.inboxes.iter().any(|inbox| !inbox.is_empty());
         while let Agenda::Windows(windows) = &mut self.net.agenda {
             let Some(node) = windows.next_node(from) else { break };
             from = node + 1;
-            if !windows.begin(node) {
+            if has_mail {
+                self.inboxes.iter_mut().for_each(|inbox| self.net.take_in_at(node, inbox));
+            }
+            if !self.net.begins(node) {
                 continue;
             }
             match node.checked_sub(self.net.hosts) {
                 None => self.work_host(node),
                 Some(switch) => self.work_switch(switch),
             }
+        }
+        if has_mail {
+            self.inboxes.iter_mut().for_each(Outbox::clear);
         }
     }
 
