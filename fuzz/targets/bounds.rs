@@ -5,7 +5,7 @@ use weftline_sim::workload::Traffic;
 /// Larger networks cost the fuzzer seconds and memory and teach nothing; beyond the limit of nodes they are refused.
 const TEDIOUS: std::ops::RangeInclusive<i64> = 9..=1_000_000;
 /// The product counts up to 50 million flows before it runs.
-const MOST_FLOWS: u32 = 20_000;
+const MAX_FLOWS: u32 = 20_000;
 
 /// The (path, value) pairs of `--set` and the text of the file: lines before a line `%%`, and the rest. None: too large.
 pub fn read(input: &str) -> Option<(Vec<(String, String)>, &str)> {
@@ -24,7 +24,7 @@ pub fn read(input: &str) -> Option<(Vec<(String, String)>, &str)> {
 
 /// Whether the flows are few.
 pub fn is_small(traffic: &Traffic) -> bool {
-    let mut left = MOST_FLOWS;
+    let mut left = MAX_FLOWS;
     for source in &traffic.sources {
         let mut source = source.clone_box();
         while source.next().is_some() {

@@ -149,16 +149,16 @@ class Engine:
         p50 = 1 + 0.1 * factor + noise
         return {"size_bytes": size, "count": 50, "p50": p50, "p95": 2 * p50, "p99": 3 * p50, "mean": p50}
 
-    def completion(self, directory, least=0, most=None, group=None) -> str:
+    def completion(self, directory, min_size=0, max_size=None, group=None) -> str:
         document = tomllib.loads((Path(directory) / "scenario.toml").read_text())
         factor = SPEED[document["transport"]["controller"]["kind"]]
         load = document["workload"][0].get("load", 0.5)
         goodput = {"mean": 1e11 * (1 - load) / factor}
-        count, slowdown = 7 if least else 1000, self._bin(1e7, factor, 0)
+        count, slowdown = 7 if min_size else 1000, self._bin(1e7, factor, 0)
         found = {"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown, "nfct": factor}
         return json.dumps(found)
 
-    def distribution(self, directory, column, most=300, group=None) -> str:
+    def distribution(self, directory, column, max_size=300, group=None) -> str:
         document = tomllib.loads((Path(directory) / "scenario.toml").read_text())
         factor = SPEED[document["transport"]["controller"]["kind"]]
         return json.dumps([[1 + factor * i / 10, i / 20] for i in range(1, 21)])
@@ -211,7 +211,7 @@ class Engine:
             }
         )
 
-    def look(self, text, file, base_dir, sets, seed, most_flows, controllers=None) -> str:
+    def look(self, text, file, base_dir, sets, seed, max_flows, controllers=None) -> str:
         return json.dumps(json.loads(self.check(text, file, base_dir, sets, seed))["estimate"])
 
     def network(self, text, file, base_dir, sets, seed, controllers=None) -> str:

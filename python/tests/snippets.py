@@ -43,12 +43,18 @@ OTHERS = {
     "pip": "needs a network",
     "own-weftline": "test_own_scheme.py builds and runs it",
     "python3": "makes an environment to install into",
-    "sbatch": "needs Slurm",
+    "sbatch": "needs Slurm; test_cluster_page.py runs the scripts",
+    "ray": "test_cluster_page.py starts it",
+    "export": "sets an address of the Ray that test_cluster_page.py starts",
+    "kubectl": "needs Kubernetes; test_cluster_page.py looks at the file",
     "tshark": "not everywhere; test_packets.py has it read captures",
     "valgrind": "minutes, and not everywhere",
     "callgrind_annotate": "reads what valgrind wrote",
 }
 """Commands that are not weftline's: not run, and why."""
+
+ELSEWHERE = ("shell", "yaml", "dockerfile")
+"""Languages of blocks that test_cluster_page.py tries."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,8 @@ def prepare(name: str) -> None:
         scenario = start.template("leaf-spine").files["leaf-spine.toml"].replace('"2ms"', '"100us"')
         Path("mine.toml").write_text(scenario)
         assert main(["run", "mine.toml", "--out", "out/mine", "--quiet"]) == 0
+    if name == "docs/cluster.md":
+        Path("which.toml").write_text('scenario = "mine.toml"\nseeds = 2\n')
     if name == "docs/sweeps.md":
         page = blocks(ROOT / "docs" / "adding-a-controller.md")
         Path("aimd.py").write_text(next(block.text for block in page if block.file == "aimd.py"))

@@ -123,7 +123,7 @@ def test_the_digest_is_the_same_in_every_process(folder):
     assert found == {Reader().digest(from_file("laws.py:Halve", folder, "halve")) + "\n"}
 
 
-def test_what_has_no_content_that_can_be_told_is_refused_by_name():
+def test_what_has_no_content_that_can_be_stated_is_refused_by_name():
     lock = threading.Lock()
 
     class Locked(Halve):
@@ -148,7 +148,7 @@ def test_what_refers_to_itself_has_a_digest():
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "given, message",
     [
         ("laws.py:Halv", 'no class "Halv": did you mean "Halve"?'),
         ("law.py:Halve", "law.py: cannot be read: No such file"),
@@ -161,13 +161,13 @@ def test_what_refers_to_itself_has_a_digest():
         (7, "expected a class with on_ack"),
     ],
 )
-def test_a_controller_that_cannot_be_had_is_named_with_its_place(folder, given, said):
+def test_a_controller_that_cannot_be_had_is_named_with_its_place(folder, given, message):
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
     (folder / "raises.py").write_text("x = 1\ny = 1 / 0\n")
     (folder / "plain.py").write_text("class Plain:\n    pass\n")
     with pytest.raises(InputError) as refused:
         of({"halve": given}, folder)
-    assert said in str(refused.value) and "halve" in str(refused.value)
+    assert message in str(refused.value) and "halve" in str(refused.value)
 
 
 def test_the_file_of_a_sweep_says_where_its_controllers_are_missing(engine, folder):
@@ -177,7 +177,7 @@ def test_the_file_of_a_sweep_says_where_its_controllers_are_missing(engine, fold
 
 
 @needs_engine
-def test_a_sweep_takes_a_controller_from_a_file_and_runs_it_anew_when_its_code_changes(folder, capsys):
+def test_a_sweep_takes_a_controller_from_a_file_and_runs_it_again_when_its_code_changes(folder, capsys):
     command = ["sweep", str(folder / "which.toml"), "--out", str(folder / "store"), "--json"]
     assert main(command) == 0
     first = json.loads(capsys.readouterr().out)

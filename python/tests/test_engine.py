@@ -60,7 +60,7 @@ def test_an_existing_folder_is_refused_with_what_to_do():
         weftline.run(STAR, out="a")
 
 
-def test_an_unknown_name_is_said_with_the_nearest(tmp_path, capsys):
+def test_an_unknown_name_is_reported_with_the_nearest(tmp_path, capsys):
     path = tmp_path / "wrong.toml"
     path.write_text('[topology]\nkind = "star"\n[transport]\nkind = "rdma"\ncontroller = { kind = "hpc" }\n')
     assert main(["run", str(path)]) == 2

@@ -67,7 +67,7 @@ def test_another_compiler_warns_and_does_not_fail(guard):
     assert "warning" in lines[-1] and "rustc 1.90.0" in lines[-1]
 
 
-def test_other_work_and_a_workload_without_a_number_are_said(guard):
+def test_other_work_and_a_workload_without_a_number_are_reported(guard):
     lines, status = guard.verdict(measured(a=500.0, b=1.0, hops=1001), measured(a=500.0))
     assert status == 0
     assert "other work: 1001 packet-hops, not 1000" in lines[0]

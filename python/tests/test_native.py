@@ -174,20 +174,20 @@ def test_wrong_input_says_what_was_expected(tmp_path, call, text):
     assert not (tmp_path / "out").exists()
 
 
-def test_progress_is_told_and_can_stop_the_run(tmp_path):
-    told = []
+def test_progress_is_reported_and_can_stop_the_run(tmp_path):
+    reported = []
 
     def progress(now):
-        told.append(now)
-        if len(told) == 3:
+        reported.append(now)
+        if len(reported) == 3:
             raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):
         start(tmp_path / "run", sets=ENDLESS, progress=progress)
     assert {"now_ns", "until_ns", "flows_done", "flows", "packet_hops", "hops_per_second", "seconds"} == set(
-        told[0]
+        reported[0]
     )
-    assert told[0]["packet_hops"] < told[1]["packet_hops"]
+    assert reported[0]["packet_hops"] < reported[1]["packet_hops"]
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "interrupted"
 
 
@@ -259,8 +259,8 @@ def test_a_folder_that_its_memory_limit_ended_can_be_compared_and_reported(tmp_p
     scenario.write_text(STAR)
     out = str(tmp_path / "run")
     assert main(["run", str(scenario), "--out", out, "--memory", "1MB", "--quiet"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("failed: the process used ") and "more than its memory limit of 1 MB" in said
+    message = capsys.readouterr().err
+    assert message.startswith("failed: the process used ") and "more than its memory limit of 1 MB" in message
     assert main(["compare", out]) == 0
     assert "is memory-limit; what it has is shown" in capsys.readouterr().err
     pytest.importorskip("vl_convert")
@@ -331,7 +331,7 @@ def test_a_controller_in_python_sees_the_path(tmp_path):
             seen.append([(hop.rate_bps, hop["queue_bytes"], hop.time_ns, hop.sent_bytes) for hop in ack.hops])
             if len(seen) == 1:
                 self.first = ack.hops[0]
-            self.gone = ack.hops[0].since(self.first)
+            self.since_first = ack.hops[0].since(self.first)
 
     lone(tmp_path / "run", "python:watcher", watcher=Watcher)
     assert len(seen) >= 1000

@@ -69,16 +69,16 @@ def seen(path, *, packets=2000, flows=2):
                 rows.writerow([packet, hop, latency, 100 * hop, packet % flows, 0, 2, 10 * packet])
 
 
-def told(capsys, *arguments, status=0):
+def output_of(capsys, *arguments, status=0):
     assert main(list(arguments)) == status
     return capsys.readouterr()
 
 
 def test_a_plan_is_printed_written_and_read_again(here, capsys):
-    assert "0.9375" in told(capsys, "pint", "plan", "queries.toml", "--out", "plan.toml").out
+    assert "0.9375" in output_of(capsys, "pint", "plan", "queries.toml", "--out", "plan.toml").out
     plan, again = pint.Plan.open("queries.toml"), pint.Plan.open("plan.toml")
     assert plan.version == again.version and plan.values == ["hop-latency", "utilisation"]
-    facts = json.loads(told(capsys, "pint", "plan", "plan.toml", "--json").out)
+    facts = json.loads(output_of(capsys, "pint", "plan", "plan.toml", "--json").out)
     assert facts["version"] == f"{plan.version:08x}" and facts == plan.facts()
     changed = (here / "plan.toml").read_text().replace("seed = 5", "seed = 6")
     with pytest.raises(InputError, match="it was changed after planning"):
@@ -87,12 +87,12 @@ def test_a_plan_is_printed_written_and_read_again(here, capsys):
 
 def test_wrong_queries_name_the_line_and_the_nearest_name(here, capsys):
     (here / "wrong.toml").write_text(QUERIES.replace("hop-latency", "hop-latancy"))
-    error = told(capsys, "pint", "plan", "wrong.toml", status=2).err
+    error = output_of(capsys, "pint", "plan", "wrong.toml", status=2).err
     assert "wrong.toml:7" in error and 'did you mean "hop-latency"' in error
     (here / "narrow.toml").write_text(QUERIES.replace("bits = 16", "bits = 8", 1))
-    error = told(capsys, "pint", "plan", "narrow.toml", status=2).err
+    error = output_of(capsys, "pint", "plan", "narrow.toml", status=2).err
     assert "do not fit a digest of 8 bits" in error and "frequencies" in error
-    assert "absent.toml" in told(capsys, "pint", "plan", "absent.toml", status=2).err
+    assert "absent.toml" in output_of(capsys, "pint", "plan", "absent.toml", status=2).err
 
 
 def test_one_packet_is_encoded_hop_by_hop(here, capsys):
@@ -101,10 +101,12 @@ def test_one_packet_is_encoded_hop_by_hop(here, capsys):
     digests = plan.encode(packet_id=7, hops=hops)
     arguments = [f"hop-latency={hop['hop-latency']},utilisation={hop['utilisation']}" for hop in hops]
     parts = [part for text in arguments for part in ("--hop", text)]
-    found = json.loads(told(capsys, "pint", "encode", "queries.toml", "--packet", "7", *parts, "--json").out)
+    found = json.loads(
+        output_of(capsys, "pint", "encode", "queries.toml", "--packet", "7", *parts, "--json").out
+    )
     assert found == {"packet_id": 7, "queries": plan.serves(7), "digests": digests}
     assert all(digest < 2**16 for digest in digests)
-    error = told(
+    error = output_of(
         capsys, "pint", "encode", "queries.toml", "--packet", "7", "--hop", "latency=3", status=2
     ).err
     assert 'hop 1: "hop-latency" is missing' in error
@@ -114,10 +116,10 @@ def test_one_packet_is_encoded_hop_by_hop(here, capsys):
 
 def test_digests_of_a_file_become_quantiles_per_hop(here, capsys):
     seen("seen.csv")
-    told(capsys, "pint", "plan", "queries.toml", "--out", "plan.toml")
-    told(capsys, "pint", "encode", "plan.toml", "seen.csv", "--out", "digests.csv")
+    output_of(capsys, "pint", "plan", "queries.toml", "--out", "plan.toml")
+    output_of(capsys, "pint", "encode", "plan.toml", "seen.csv", "--out", "digests.csv")
     files = ["--findings", "all.jsonl", "--out", "paths.csv"]
-    printed = told(capsys, "pint", "decode", "digests.csv", "--plan", "plan.toml", *files)
+    printed = output_of(capsys, "pint", "decode", "digests.csv", "--plan", "plan.toml", *files)
     assert "2,000 digests, 0 refused, 2 flows" in printed.out and printed.err == ""
     reports = [json.loads(line) for line in (here / "all.jsonl").read_text().splitlines()]
     assert len(reports) == 2
@@ -140,30 +142,30 @@ def test_parquet_and_csv_say_the_same(here, capsys):
     assert pint.decode(plan, "digests.parquet") == pint.decode(plan, "digests.csv")
 
 
-def test_what_cannot_be_is_refused_and_told(here, capsys):
+def test_what_cannot_be_is_refused_and_reported(here, capsys):
     seen("seen.csv", packets=100)
     plan = pint.Plan.open("queries.toml")
     pint.encode(plan, "seen.csv", "digests.csv")
     lines = (here / "digests.csv").read_text().splitlines()
     lines[3] = lines[3].replace(f",{plan.version},", ",1,")
     (here / "digests.csv").write_text("\n".join(lines) + "\n")
-    printed = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml")
+    printed = output_of(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml")
     assert "100 digests, 1 refused" in printed.out and "1 of another plan" in printed.out
     assert "row 3, packet 2: recorded under plan version 0x00000001" in printed.err
     (here / "other.csv").write_text("\n".join([lines[0], lines[3]]) + "\n")
-    printed = told(capsys, "pint", "decode", "other.csv", "--plan", "queries.toml", status=2)
+    printed = output_of(capsys, "pint", "decode", "other.csv", "--plan", "queries.toml", status=2)
     assert "1 of another plan" in printed.out and "other.csv: no digest of it was taken" in printed.err
     (here / "digests.csv").write_text("\n".join(lines)[:-6])
-    error = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
+    error = output_of(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
     assert "digests.csv:101:" in error and "is the file cut off?" in error
     (here / "digests.csv").write_text("packet,digest\n")
-    error = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
+    error = output_of(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
     assert "digests.csv:1: column packet_id: the header does not have it" in error
-    error = told(
+    error = output_of(
         capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", "--idle", "9", status=2
     ).err
     assert '--idle: expected a time with its unit such as "10s", found "9"' in error
-    error = told(capsys, "pint", "decode", "none.csv", "--plan", "queries.toml", status=2).err
+    error = output_of(capsys, "pint", "decode", "none.csv", "--plan", "queries.toml", status=2).err
     assert "none.csv" in error
 
 
@@ -192,7 +194,7 @@ def test_a_collector_is_fed_from_python(here):
 
 
 def test_accuracy_is_that_of_the_plan(here, capsys):
-    found = json.loads(told(capsys, "pint", "accuracy", "queries.toml", "--trials", "50", "--json").out)
+    found = json.loads(output_of(capsys, "pint", "accuracy", "queries.toml", "--trials", "50", "--json").out)
     latency, load = found["queries"]
     small, large = (size["quantiles"][0] for size in latency["lengths"][0]["sizes"])
     # 8 of the 16 bits are the load's on every packet, so the latency has the other 8 on every packet too.
@@ -200,7 +202,7 @@ def test_accuracy_is_that_of_the_plan(here, capsys):
     assert large["mean_relative_error"] < small["mean_relative_error"] < 0.2
     assert load["lengths"][0]["mean_relative_error"] < 0.026
     assert found == pint.accuracy(pint.Plan.open("queries.toml"), trials=50)
-    error = told(capsys, "pint", "accuracy", "queries.toml", "--hops", "13", status=2).err
+    error = output_of(capsys, "pint", "accuracy", "queries.toml", "--hops", "13", status=2).err
     assert "hops: expected 1 to 12" in error
 
 
@@ -226,40 +228,41 @@ def test_accuracy_is_tried_on_the_paths_of_a_topology(here, capsys):
     tried = ["pint", "accuracy", "paths.toml", "--topology", "ring.gml", "--trials", "300", "--json"]
     means = []
     for known in (["--ids-only"], [], ["--ends"], ["--shortest", "--ends"]):
-        found = json.loads(told(capsys, *tried, *known).out)
+        found = json.loads(output_of(capsys, *tried, *known).out)
         (length,) = found["queries"][0]["lengths"]
         assert (length["hops"], length["wrong"], length["given_up"]) == (3, 0, 0)
         means.append(length["mean_packets"])
     # Between two switches two links apart, a ring has one way: nothing is left to find out.
     assert means[0] > means[1] > means[2] == means[3] == 0
-    line = told(capsys, "pint", "accuracy", "paths.toml", "--topology", "line.gml", "--hops", "2,3").out
+    line = output_of(capsys, "pint", "accuracy", "paths.toml", "--topology", "line.gml", "--hops", "2,3").out
     assert line.count("0 wrong") == 2
 
-    error = told(capsys, *tried[:-3], "--hops", "5,4,3", status=0)
+    error = output_of(capsys, *tried[:-3], "--hops", "5,4,3", status=0)
     assert error.out.count("hops") == 3
-    error = told(capsys, *tried[:3], "--topology", "line.gml", "--hops", "5", status=2).err
+    error = output_of(capsys, *tried[:3], "--topology", "line.gml", "--hops", "5", status=2).err
     assert "no shortest path of the topology has 5 switches; the longest has 3" in error
-    error = told(capsys, *tried[:3], "--ends", status=2).err
+    error = output_of(capsys, *tried[:3], "--ends", status=2).err
     assert "needs --topology" in error
-    error = told(capsys, *tried, "--ids-only", "--ends", status=2).err
+    error = output_of(capsys, *tried, "--ids-only", "--ends", status=2).err
     assert "neither ends nor shortest" in error
-    error = told(capsys, *tried[:3], "--topology", "none.gml", status=2).err
+    error = output_of(capsys, *tried[:3], "--topology", "none.gml", status=2).err
     assert "none.gml" in error
 
 
 def test_a_layout_says_how_many_stages_are_needed(here, capsys):
-    assert "8 of 12 stages" in told(capsys, "pint", "layout", "queries.toml").out
+    assert "8 of 12 stages" in output_of(capsys, "pint", "layout", "queries.toml").out
     assert (
-        "load does not fit" in told(capsys, "pint", "layout", "queries.toml", "--stages", "4", status=1).out
+        "load does not fit"
+        in output_of(capsys, "pint", "layout", "queries.toml", "--stages", "4", status=1).out
     )
     layout = json.loads(
-        told(capsys, "pint", "layout", "queries.toml", "--stages", "4", "--json", status=1).out
+        output_of(capsys, "pint", "layout", "queries.toml", "--stages", "4", "--json", status=1).out
     )
     assert layout["needed"] == 8 and layout["misfits"] == ["load"]
 
 
 def test_vectors_are_written(here, capsys):
-    told(capsys, "pint", "vectors", "--out", "vectors")
+    output_of(capsys, "pint", "vectors", "--out", "vectors")
     functions = json.loads((here / "vectors" / "functions.json").read_text())
     assert functions == pint.vectors()["functions"]
     assert ["0x0", "0x0"] in functions["mix"]["cases"]

@@ -142,7 +142,7 @@ def test_digests_do_not_depend_on_threads(here):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ('telemetry.kind="int"', 'needs telemetry of kind "pint", not "int"'),
         ('telemetry.queries="none.toml"', "none.toml"),
@@ -150,9 +150,9 @@ def test_digests_do_not_depend_on_threads(here):
         ("telemetry.share=2", "expected a number from"),
     ],
 )
-def test_wrong_telemetry_is_told_with_its_key(here, capsys, change, told):
+def test_wrong_telemetry_is_reported_with_its_key(here, capsys, change, message):
     text = SCENARIO.replace('queries = "queries.toml"\n', "") if "share" in change else SCENARIO
     (here / "digests.toml").write_text(text)
     assert weftline("check", "digests.toml", "--set", change) == 2
     error = capsys.readouterr().err
-    assert told in error and "telemetry" in error
+    assert message in error and "telemetry" in error

@@ -90,7 +90,7 @@ def test_every_scenario_that_ships_is_valid(path, schema):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("leaves = 4", "leafs = 4"), "unknown key leafs"),
         (('kind = "hpcc"', 'kind = "hpc"'), "hpc"),
@@ -100,8 +100,8 @@ def test_every_scenario_that_ships_is_valid(path, schema):
         (("[measure]", "[measur]"), "unknown key measur"),
     ],
 )
-def test_a_slip_is_seen(schema, change, said):
+def test_a_slip_is_seen(schema, change, message):
     text = start.template("leaf-spine").files["leaf-spine.toml"]
     assert change[0] in text
     found = wrong(tomllib.loads(text.replace(*change, 1)), schema, schema)
-    assert any(said in problem for problem in found), found
+    assert any(message in problem for problem in found), found

@@ -26,7 +26,7 @@ IDIOMS = {
     r"\bsays? (so|nothing|no|of|how many|what)\b": "states; name the subject and the object",
     r"\bso (many|much|long|often)\b(?! (that|as)\b)": "N, T, this number of, this time",
     r"(?<!\btimes )\bas (many|much|long|often) as\b": "while; equal to; the same number; automatically",
-    r"(?<!\bat )\bleast\b(?! (congested|utilised|loaded|marked|recent|significant|squares|urgent))": (
+    r"(?<!\bat )\bleast\b(?![ -](congested|utilised|loaded|marked|recent|significant|squares|urgent))": (
         "minimum, lowest, smallest"
     ),
     r"\b(at )?the most\b(?! (recent|common|urgent|loaded|likely|congested))": "maximum, at most",

@@ -68,9 +68,9 @@ class Reader:
         UnreadableError
             If it depends on something whose content has no digest.
         """
-        return hashlib.sha256(f"{sys.version_info[:2]} {self._said(thing)}".encode()).hexdigest()
+        return hashlib.sha256(f"{sys.version_info[:2]} {self._content(thing)}".encode()).hexdigest()
 
-    def _said(self, thing: Any) -> str:
+    def _content(self, thing: Any) -> str:
         if type(thing) in _PLAIN:
             return f"{type(thing).__name__} {thing!r}"
         if id(thing) in self._met:
@@ -98,7 +98,7 @@ class Reader:
         if type(thing) in (set, frozenset):
             return ",".join(sorted(self._fresh(part) for part in thing))
         if isinstance(thing, staticmethod | classmethod):
-            return self._said(thing.__func__)
+            return self._content(thing.__func__)
         if isinstance(thing, property):
             return self._all((thing.fget, thing.fset, thing.fdel))
         if isinstance(thing, functools.partial):
@@ -112,15 +112,15 @@ class Reader:
     def _fresh(self, part: object) -> str:
         """Describe a part of a set as if nothing had been met: the parts come in no order."""
         reader = Reader()
-        text = reader._said(part)
+        text = reader._content(part)
         self.modules.update(reader.modules)
         return text
 
     def _all(self, parts: Iterable) -> str:
-        return ",".join(self._said(part) for part in parts)
+        return ",".join(self._content(part) for part in parts)
 
     def _pairs(self, pairs: Mapping) -> str:
-        return ",".join(f"{self._said(key)}:{self._said(value)}" for key, value in pairs.items())
+        return ",".join(f"{self._content(key)}:{self._content(value)}" for key, value in pairs.items())
 
     def _function(self, function: FunctionType) -> str:
         self._note(function.__module__)
@@ -148,7 +148,7 @@ class Reader:
         except Exception as error:
             raise UnreadableError(f"{thing!r}, of type {type(thing).__name__}: {error}") from None
         if isinstance(found, str):
-            return f"{type(thing).__module__}.{found},{self._said(getattr(thing, '__wrapped__', None))}"
+            return f"{type(thing).__module__}.{found},{self._content(getattr(thing, '__wrapped__', None))}"
         made_by, arguments, *more = found
         state, items, pairs = [*more, None, None, None][:3]
         return self._all((made_by, arguments, state, list(items or ()), list(pairs or ())))

@@ -151,11 +151,11 @@ def check(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: i
 
 
 def look(
-    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, most_flows: int
+    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, max_flows: int
 ) -> dict:
     """Return the estimate of `check` by the first flows alone, which takes less time where there are many."""
     return json.loads(
-        _native.look(source.text, source.file, source.base_dir, changes, seed, most_flows, classes(source))
+        _native.look(source.text, source.file, source.base_dir, changes, seed, max_flows, classes(source))
     )
 
 
@@ -322,8 +322,8 @@ class Run:
         -------
         dict
             ``bins``: a list with ``size_bytes`` (the largest size in the bin), ``count``, ``p50``, ``p95``,
-            ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
-            least 1.
+            ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT; it
+            is not below 1.
         """
         asked = (bins, scheme, group)
         if asked not in self._slowdowns:
@@ -339,7 +339,7 @@ class Run:
         Parameters
         ----------
         min_size, max_size : int
-            Range of sizes in bytes, ends included. `least` and `most` are their former names.
+            Range of sizes in bytes, ends included; the former names still work, with a warning.
         group : str, optional
             Only the flows of this group.
 

@@ -121,7 +121,7 @@ struct Rows {
     rows: Vec<Recorded>,
 }
 
-/// Nobody listens.
+/// Ignores all events.
 struct Silent;
 
 impl Sink for Silent {

@@ -137,7 +137,7 @@ pub fn random_path(draws: &mut Draws, hops: u32, ids: u64) -> Vec<u64> {
     path
 }
 
-/// One flow on its way through the plan.
+/// One flow while it passes through the plan.
 struct Trial<'p, D: Paths> {
     plan: &'p Plan,
     encoder: crate::encoder::Encoder,
@@ -250,7 +250,7 @@ pub fn quantile_trials<D: Paths>(
         held: 0.0,
     };
     let mut found: Vec<QuantileTrials> = quantiles.iter().map(none).collect();
-    let mut hops_told = 0.0;
+    let mut hops_reported = 0.0;
     for flow in 0..flows {
         let flow = Flow { id: Some(u64::from(flow) + 1), ..Flow::default() };
         let (mut trial, path) = (Trial::new(plan, paths, flow)?, random_path(&mut draws, hops, 1 << 20));
@@ -263,19 +263,19 @@ pub fn quantile_trials<D: Paths>(
             });
         }
         let report = trial.collector.report(&flow, query);
-        for (hop, told) in report.iter().flat_map(|report| hop_quantiles(report, query)) {
-            if told.values.len() < found.len() {
+        for (hop, reported) in report.iter().flat_map(|report| hop_quantiles(report, query)) {
+            if reported.values.len() < found.len() {
                 continue;
             }
-            hops_told += 1.0;
+            hops_reported += 1.0;
             let median = median(plan.queries().queries[query].value, hop);
-            for (sum, interval) in found.iter_mut().zip(&told.values) {
+            for (sum, interval) in found.iter_mut().zip(&reported.values) {
                 let truth = median * libm::exp(SIGMA * crate::sketch::kll::normal_quantile(sum.quantile));
                 let rank = 0.5
                     * libm::erfc(
                         -libm::log(interval.value.max(1e-9) / median) / SIGMA / std::f64::consts::SQRT_2,
                     );
-                sum.samples += told.samples as f64;
+                sum.samples += reported.samples as f64;
                 sum.mean_error += (interval.value / truth - 1.0).abs();
                 sum.mean_rank_error += (rank - sum.quantile).abs();
                 let inside = interval.low.is_none_or(|low| low <= truth)
@@ -286,7 +286,7 @@ pub fn quantile_trials<D: Paths>(
     }
     for sum in &mut found {
         for part in [&mut sum.samples, &mut sum.mean_error, &mut sum.mean_rank_error, &mut sum.held] {
-            *part /= f64::max(hops_told, 1.0);
+            *part /= f64::max(hops_reported, 1.0);
         }
     }
     Ok(found)
@@ -339,8 +339,8 @@ pub fn packet_trials<D: Paths>(
             _ => return Ok(None),
         };
         let report = trial.collector.report(&flow, query);
-        let told = report.iter().flat_map(|report| &report.results).find(|(found, _)| *found == query);
-        if let Some((_, Findings::Packets(summary))) = told {
+        let reported = report.iter().flat_map(|report| &report.results).find(|(found, _)| *found == query);
+        if let Some((_, Findings::Packets(summary))) = reported {
             if summary.packets > 0 && truth > 0.0 {
                 let error = summary.last / truth - 1.0;
                 found.packets += 1;

@@ -1,8 +1,8 @@
-//! Loop detection: a packet that comes back to the hop whose hash it carries says so.
+//! Loop detection: a packet that returns to the hop whose hash it carries is reported.
 //!
 //! A field of b bits of hash and a counter of ceil(log2(T + 1)) bits. Before it samples, a hop compares the hash with its own: on a
-//! match it reports if the counter stands at T, else counts up. Sampling (each hop is the last to write with equal probability)
-//! goes on only while the counter is 0, so that a hop that was met once is waited for.
+//! match it reports if the counter is T, else counts up. Sampling (each hop is the last to write with equal probability)
+//! continues only while the counter is 0, so that a hop that was met once is waited for.
 //!
 //! A path of k hops without a loop is reported with probability below C(k - 1, T + 1) 2^(-b (T + 1)): 0.05 % for b = 16, T = 0, 32 hops.
 //!

@@ -97,7 +97,7 @@ impl<R: BufRead> Walks<R> {
             if last.hop != expected {
                 let packet = last.row.packet;
                 let message = format!(
-                    "expected hop {expected} of packet {packet}, found hop {}: the rows of a packet stand together and in order",
+                    "expected hop {expected} of packet {packet}, found hop {}: the rows of a packet must be consecutive and in order",
                     last.hop
                 );
                 return Err(self.lines.error("hop", message));

@@ -58,7 +58,7 @@ pub struct Query {
     /// Share of the packets that must serve the query, in (0, 1].
     pub frequency: f64,
     pub flow: FlowKey,
-    /// Bytes that the collector may keep per flow, where the query says so.
+    /// Bytes that the collector may keep per flow, if the query sets them.
     pub space: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ pub struct ValueFacts {
     pub name: &'static str,
     pub meaning: &'static str,
     pub unit: &'static str,
-    /// The same for all packets of a flow at a hop, as long as the route holds.
+    /// The same for all packets of a flow at a hop, while the route does not change.
     pub constant: bool,
     /// The largest that is planned for where the query does not say.
     pub largest: u64,
@@ -154,7 +154,7 @@ pub enum Aggregation {
     CountAbove {
         threshold: u64,
     },
-    /// Per packet: whether it came back to a switch; told after `tolerance` matches more than one.
+    /// Per packet: whether it came back to a switch; reported after `tolerance` matches more than one.
     Loops {
         tolerance: u32,
     },

@@ -6,7 +6,7 @@
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §6.2, Fig 9. Consecutive packets of a flow meet similar queues, so they are worth fewer
 //! samples than they are; independent ones are what the theory counts in.
-//! Differs from the source: truth is the whole flow, of which several fields bring most values; the paper does not say what its truth is.
+//! Differs from the source: truth is the whole flow, of which several fields bring most values; the paper does not define its truth.
 
 use crate::accuracy::Draws;
 use crate::code::survivor;
@@ -83,7 +83,7 @@ impl Streams {
         }
     }
 
-    /// The streams with at least so many samples, by flow and hop.
+    /// The streams with at least this number of samples, by flow and hop.
     pub fn finish(self, min: usize) -> Vec<Stream> {
         let long = self.hops.into_values().filter(|stream| stream.samples() >= min);
         long.map(|stream| Stream { truth: ascending(stream.truth), ..stream }).collect()
@@ -155,7 +155,7 @@ pub fn errors(
     let mut found = Vec::with_capacity(trials as usize);
     for _ in 0..if truths.is_empty() { 0 } else { trials } {
         let (stream, truth) = truths[draws.below(truths.len() as u64) as usize];
-        found.extend(estimate.of(stream, share, &mut draws).map(|told| (told / truth - 1.0).abs()));
+        found.extend(estimate.of(stream, share, &mut draws).map(|estimated| (estimated / truth - 1.0).abs()));
     }
     found.sort_unstable_by(f64::total_cmp);
     let median = *found.get(found.len() / 2)?;

@@ -4,7 +4,7 @@
 //! is drawn among the neighbours that are nearer to it.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §6.3 (paths of every length up to the diameter). How the paper chose among the pairs of
-//! one length is not said.
+//! one length is not stated.
 
 use crate::accuracy::Draws;
 use crate::graph::Graph;

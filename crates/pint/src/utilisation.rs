@@ -1,6 +1,6 @@
 //! The load of an egress port as HPCC wants it, kept by the switch: U, a moving average over one base RTT T.
 //!
-//! With tau the time since the last packet (at most T), q the queue behind this packet and B the rate of the port:
+//! With tau the time since the last packet (at most T), q the queue after this packet and B the rate of the port:
 //!
 //! U <- U (T - tau) / T + q tau / (B T^2) + bytes / (B T)
 //!
@@ -11,8 +11,8 @@
 //! Three ways to compute it: [`Exact`]; [`Tabled`], integers with tables of logarithms as a switch must ([`crate::fixed`]), whose
 //! dropped bits are rounded at random because an average that feeds on itself turns any bias b of one step into b T / tau; and
 //! [`Recirculated`], for a pipeline that cannot read and write U in one pass: n registers take the packets' shares in turn, each
-//! n-th packet collects them, computes U and goes through the pipeline once more to store it. One value is on its way at a time: until
-//! it is stored a round goes on beyond n packets.
+//! n-th packet collects them, computes U and goes through the pipeline once more to store it. One value is in flight at a time: until
+//! it is stored a round continues beyond n packets.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1, appendix B and C; the authors' simulator (law code, arithmetic).
 //! Differs from the source: it names n stored copies and recirculation but no protocol; the one above is ours.
@@ -78,7 +78,7 @@ impl Exact {
         port
     }
 
-    /// The port's rate changes. U goes on from where it is: within one T it is that of the new rate.
+    /// The port's rate changes. U continues from where it is: within one T it is that of the new rate.
     pub fn set_rate(&mut self, bits_per_second: u64) {
         self.per_byte = 8e12 / bits_per_second.max(1) as f64 * self.per_horizon;
     }
@@ -88,7 +88,7 @@ impl Exact {
         self.load
     }
 
-    /// A data packet leaves with `queue_bytes` behind it; U after it.
+    /// A data packet leaves `queue_bytes` in the queue; returns U after it.
     #[inline]
     pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) -> f64 {
         let gap = as_float(now_ps.saturating_sub(self.last_ps).min(self.horizon_ps)) * self.per_horizon;
@@ -187,7 +187,7 @@ impl Tabled {
         self.load
     }
 
-    /// A data packet leaves with `queue_bytes` behind it; U after it in units of 2^-20. `word` gives the coins.
+    /// A data packet leaves `queue_bytes` in the queue; returns U after it in units of 2^-20. `word` gives the coins.
     #[inline]
     pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32, word: Word) -> u64 {
         let now_ns = now_ps / 1_000;
@@ -248,7 +248,7 @@ pub struct Recirculated {
     /// Registers: packets a round.
     registers: u32,
     delay_ps: u64,
-    /// Packets of this round so far (more than `registers` while a value is on its way), their queue times gap (in units of T) and bytes.
+    /// Packets of this round so far (more than `registers` while a value is in flight), their queue times gap (in units of T) and bytes.
     filled: u32,
     queue: f64,
     bytes: f64,
@@ -300,7 +300,7 @@ impl Recirculated {
         (self.passes, self.pass_bytes)
     }
 
-    /// A data packet leaves with `queue_bytes` behind it; U as it reads it, or computes it if it is the round's last.
+    /// A data packet leaves `queue_bytes` in the queue; returns U as it reads it, or computes it if it is the round's last.
     #[inline]
     pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) -> f64 {
         if let Some((_, load)) = self.on_its_way.filter(|&(at, _)| at <= now_ps) {
@@ -313,7 +313,7 @@ impl Recirculated {
         self.bytes += f64::from(if port.law == Law::Code { port.last_bytes } else { packet_bytes });
         (port.last_ps, port.last_bytes) = (now_ps, packet_bytes);
         self.filled += 1;
-        // A value computed beside one that is on its way would start from an old U and take its place.
+        // A value computed while another is in flight would start from an old U and take its place.
         if self.filled < self.registers || self.on_its_way.is_some() {
             return self.stored;
         }

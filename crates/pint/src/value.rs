@@ -10,7 +10,7 @@
 //! mean of the estimates is v, or in the *logarithm* domain so that the mean of their logarithms is log v. Beyond the largest code
 //! values saturate. The multiplicative approximation has no code for 0: it counts as 1.
 //!
-//! Encoding takes integers only. The base is not the one that was asked for but the nearest 2^(2^20 / n) for an integer n (the
+//! Encoding takes integers only. The base is not the requested one but the nearest 2^(2^20 / n) for an integer n (the
 //! *rate*, codes per octave in units of 2^-20); over 256 codes of base 1.05 that moves an estimate by less than 10^-5 of itself.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3; value-domain rounding after the authors' simulator of HPCC-PINT.

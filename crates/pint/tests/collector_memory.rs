@@ -15,13 +15,13 @@ static IN_USE: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as asked of this function.
+        // SAFETY: as this function requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as asked of this function.
+        // SAFETY: as this function requires.
         unsafe { System.dealloc(place, layout) }
     }
 }

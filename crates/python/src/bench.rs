@@ -74,7 +74,7 @@ impl Sink for Nowhere {
 }
 
 /// Runs the workload `name` once, values replaced by `sets` as `--set` has them; what it was and what it cost, as JSON.
-/// `threads` is what was asked for, the JSON says how many there were.
+/// `threads` is the requested number, the JSON has the number used.
 #[pyfunction]
 #[pyo3(signature = (name, threads=1, sets=Vec::new()))]
 pub fn bench(py: Python<'_>, name: &str, threads: u16, sets: Vec<(String, String)>) -> PyResult<String> {
@@ -112,7 +112,7 @@ pub fn bench_scenario(
     })
 }
 
-/// Builds and runs. Set-up began at `began`, when the process had taken `before` bytes at the most.
+/// Builds and runs. Set-up began at `began`, when the process had taken at most `before` bytes.
 fn measure(scenario: &Scenario, asked: u16, began: Instant, before: Option<u64>) -> PyResult<String> {
     let execution = Execution { threads: usize::from(asked), ..Execution::default() };
     let simulation = Simulation::new(scenario.config().map_err(input)?, execution).map_err(failed)?;

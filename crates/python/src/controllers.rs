@@ -234,7 +234,7 @@ impl PythonController {
     }
 }
 
-/// A number that the object has under this name; none where it has none, or None.
+/// A number that the object has under this name; none if that is missing or None.
 fn attribute(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<f64>> {
     let Some(value) = object.getattr_opt(name)?.filter(|value| !value.is_none()) else { return Ok(None) };
     match value.extract::<f64>() {

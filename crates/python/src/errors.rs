@@ -1,4 +1,4 @@
-//! Exceptions: what was asked for is wrong (exit status 2), or it went wrong (exit status 1).
+//! Exceptions: the input is wrong (exit status 2), or the run failed (exit status 1).
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};

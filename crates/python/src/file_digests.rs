@@ -27,7 +27,7 @@ pub fn check_files(
     Ok(Some(all))
 }
 
-/// Checks one file before it is read; one beside which there is no digests.json is as it is.
+/// Checks one file before it is read; a file without a digests.json in its folder is not checked.
 #[pyfunction]
 pub fn check_file(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| file_digests::check_file(&path)).map_err(of_results)
@@ -48,7 +48,7 @@ pub fn write_digests(py: Python<'_>, dir: PathBuf) -> PyResult<()> {
     py.detach(|| file_digests::write(&dir, false)).map_err(of_results)
 }
 
-/// Adds a file to the digests.json beside it, which `begin` makes where there is none.
+/// Adds a file to the digests.json of its folder, which `begin` creates if it does not exist.
 #[pyfunction]
 #[pyo3(signature = (path, begin=false))]
 pub fn cover_file(py: Python<'_>, path: PathBuf, begin: bool) -> PyResult<()> {

@@ -11,23 +11,23 @@ use crate::errors::failed;
 
 /// How often Ctrl-C is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// As much as a main thread has.
+/// The stack size of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Does `work` on a thread of its own, looking for Ctrl-C meanwhile. After Ctrl-C nobody waits for the result: the thread
-/// goes on until it is done or the process ends.
+/// Does `work` on a thread of its own, looking for Ctrl-C meanwhile. After Ctrl-C the result is not awaited: the thread
+/// continues until it is done or the process ends.
 ///
 /// To be called without the interpreter attached. Errors: what Ctrl-C raised, and those of `work`.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> PyResult<T> + Send + 'static) -> PyResult<T> {
-    let (tell, told) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let run = move || {
-        // Nobody listens any more after Ctrl-C.
-        let _ = tell.send(work());
+        // After Ctrl-C the receiver no longer exists.
+        let _ = sender.send(work());
     };
     let worker = thread::Builder::new().name("weftline".to_string()).stack_size(STACK_BYTES).spawn(run);
     let worker = worker.map_err(|e| failed(format!("a thread cannot be started: {e}")))?;
     loop {
-        match told.recv_timeout(LOOK_EVERY) {
+        match receiver.recv_timeout(LOOK_EVERY) {
             Ok(result) => return result,
             Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
             Err(RecvTimeoutError::Disconnected) => match worker.join() {

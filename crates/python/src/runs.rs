@@ -11,7 +11,7 @@ use weftline_results::capture::CapturePlan;
 use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
-use weftline_sim::scenario::{self, MOST_THREADS, Scenario};
+use weftline_sim::scenario::{self, MAX_THREADS, Scenario};
 use weftline_sim::units::Bytes;
 use weftline_sim::{Execution, Simulation};
 
@@ -25,7 +25,7 @@ use crate::scenarios::{self, Source};
 /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
 /// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
 /// it ends with the status "memory-limit". `provenance` is given the resolved scenario and returns, as JSON, what the
-/// summary is to say of the program and of the files that the run was made of. Without `sync` it does not wait until the
+/// summary states about the program and about the files that the run was made of. Without `sync` it does not wait until the
 /// disk has the results.
 #[pyfunction]
 #[pyo3(signature = (
@@ -63,11 +63,11 @@ pub fn run(
     })
 }
 
-/// How many threads were asked for; 0: as many as pay.
+/// The number of threads; 0: choose automatically.
 fn threads_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let expected = format!("a whole number from 0 to {MOST_THREADS}, 0 for as many as pay");
+    let expected = format!("a whole number from 0 to {MAX_THREADS} (0: choose automatically)");
     match whole::<u16>(value, "threads", &expected)? {
-        number if usize::from(number) <= MOST_THREADS => Ok(usize::from(number)),
+        number if usize::from(number) <= MAX_THREADS => Ok(usize::from(number)),
         number => Err(input(format!("threads: expected {expected}, found {number}"))),
     }
 }
@@ -79,7 +79,7 @@ fn memory_limit(value: Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     scenario::memory_limit(&text).map_err(|message| input(format!("memory: {message}")))
 }
 
-/// What `provenance` says of a scenario; nothing without it.
+/// What `provenance` returns for a scenario; nothing without it.
 fn provenance_of(scenario: &Scenario, provenance: Option<Py<PyAny>>) -> PyResult<Map<String, Value>> {
     let Some(provenance) = provenance else { return Ok(Map::new()) };
     let text: String = Python::attach(|py| provenance.call1(py, (scenario.resolved(),))?.extract(py))?;
@@ -165,7 +165,8 @@ fn memory_warning(scenario: &Scenario) -> Option<String> {
     let limit = scenario.memory?;
     let Some(held) = memory_bytes() else {
         return Some(
-            "run.memory: this system does not say what a process holds; the limit is not watched".into(),
+            "run.memory: this system does not report the memory of a process; the limit is not enforced"
+                .into(),
         );
     };
     let mut estimate = scenario.estimate();
@@ -174,7 +175,7 @@ fn memory_warning(scenario: &Scenario) -> Option<String> {
     estimate.memory_warning(limit)
 }
 
-/// Builds the network of a run, and says what that cost. Ctrl-C ends it.
+/// Builds the network of a run, and returns what that cost. Ctrl-C ends it.
 fn build(config: Config, threads: usize) -> PyResult<(Simulation, Resources)> {
     interruptible(move || {
         let stopwatch = Stopwatch::start(1);
@@ -188,7 +189,7 @@ fn build(config: Config, threads: usize) -> PyResult<(Simulation, Resources)> {
 fn end_unbuilt(folder: RunFolder, error: PyErr) -> PyErr {
     let cost = Resources::default();
     if Python::attach(|py| is_interrupt(py, &error)) {
-        // That the folder cannot be written either is not what the user wants to hear now.
+        // A second error, that the folder cannot be written, would hide the first.
         let _ = folder.finish(&Outcome::nothing(Ending::Interrupted), &cost);
         return error;
     }
@@ -196,7 +197,7 @@ fn end_unbuilt(folder: RunFolder, error: PyErr) -> PyErr {
     failed(folder.fail(&reason, &cost))
 }
 
-/// Looks after a run while it goes on.
+/// Supervises a run.
 struct Watch<'a> {
     progress: Option<Py<PyAny>>,
     failure: &'a Failure,
@@ -220,7 +221,7 @@ impl<'a> Watch<'a> {
         (held > limit).then_some(Ending::MemoryLimit { held, limit })
     }
 
-    /// Whether the run is to go on; asked about ten times a second.
+    /// Whether the run is to continue; called about ten times a second.
     fn goes_on(&mut self, progress: &Progress) -> bool {
         if self.failure.happened() {
             self.stopped = self.failure.take_interrupt();
@@ -230,14 +231,14 @@ impl<'a> Watch<'a> {
         if self.ending.is_some() {
             return false;
         }
-        let told = Python::attach(|py| {
+        let called = Python::attach(|py| {
             py.check_signals()?;
             match &self.progress {
                 Some(callback) => callback.call1(py, (self.as_dict(py, progress)?,)).map(drop),
                 None => Ok(()),
             }
         });
-        self.stopped = told.err();
+        self.stopped = called.err();
         self.stopped.is_none()
     }
 

@@ -75,9 +75,9 @@ pub fn check(
     })
 }
 
-/// What a run is expected to cost, by its first `most_flows` flows: the `estimate` of [`check`], sooner.
+/// What a run is expected to cost, by its first `max_flows` flows: the `estimate` of [`check`], sooner.
 #[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, most_flows, controllers=None))]
+#[pyo3(signature = (text, file, base_dir, sets, seed, max_flows, controllers=None))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn look(
     py: Python<'_>,
@@ -86,12 +86,12 @@ pub fn look(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
-    most_flows: u64,
+    max_flows: u64,
     controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     let (external, _) = crate::controllers::external(controllers)?;
-    py.detach(|| source.load(external, move |scenario| Ok(scenario.look(most_flows).to_string())))
+    py.detach(|| source.load(external, move |scenario| Ok(scenario.look(max_flows).to_string())))
 }
 
 /// The scenario with every value in force, as TOML.

@@ -26,8 +26,8 @@ pub fn counters() -> String {
     describe::declarations().to_string()
 }
 
-/// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) takes it, as often as it likes.
-/// Rows are read from the file as they are asked for.
+/// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) can read it repeatedly.
+/// Rows are read from the file as they are requested.
 #[pyclass(frozen, module = "weftline._native")]
 pub struct Table {
     path: PathBuf,
@@ -141,36 +141,36 @@ pub fn slowdown(
     .map_err(of_results)
 }
 
-/// The cumulative curve of a number of the finished flows, `[[value, share], ...]` as JSON, thinned to at most `most` points.
+/// The cumulative curve of a number of the finished flows, `[[value, share], ...]` as JSON, thinned to at most `points` points.
 #[pyfunction]
-#[pyo3(signature = (dir, column, most=300, group=None))]
+#[pyo3(signature = (dir, column, points=300, group=None))]
 pub fn distribution(
     py: Python<'_>,
     dir: PathBuf,
     column: &str,
-    most: usize,
+    points: usize,
     group: Option<String>,
 ) -> PyResult<String> {
     py.detach(|| {
         let wanted = results::completion::Wanted { group, ..Default::default() };
-        let points = results::distribution::read(&dir, column, &wanted, most)?;
-        Ok(results::distribution::to_json(&points).to_string())
+        let curve = results::distribution::read(&dir, column, &wanted, points)?;
+        Ok(results::distribution::to_json(&curve).to_string())
     })
     .map_err(of_results)
 }
 
-/// Completion of the flows of `least` to `most` bytes (none: no bound), as JSON:
+/// Completion of the flows of `min_size` to `max_size` bytes (none: no bound), as JSON:
 /// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}, "nfct"}`.
 #[pyfunction]
-#[pyo3(signature = (dir, least=0, most=None, group=None))]
+#[pyo3(signature = (dir, min_size=0, max_size=None, group=None))]
 pub fn completion(
     py: Python<'_>,
     dir: PathBuf,
-    least: u64,
-    most: Option<u64>,
+    min_size: u64,
+    max_size: Option<u64>,
     group: Option<String>,
 ) -> PyResult<String> {
-    let wanted = results::completion::Wanted { min_size: least, max_size: most, group };
+    let wanted = results::completion::Wanted { min_size, max_size, group };
     py.detach(|| Ok(results::completion::read(&dir, &wanted)?.to_json().to_string())).map_err(of_results)
 }
 
@@ -198,13 +198,13 @@ pub fn backlog(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
 pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResult<String> {
     py.detach(|| {
         let shares = results::shares::read(&dir, from_ns, to_ns)?;
-        let told = shares.into_iter().map(|share| {
+        let rows = shares.into_iter().map(|share| {
             json!({
                 "flow": share.flow, "src": share.src, "dst": share.dst, "group": share.group,
                 "start_ns": share.start_ns, "bytes": share.bytes,
             })
         });
-        Ok(Value::Array(told.collect()).to_string())
+        Ok(Value::Array(rows.collect()).to_string())
     })
     .map_err(of_results)
 }
@@ -232,9 +232,9 @@ pub fn series(
     every_ns: f64,
     max_points: Bound<'_, PyAny>,
 ) -> PyResult<String> {
-    let most: u32 = whole(&max_points, "max_points", "a whole number, 0 for all points")?;
+    let points: u32 = whole(&max_points, "max_points", "a whole number, 0 for all points")?;
     py.detach(|| {
-        let entities = results::series::read(&dir, metric, every_ns, most as usize)?;
+        let entities = results::series::read(&dir, metric, every_ns, points as usize)?;
         let entities = entities.into_iter().map(|(name, points)| (name, json!(points)));
         Ok(json!({ "entities": Value::Object(entities.collect()) }).to_string())
     })

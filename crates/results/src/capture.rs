@@ -61,7 +61,7 @@ impl CapturePlan {
                 *name = format!("{name} ({})", config.topology.port_name(node, local));
             }
         }
-        Some(CapturePlan { links, max_bytes: capture.most, kept: capture.kept })
+        Some(CapturePlan { links, max_bytes: capture.max_bytes, kept: capture.kept })
     }
 }
 
@@ -78,7 +78,7 @@ pub struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Makes the file with the blocks that say what its links are.
+    /// Creates the file with the blocks that describe its links.
     pub fn create(path: &Path, plan: &CapturePlan) -> Result<CaptureFile, ResultsError> {
         let file = File::create(path).map_err(|error| failed(path, &error))?;
         let mut capture = CaptureFile {
@@ -122,12 +122,11 @@ impl CaptureFile {
         self.file.flush().map_err(|error| failed(&self.path, &error))
     }
 
-    /// What to say of a file that was not long enough.
+    /// The warning about a file that was not long enough.
     pub fn warning(&self) -> Option<String> {
         let stopped = self.stopped?;
         Some(format!(
-            "{FILE} reached measure.pcap_bytes = \"{}\" after {} packets: what began to leave at {stopped} or later is not \
-             in it",
+            "{FILE} reached measure.pcap_bytes = \"{}\" after {} packets: packets sent at {stopped} or later are not in it",
             Bytes(self.max_bytes),
             self.packets
         ))

@@ -84,12 +84,12 @@ impl Completions {
     /// flows.
     pub fn to_json(mut self) -> Value {
         let nfct = self.fct_ns.iter().sum::<f64>() / self.ideal_ns;
-        let told = |values: &mut Vec<f64>| quantiles(values).map(Quantiles::to_json);
+        let reported = |values: &mut Vec<f64>| quantiles(values).map(Quantiles::to_json);
         json!({
             "count": self.fct_ns.len(),
-            "fct_ns": told(&mut self.fct_ns),
-            "goodput_bps": told(&mut self.goodput_bps),
-            "slowdown": told(&mut self.slowdown),
+            "fct_ns": reported(&mut self.fct_ns),
+            "goodput_bps": reported(&mut self.goodput_bps),
+            "slowdown": reported(&mut self.slowdown),
             "nfct": (self.ideal_ns > 0.0).then_some(nfct),
         })
     }
@@ -106,19 +106,19 @@ mod tests {
         found.add(1e7, 1e6, 1.0, 8e5);
         found.add(1e7, 4e6, 4.0, 8e5);
         found.add(1e7, f64::NAN, f64::NAN, 8e5);
-        let told = found.to_json();
-        assert_eq!(told["count"], 2);
-        assert_eq!(told["goodput_bps"]["mean"], 50e9);
-        assert_eq!(told["fct_ns"]["mean"], 2.5e6);
-        assert_eq!(told["slowdown"]["max"], 4.0);
-        assert_eq!(told["nfct"], 5e6 / 1.6e6);
+        let reported = found.to_json();
+        assert_eq!(reported["count"], 2);
+        assert_eq!(reported["goodput_bps"]["mean"], 50e9);
+        assert_eq!(reported["fct_ns"]["mean"], 2.5e6);
+        assert_eq!(reported["slowdown"]["max"], 4.0);
+        assert_eq!(reported["nfct"], 5e6 / 1.6e6);
     }
 
     #[test]
     fn no_flows_have_no_goodput() {
-        let told = Completions::default().to_json();
+        let reported = Completions::default().to_json();
         assert_eq!(
-            (&told["count"], &told["goodput_bps"], &told["nfct"]),
+            (&reported["count"], &reported["goodput_bps"], &reported["nfct"]),
             (&json!(0), &Value::Null, &Value::Null)
         );
     }

@@ -44,8 +44,8 @@ pub(crate) fn table(folder: &Path) -> Result<TableFile, ResultsError> {
     TableFile::create_with(&folder.join(FILE), schema(), properties())
 }
 
-/// Most numbers are new or stay as they are for long: a dictionary costs more than it saves, but for paths; and so do statistics, which
-/// nobody asks for.
+/// Most numbers are new or stay as they are for long: a dictionary costs more than it saves, except for paths; and so do statistics, which
+/// are not used.
 /// What a snappy match cannot find is packed by its differences.
 fn properties() -> WriterPropertiesBuilder {
     let all = properties_of_tables()
@@ -83,7 +83,7 @@ pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
     .expect("columns are made in the order and of the types of the schema, each from all digests")
 }
 
-/// The switches of each path, `leaf0 spine1 leaf3`; null where they were not asked for or the packet had no room to note them all.
+/// The switches of each path, `leaf0 spine1 leaf3`; null where they were not requested or the packet had no room to note them all.
 fn paths(names: &Names, digests: &[DigestRecord]) -> DictionaryArray<Int32Type> {
     let mut places: FxHashMap<[u32; 6], i32> = FxHashMap::default();
     let mut texts = Vec::new();

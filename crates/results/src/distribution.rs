@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::completion::{self, Wanted};
 use crate::{ResultsError, flow_table};
 
-/// What can be asked for: (name, help).
+/// The available numbers: (name, help).
 pub const COLUMNS: &[(&str, &str)] = &[
     ("slowdown", "completion time over the ideal one"),
     ("fct_ns", "completion time in nanoseconds"),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::ResultsError;
 
-/// Whether results are synced unless somebody says otherwise: WEFTLINE_SYNC=0 says so, for file systems that take long for it.
+/// Whether results are synced by default: WEFTLINE_SYNC=0 switches it off, for file systems on which it is slow.
 pub fn by_default() -> bool {
     !matches!(std::env::var("WEFTLINE_SYNC").as_deref(), Ok("0" | "no" | "off"))
 }

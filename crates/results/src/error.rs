@@ -1,15 +1,15 @@
 //! Why results could not be written or read.
 
-/// An error whose text names the file and says what to do.
+/// An error whose text names the file and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResultsError {
-    /// What was asked for cannot be: the folder exists, the file is not what it should be.
+    /// The request is invalid: the folder exists, the file is not what it should be.
     #[error("{0}")]
     Input(String),
-    /// The file is not what a run wrote: somebody or something changed it.
+    /// The file is not what a run wrote: it was changed.
     #[error("{0}")]
     Damaged(String),
-    /// It could be asked for and went wrong: a full disk, a file that vanished.
+    /// The request was valid and failed: a full disk, a file that vanished.
     #[error("{0}")]
     Failed(String),
 }

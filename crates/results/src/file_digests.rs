@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Every table is hashed when it is first read in a process, before a byte of it is decoded (`parquet_read`). What was hashed is known
-//! by device, inode, size and the times of its last changes, and is hashed anew when one of these is another. The
+//! by device, inode, size and the times of its last changes, and is hashed again when one of these changes. The
 //! [stamp](stamp) of a folder is made of the same for all its files: a store keeps it, so that it lists runs without
-//! hashing what nobody has touched. Numbers of tables never rest on a stamp.
+//! hashing unchanged files. Numbers of tables never depend on a stamp.
 //!
 //! A folder of an earlier version has no digests.json, and its summary.json does not say `file_digests`: it is read, and
 //! [`check_folder`] says that nothing vouches for it.
@@ -62,7 +62,7 @@ impl FileDigests {
             Err(error) => return Err(ResultsError::input(format!("{}: {error}", path.display()))),
         };
         let sound = (seal::seal_of(&text) == Seal::Whole).then(|| FileDigests::parse(&text)).flatten();
-        let found = || format!("{} bytes that are not as they were written", text.len());
+        let found = || format!("{} bytes that differ from those written", text.len());
         sound.map(Some).ok_or_else(|| damaged(&path, &found()))
     }
 
@@ -118,7 +118,7 @@ impl FileDigests {
     }
 }
 
-/// What to say of a folder without digests.json: nothing, unless its summary says that it had one.
+/// The error about a folder without digests.json: none, unless its summary states that it had one.
 fn earlier_version(dir: &Path) -> Result<Option<FileDigests>, ResultsError> {
     let summary: Value = fs::read(dir.join(SUMMARY_FILE))
         .ok()
@@ -179,7 +179,7 @@ pub fn write(dir: &Path, sync: bool) -> Result<(), ResultsError> {
     durable::write_whole(&dir.join(FILE), found.text().as_bytes(), sync)
 }
 
-/// Adds a file that was made later, such as report.html, to the digests.json beside it, or its new digest. Where there is no digests.json
+/// Adds a file that was made later, such as report.html, to the digests.json of its folder, or its new digest. Where there is no digests.json
 /// nothing is done, unless `begin`.
 pub fn cover(path: &Path, begin: bool, sync: bool) -> Result<(), ResultsError> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
@@ -197,7 +197,7 @@ pub fn cover(path: &Path, begin: bool, sync: bool) -> Result<(), ResultsError> {
     durable::write_whole(&dir.join(FILE), all.text().as_bytes(), sync)
 }
 
-/// Waits until the disk has all files in `dir`, which somebody else wrote.
+/// Waits until the disk has all files in `dir`, which another process wrote.
 pub fn sync_files(dir: &Path) -> Result<(), ResultsError> {
     let sync = || -> io::Result<()> {
         let mut opened = Vec::new();
@@ -230,7 +230,7 @@ pub fn check_folder(dir: &Path, names: Option<&[String]>) -> Result<Option<FileD
     Ok(Some(all))
 }
 
-/// Checks one file before it is read. A file beside which there is no digests.json is as it is.
+/// Checks one file before it is read. A file without a digests.json in its folder is not checked.
 pub fn check_file(path: &Path) -> Result<(), ResultsError> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Ok(());

@@ -25,7 +25,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
     let unfinished = outcome.flows.saturating_sub(outcome.flows_done);
     if unfinished > 0 && outcome.flows_done > 0 {
         found.push(format!(
-            "{unfinished} of {} flows did not finish: they are missing in every mean and percentile, which are of the {} that did",
+            "{unfinished} of {} flows did not finish: every mean and percentile covers only the {} that did",
             outcome.flows, outcome.flows_done
         ));
     }
@@ -56,7 +56,7 @@ fn sent_again(outcome: &Outcome, names: &Names) -> Option<String> {
     };
     (share(&losses) > MANY).then(|| {
         format!(
-            "{:.1} % of the data packets{of} were sent again ({} of {}): {}",
+            "{:.1} % of the data packets{of} were retransmitted ({} of {}): {}",
             100.0 * share(&losses),
             losses.retransmitted,
             losses.data_sent,
@@ -81,21 +81,21 @@ fn cause(losses: &LossCounters) -> String {
     };
     let refused = match losses.data_refused {
         0 => String::new(),
-        some => format!("; receivers refused {some} that came behind a missing one"),
+        some => format!("; receivers discarded {some} that arrived after a missing one"),
     };
     let lost = losses.lost();
     match (packets, how) {
-        (0, _) => format!("none was lost, and none came twice{refused}"),
+        (0, _) => format!("none was lost, and none arrived twice{refused}"),
         (spurious, "") => {
             let why = match (losses.timeouts, lost) {
-                (0, 0) => "as packets overtook each other and nothing was lost".to_string(),
-                (0, _) => format!("as packets overtook each other ({lost} were lost)"),
+                (0, 0) => "packets overtook each other and nothing was lost".to_string(),
+                (0, _) => format!("packets overtook each other ({lost} were lost)"),
                 (timeouts, _) => format!(
-                    "as packets overtook each other, or their acknowledgements came too late or were lost ({timeouts} timeouts, {lost} \
+                    "packets overtook each other, or their acknowledgements came too late or were lost ({timeouts} timeouts, {lost} \
                      data packets lost)"
                 ),
             };
-            format!("{spurious} for nothing, for their receivers had them already, {why}{refused}")
+            format!("{spurious} unnecessarily, as their receivers had them already: {why}{refused}")
         }
         (_, how) => format!("mostly because packets {how} ({packets} of {lost} that were lost){refused}"),
     }
@@ -130,7 +130,7 @@ fn tail(times: &Times) -> Option<String> {
     let (slowest, waited) = (flows.len() - first, flows[first..].iter().filter(|flow| flow.1 > 0).count());
     (waited as f64 >= MAJORITY * slowest as f64).then(|| {
         format!(
-            "the tail is that of retransmission timeouts: of the slowest 1 % of the flows ({slowest}, which took {} or longer) {waited} \
+            "retransmission timeouts determine the tail: of the slowest 1 % of the flows ({slowest}, which took {} or longer) {waited} \
              waited for at least one",
             milliseconds(p99)
         )
@@ -141,7 +141,7 @@ fn milliseconds(ns: f64) -> String {
     if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.3} ms", ns / 1e6) }
 }
 
-/// That controllers which steer by marks had none, though there was congestion.
+/// That controllers which react to marks received none, though there was congestion.
 fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Option<String> {
     let sum = |of: fn(&weftline_sim::measure::PortTotals) -> u64| {
         outcome.ports.iter().map(|(_, _, port)| of(port)).sum::<u64>()
@@ -151,8 +151,8 @@ fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Opt
     let silent = marks == 0 && !marked.is_empty() && all.data_sent > 0 && drops + pauses > 0;
     silent.then(|| {
         format!(
-            "no packet was marked though buffers dropped {drops} packets and ports were paused {pauses} times: {} steered by losses \
-             alone (switch.ecn)",
+            "no packet was marked although buffers dropped {drops} packets and ports were paused {pauses} times: {} reacted only \
+             to losses (switch.ecn)",
             marked.join(" and ")
         )
     })

@@ -1,4 +1,4 @@
-//! A run's folder while the run goes on: tables grow in it, and its end, whatever it is, becomes summary.json.
+//! A run's folder during the run: tables grow in it, and its end, whatever it is, becomes summary.json.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::{ResultsError, digests, file_digests, findings, queues, summary};
 
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
-/// What a run writes, digests.json apart, which says what is in these.
+/// The files of a run except digests.json, which lists these.
 pub const WRITTEN_FILES: &[&str] = &[
     SCENARIO_FILE,
     SUMMARY_FILE,
@@ -51,7 +51,7 @@ pub struct About {
     pub provenance: Map<String, Value>,
 }
 
-/// The folder of a run that goes on. Ends with [`RunFolder::finish`] or [`RunFolder::fail`]; if neither is called its
+/// The folder of a run in progress. Ends with [`RunFolder::finish`] or [`RunFolder::fail`]; if neither is called its
 /// tables stay readable, without summary.
 pub struct RunFolder {
     dir: PathBuf,

@@ -1,16 +1,16 @@
-//! What a run leaves behind, and how it is read again: the run's folder, its Parquet tables, its summary.
+//! The results of a run, and how they are read again: the run's folder, its Parquet tables, its summary.
 //!
 //! ```text
 //! scenario.toml    resolved: rerunning it gives the same bits           (folder)
 //! flows.parquet    one row a flow                                       (flow_table)
-//! series.parquet   what [measure] asked for over time                   (series)
-//! queues.parquet   histogram of the bytes queued at each port asked for (queues)
-//! capture.pcapng   packets of the links asked for, for other tools       (capture)
+//! series.parquet   what [measure] requests over time                    (series)
+//! queues.parquet   histogram of the bytes queued at each measured port  (queues)
+//! capture.pcapng   packets of the captured links, for other tools        (capture)
 //! summary.json     totals, percentiles, cost, versions                  (summary)
 //! digests.json     size and digest of every other file, written last    (file_digests)
 //! ```
 //!
-//! Tables are written while the run goes on and are complete Parquet files after every row group (`table_file`), so
+//! Tables are written during the run and are complete Parquet files after every row group (`table_file`), so
 //! that a full disk or a killed process leaves what was computed.
 
 pub mod backlog;

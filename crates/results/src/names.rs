@@ -63,7 +63,7 @@ impl Names {
         }
     }
 
-    /// `leaf -> spine`: from what to what the link behind a port leads.
+    /// `leaf -> spine`: the kinds of nodes at both ends of the link of a port.
     pub fn link(&self, node: u32, port: u32) -> &str {
         let kind = self.links.get(node as usize).and_then(|ports| ports.get(port as usize));
         kind.map_or("?", |&kind| &self.link_kinds[usize::from(kind)])

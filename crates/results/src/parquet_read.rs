@@ -30,7 +30,7 @@ fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ResultsErr
         return Err(error("is a folder or a device, expected a Parquet file".into()));
     }
     if !footer::is_sound(&mut file).map_err(|e| error(e.to_string()))? {
-        return Err(error("the Parquet file is damaged: its footer makes no sense".into()));
+        return Err(error("the Parquet file is damaged: its footer is invalid".into()));
     }
     ParquetRecordBatchReaderBuilder::try_new(file)
         .map_err(|e| error(format!("not a complete Parquet file ({e})")))
@@ -41,7 +41,7 @@ thread_local! {
     static DECODING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Runs a decoder; its panics on damaged bytes become none, and say nothing.
+/// Runs a decoder; its panics on damaged bytes become none, without a message.
 fn unpanicked<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static SILENCER: Once = Once::new();
     SILENCER.call_once(|| {

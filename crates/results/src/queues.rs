@@ -1,4 +1,4 @@
-//! queues.parquet: how often each port asked for held how many bytes. Rows: port, queue_bytes (lower edge of a bin of
+//! queues.parquet: how often each measured port held how many bytes. Rows: port, queue_bytes (lower edge of a bin of
 //! [`QueueHistogram::BIN_BYTES`]), samples; bins without samples are left out.
 
 use std::path::Path;

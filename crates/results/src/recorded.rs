@@ -36,9 +36,9 @@ pub fn each(
 fn row(batch: &RecordBatch, columns: &[Column], place: usize) -> Result<Recorded, String> {
     let mut row = Recorded::default();
     for (array, &column) in batch.columns().iter().zip(columns) {
-        let told = |why: String| format!("column {}: {why}", column.name());
+        let reported = |why: String| format!("column {}: {why}", column.name());
         let found = cell(array.as_ref(), place).ok_or_else(|| {
-            told(format!("expected numbers or text, found a column of type {}", array.data_type()))
+            reported(format!("expected numbers or text, found a column of type {}", array.data_type()))
         })?;
         let set = match found {
             Cell::Null => column.set(&mut row, ""),
@@ -61,7 +61,7 @@ fn row(batch: &RecordBatch, columns: &[Column], place: usize) -> Result<Recorded
             Cell::Text(text) => column.set(&mut row, text.trim()),
             Cell::List(_) => Err("expected a number or text, found a list".to_string()),
         };
-        set.map_err(told)?;
+        set.map_err(reported)?;
     }
     Ok(row)
 }

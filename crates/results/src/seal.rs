@@ -5,7 +5,7 @@
 //! |<---------------- hashed ---------------->|
 //! ```
 //!
-//! Source of the hash: XXH3, 128 bits (Yann Collet, xxHash 0.8). It is no defence against somebody who wants to deceive: accidents
+//! Source of the hash: XXH3, 128 bits (Yann Collet, xxHash 0.8). It is not a defence against forgery: accidents
 //! are what is to be noticed, and of 2^128 values a damaged text hits the right one by chance never.
 
 use twox_hash::XxHash3_128;
@@ -15,7 +15,7 @@ const AFTER: &[u8] = b"\"}\n";
 /// Hexadecimal digits of a digest.
 const DIGITS: usize = 32;
 
-/// What a text says of itself.
+/// What a text's own seal states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seal {
     /// It is what was written.

@@ -1,4 +1,4 @@
-//! series.parquet: what `[measure]` asked for over time, one value a row: time_ns, entity, metric, value.
+//! series.parquet: what `[measure]` requests over time, one value a row: time_ns, entity, metric, value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -97,7 +97,7 @@ pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 ///
 /// With `every_ns` above zero, values are averaged over spans of that length and stand at the span's start. With
 /// `max_points` above zero an entity has at most that many points: neighbours are averaged until it has. A run
-/// that recorded no series has none.
+/// that recorded no series returns an empty list.
 pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Result<Series, ResultsError> {
     let path = dir.join(FILE);
     let mut all = Series::new();

@@ -3,7 +3,7 @@
 //! Percentile p of n values is element floor(n p) of the sorted ones, counted from 0; a bin is known by its largest
 //! size. Source: analysis script of the HPCC artifact (spec in docs/compat.md).
 //! Differs from the source: it drops the last, largest flow; here the last bin keeps the rest. Neighbouring bins
-//! with the same largest size are one bin: flows of one size say nothing about an order among them.
+//! with the same largest size are one bin: flows of one size have no order among them.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ fn ends_of_equal_bins(sorted: &[&Point], bins: usize) -> Vec<usize> {
     ends
 }
 
-/// The least power of ten that is not below `size`.
+/// The smallest power of ten that is not below `size`.
 fn decade(size: u64) -> u64 {
     let mut end: u64 = 1;
     while end < size {

@@ -8,7 +8,7 @@
 //! packets_recirculated, probes, flowlets, ...   the totals that schemes declare, and recirculated_share
 //! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
 //! receiving { packets, packets_reordered, reordered_share, packets_reordered_behind, packets_held, packets_expired,
-//!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it was asked for; else null
+//!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it is measured; else null
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_lost_at_random, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! losses   { data_sent, data_received, data_dropped, ..., timeouts, by_group {name: {..}} }   the counters of data packets
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
@@ -16,7 +16,7 @@
 //! threads, share_alone, threads_ratio, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was
 //!             spread
 //! slowdown { count, without, raised_to_1, below_1, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
-//! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
+//! queues   { samples, p50, p95, p99, p999, max }            over all measured ports
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
 //! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
@@ -123,7 +123,7 @@ fn receiving(of: &Receiving) -> Value {
         "packets": of.packets,
         "packets_reordered": of.reordered,
         "reordered_share": share(of.reordered, of.packets),
-        "packets_reordered_behind": of.reordered_behind,
+        "packets_reordered_behind": of.reordered_delivered,
         "packets_held": of.held,
         "packets_expired": of.expired,
         "most_held_bytes": of.max_held,
@@ -252,13 +252,13 @@ fn counters(port: &PortTotals) -> Value {
 }
 
 fn ports(names: &Names, outcome: &Outcome) -> Value {
-    let told = |port: &PortTotals| {
+    let reported = |port: &PortTotals| {
         port.packets_dropped + port.packets_lost + port.packets_stranded + port.pauses > 0
     };
     let entries = outcome
         .ports
         .iter()
-        .filter(|(_, _, port)| told(port))
+        .filter(|(_, _, port)| reported(port))
         .map(|(node, number, port)| (names.port(*node, *number), counters(port)));
     Value::Object(entries.collect())
 }
@@ -273,17 +273,17 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
         *bytes += port.bytes_sent;
         *all = sum(*all, port);
     }
-    let told = kinds.into_iter().map(|(kind, (ports, packets, bytes, all))| {
-        let mut told = json!({ "ports": ports, "packets_sent": packets, "bytes_sent": bytes });
-        if let (Value::Object(told), Value::Object(more)) = (&mut told, counters(&all)) {
-            told.extend(more);
+    let reported = kinds.into_iter().map(|(kind, (ports, packets, bytes, all))| {
+        let mut reported = json!({ "ports": ports, "packets_sent": packets, "bytes_sent": bytes });
+        if let (Value::Object(reported), Value::Object(more)) = (&mut reported, counters(&all)) {
+            reported.extend(more);
         }
-        (kind.to_string(), told)
+        (kind.to_string(), reported)
     });
-    Value::Object(told.collect())
+    Value::Object(reported.collect())
 }
 
-/// What to know of a run's slowdowns before they are compared.
+/// Warnings about a run's slowdowns, for comparisons.
 fn noted_of_slowdowns(slowdowns: &Value) -> Vec<String> {
     let count = |key: &str| slowdowns[key].as_u64().filter(|&count| count > 0);
     let are = |count: u64| if count == 1 { "1 flow is".to_string() } else { format!("{count} flows are") };
@@ -291,19 +291,19 @@ fn noted_of_slowdowns(slowdowns: &Value) -> Vec<String> {
     if let Some(without) = count("without") {
         let have = if without == 1 { "1 flow has".to_string() } else { format!("{without} flows have") };
         noted.push(format!(
-            "{have} no slowdown, because the network has no path for them: they are in no figure of slowdowns"
+            "{have} no slowdown, because the network has no path for them: no statistic of slowdowns includes them"
         ));
     }
     if let Some(raised) = count("raised_to_1") {
         noted.push(format!(
-            "{} faster than the ideal time of this definition (measure.ideal = \"hpcc\"), which is no lower bound: their slowdown \
+            "{} faster than the ideal time of this definition (measure.ideal = \"hpcc\"), which is not a lower bound: their slowdown \
              is set to 1, as its authors do",
             are(raised)
         ));
     }
     if let Some(below) = count("below_1") {
         noted.push(format!(
-            "{} faster than the ideal time of this definition (measure.ideal), which is no lower bound: their slowdown is below 1",
+            "{} faster than the ideal time of this definition (measure.ideal), which is not a lower bound: their slowdown is below 1",
             are(below)
         ));
     }

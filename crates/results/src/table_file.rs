@@ -1,6 +1,6 @@
 //! A Parquet file that grows and is complete after every row group.
 //!
-//! Rows are encoded in memory. A full row group is written over the old footer, with a new footer behind it. When the
+//! Rows are encoded in memory. A full row group is written over the old footer, followed by a new footer. When the
 //! disk refuses, the file is cut back to the row groups it had and gets its old footer again, for which there
 //! is room because it was there before.
 //!
@@ -25,7 +25,7 @@ use parquet::schema::types::SchemaDescPtr;
 
 use crate::ResultsError;
 
-/// Rows in a row group, and so the most rows that a killed process loses.
+/// Rows in a row group, and so the maximum number of rows that a killed process loses.
 pub const ROWS_PER_GROUP: usize = 65_536;
 
 /// Where a table's bytes go; a file, or in tests something that fills up.
@@ -201,7 +201,7 @@ impl<S: Store> TableFile<S> {
     }
 }
 
-/// How a table is written: compressed, with dictionaries where they pay.
+/// How a table is written: compressed, with dictionaries where they save space.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))

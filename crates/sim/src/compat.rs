@@ -13,7 +13,7 @@ pub const MODES: &[(&str, &str)] = &[
     ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
     (
         "ns3-3.35",
-        "time and order of ns-3.35: transmissions cut to nanoseconds, ties by insertion; on one thread",
+        "time and order of ns-3.35: transmission times truncated to nanoseconds, ties by insertion; one thread only",
     ),
 ];
 
@@ -82,31 +82,31 @@ rules! {
     fixed_point_times: bool = [false, true, false], "picoseconds, rounded up";
     /// A pacing gap is truncated in the same way
     fixed_point_pacing: bool = [false, true, false], "picoseconds, rounded up";
-    /// A transmission time is cut to whole nanoseconds: 1494 B at 10 Gb/s take 1195 ns
+    /// A transmission time is truncated to whole nanoseconds: 1494 B at 10 Gb/s take 1195 ns
     whole_ns_times: bool = [false, false, true], "picoseconds, rounded up";
     /// The time per hop of the base RTT is truncated to a nanosecond: 4160 ns on the 100 Gb/s star, 8200 ns
     /// in a pod, 12 240 ns on the 320-host FatTree
     whole_ns_base_rtt: bool = [false, true, false], "picoseconds, rounded up";
-    /// Gaps between Poisson arrivals are cut to whole nanoseconds, as the authors' generator does
+    /// Gaps between Poisson arrivals are truncated to whole nanoseconds, as in the authors' generator
     whole_ns_arrivals: bool = [false, true, false], "picoseconds";
-    /// A NIC that would wake up between two nanoseconds wakes up at the second, behind all else, in order of
-    /// the ports
+    /// A NIC that would wake up between two nanoseconds wakes up at the second one, after all other events, in
+    /// order of the ports
     whole_ns_wake_ups: bool = [false, false, true], "it wakes up at that picosecond";
     /// Simultaneous events happen in the order in which that simulator would have inserted them; the run
     /// takes one thread
     insertion_order: bool = [false, true, true], "by node and kind of event, on any number of threads";
     /// Every transmission has an event at its end, the sender's before the arrival at its peer
     departure_events: bool = [false, true, true], "only while something waits to be sent";
-    /// A flow starts two zero-delay steps after its start time, so behind everything that was queued for that
+    /// A flow starts two zero-delay steps after its start time, so after everything that was queued for that
     /// nanosecond
     start_steps: u8 = [0, 2, 0], "at its start time";
-    /// Flows are announced behind everything else that happens at their time
+    /// Flows are announced after everything else that happens at their time
     late_announcements: bool = [false, true, false], "before the window in which they start";
-    /// A NIC behind a discipline that was full asks it for more in an event of its own, behind all that was
-    /// to happen at that nanosecond
-    nic_asks_later: bool = [false, false, true], "it asks at once";
+    /// A NIC whose buffer was full requests packets from its queue discipline in a separate event, after all
+    /// other events of that nanosecond
+    nic_asks_later: bool = [false, false, true], "it requests them at once";
     /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports,
-    /// with the switch's node id as seed; acknowledgements hash on their own
+    /// with the switch's node id as seed; acknowledgements are hashed by their own header
     murmur_ecmp: bool = [false, true, false], "a 64-bit mix, salted (with the seed, too); an acknowledgement has its flow's hash, reversed";
     /// Equal next hops are listed by **descending node id** of the neighbour
     next_hops: NextHopOrder = [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId, NextHopOrder::ByPort], "by port";
@@ -118,25 +118,25 @@ rules! {
     no_timeout: bool = [false, true, false], "`rto = \"auto\"`";
     /// A duplicate is dropped without an answer, so a lost acknowledgement stays lost
     unanswered_duplicates: bool = [false, true, false], "it is acknowledged again";
-    /// The NIC's wake-up counts flows that their window holds back
+    /// The NIC's wake-up also considers flows that their window holds back
     held_back_wake_ups: bool = [false, true, false], "it is for the flows that may send";
     /// A wake-up of the NIC that is set stays, unless a changed rate brings it forward
     kept_wake_ups: bool = [false, true, false], "an earlier one replaces it";
-    /// The NIC does not look again when a timer changes a rate
+    /// The NIC does not reconsider its wake-up when a timer changes a rate
     unseen_timers: bool = [false, true, false], "it does";
-    /// DCQCN's timers tick for ever once started
+    /// DCQCN's timers never stop once started
     eager_timers: bool = [false, true, false], "they stop while they have nothing to do; the rates are the same";
     /// Every flow's window is the largest bandwidth-delay product of the network
     widest_window: bool = [false, true, false], "line rate of the flow's NIC times base RTT";
     /// Under DCQCN without window and TIMELY, acknowledgements leave a NIC whose class is paused
     /// (`ACK_HIGH_PRIO`), which can overrun headroom
-    acks_ignore_pause: bool = [false, true, false], "they obey the pause";
+    acks_ignore_pause: bool = [false, true, false], "they respect the pause";
     /// Headroom is the authors' formula (`switch.pfc.headroom_extra = false`)
-    no_headroom_extra: bool = [false, true, false], "three packets and a pause frame more";
+    no_headroom_extra: bool = [false, true, false], "three packets and a pause frame in addition";
     /// INT carries no path id (`telemetry.path_id = false`)
-    no_path_id: bool = [false, true, false], "12 bits of it";
-    /// The load that PINT carries takes two bytes, whatever its code needs
-    two_byte_load: bool = [false, true, false], "as many as the code needs";
+    no_path_id: bool = [false, true, false], "it carries 12 bits of it";
+    /// The load that PINT carries takes two bytes, regardless of its code
+    two_byte_load: bool = [false, true, false], "only the bytes that its code needs";
     /// Slowdowns are against the authors' ideal time (`measure.ideal = "hpcc"`)
     authors_ideal: bool = [false, true, false], "against the flow alone in the network (`\"alone\"`)";
 }

@@ -1,7 +1,7 @@
 //! What a run is made of, resolved and typed: the scenario makes it, the simulator is built from it.
 //!
-//! No defaults and no text live here; whoever builds a [`Config`] by hand states everything. What it consists of stands where it is
-//! used, and has its name here too.
+//! No defaults and no text live here; code that builds a [`Config`] by hand states everything. Its parts are defined where they are
+//! used, and are re-exported here.
 
 use crate::compat::Rules;
 pub use crate::measure::{CaptureConfig, IdealFct, MeasureConfig, Sampled};

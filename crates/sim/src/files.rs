@@ -1,4 +1,4 @@
-//! Reads files that a scenario names, up to a maximum size, with errors that say what is wrong.
+//! Reads files that a scenario names, up to a maximum size, with errors that state what is wrong.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -9,7 +9,7 @@ use crate::parameters::nearest;
 /// Maximum size of a topology file or a table of sizes, in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Returns the contents of a file of at most `max` bytes. Errors say what is wrong, without the file's name.
+/// Returns the contents of a file of at most `max` bytes. Errors do not contain the file's name.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("no such file{}", neighbour(path)),
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_said_and_a_near_name_offered() {
+    fn what_cannot_be_read_is_reported_and_a_near_name_offered() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let error = |name: &str| read(&here.join(name), 1 << 20).unwrap_err();
         assert_eq!(error("Cargo.tolm"), "no such file: did you mean \"Cargo.toml\"?");

@@ -8,7 +8,7 @@
 
 use crate::units::{Bytes, Rate, Time};
 
-/// A value as it stands in a scenario.
+/// A value as it is written in a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Text(String),
@@ -82,6 +82,10 @@ pub trait Source {
     /// The value of `key` if the user gave one, without declaring it.
     fn peek(&self, _key: &str) -> Option<Value> {
         None
+    }
+    /// Whether the user gave `key` in this table, not in one that it is laid on.
+    fn is_own(&self, key: &str) -> bool {
+        self.peek(key).is_some()
     }
     /// Removes a value that has no effect from the resolved scenario.
     fn forget(&mut self, _key: &str) {}
@@ -322,7 +326,7 @@ impl<'a> Parameters<'a> {
     pub fn time_or_word(
         &mut self,
         key: &'static str,
-        (least, most): (Time, Time),
+        (min, max): (Time, Time),
         (default, words): (&'static str, &[(&str, Option<Time>)]),
         help: &'static str,
     ) -> Option<Time> {
@@ -333,8 +337,8 @@ impl<'a> Parameters<'a> {
         let read = match &given {
             Value::Text(text) => match (named(text), text.parse::<Time>()) {
                 (Some(named), _) => Ok(named),
-                (None, Ok(time)) if !(least..=most).contains(&time) => {
-                    Err(format!("expected a time from {least} to {most}, found {time}"))
+                (None, Ok(time)) if !(min..=max).contains(&time) => {
+                    Err(format!("expected a time from {min} to {max}, found {time}"))
                 }
                 (None, Ok(time)) => Ok(Some(time)),
                 (None, Err(error)) => Err(format!("{expected}: {error}")),
@@ -356,10 +360,10 @@ impl<'a> Parameters<'a> {
     }
 
     /// Removes a value that has no effect from the resolved scenario, and reports an error if the user gave
-    /// it.
+    /// it here.
     pub fn without_effect(&mut self, key: &str, message: impl FnOnce() -> String) {
         self.source.forget(key);
-        if self.source.peek(key).is_some() {
+        if self.source.is_own(key) {
             self.source.complain(key, message());
         }
     }

@@ -6,7 +6,7 @@
 /// Defines the enum of parameters of a room from one line per scheme.
 ///
 /// `Trait` is implemented by the parameters of every scheme of the room: at least `const DOC: SchemeDoc` and
-/// `fn read(p: &mut Parameters) -> Self`, with one more argument if a type stands in brackets (then it may
+/// `fn read(p: &mut Parameters) -> Self`, with one more argument if a type is given in brackets (then it may
 /// return an `Option`). The macro also defines `DOCS`, `KINDS` (name and title, in the order of the lines),
 /// the macro `each_kind!`, which evaluates an expression with the parameters of the scheme at hand, and
 /// `each_type!`, which makes an array of an expression for the type of every scheme.
@@ -103,7 +103,7 @@ macro_rules! registry {
             $($extra($of),)?
         }
 
-        /// What each scheme says of itself.
+        /// The documentation of each scheme.
         pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$parameters as $trait>::DOC,)+];
 
         /// The names that a scenario may use, each with one line of help.

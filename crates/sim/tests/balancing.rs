@@ -88,7 +88,7 @@ fn pods_without_a_core_link() -> Topology {
     topology
 }
 
-/// One switch's balancer, told of its neighbours by the topology alone.
+/// One switch's balancer, which knows its neighbours from the topology alone.
 fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
     let ports = topology.ports();
     let tier = |node: u32| topology.nodes[node as usize].tier;
@@ -139,7 +139,7 @@ fn probes_never_go_up_after_down_and_come_by_every_shortest_path() {
         let hula = |node: u32| balancers[node as usize].as_ref().unwrap();
         for (host, &node) in topology.hosts().iter().enumerate() {
             let (host, tor) = (host as u32, topology.ports()[node as usize][0].1);
-            // (switch, port that the probe came by, it has gone down before)
+            // (switch, port that the probe came by, it was sent down before)
             let (mut reached, mut all) = (BTreeSet::new(), Vec::new());
             let first = hula(tor).neighbours().iter().filter(|n| n.side == Side::Up);
             let mut next: Vec<(u32, u32, bool)> = first.map(|n| (n.node, n.port, false)).collect();
@@ -148,7 +148,7 @@ fn probes_never_go_up_after_down_and_come_by_every_shortest_path() {
                     continue;
                 }
                 all.push((at, by));
-                // A switch with hosts keeps what it hears.
+                // A switch with hosts keeps what it receives.
                 let has_hosts = hula(at).neighbours().iter().any(|n| n.side == Side::Host);
                 for (to, n) in hula(at).neighbours().iter().enumerate() {
                     if !has_hosts && hula(at).passes_on(by, to as u32) {
@@ -184,7 +184,7 @@ fn on_a_leaf_spine_a_round_of_probes_is_one_up_and_one_down_each_leaf_spine_and_
     let mut config = with_balancer(BalancerConfig::Hula(hula(200)), leaf_spine(3, 2, 1), vec![]);
     config.until = Until::At(Time::from_us(2000));
     let (_, outcome) = run(config);
-    // Ten rounds of 3 leaves, 2 spines: 6 up, and 12 down to the two other leaves; the last may still be on its way.
+    // Ten rounds of 3 leaves, 2 spines: 6 up, and 12 down to the two other leaves; the last may still be in flight.
     assert!((10 * 18 - 2..=10 * 18).contains(&total(&outcome, "probes")), "{}", total(&outcome, "probes"));
     assert_eq!(total(&outcome, "probe_bytes"), total(&outcome, "probes") * 64);
     assert_eq!(sum_of(&outcome, |p| p.bytes_sent), total(&outcome, "probe_bytes"), "nothing else was sent");
@@ -240,20 +240,20 @@ fn lost_probes_are_made_good_by_the_next_ones() {
 }
 
 #[test]
-fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_hears_of_every_rack() {
+fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_learns_of_every_rack() {
     for probe_class in [0, 3] {
         let balancer = BalancerConfig::Hula(HulaParameters { probe_class, ..hula(50) });
         let flows = random_flows(12, 60, 4);
         let (kept, outcome) = run(with_balancer(balancer, leaf_spine(3, 2, 4), flows));
         assert_eq!(completion_times(&kept).len(), 60);
-        // Racks begin within the first interval; a probe is on its way for some 2 us, or waits behind a queue.
+        // Racks begin within the first interval; a probe is in flight for some 2 us, or waits in a queue.
         let settled = Time(outcome.counters.get("probes_settled_ns").unwrap());
         assert!(settled < Time::from_us(if probe_class == 0 { 55 } else { 400 }), "{settled}");
     }
 }
 
 #[test]
-fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_is_told_of_it() {
+fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_learns_of_it() {
     // Routes never follow. A hash loses packets until the end, HULA until its probes are missed.
     let last = |balancer| {
         let topology = leaf_spine(2, 2, 4);
@@ -312,7 +312,7 @@ fn conga_spreads_flowlets_over_three_tiers_too() {
 }
 
 /// Share of leaf 0's bytes by the path whose second link has the full rate, and mean completion time in ns, where the other
-/// path narrows to a fifth. Flows of 60 KB, one in so many microseconds.
+/// path narrows to a fifth. Flows of 60 KB, one per this number of microseconds.
 fn on_unequal_paths(balancer: BalancerConfig, every_us: u64, flows: u32) -> (f64, f64) {
     let mut topology = leaf_spine(2, 2, 8);
     let (leaf0, spine1) = (node_named(&topology, "leaf0"), node_named(&topology, "spine1"));

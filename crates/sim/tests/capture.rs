@@ -38,7 +38,7 @@ fn captured(text: &str, rest: &str) -> (Kept, Outcome) {
     run(config(text, rest))
 }
 
-/// Of an Ethernet frame: its IPv4 header and what is behind it.
+/// Of an Ethernet frame: its IPv4 header and what follows it.
 fn ip(frame: &[u8]) -> (&[u8], &[u8]) {
     assert_eq!(frame[12..14], [8, 0], "IPv4");
     frame[14..].split_at(usize::from(frame[14] & 15) * 4)
@@ -106,10 +106,10 @@ fn marked_packets_are_those_that_a_port_has_marked() {
     let bits = |frame: &Vec<u8>| frame[15] & 3;
     let marked = kept.frames.iter().filter(|frame| bits(&frame.3) == 3).count() as u64;
     assert!(marked > 0);
-    // Some may have been marked on their way there.
+    // Some may have been marked before they arrived there.
     assert!(marked >= sum_of(&outcome, |port| port.ecn_marks) / 2);
     assert!(kept.frames.iter().all(|frame| bits(&frame.3) == 2 || bits(&frame.3) == 3), "all are data");
-    // RoCEv2 is kept whole, with its CRC: 1000 B of payload behind 14 + 20 + 8 + 12 B.
+    // RoCEv2 is kept whole, with its CRC: 1000 B of payload after 14 + 20 + 8 + 12 B.
     assert!(kept.frames.iter().all(|frame| frame.3.len() == frame.2 as usize && frame.2 == 1058));
 }
 

@@ -269,7 +269,7 @@ fn asked(key: &str, all: &str) -> Vec<String> {
 #[test]
 fn rows_of_vegas_are_those_of_the_authors() {
     let Some(table) = table() else { return };
-    // Without a loss (3), and beside a Cubic that fills the queue (7).
+    // Without a loss (3), and together with a Cubic that fills the queue (7).
     for number in [3, 7] {
         let row = row(&table[number - 1], "fifo");
         let rates = whole_run(&goodput(&row, 100));
@@ -332,7 +332,7 @@ const EQUAL_ROWS: [(&str, &[usize]); 3] = [
     ("cebinae", &[1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24]),
 ];
 
-/// Writes a run's series to a directory, if one is asked for.
+/// Writes a run's series to a directory, if one is given.
 fn write_out(series: &[Vec<f64>], number: usize, discipline: &str) {
     let Ok(directory) = std::env::var("SERIES_OUT") else { return };
     let line = |second: &Vec<f64>| second.iter().map(|r| format!("{r:.3}")).collect::<Vec<_>>().join(" ");

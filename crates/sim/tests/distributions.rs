@@ -95,7 +95,7 @@ fn dcqcn_on_the_dumbbell_lies_within_200_seeds() {
     within("dumb_fair4", "dcqcn", FCT);
 }
 
-/// What the compat mode makes of the pod, beside the picosecond clock, our order of ties and salted ECMP: the slowdowns
+/// What the compat mode makes of the pod, next to the picosecond clock, our order of ties and salted ECMP: the slowdowns
 /// of 20 salts. Nothing is compared; docs/compat.md has the table.
 #[test]
 #[ignore = "a measurement: part of make validate"]
@@ -116,11 +116,11 @@ fn the_difference_that_the_compat_mode_makes_is_measured_over_20_salts() {
         for (at, what) in NAMES.iter().enumerate() {
             let values: Vec<f64> = runs.iter().map(|run| run[at]).collect();
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            let least = values.iter().copied().fold(f64::MAX, f64::min);
-            let most = values.iter().copied().fold(0.0, f64::max);
+            let min = values.iter().copied().fold(f64::MAX, f64::min);
+            let max = values.iter().copied().fold(0.0, f64::max);
             let share = 100.0 * (mean / authors[at] - 1.0);
             println!(
-                "{scheme} {what}: authors {:.3}, 20 salts {mean:.3} ({least:.3} to {most:.3}), {share:+.1} %",
+                "{scheme} {what}: authors {:.3}, 20 salts {mean:.3} ({min:.3} to {max:.3}), {share:+.1} %",
                 authors[at]
             );
         }

@@ -20,7 +20,7 @@ fn leaf_spine(spines: u64, hosts_per_leaf: u64) -> Topology {
         .unwrap()
 }
 
-/// Two spines, of which the way by the second is so many microseconds longer.
+/// Two spines; the path through the second is this number of microseconds longer.
 fn unequal(us: u64) -> Topology {
     let mut topology = leaf_spine(2, 1);
     let (leaf1, spine1) = (node_named(&topology, "leaf1"), node_named(&topology, "spine1"));
@@ -50,10 +50,10 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
     let (kept, outcome) = in_turn(HostConfig::default(), "dctcp");
     let seen = outcome.receiving.unwrap();
     assert_eq!(completion_times(&kept).len(), 1);
-    // Of 100 packets every second one is overtaken, but for the few at the end that nothing comes behind.
+    // Of 100 packets every second one is overtaken, except the few at the end, which no packet follows.
     assert_eq!(seen.packets, 100);
     assert!((47..=50).contains(&seen.reordered), "{seen:?}");
-    assert_eq!((seen.reordered_behind, seen.held), (seen.reordered, 0));
+    assert_eq!((seen.reordered_delivered, seen.held), (seen.reordered, 0));
     // One flow, two ways.
     assert_eq!((seen.flows, seen.paths), (1, 2));
 
@@ -61,7 +61,7 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
     let seen = outcome.receiving.unwrap();
     assert_eq!(completion_times(&kept).len(), 1);
     assert!((47..=50).contains(&seen.reordered), "{seen:?}");
-    assert_eq!((seen.reordered_behind, seen.expired), (0, 0));
+    assert_eq!((seen.reordered_delivered, seen.expired), (0, 0));
     // The packets by the short way wait for those before them: 5 us are six packets of both ways, so three or so are held.
     assert!(seen.held > 40 && (2_000..=8_000).contains(&seen.max_held), "{seen:?}");
 }
@@ -74,11 +74,11 @@ fn a_timeout_shorter_than_the_difference_gives_up_and_a_full_buffer_lets_go() {
     let (kept, outcome) = in_turn(short(2, 1_000_000), "dctcp");
     let seen = outcome.receiving.unwrap();
     assert_eq!(completion_times(&kept).len(), 1);
-    assert!(seen.expired > 20 && seen.reordered_behind > 20, "{seen:?}");
+    assert!(seen.expired > 20 && seen.reordered_delivered > 20, "{seen:?}");
     let (kept, outcome) = in_turn(short(1000, 1500), "dctcp");
     let seen = outcome.receiving.unwrap();
     assert_eq!(completion_times(&kept).len(), 1);
-    assert!(seen.max_held <= 2_000 && seen.expired == 0 && seen.reordered_behind > 20, "{seen:?}");
+    assert!(seen.max_held <= 2_000 && seen.expired == 0 && seen.reordered_delivered > 20, "{seen:?}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn clove_leaves_the_narrow_path_as_marks_or_utilisation_tell_it_to() {
 }
 
 #[test]
-fn clove_finds_its_paths_anew_when_routes_change() {
+fn clove_finds_its_paths_again_when_routes_change() {
     let topology = leaf_spine(2, 4);
     let broken = link_between(&topology, node_named(&topology, "spine0"), node_named(&topology, "leaf1"));
     let flows = (0..8).map(|n| flow(n % 4, 4 + n % 4, 2_000_000, Time::from_us(u64::from(n)))).collect();
@@ -193,7 +193,7 @@ fn clove_finds_its_paths_anew_when_routes_change() {
     rdma_of(&mut config).rto = Some(Time::from_ms(1));
     let (kept, outcome) = run(config);
     assert_eq!(completion_times(&kept).len(), 8);
-    // What was lost or had nowhere to go was so until routes followed, and what was then on its way.
+    // What was lost or had nowhere to go was so until routes followed, and what was in flight then.
     let last = outcome.last_loss.unwrap();
     assert!((Time::from_us(300)..Time::from_us(520)).contains(&last), "{last}");
 }

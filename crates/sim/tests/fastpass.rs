@@ -50,14 +50,14 @@ fn single_flows_take_the_authors_times_under_both_start_rules() {
 fn two_senders_share_a_receiver_and_two_receivers_a_sender_shortest_first() {
     same_as_the_authors("unit_two_senders", "fastpass");
     same_as_the_authors("unit_one_sender_two_dst", "fastpass");
-    // Said here too, for those who have no reference data.
+    // Stated here too, for readers without the reference data.
     let two = |a: FlowSpec| vec![packets(0, 40, 100, Time::ZERO), FlowSpec { start: Time::from_us(1), ..a }];
     assert_eq!(fct_ns(&[RECEIPT], two(packets(20, 40, 20, Time::ZERO))), [165_317, 37_265]);
     assert_eq!(fct_ns(&[RECEIPT], two(packets(0, 60, 20, Time::ZERO))), [165_317, 36_817]);
 }
 
 #[test]
-fn short_flows_beside_a_long_one_take_the_authors_times_under_both_start_rules() {
+fn short_flows_next_to_a_long_one_take_the_authors_times_under_both_start_rules() {
     same_as_the_authors("unit_short_vs_long", "fastpass");
     same_as_the_authors("unit_short_vs_long", "fastpassE");
 }
@@ -208,8 +208,8 @@ fn no_two_packets_meet_at_a_hosts_link_under_any_load() {
     let (kept, outcome) = run(config);
     assert!(kept.flows.iter().all(|flow| flow.packets_retransmitted == 0));
     assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
-    let most = outcome.queues.iter().map(|(.., histogram)| histogram.bins.len()).max();
-    assert!(most <= Some(6), "{most:?} kB");
+    let max = outcome.queues.iter().map(|(.., histogram)| histogram.bins.len()).max();
+    assert!(max <= Some(6), "{max:?} kB");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn packets_whose_paths_are_assigned_do_not_queue_in_a_fabric_that_has_room_for_a
         .map(|src| packets(src, (src * 7 + 13) % 40, 100, Time::ZERO))
         .filter(|f| f.src != f.dst)
         .collect();
-    let most_queued = |assign: &str| {
+    let max_queued = |assign: &str| {
         let sets: Vec<(&str, &str)> =
             network.iter().chain(&[BOUNDARY, ("transport.assign_paths", assign)]).copied().collect();
         let mut config = paper(&sets, flows.clone());
@@ -242,7 +242,7 @@ fn packets_whose_paths_are_assigned_do_not_queue_in_a_fabric_that_has_room_for_a
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.packets_retransmitted == 0));
         outcome.queues.iter().map(|(.., histogram)| histogram.bins.len()).max().unwrap_or(0)
     };
-    let (sprayed, assigned) = (most_queued("false"), most_queued("true"));
+    let (sprayed, assigned) = (max_queued("false"), max_queued("true"));
     println!("{sprayed} kB and {assigned} kB");
     // A packet may wait for the rest of another, and for acknowledgements.
     assert!(assigned <= 2 && sprayed > 2 * assigned, "{sprayed} kB and {assigned} kB");
@@ -263,8 +263,8 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         (&[("transport.arbiter", "host144")], "no host \"host144\": did you mean \"host14\"? (there are 144"),
         (&[("transport.arbiter", "144")], "no host \"144\""),
         (&[("transport.arbiter", "leaf0")], "leaf0 is a switch: the arbiter needs a host"),
-        (&[("transport.slot", "1us")], "a timeslot must be at least as long as a full packet takes"),
-        (&[("transport.epoch", "5us")], "an epoch gives eight timeslots, and must be at least"),
+        (&[("transport.slot", "1us")], "a timeslot must be at least the time that a full packet takes"),
+        (&[("transport.epoch", "5us")], "an epoch has eight timeslots, and must be at least"),
         (&[("transport.class", "7")], "expected a whole number from 1 to 6, found 7"),
         (&[("transport.request_timeout", "1ns")], "expected a time from 1us"),
         (&[("transport.start", "at-once")], "known: boundary, receipt"),
@@ -275,7 +275,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         (&[("transport.assign_paths", "true"), ("switch.balancer.kind", "ecmp")], "set kind = \"label\""),
         (
             &[("transport.assign_paths", "true"), ("topology", "{ kind = \"fat-tree\", k = 4 }")],
-            "racks that are all joined by the same switches",
+            "racks that are all connected by the same switches",
         ),
         (&[ARBITER, ("workload.0.hosts", "0-144")], "unknown host 144: the topology has hosts 0 to 143"),
         (&[("workload.0.transport", "{ start = \"receipt\" }")], "workloads ask for two arbiters"),
@@ -305,7 +305,7 @@ fn an_arbiter_that_shares_its_host_with_traffic_by_default_is_pointed_out() {
 
 #[test]
 fn an_arbiter_whose_link_is_too_slow_for_its_schedules_is_pointed_out() {
-    // 8.5 packets of 1500 B are as long as 318 of 40 B.
+    // 8.5 packets of 1500 B have the length of 318 of 40 B.
     let warned = |sets: &[(&str, &str)]| {
         let sets: Vec<(&str, &str)> = std::iter::once(&ARBITER).chain(sets).copied().collect();
         let scenario = crate::common::phost_paper::load("fastpass", &sets);
@@ -340,14 +340,14 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
 
 #[test]
 fn deadlines_and_tenants_decide_who_goes_first() {
-    let [shortest, earliest, in_turn, least_recent] =
+    let [shortest, earliest, in_turn, by_recency] =
         by_policy(|policy, flows| paper(&[("transport.policy", policy)], flows));
     let us = Time::from_us;
     assert!(shortest[1] < us(105) && shortest[0] > us(220), "{shortest:?}");
     assert!(earliest[0] < us(155) && earliest[1] > us(220), "{earliest:?}");
     // Each has half of the link until the shorter one is done.
     assert!(in_turn[1] > us(165) && in_turn[1] < us(180), "{in_turn:?}");
-    assert_eq!(in_turn, least_recent);
+    assert_eq!(in_turn, by_recency);
 }
 
 #[test]

@@ -12,7 +12,6 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use weftline_sim::Execution;
 use weftline_sim::describe;
-use weftline_sim::measure::Entity;
 use weftline_sim::scenario::{Hooks, Scenario};
 
 /// Cases that run with three and eight threads too, not only with one and two.
@@ -60,64 +59,14 @@ fn load(case: &Case) -> Scenario {
 /// What a case gives: flows, samples, digests, frames, counters of ports and the number of events.
 fn bits(case: &Case, threads: usize) -> String {
     let config = load(case).config().expect("a valid scenario");
-    // Regions are asked for, as runs as small as these would otherwise go on with one thread.
+    // Regions are requested, because runs as small as these would otherwise use one thread.
     let execution = Execution { threads, regions: Some(threads), ..Execution::default() };
     let (kept, outcome) = common::run_as(execution, config);
     let declared = describe::counters();
     for counters in outcome.counters.iter().chain(outcome.disciplines.iter().flat_map(|port| port.2.iter())) {
         assert!(declared.contains(&&**counters), "{}: not in the DOC of any scheme: {counters:?}", case.name);
     }
-    let mut rest = Hash::default();
-    for sample in &kept.samples {
-        let (kind, of) = match sample.entity {
-            Entity::Port(node, port) => (1, u64::from(node) << 32 | u64::from(port)),
-            Entity::Flow(flow) => (2, u64::from(flow)),
-            Entity::Group(group) => (3, u64::from(group)),
-            Entity::Run => (4, 0),
-        };
-        rest.numbers(&[sample.time.0, kind, of, sample.value.to_bits()]);
-        rest.bytes(sample.metric.as_bytes());
-    }
-    for digest in &kept.digests {
-        rest.numbers(&[
-            digest.time.0,
-            u64::from(digest.flow),
-            u64::from(digest.subflow),
-            digest.packet,
-            digest.digest,
-        ]);
-        rest.numbers(&[u64::from(digest.hops), u64::from(digest.looped), u64::from(digest.plan_version)]);
-        rest.numbers(
-            &digest.path.iter().flat_map(|path| path.iter()).map(|&node| u64::from(node)).collect::<Vec<_>>(),
-        );
-    }
-    for (link, time, length, bytes) in &kept.frames {
-        rest.numbers(&[u64::from(*link), time.0, u64::from(*length)]);
-        rest.bytes(bytes);
-    }
-    format!("{:016x} {:016x}", outcome.fingerprint, rest.0)
-}
-
-/// FNV-1a, 64 bits.
-struct Hash(u64);
-
-impl Default for Hash {
-    fn default() -> Hash {
-        Hash(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hash {
-    fn bytes(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-    fn numbers(&mut self, numbers: &[u64]) {
-        for number in numbers {
-            self.bytes(&number.to_le_bytes());
-        }
-    }
+    format!("{:016x} {:016x}", outcome.fingerprint, kept.hash())
 }
 
 #[test]

@@ -50,13 +50,13 @@ const TRANSPORTS: &[&str] = &[
 struct Draw(RandomStream);
 
 impl Draw {
-    fn number(&mut self, least: u64, most: u64) -> u64 {
-        least + self.0.below(most - least + 1)
+    fn number(&mut self, min: u64, max: u64) -> u64 {
+        min + self.0.below(max - min + 1)
     }
 
     /// As often small as large.
-    fn magnitude(&mut self, least: u64, most: u64) -> u64 {
-        ((least as f64 * (most as f64 / least as f64).powf(self.0.uniform())) as u64).clamp(least, most)
+    fn magnitude(&mut self, min: u64, max: u64) -> u64 {
+        ((min as f64 * (max as f64 / min as f64).powf(self.0.uniform())) as u64).clamp(min, max)
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> T {

@@ -28,7 +28,7 @@ fn a_run_that_outlives_the_clock_fails_and_keeps_what_it_has() {
          \"4000000s\"\ngrid = \"1000s\"\n",
     );
     let error = result.expect_err("beyond the clock").to_string();
-    assert!(error.starts_with("simulated time passed 107 days"), "{error}");
+    assert!(error.starts_with("simulated time exceeded 107 days"), "{error}");
     assert_eq!(kept.flows.iter().filter(|flow| flow.finish.is_some()).count(), 3 * 12);
 }
 

@@ -43,21 +43,21 @@ struct Draw(RandomStream);
 
 impl Draw {
     /// Between two numbers, both included.
-    fn number(&mut self, least: u64, most: u64) -> u64 {
-        least + self.0.below(most - least + 1)
+    fn number(&mut self, min: u64, max: u64) -> u64 {
+        min + self.0.below(max - min + 1)
     }
 
     /// Between two numbers, as often small as large.
-    fn magnitude(&mut self, least: u64, most: u64) -> u64 {
-        let ratio = most as f64 / least as f64;
-        ((least as f64 * ratio.powf(self.0.uniform())) as u64).clamp(least, most)
+    fn magnitude(&mut self, min: u64, max: u64) -> u64 {
+        let ratio = max as f64 / min as f64;
+        ((min as f64 * ratio.powf(self.0.uniform())) as u64).clamp(min, max)
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.0.below(all.len() as u64) as usize]
     }
 
-    /// Once in so many times.
+    /// Once in this number of times.
     fn once_in(&mut self, times: u64) -> bool {
         self.0.below(times) == 0
     }
@@ -139,7 +139,7 @@ fn rdma_keys(draw: &mut Draw) -> String {
 }
 
 fn tcp_keys(draw: &mut Draw) -> String {
-    // Short, as they double with every timeout in a row; patient, as long as that takes.
+    // Short, because they double with every timeout in a row; the limits allow for that time.
     let mut text = format!(
         ", profile = \"{}\", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 1000",
         draw.of(&["rfc", "rfc", "ns3-3.35"]),
@@ -163,7 +163,7 @@ fn tcp_keys(draw: &mut Draw) -> String {
 }
 
 fn mptcp_keys(draw: &mut Draw) -> String {
-    // Short, as they double with every timeout in a row; patient, as long as that takes.
+    // Short, because they double with every timeout in a row; the limits allow for that time.
     let mut text = format!(
         ", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 1000, send_buffer = \"1MB\"",
         draw.of(&["300us", "2ms"]),

@@ -116,7 +116,7 @@ kind = "permutation"
 size = "1KB"
 "#;
 
-/// Subflows take the four paths in turn, and each keeps to its own: flowlets, next hops that were heard of, and their ranks last for
+/// Subflows take the four paths in turn, and each keeps to its own: flowlets, learned next hops, and their ranks last for
 /// the whole run.
 const STEERED: &str = r#"{ kind = "mp-hula", ranks = 4, rank = "round-robin", hysteresis = 255, disjoint = false,
     probe_interval = "10ms", failure_time = "100s", gap = "100s" }"#;
@@ -163,7 +163,7 @@ fn a_path_that_swallows_everything_leaves_what_the_three_others_carry() {
     let links = ["leaf0", "leaf1"].map(|leaf| link_between(topology, spine, node_named(topology, leaf)));
     let down = |link| Failure { at: Time::from_ms(5_000), change: Change::LinkDown(link) };
     config.failures.events = links.map(down).to_vec();
-    // Nobody tells the routes.
+    // Routes are not informed.
     config.failures.detection = Time::from_ms(1_000_000);
     let (kept, _) = run_in(1, config);
     let seconds: Vec<f64> = (0..20).map(|second| goodput(&kept, 0, second, second + 1)).collect();
@@ -330,7 +330,7 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
     assert!(wrong.contains("did you mean \"min-rtt\"?"), "{wrong}");
     let many = [("transport.subflows", "17"), ("switch.balancer", "{ kind = \"mp-hula\", ranks = 4 }")];
     let scenario = load(FOUR_PATHS, &many).unwrap_or_else(|error| panic!("{error}"));
-    assert!(scenario.warnings.iter().any(|w| w.contains("the 17th is taken for the first again")));
+    assert!(scenario.warnings.iter().any(|w| w.contains("subflow 17 is taken for the first again")));
 }
 
 /// Two hosts with two NICs each, one path from NIC to NIC at 50 Mb/s and 1 ms, the other with this delay.
@@ -479,10 +479,13 @@ size = "1KB"
     let warnings = |extra: &str| load(&text(extra), &[]).unwrap_or_else(|error| panic!("{error}")).warnings;
     let of = |extra: &str| warnings(extra).into_iter().find(|w| w.contains("_buffer"));
     // Four paths of 10 Gb/s and 4 ms hold 20 MB; 4 MiB in that time are 8.4 Gb/s.
-    let said = of("").expect("a warning");
-    assert!(said.contains("transport.send_buffer: 4MiB") && said.contains("at most 8.4Gbps"), "{said}");
-    let said = of("send_buffer = \"60MB\"").expect("a warning");
-    assert!(said.contains("transport.receive_buffer: 6MiB"), "{said}");
+    let message = of("").expect("a warning");
+    assert!(
+        message.contains("transport.send_buffer: 4MiB") && message.contains("at most 8.4Gbps"),
+        "{message}"
+    );
+    let message = of("send_buffer = \"60MB\"").expect("a warning");
+    assert!(message.contains("transport.receive_buffer: 6MiB"), "{message}");
     assert_eq!(of("send_buffer = \"60MB\"\nreceive_buffer = \"60MB\""), None);
     assert_eq!(of("subflows = 1\nsend_buffer = \"6MB\"\nreceive_buffer = \"6MB\""), None);
 }

@@ -275,7 +275,7 @@ mod faults {
 }
 
 /// What a run says with a setting; `done` if it ends as any run.
-fn said(setting: &str, value: &str) -> String {
+fn message_for(setting: &str, value: &str) -> String {
     add();
     let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
                 [transport]\ncontroller = { kind = \"none\" }\n\
@@ -308,11 +308,11 @@ fn a_queue_that_loses_or_invents_packets_ends_the_run_with_its_name() {
         // What waits is counted for it.
         (7, "done"),
     ] {
-        let text = said("switch.queue", &format!("{{ kind = 'own-faulty-queue', fault = {fault} }}"));
+        let text = message_for("switch.queue", &format!("{{ kind = 'own-faulty-queue', fault = {fault} }}"));
         assert!(text.contains(expected), "{fault}: {text}");
         assert!(expected == "done" || text.starts_with("queue \"own-faulty-queue\" panicked: "), "{text}");
     }
-    let text = said("switch.queue.kind", "greedy");
+    let text = message_for("switch.queue.kind", "greedy");
     assert!(text.starts_with("queue \"greedy\" panicked: it returned packet "), "{text}");
 }
 
@@ -336,7 +336,8 @@ fn a_balancer_that_decides_what_no_switch_can_do_ends_the_run_with_its_name() {
         (21, "it may change only"),
         (22, "it made a packet of "),
     ] {
-        let text = said("switch.balancer", &format!("{{ kind = 'own-faulty-balancer', fault = {fault} }}"));
+        let text =
+            message_for("switch.balancer", &format!("{{ kind = 'own-faulty-balancer', fault = {fault} }}"));
         assert!(text.contains(expected), "{fault}: {text}");
         let named = text.starts_with("balancer \"own-faulty-balancer\" panicked: ");
         assert!(expected == "done" || named, "{text}");
@@ -353,8 +354,10 @@ fn a_controller_that_stops_time_ends_the_run_with_its_name() {
         (4, "done"),
         (5, "done"),
     ] {
-        let text =
-            said("transport.controller", &format!("{{ kind = 'own-faulty-controller', fault = {fault} }}"));
+        let text = message_for(
+            "transport.controller",
+            &format!("{{ kind = 'own-faulty-controller', fault = {fault} }}"),
+        );
         assert!(text.contains(expected), "{fault}: {text}");
         let named = text.starts_with("controller \"own-faulty-controller\" panicked: ");
         assert!(expected == "done" || named, "{text}");

@@ -118,7 +118,7 @@ fn flows_keep_their_order_their_packets_and_their_goodput() {
             );
         }
         assert!(kept.flows.windows(2).all(|pair| pair[1].start >= pair[0].finish.unwrap_or(Time::MAX)));
-        // A sample says what came in the millisecond before it.
+        // A sample reports what came in the millisecond before it.
         let bits = |flow: u32| -> f64 {
             let of = |s: &&weftline_sim::measure::Sample| {
                 s.metric == "goodput_bps" && s.entity == Entity::Flow(flow)
@@ -242,7 +242,7 @@ proptest! {
 }
 
 #[test]
-fn flows_behind_a_connection_that_dies_are_unfinished() {
+fn flows_after_a_connection_that_dies_are_unfinished() {
     for text in [DUMBBELL, FOUR_PATHS] {
         let sets = [("transport.syn_retries", "2"), ("transport.rto_syn", "\"20ms\"")];
         let flows = [(1_000, Time::ZERO), (1_000, Time::from_ms(5_000))];

@@ -87,7 +87,7 @@ fn a_sender_serves_its_shorter_flow_first() {
 }
 
 #[test]
-fn short_flows_beside_a_long_one_take_the_authors_times() {
+fn short_flows_next_to_a_long_one_take_the_authors_times() {
     let Some((flows, times, _)) = authors("unit_short_vs_long", "pfabric") else { return };
     equal(&fct_ns(&[], flows), &times);
 }
@@ -145,7 +145,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases = [
         ("transport.initial_window", "0", "a window of 0 would never send"),
         ("transport.max_window", "5", "5 is less than initial_window, which is 12"),
-        ("transport.rto", "4us", "4us ends before an answer can come: the longest base RTT is 4.52us"),
+        ("transport.rto", "4us", "4us expires before an answer can arrive: the longest base RTT is 4.52us"),
         ("transport.rto", "0s", "expected a time from 1us"),
         ("transport.queue_limit", "1KB", "expected room for a packet, 1.5KB"),
         ("transport.mtu", "20KB", "out of range"),

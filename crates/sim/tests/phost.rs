@@ -62,7 +62,7 @@ fn settings_of(protocol: &str) -> [(&'static str, &'static str); 1] {
 }
 
 #[test]
-fn short_flows_beside_a_long_one_take_the_authors_times_with_and_without_priority() {
+fn short_flows_next_to_a_long_one_take_the_authors_times_with_and_without_priority() {
     for protocol in ["phost", "phost8"] {
         let Some((flows, times, _)) = authors("unit_short_vs_long", protocol) else { return };
         let found = fct_ns(&settings_of(protocol), flows);
@@ -158,8 +158,8 @@ fn links_of_another_age_need_no_other_settings() {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("transport.window", "0")], "a window of 0 tokens would let nothing be sent"),
-        (&[("transport.token_life", "0.5")], "tokens that live 0.5 packet times expire while"),
+        (&[("transport.window", "0")], "no flow can send with a window of 0 tokens"),
+        (&[("transport.token_life", "0.5")], "tokens that are valid for 0.5 packet times expire while"),
         (
             &[("switch.queue.kind", "fifo")],
             "pHost sends short flows above long ones: set kind = \"priority\"",
@@ -196,13 +196,13 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
 
 #[test]
 fn deadlines_and_tenants_decide_who_goes_first_at_both_ends() {
-    let [shortest, earliest, in_turn, least_recent] =
+    let [shortest, earliest, in_turn, by_recency] =
         by_policy(|policy, flows| paper(&[("transport.policy", policy)], flows));
     assert!(shortest[1] < Time::from_us(80) && shortest[0] > Time::from_us(190), "{shortest:?}");
     assert!(earliest[0] < Time::from_us(130) && earliest[1] > Time::from_us(190), "{earliest:?}");
     // Each has half of the link until the shorter one is done.
     assert!(in_turn[1] > Time::from_us(140) && in_turn[1] < Time::from_us(160), "{in_turn:?}");
-    assert_eq!(in_turn, least_recent);
+    assert_eq!(in_turn, by_recency);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn recovers(sets: &[(&str, &str)], pokes: &[(u32, u32, u64, u64)], name: &str) {
 
 #[test]
 fn a_host_that_still_computes_does_not_pass_on_what_came_early() {
-    // The third host is held up, so that the one behind it has its result, and computes, when the chunks of those ahead come.
+    // The third host is delayed, so that the one after it has its result, and computes, when the chunks of those ahead come.
     for kind in ["rdma", "phost", "tcp"] {
         let text = RING
             .replace("controller = { kind = \"none\" }", &format!("kind = \"{kind}\""))

@@ -79,9 +79,12 @@ fn series_of_disciplines_add_up_to_their_totals() {
             outcome.disciplines[0].2.iter().filter(|c| c.table == "drop_causes").flat_map(|c| c.each())
         {
             let (name, count) = (counter.key, count.unwrap());
-            let told = sum(&format!("drops_{name}"));
-            assert!(told <= count as f64, "{queue}: {name}: {told} of {count}");
-            assert!(told >= count as f64 - 1.0 || end < outcome.end.0, "{queue}: {name}: {told} of {count}");
+            let summed = sum(&format!("drops_{name}"));
+            assert!(summed <= count as f64, "{queue}: {name}: {summed} of {count}");
+            assert!(
+                summed >= count as f64 - 1.0 || end < outcome.end.0,
+                "{queue}: {name}: {summed} of {count}"
+            );
         }
         assert!(sum(cause) > 0.0, "{queue}: nothing for {cause}");
         for at in kept.samples.iter().filter(|sample| sample.metric == "rate_top_bps") {

@@ -1,4 +1,4 @@
-//! TCP's window controllers at queue pairs of RDMA: times computed by hand, fairness, losses, and what a scenario may say of them.
+//! TCP's window controllers at queue pairs of RDMA: times computed by hand, fairness, losses, and what a scenario may set.
 //!
 //! Every run is repeated in several regions, on two threads, and must be the same (`crate::common::run`).
 
@@ -115,8 +115,8 @@ fn two_flows_of_any_law_share_a_link_that_marks() {
         let (index, used) = shared(&[("transport.controller", &kind(law))]);
         println!("{law}: index {index:.4}, {used:.4} of the link");
         // Vegas is content with two packets of queue up to four: the index of 2 to 1 is 0.9.
-        let least = if *law == "vegas" { 0.9 } else { 0.95 };
-        assert!(index > least && used > 0.9, "{law}: index {index:.3}, {used:.3} of the link");
+        let min = if *law == "vegas" { 0.9 } else { 0.95 };
+        assert!(index > min && used > 0.9, "{law}: index {index:.3}, {used:.3} of the link");
     }
 }
 
@@ -174,7 +174,7 @@ fn what_a_queue_pair_cannot_have_is_refused_with_the_reason() {
         let error = load(DUMBBELL, sets).err().unwrap_or_default();
         assert!(error.contains(expected), "{error}");
     };
-    let lia = "\"lia\" couples the subflows of a multipath connection, and a queue pair has one path";
+    let lia = "\"lia\" couples the subflows of a multipath connection, but a queue pair has one path";
     complains(&[("transport.controller", "{ kind = \"lia\" }")], lia);
     let ns3 = "ns-3.35's implementation uses the samples that its TCP keeps";
     complains(&[("transport.controller", "{ kind = \"bbr\", form = \"ns3-3.35\" }")], ns3);

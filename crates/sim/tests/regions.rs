@@ -1,7 +1,7 @@
 //! How a run is executed is nowhere in its results: random scenarios, cut into one to eight regions and shared by one to
 //! eight threads, give the same outcome, the same flows and the same samples.
 //!
-//! `PROPTEST_CASES` says how many scenarios are tried.
+//! `PROPTEST_CASES` sets how many scenarios are tried.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -146,7 +146,7 @@ impl Network {
 
 fn graph(switches: u32, hosts: u32, more: u32, second: u32, seed: u64) -> Topology {
     let mut random = RandomStream::new(seed, "graph");
-    let mut below = |most: u32| random.below(u64::from(most)) as u32;
+    let mut below = |max: u32| random.below(u64::from(max)) as u32;
     let mut topology = Topology::default();
     let mut add = |name: String, kind, tier| topology.nodes.push(Node { name, kind, tier });
     (0..switches).for_each(|number| add(format!("s{number}"), NodeKind::Switch, 1));
@@ -258,7 +258,7 @@ impl World {
         (self.loss > 0).then(|| LinkLoss { share: f64::from(self.loss) / 1000.0, kinds: LinkLoss::ALL })
     }
 
-    /// What it says of everything but the network, read as if that were a star with as many hosts.
+    /// Everything in it except the network, read as if that were a star with the same number of hosts.
     fn on_a_star(&self, hosts: usize) -> Config {
         let Transport { kind, policy, free, controller, window, selective, pacing, all_int, pint } =
             self.transport;
@@ -503,7 +503,7 @@ fn world() -> impl Strategy<Value = World> {
         )
 }
 
-/// Runs the world whole and then as told, and compares everything that they leave.
+/// Runs the world whole and then as given, and compares all their results.
 fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
     let config = world.config();
     let (whole, outcome) = run_as(Execution::default(), config.clone());

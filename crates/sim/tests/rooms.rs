@@ -78,10 +78,10 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
 ];
 
-/// Which rules hold where another simulator is repeated: flags, for whoever acts on one.
+/// Which rules hold where another simulator is repeated: flags, for the code that acts on one.
 const KNOWN_TO_ALL: &str = "compat";
 
-/// Libraries that only these places may name: what they parse is nobody else's business.
+/// Libraries that only these places may name: no other code depends on what they parse.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("toml", &["scenario", "topology/toml_file.rs"]),
     ("serde_json", &["describe", "estimate", "scenario"]),
@@ -90,14 +90,14 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 
 /// Which crates of this repository a crate may depend on, and which rooms of this one it may name.
 const CRATES: &[(&str, &str, &str)] = &[
-    // What switches write for telemetry is a library of its own, which knows no simulator.
+    // What switches write for telemetry is a library of its own, which does not depend on the simulator.
     ("pint", "", ""),
     ("sim", "weftline-pint", ""),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
     (
         "python",
         "weftline-pint weftline-results weftline-sim",
-        // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
+        // Topologies: what a collector of digests knows about the network; queues: what a flow cache misses, without one.
         "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
     ),
 ];
@@ -168,7 +168,7 @@ fn crates_point_one_way() {
         }
         for file in sources(&folder.join("src")) {
             for room in names_after(&file.code, "weftline_sim::") {
-                // What stands at the root of the crate is meant for all.
+                // What is at the root of the crate is meant for all.
                 let is_type = room.starts_with(char::is_uppercase);
                 if !is_type && !words(may_name).contains(&room.as_str()) {
                     wrong.push(format!("{name}/src/{}: may not know weftline_sim::{room}", file.place));

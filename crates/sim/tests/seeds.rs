@@ -5,7 +5,7 @@ use std::path::Path;
 use weftline_sim::measure::Outcome;
 use weftline_sim::units::Time;
 
-/// Sixteen flows that are listed one by one cross four spines.
+/// Sixteen flows that are listed individually cross four spines.
 fn listed(balancer: &str, seed: u64) -> (Vec<Time>, Outcome) {
     let flow = |at: u32| {
         format!("{{ src = {}, dst = {}, size = \"50KB\", start = \"0us\" }}", at % 8, 8 + (at * 3) % 8)

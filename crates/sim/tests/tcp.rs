@@ -1,4 +1,4 @@
-//! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may say of it.
+//! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may set.
 
 use crate::common::*;
 use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
@@ -149,7 +149,7 @@ fn under_ns3_a_receiver_repeats_its_answer_to_a_syn_while_nothing_else_comes() {
 }
 
 #[test]
-fn a_connection_that_hears_nothing_dies_after_its_retries_and_stays_unfinished() {
+fn a_connection_that_receives_nothing_dies_after_its_retries_and_stays_unfinished() {
     let sets = [("transport.retries", "3"), ("transport.rto_min", "1s"), ("transport.initial_window", "1")];
     let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
     config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::DATA });
@@ -335,7 +335,7 @@ fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
     let bandwidth = late(&bandwidth);
     let extremes = bandwidth.iter().fold((f64::MAX, 0.0f64), |(a, b), &x| (a.min(x), b.max(x)));
     assert!(bandwidth.iter().all(|bps| (bps / 95.238e6 - 1.0).abs() < 0.001), "{extremes:?}");
-    // When it is measured anew, what a probe left in the queue counts until that is gone.
+    // When it is measured again, what a probe left in the queue counts until that has drained.
     let settled = (0..rtprop.len()).filter(|&at| mode[at].1 == 2.0 && rtprop[at].0 > 1.0);
     assert!(settled.into_iter().all(|at| (rtprop[at].1 / 40.1064e6 - 1.0).abs() < 0.001));
     // One phase in eight probes, one drains (for less than an RTprop at times).
@@ -360,7 +360,7 @@ fn bbr_of_version_3_goes_through_its_states_and_keeps_the_path_full() {
     let names = ["Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT"];
     let order: Vec<&str> = changes.iter().map(|change| names[change.1 as usize]).collect();
     assert_eq!(order[..7], ["Startup", "Drain", "CRUISE", "REFILL", "UP", "DOWN", "CRUISE"], "{order:?}");
-    // From one UP to the next 2 to 3 s, unless ProbeRTT begins the wait anew.
+    // From one UP to the next 2 to 3 s, unless ProbeRTT restarts the wait.
     let entries = |name: &str| -> Vec<f64> {
         changes.iter().filter(|change| names[change.1 as usize] == name).map(|change| change.0).collect()
     };
@@ -411,9 +411,9 @@ fn cubic_on_a_short_path_grows_as_fast_as_reno_would_with_its_factor() {
     }
     assert!(slopes.len() > 20, "{}", slopes.len());
     // In round trips of 20.6 ms and what waits, up to 40 packets of 0.42 ms: between 0.53 per 37 ms and per 21 ms.
-    let (least, most) = (0.53 / 0.0375, 0.53 / 0.0205);
+    let (min, max) = (0.53 / 0.0375, 0.53 / 0.0205);
     let mean = slopes.iter().sum::<f64>() / slopes.len() as f64;
-    assert!((least..most).contains(&mean), "{mean} segments a second, expected {least} to {most}");
+    assert!((min..max).contains(&mean), "{mean} segments a second, expected {min} to {max}");
 }
 
 #[test]
@@ -437,11 +437,11 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
         let error = load(DUMBBELL, sets).err().unwrap_or_default();
         assert!(error.contains(expected), "{error}");
     };
-    let hpcc = "\"hpcc\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\"";
+    let hpcc = "\"hpcc\" sets the rate of a NIC's queue pair, but TCP is controlled by a window: set transport.kind = \"rdma\"";
     complains(&[("transport.controller", "{ kind = \"hpcc\" }")], hpcc);
     let cubik = "unknown controller \"cubik\": did you mean \"cubic\"?";
     complains(&[("transport.controller", "{ kind = \"cubik\" }")], cubik);
-    let python = "\"python:mine\" steers the rate";
+    let python = "\"python:mine\" sets the rate";
     complains(&[("transport.controller", "{ kind = \"python:mine\" }")], python);
     complains(&[("transport.send_buffer", "1KB")], "expected two segments, 2KB, to 1073741.823KB");
     complains(&[("transport.rto_min", "0us")], "expected a time from 1us");

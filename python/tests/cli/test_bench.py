@@ -48,7 +48,7 @@ def test_a_workload_named_twice_runs_once(engine):
     assert engine.benched == ["pod"]
 
 
-def test_median_least_and_most_are_of_each_measure_by_itself():
+def test_median_minimum_and_maximum_are_of_each_measure_by_itself():
     runs = [run(cpu_seconds=cpu, wall_seconds=wall) for cpu, wall in ((1.0, 8.0), (4.0, 5.0), (2.0, 10.0))]
     found = bench.summary("p8", "what it is", runs)
     assert [found[of]["cpu_seconds"] for of in ("min", "median", "max")] == [1.0, 2.0, 4.0]
@@ -100,8 +100,8 @@ def test_the_verdict_follows_the_speed(engine, tmp_path, capsys, seconds, verdic
     assert found["ratio"] == pytest.approx(2 / seconds)
 
 
-def entry(median, least, most, **changes):
-    speeds = {"median": median, "min": least, "max": most}
+def entry(median, lowest, highest, **changes):
+    speeds = {"median": median, "min": lowest, "max": highest}
     metrics = ("packet_hops_per_cpu_second", "packet_hops_per_wall_second")
     found = {of: dict.fromkeys(metrics, value) for of, value in speeds.items()}
     return {"threads": 1, "fingerprint": "f"} | found | changes
@@ -120,7 +120,7 @@ def test_several_threads_are_compared_by_wall_time():
     assert (found.metric, found.ratio) == ("packet_hops_per_wall_second", 1.8)
 
 
-def test_another_fingerprint_is_told(engine, tmp_path, capsys):
+def test_another_fingerprint_is_reported(engine, tmp_path, capsys):
     stored(tmp_path)
     capsys.readouterr()
     engine.measured = {"fingerprint": "f" * 16}
@@ -129,7 +129,7 @@ def test_another_fingerprint_is_told(engine, tmp_path, capsys):
     assert "same, other work" in printed and "Other work: the fingerprint is another one" in printed
 
 
-def test_a_workload_that_is_not_stored_and_another_machine_are_told(engine, tmp_path, capsys):
+def test_a_workload_that_is_not_stored_and_another_machine_are_reported(engine, tmp_path, capsys):
     document = stored(tmp_path, machine={"cpu": "i386", "cores": 1, "kernel": "Linux 1.0"})
     document["workloads"] = document["workloads"][:1]
     Path("old.json").write_text(json.dumps(document))
@@ -166,7 +166,7 @@ def test_threads_are_handed_on_and_a_note_is_shown(engine, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "old.json:1: not JSON"),
         ("[" * 100_000, "old.json: not JSON"),
@@ -186,12 +186,12 @@ def test_threads_are_handed_on_and_a_note_is_shown(engine, capsys):
     ],
 )
 def test_a_file_to_compare_with_that_cannot_be_used_is_named_before_anything_runs(
-    engine, tmp_path, capsys, text, said
+    engine, tmp_path, capsys, text, message
 ):
     Path("old.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     assert main(["bench", "--against", "old.json"]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith("error: ") and said in printed
+    assert printed.startswith("error: ") and message in printed
     assert engine.benched == []
 
 
@@ -214,7 +214,7 @@ def test_a_missing_file_names_the_nearest(engine, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--out", "."], "expected the name of a file"),
         (["--out", "nowhere/new.json"], "no such folder: nowhere"),
@@ -222,9 +222,9 @@ def test_a_missing_file_names_the_nearest(engine, tmp_path, capsys):
         (["pot"], 'did you mean "pod"?'),
     ],
 )
-def test_wrong_options_are_said_before_anything_runs(engine, capsys, arguments, said):
+def test_wrong_options_are_reported_before_anything_runs(engine, capsys, arguments, message):
     assert main(["bench", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert engine.benched == []
 
 

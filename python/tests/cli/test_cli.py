@@ -78,7 +78,7 @@ def test_a_run_beyond_its_memory_limit_says_what_it_held_and_what_to_do(engine, 
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda p: None, "no such file"),
         (lambda p: p.mkdir(), "is a directory"),
@@ -86,12 +86,12 @@ def test_a_run_beyond_its_memory_limit_says_what_it_held_and_what_to_do(engine, 
         (lambda p: p.write_text("name = "), "bad.toml"),
     ],
 )
-def test_a_scenario_that_cannot_be_read_is_named_with_what_is_wrong(engine, tmp_path, capsys, make, said):
+def test_a_scenario_that_cannot_be_read_is_named_with_what_is_wrong(engine, tmp_path, capsys, make, message):
     path = tmp_path / "bad.toml"
     make(path)
     assert main(["run", str(path)]) == 2
     printed = capsys.readouterr()
-    assert printed.err.startswith("error: ") and said in printed.err and "Traceback" not in printed.err
+    assert printed.err.startswith("error: ") and message in printed.err and "Traceback" not in printed.err
 
 
 def test_a_missing_scenario_names_the_nearest_file(engine, scenario, capsys):

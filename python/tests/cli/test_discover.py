@@ -45,7 +45,7 @@ def test_a_template_without_its_schema_is_the_file_of_the_package(tmp_path):
 
 
 @built
-def test_the_schema_beside_a_template_is_named_in_its_first_line_and_is_of_this_version(tmp_path):
+def test_the_schema_next_to_a_template_is_named_in_its_first_line_and_is_of_this_version(tmp_path):
     scenario, schema = start.write("incast", tmp_path / "incast.toml")
     assert scenario.read_text().startswith("#:schema ./weftline.schema.json\n")
     assert json.loads(schema.read_text()) == json.loads(_native.schema())

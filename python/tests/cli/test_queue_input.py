@@ -82,11 +82,11 @@ def test_a_buffer_that_cannot_drain_in_a_round_is_a_warning(tmp_path, capsys):
     queue = '{ kind = "cebinae", packets = 1000, round = "60ms" }'
     status, output = check(tmp_path, capsys, QUEUE=queue)
     assert status == 0
-    assert "cannot drain in a round of 60ms: it takes 120ms" in output
+    assert "cannot drain in a round of 60ms: it needs 120ms" in output
     assert "set a longer round or a smaller buffer" in output
 
 
-def test_a_controller_that_there_is_not_is_told_with_the_nearest(tmp_path, capsys):
+def test_an_unknown_controller_is_reported_with_the_nearest(tmp_path, capsys):
     status, output = check(tmp_path, capsys, CONTROLLER="cubbic")
     assert status == 2
     assert (
@@ -114,7 +114,7 @@ def test_a_misspelt_discipline_is_an_error_and_never_a_silent_default(tmp_path, 
         ({"HOSTS": "flows_per_pair = 0"}, "s.toml:17: workload.0.flows_per_pair"),
     ],
 )
-def test_groups_without_flows_are_told(tmp_path, capsys, changes, expected):
+def test_groups_without_flows_are_reported(tmp_path, capsys, changes, expected):
     status, output = check(tmp_path, capsys, **changes)
     assert status == 2 and expected in output
 

@@ -118,7 +118,7 @@ def test_ctrl_c_while_the_network_is_built_leaves_a_folder_that_says_so(here):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["list"], ["schema"], ["check", "small.toml"]])
-def test_output_that_cannot_be_written_is_said_in_one_line(here, arguments):
+def test_output_that_cannot_be_written_is_reported_in_one_line(here, arguments):
     with open("/dev/full", "w") as full:
         done = weftline(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1

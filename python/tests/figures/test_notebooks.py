@@ -81,10 +81,10 @@ class Cell:
     """What IPython's display gives back, and what it was given."""
 
     def __init__(self):
-        self.told = []
+        self.shown = []
 
     def update(self, line):
-        self.told.append(line)
+        self.shown.append(line)
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ def test_a_run_in_a_cell_shows_its_progress_and_takes_it_away(ipython, tmp_path)
         "workload": [{"kind": "poisson", "load": 0.6, "duration": "20ms"}],
     }
     weftline.run({**scenario, "name": "shown"}, out=tmp_path / "r")
-    assert ipython.told and ipython.told[-1]._repr_html_() == ""
-    if len(ipython.told) > 1:
-        assert "<progress" in ipython.told[0]._repr_html_() and "packet-hops/s" in repr(ipython.told[0])
+    assert ipython.shown and ipython.shown[-1]._repr_html_() == ""
+    if len(ipython.shown) > 1:
+        assert "<progress" in ipython.shown[0]._repr_html_() and "packet-hops/s" in repr(ipython.shown[0])
 
 
 def test_outside_of_a_notebook_nothing_is_shown():
@@ -130,7 +130,7 @@ def test_interrupting_a_cell_ends_the_run_and_leaves_its_folder(ipython, tmp_pat
 
     def interrupt_once_it_shows_progress():
         late = time.monotonic() + 60
-        while not ipython.told and time.monotonic() < late:
+        while not ipython.shown and time.monotonic() < late:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -140,4 +140,4 @@ def test_interrupting_a_cell_ends_the_run_and_leaves_its_folder(ipython, tmp_pat
     with pytest.raises(KeyboardInterrupt):
         weftline.run(scenario, out=tmp_path / "r")
     assert weftline.Run.open(tmp_path / "r").summary["status"] == "interrupted"
-    assert ipython.told[-1]._repr_html_() == ""
+    assert ipython.shown[-1]._repr_html_() == ""

@@ -43,7 +43,7 @@ def test_errors_are_relative_to_the_reference_where_there_is_latency():
     assert found["0.99"] == {"mean": pytest.approx((0.5 + 0.1) / 2), "hops": 2}
 
 
-def test_nothing_is_told_of_what_is_not_asked():
+def test_nothing_is_reported_that_is_not_requested():
     assert decoded.numbers([], QUERIES) == {}
     assert decoded.numbers([report(300, 8, 5)], []) == {}
 

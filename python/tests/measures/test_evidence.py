@@ -16,7 +16,7 @@ from weftline import _native
 from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
 from weftline.measures import comparison, evidence, separations, stats, steady
-from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, said, separated
+from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
 from weftline.measures.lines import Line
 from weftline.report import answer_text, sweep_page
 from weftline.reproduce import claims
@@ -62,7 +62,7 @@ def test_every_reason_alone_forces_open(kind):
     apart = stats.Difference(sure, True, 1.0)
     assert separated(apart).order == 1
     assert separated(apart, [reason]).word == "not separated"
-    assert said([reason]) == f"{KINDS[kind]} (a fact)"
+    assert reasons_text([reason]) == f"{KINDS[kind]} (a fact)"
 
 
 def test_one_value_and_an_interval_on_the_bound_are_open():
@@ -114,8 +114,8 @@ def disturbed(folder, monkeypatch, kinds, draw):
     """Load a sweep with what the kinds stand for in one run of each combination; nothing on disk changes."""
     completion, summaries = _native.completion, {}
 
-    def few(directory, least=0, most=None, group=None):
-        found = json.loads(engine_completion(directory, least, most, group))
+    def few(directory, min_size=0, max_size=None, group=None):
+        found = json.loads(engine_completion(directory, min_size, max_size, group))
         return json.dumps(found | {"count": 63} if "flows" in kinds else found)
 
     engine_completion = getattr(completion, "whole", completion)
@@ -203,7 +203,7 @@ def test_of_metrics_of_which_more_is_wanted_the_highest_is_named(swept, monkeypa
     assert sweep_page.answer(result)[0].startswith("Goodput of a flow, mean, load 0.3: highest with HPCC")
 
 
-def test_fewer_runs_than_asked_and_unfinished_flows_stand_beside_each_mean(swept, monkeypatch):
+def test_fewer_runs_than_requested_and_unfinished_flows_are_stated_with_each_mean(swept, monkeypatch):
     result = disturbed(swept, monkeypatch, {"unfinished"}, random.Random(6))
     last = result.cells[-1]
     for seed in list(last.runs)[1:]:

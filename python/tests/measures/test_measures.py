@@ -81,7 +81,7 @@ def test_without_goodput_there_is_no_backlog(tmp_path):
     assert [Line("a", [found]).metric_text(name) for name in names] == ["–"] * 6
 
 
-def test_a_metric_that_does_not_exist_is_told_with_the_nearest_one():
+def test_a_metric_that_does_not_exist_is_reported_with_the_nearest_one():
     with pytest.raises(InputError, match='did you mean "deadlines_met"'):
         metric("deadline_met")
 

@@ -162,13 +162,13 @@ def test_any_other_difference_makes_two_lines_that_say_it(folders, path, value, 
     assert labels(other, one) == labels(one, other)[::-1]
 
 
-def test_one_scheme_beside_another_is_called_by_its_name_though_more_follows_from_it(folders):
+def test_one_scheme_next_to_another_is_called_by_its_name_though_more_follows_from_it(folders):
     other = changed("transport.controller", {"kind": "dcqcn", "rai": "50Mbps"})
     other = changed("telemetry", {"kind": "none"}, changed("switch.ecn.0.kmin", "100KB", other))
     assert labels(folders.run(), folders.run(other)) == ["hpcc", "dcqcn"]
 
 
-def test_controllers_of_tcp_are_told_apart(folders):
+def test_controllers_of_tcp_are_distinguished(folders):
     base = changed("transport.kind", "tcp")
     kinds = [changed("transport.controller", {"kind": kind}, base) for kind in ("cubic", "dctcp")]
     assert labels(*map(folders.run, kinds)) == ["cubic", "dctcp"]
@@ -234,7 +234,7 @@ def test_runs_by_another_build_or_version_are_another_line(folders):
     assert found == ["weftline 0.1.0", "weftline 0.2.0"]
 
 
-def test_a_build_that_is_not_recorded_is_equal_to_none_and_that_is_said(folders):
+def test_a_build_that_is_not_recorded_is_equal_to_none_and_that_is_reported(folders):
     found = lines_of([folders.run(seed=seed, provenance={"build": None}) for seed in (1, 2)])
     assert [line.label for line in found] == ["build not recorded, seed 1", "build not recorded, seed 2"]
     assert all("does not record which build made it" in line.warnings[0] for line in found)

@@ -143,8 +143,8 @@ def test_what_belongs_together_is_one_flow_whatever_lies_between():
     ]
 
 
-def wrong(path, said, **options):
-    with pytest.raises(InputError, match=re.escape(said)):
+def wrong(path, message, **options):
+    with pytest.raises(InputError, match=re.escape(message)):
         traces.read([path], **options)
 
 
@@ -203,7 +203,7 @@ def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty: expected a header"),
         ("sa,ta,ts,ibyt\n", "line 1: no column says dst: "),
@@ -227,10 +227,10 @@ def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
         ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.1,5,6\n", "1 begin and end at one host"),
     ],
 )
-def test_a_wrong_table_is_refused_with_its_record(text, said, tmp_path):
+def test_a_wrong_table_is_refused_with_its_record(text, message, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(text)
-    wrong(path, said)
+    wrong(path, message)
 
 
 def test_more_addresses_than_hosts_and_a_wrong_map_are_refused(tmp_path):

@@ -82,7 +82,7 @@ def test_a_tcp_connection_is_read_from_its_handshake_to_its_last_byte(tmp_path):
     assert tshark.fields(path, "frame.interface_name")[0] == ("host0->leaf0",)
 
 
-def test_selective_blocks_lie_behind_the_hole_that_a_loss_has_left(tmp_path):
+def test_selective_blocks_lie_after_the_gap_that_a_loss_has_left(tmp_path):
     tshark.needed()
     loss = {"loss": 0.02}
     _, path = capture(
@@ -223,21 +223,21 @@ def test_a_run_without_the_key_has_no_capture(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("measure", "said"),
+    ("measure", "message"),
     [
         ({"pcap": "lef0->spine1"}, 'unknown node "lef0": did you mean "leaf0"'),
         ({"pcap": "leaf0->leaf1"}, "there is no link between"),
-        ({"pcap": []}, "names no link"),
+        ({"pcap": []}, "expected at least one link"),
         ({"pcap": 3}, "unknown node"),
         ({"pcap": LINKS, "pcap_bytes": "0B"}, "measure.pcap_bytes: 0B is too small"),
         ({"pcap": LINKS, "pcap_snaplen": "10B"}, "expected 64B to"),
-        ({"pcap_bytes": "1MB"}, "pcap is missing"),
+        ({"pcap_bytes": "1MB"}, "has no effect without pcap"),
         ({"pcap": LINKS, "pcap_byte": "1MB"}, 'did you mean "pcap_bytes"'),
     ],
 )
-def test_what_cannot_be_captured_is_refused_with_its_key(measure, said, tmp_path):
+def test_what_cannot_be_captured_is_refused_with_its_key(measure, message, tmp_path):
     scenario = {"name": "wrong", "topology": CLOS, "workload": [{"kind": "flows", "flows": FLOWS}]}
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         weftline.run(scenario | {"measure": measure}, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

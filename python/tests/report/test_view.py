@@ -130,7 +130,7 @@ def questions(folder):
 def test_a_select_over_the_tables_is_answered(questions):
     found = questions.ask("select count(*) as flows, max(slowdown) >= 1 as sane from flows")
     assert found["columns"] == ["flows", "sane"] and found["rows"][0][1] is True
-    assert questions.ask("select * from range(5)", most=3)["more"]
+    assert questions.ask("select * from range(5)", max_rows=3)["more"]
     assert questions.ask("select 'NaN'::double as x")["rows"] == [[None]]
 
 
@@ -177,10 +177,10 @@ def test_wrong_sql_says_what_is_wrong(questions):
         questions.ask("select * from flws")
 
 
-@pytest.mark.parametrize(("path", "said"), [("none", "no such folder"), ("empty", "holds no runs")])
-def test_a_folder_without_runs_is_refused(tmp_path, path, said):
+@pytest.mark.parametrize(("path", "message"), [("none", "no such folder"), ("empty", "holds no runs")])
+def test_a_folder_without_runs_is_refused(tmp_path, path, message):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         view.View(tmp_path / path)
 
 

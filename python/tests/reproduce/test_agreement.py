@@ -129,7 +129,7 @@ def test_rows_are_variants_of_the_axis_row_whatever_the_size():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["cebinae-table", "--rows", "26"], "--rows 26: no row 26; known: 1 to 25"),
         (["cebinae-table", "--rows", "1-"], '--rows 1-: expected rows such as "1-5"'),
@@ -141,9 +141,9 @@ def test_rows_are_variants_of_the_axis_row_whatever_the_size():
         ),
     ],
 )
-def test_rows_and_seconds_that_make_no_sense_are_told(capsys, arguments, said):
+def test_rows_and_seconds_that_make_no_sense_are_reported(capsys, arguments, message):
     assert main(["reproduce", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_seconds_are_a_duration(capsys):

@@ -100,7 +100,7 @@ def test_a_measurement_that_was_cut_short_goes_on_where_it_was(engine, folder):
     assert len(engine.benched) == 4 + 5
 
 
-def test_another_build_is_measured_anew(engine, folder, monkeypatch):
+def test_another_build_is_measured_again(engine, folder, monkeypatch):
     before = [point.file for point in plan(folder).points]
     monkeypatch.setattr(cost, "_build", lambda: "another")
     assert not set(before) & {point.file for point in plan(folder).points}
@@ -120,7 +120,7 @@ def test_table_and_page_show_time_and_memory(engine, folder, capsys, tmp_path):
     assert values["one", "ns per packet-hop", 1024] == 250 and values["two", "ns per packet-hop", 1024] == 250
 
 
-def test_a_busy_machine_and_an_unused_thread_are_told(engine, folder, capsys):
+def test_a_busy_machine_and_an_unused_thread_are_reported(engine, folder, capsys):
     engine.measured = {"cpu_seconds": 2.0, "wall_seconds": 4.0, "threads": 1, "note": "too few to gain"}
     assert main(["reproduce", str(folder)]) == 0
     printed = capsys.readouterr().out
@@ -129,7 +129,7 @@ def test_a_busy_machine_and_an_unused_thread_are_told(engine, folder, capsys):
     assert len(engine.benched) == 4 * 4, "disturbed runs are repeated, but not for ever"
 
 
-def test_the_least_disturbed_runs_count(engine, folder):
+def test_the_minimally_disturbed_runs_count(engine, folder):
     point = plan(folder).points[0]
     for wall in (9.0, 2.0, 2.1):
         engine.measured = {"cpu_seconds": 2.0, "wall_seconds": wall}
@@ -204,7 +204,7 @@ def test_a_claim_on_a_point_that_failed_is_left_open(engine, folder):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('along = "hosts"', 'along = "host"', 'did you mean "hosts"?'),
         ('name = "1 024"', 'name = "many"', 'expected a number such as "1 024", found "many"'),
@@ -215,12 +215,12 @@ def test_a_claim_on_a_point_that_failed_is_left_open(engine, folder):
         ('size = "full"', 'size = "ful"', 'size: expected "full" or "asked", found "ful"'),
     ],
 )
-def test_what_is_wrong_with_an_experiment_on_cost_is_named(engine, folder, capsys, old, new, said):
+def test_what_is_wrong_with_an_experiment_on_cost_is_named(engine, folder, capsys, old, new, message):
     file = folder / "experiment.toml"
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new))
     assert main(["reproduce", str(folder)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert engine.benched == []
 
 
@@ -269,7 +269,7 @@ def test_a_scenario_file_is_benched_in_a_process_of_its_own(tmp_path):
     assert found["peak_memory_bytes"] >= found["memory_before_bytes"] > 1_000_000
 
 
-def test_a_scenario_file_that_is_not_there_is_said_before_anything_runs(engine, scenario, capsys):
+def test_a_scenario_file_that_is_not_there_is_reported_before_anything_runs(engine, scenario, capsys):
     assert main(["bench", "p8", "smal.toml"]) == 2
     assert 'did you mean "small.toml"?' in capsys.readouterr().err and engine.benched == []
     assert main(["bench", "small.toml", "--repeats", "1", "--set", "topology.hosts=4", "--json"]) == 0

@@ -66,7 +66,7 @@ def test_a_part_of_an_experiment_can_be_run(engine, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ("laod=50", 'did you mean "load"'),
         ("load=60", 'no "60" on it: "30 %", "50 %", "70 %"'),
@@ -74,9 +74,9 @@ def test_a_part_of_an_experiment_can_be_run(engine, tmp_path):
         ("load", 'no "" on it'),
     ],
 )
-def test_a_part_that_there_is_not_is_named(engine, capsys, text, said):
+def test_a_part_that_there_is_not_is_named(engine, capsys, text, message):
     assert main(["reproduce", "hpcc-fct", "--only", text]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_figures_share_their_points(engine, tmp_path):

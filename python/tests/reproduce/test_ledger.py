@@ -104,13 +104,13 @@ def test_a_verdict_follows_from_the_claims(decided, verdict):
     assert ledger.judge(row(), result(*decided)).verdict == verdict
 
 
-def test_weaker_claims_confirm_a_part_at_most():
+def test_weaker_claims_confirm_no_more_than_a_part():
     weak = row(at_most="partly")
     assert ledger.judge(weak, result(True, True)).verdict == "partly"
     assert ledger.judge(weak, result(False, False)).verdict == "not confirmed"
 
 
-def test_what_was_not_run_or_not_tried_is_said():
+def test_what_was_not_run_or_not_tried_is_reported():
     assert ledger.judge(row(), {}).verdict == "not run"
     untried = ledger.Row(id="r", at="Fig 1", claim="c", not_tried="hardware")
     assert ledger.judge(untried, {}).verdict == "not tried"
@@ -230,7 +230,7 @@ def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
     assert len(engine.runs) == 8
 
 
-def test_half_a_file_of_results_is_made_anew(book, engine):
+def test_half_a_file_of_results_is_made_again(book, engine):
     main(["reproduce", "--all", "--quiet"])
     (path,) = Path("out/ledger/results").glob("first-*.json")
     path.write_text(path.read_text()[:50])
@@ -292,7 +292,7 @@ def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, eng
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--all", "first"], "--all and first"),
         ([], "expected an experiment, or --all"),
@@ -303,9 +303,9 @@ def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, eng
         (["first", "--skip", "second"], "--skip: only with --all"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(book, engine, capsys, arguments, said):
+def test_options_that_do_not_go_together_are_refused(book, engine, capsys, arguments, message):
     assert main(["reproduce", *arguments]) == 2
-    assert said in capsys.readouterr().err and engine.runs == []
+    assert message in capsys.readouterr().err and engine.runs == []
 
 
 def test_a_folder_that_cannot_be_made_is_named(book, engine, capsys):
@@ -315,7 +315,7 @@ def test_a_folder_that_cannot_be_made_is_named(book, engine, capsys):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('experiment = "first"', 'experiment = "frist"', 'row "faster": unknown experiment "frist": did you'),
         (
@@ -339,13 +339,13 @@ def test_a_folder_that_cannot_be_made_is_named(book, engine, capsys):
         ('name = "Own"', "name = ", "ledger.toml"),
     ],
 )
-def test_a_wrong_ledger_is_refused_with_the_row_and_the_nearest_name(book, engine, capsys, old, new, said):
+def test_a_wrong_ledger_is_refused_with_the_row_and_the_nearest_name(book, engine, capsys, old, new, message):
     path = book / "ledger.toml"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
     assert main(["reproduce", "--all"]) == 2
-    assert said in capsys.readouterr().err and engine.runs == []
+    assert message in capsys.readouterr().err and engine.runs == []
 
 
 def test_claims_are_listed(book, capsys):

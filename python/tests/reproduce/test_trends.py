@@ -79,7 +79,7 @@ def folder(engine, tmp_path, scenario):
     return made
 
 
-def test_a_line_has_a_point_at_each_number_and_the_published_one_beside_it(engine, folder, capsys, tmp_path):
+def test_a_line_has_a_point_at_each_number_and_the_published_one_next_to_it(engine, folder, capsys, tmp_path):
     assert main(["reproduce", str(folder)]) == 0
     printed = capsys.readouterr().out
     # The stand-in: 100 Gb/s times what the load leaves, halved for the other scheme.
@@ -165,7 +165,7 @@ def test_against_draws_the_ratio_to_one_line(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('published = "goodput"', 'against = "onee"', 'did you mean "one"?'),
         ('published = "goodput"', 'over = "20"\nagainst = "one"', "expected over or against, not both"),
@@ -177,11 +177,11 @@ def test_against_draws_the_ratio_to_one_line(folder, capsys):
         ('"10MB"', '"10"', 'expected a size with its unit such as "200KB"'),
     ],
 )
-def test_what_is_wrong_with_a_trend_is_told(folder, old, new, told):
+def test_what_is_wrong_with_a_trend_is_reported(folder, old, new, message):
     (folder / "experiment.toml").write_text(EXPERIMENT.replace(old, new))
     with pytest.raises(InputError) as refused:
         experiments.load(str(folder))
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_numbers_are_whole_decimal_or_fractions():

@@ -113,14 +113,14 @@ def test_what_was_tried_is_kept_and_is_the_same_with_any_number_of_jobs(folder, 
     assert all(point["found"].get("wrong") == 0 for point in once)
 
 
-def test_a_changed_topology_is_tried_anew(folder):
+def test_a_changed_topology_is_tried_again(folder):
     before = {p.file for p in panel(folder).points if p.line != "PPM"}
     (folder / "ring.gml").write_text((folder / "ring.gml").read_text() + " ")
     assert not before & {p.file for p in panel(folder).points}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("copies = 2", "copeis = 2", 'unknown "copeis": did you mean "copies"'),
         ('know = "neighbours"', 'know = "neighbors"', 'unknown "neighbors": did you mean "neighbours"'),
@@ -133,12 +133,12 @@ def test_a_changed_topology_is_tried_anew(folder):
         ('kind = "trials"\nlines', 'kind = "trails"\nlines', 'did you mean "trials"'),
     ],
 )
-def test_what_cannot_be_tried_is_said_before_the_first_trial(folder, capsys, old, new, said):
+def test_what_cannot_be_tried_is_reported_before_the_first_trial(folder, capsys, old, new, message):
     file = folder / "experiment.toml"
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
     assert main(["reproduce", str(folder)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_several_seeds_are_refused(folder, capsys):

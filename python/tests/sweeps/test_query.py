@@ -108,7 +108,7 @@ def test_runs_of_other_flows_are_compared_as_independent(swept, tmp_path):
 
 
 @real
-def test_what_cannot_be_compared_is_told(swept, tmp_path):
+def test_what_cannot_be_compared_is_reported(swept, tmp_path):
     with pytest.raises(InputError, match="known: H, D"):
         weftline.compare(swept.path, against="HPCC")
     with pytest.raises(InputError, match="nothing to compare"):

@@ -160,7 +160,7 @@ def test_a_node_that_is_killed_loses_nothing(folder, cluster):
     assert_same(folder, "node")
 
 
-def test_a_dead_head_is_told_and_the_sweep_goes_on_without_it(folder, cluster):
+def test_a_dead_head_is_reported_and_the_sweep_goes_on_without_it(folder, cluster):
     child = sweep(folder, "head", RAY_ADDRESS=cluster.address)
     wait_for_points(folder / "head", 2, child)
     cluster.stdin.write("head\n")

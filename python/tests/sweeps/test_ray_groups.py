@@ -36,7 +36,15 @@ def groups(work, slots=2):
 def answer(keys, **more):
     files = {"summary.json": b'{"status": "done"}', "flows.parquet": b"PAR1", "scenario.toml": b""}
     results = [{"key": key, "seconds": 0.5, "hops": 7, "files": files} | more for key in keys]
-    return {"version": _native.version(), "schemes": "", "results": results}
+    return {"identity": ray_worker.identity(), "node": "10.0.0.7 (seven, id 77)", "results": results}
+
+
+def answer_all(work, found):
+    """Answer these groups, and all that are handed over after them."""
+    while found:
+        for number, keys in found.items():
+            work.take(number, answer(keys))
+        found = groups(work)
 
 
 def test_groups_take_two_seconds_and_every_slot_has_two(work):
@@ -61,7 +69,7 @@ def test_finished_results_are_kept_and_errors_recorded(work):
     results = answer(good)["results"] + [
         {"key": key, "seconds": 1, "hops": 0, "error": "it broke"} for key in bad
     ]
-    work.take(1, {"version": _native.version(), "schemes": "", "results": results})
+    work.take(1, {**answer([]), "results": results})
     assert {entry.key for entry in work.kept.entries()} == set(good)
     assert [why for _, why in work.outcome.failed] == ["it broke"] * 2
     assert work.kept.failure(bad[0]) == "it broke"
@@ -70,7 +78,7 @@ def test_finished_results_are_kept_and_errors_recorded(work):
 
 def test_a_lost_group_is_tried_point_by_point_and_then_given_up(work):
     found = groups(work)
-    work.lost(1, "WorkerCrashedError: it died")
+    work.lost(1, "WorkerCrashedError: it died", True)
     for number, keys in list(found.items())[1:]:
         work.take(number, answer(keys))
     alone = []
@@ -79,24 +87,97 @@ def test_a_lost_group_is_tried_point_by_point_and_then_given_up(work):
             if set(keys) & set(found[1]):
                 assert len(keys) == 1
                 alone += keys
-                work.lost(number, "WorkerCrashedError: it died")
+                work.lost(number, "WorkerCrashedError: it died", True)
             else:
                 work.take(number, answer(keys))
-    assert sorted(alone) == sorted(found[1]) and work.left() == 0
+    assert sorted(alone) == sorted((ray_executor.MAX_LOST - 1) * found[1]) and work.left() == 0
     assert work.outcome.ran == 16 and len(work.outcome.failed) == 4
-    assert "lost by Ray: WorkerCrashedError" in work.outcome.failed[0][1]
+    assert "lost by Ray 4 times with its worker or node: WorkerCrashedError" in work.outcome.failed[0][1]
+    assert work.remarks() == [], "what failed is reported as that"
 
 
-def test_workers_of_another_version_stop_the_sweep(work):
+def test_points_lost_with_a_node_run_again_and_are_counted_once(work):
     found = groups(work)
-    work.take(1, {**answer(found[1]), "version": "9.9.9"})
-    assert "the workers have weftline 9.9.9" in work.outcome.stopped
+    work.lost(1, "NodeDiedError: it died", True)
+    assert work.left() == 20
+    answer_all(work, {number: keys for number, keys in found.items() if number != 1})
+    assert work.left() == 0 and work.outcome.ran == 20 and not work.outcome.failed
+    assert work.remarks()[0].startswith(
+        "4 runs were started again, because Ray lost a worker or a node (NodeD"
+    )
 
 
-def test_workers_with_other_schemes_stop_the_sweep(work):
+def test_what_ray_cannot_run_is_not_tried_often(work):
     found = groups(work)
-    work.take(1, {**answer(found[1]), "schemes": "own-scheme 0.1.0, build 0123"})
-    assert "are own-scheme 0.1.0, build 0123 on the workers, and none here" in work.outcome.stopped
+    work.lost(1, "TypeError: no", False)
+    for number, keys in list(found.items())[1:]:
+        work.take(number, answer(keys))
+    while again := groups(work):
+        for number, keys in again.items():
+            if keys[0] in found[1]:
+                work.lost(number, "TypeError: no", False)
+            else:
+                work.take(number, answer(keys))
+    assert len(work.outcome.failed) == 4 and work.left() == 0
+
+
+def test_late_points_are_started_again_when_cores_are_free_and_the_first_answer_counts(work, monkeypatch):
+    found = groups(work)
+    answer_all(work, {number: keys for number, keys in found.items() if number != 1})
+    assert work.left() == 4 and groups(work) == {}, "not late yet"
+    now = ray_executor.time.monotonic()
+    monkeypatch.setattr(ray_executor.time, "monotonic", lambda: now + 60)
+    again = groups(work)
+    assert [len(keys) for keys in again.values()] == [1], "one of two cores is free"
+    ((number, (key,)),) = again.items()
+    assert groups(work) == {}, "no point is started a third time"
+    work.take(number, answer([key]))
+    assert work.outcome.ran == 17 and work.left() == 3
+    work.take(1, answer(found[1]))
+    assert work.outcome.ran == 20 and work.left() == 0 and work.share() == pytest.approx(1.0)
+    assert "late and started a second time" in work.remarks()[0]
+
+
+def test_a_late_group_that_is_lost_leaves_its_points_to_the_second_start(work, monkeypatch):
+    found = groups(work)
+    answer_all(work, {number: keys for number, keys in found.items() if number != 1})
+    now = ray_executor.time.monotonic()
+    monkeypatch.setattr(ray_executor.time, "monotonic", lambda: now + 60)
+    again = groups(work, slots=5)
+    assert len(again) == 4
+    work.lost(1, "NodeDiedError: it died", True)
+    assert groups(work, slots=5) == {} and work.left() == 4, "each is at work once more already"
+    for number, keys in again.items():
+        work.take(number, answer(keys))
+    assert work.left() == 0 and work.outcome.ran == 20
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "text"),
+    [
+        ("weftline", "9.9.9", "has weftline 9.9.9, this is {weftline}: install weftline {weftline} on every"),
+        ("python", "3.99", "has Python 3.99, this is {python}: use one version of Python"),
+        (
+            "schemes",
+            "own 0.1.0, build 0123",
+            "schemes of another crate own 0.1.0, build 0123, here it is none",
+        ),
+        ("build", "0123456789ab", "with another engine (0123456789ab, here {build}): install the same wheel"),
+        (
+            "code",
+            "0123456789ab",
+            "with another state of its Python files (0123456789ab, here {code}): install the same",
+        ),
+        ("arithmetic", "0123456789ab", "rounds log and pow in another way"),
+        ("error", "ModuleNotFoundError: No module named 'weftline'", "cannot use weftline (ModuleNotFound"),
+    ],
+)
+def test_a_node_that_computes_something_else_stops_the_sweep_and_is_named(work, part, value, text):
+    found, ours = groups(work), ray_worker.identity()
+    work.take(1, {**answer(found[1]), "identity": {**ours, part: value}})
+    assert work.outcome.stopped.startswith("node 10.0.0.7 (seven, id 77) ")
+    assert text.format_map(ours) in work.outcome.stopped
+    assert not list(work.kept.points.iterdir()), "none of its results is kept"
 
 
 def test_a_point_that_another_sweep_runs_is_left_to_it(work):
@@ -109,7 +190,7 @@ def test_a_point_that_another_sweep_runs_is_left_to_it(work):
     assert work.points[0].key in list(chain(*groups(work, slots=4).values()))
 
 
-def test_without_ray_it_is_told_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
+def test_without_ray_the_error_states_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / "sweep.toml").write_text('scenario = "small.toml"\n')
     assert main(["sweep", str(tmp_path / "sweep.toml"), "--on", "ray"]) == 2

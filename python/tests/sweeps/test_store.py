@@ -57,7 +57,7 @@ def test_the_index_knows_what_was_run_and_with_which_choice(engine, kept, scenar
 
 
 @pytest.mark.parametrize("harm", ["", '{"key": "x"}\n', '{"key": "abc", "na'])
-def test_an_index_that_is_lost_or_torn_is_made_anew(engine, kept, scenario, harm):
+def test_an_index_that_is_lost_or_torn_is_made_again(engine, kept, scenario, harm):
     points = points_of(kept, scenario)
     run(points, kept)
     index = kept.path / "index.jsonl"

@@ -121,6 +121,12 @@ def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatc
     # The third of five tasks: points 2, 7.
     assert main(["sweep", str(file), "--array"]) == 0
     assert len(engine.runs) == 3
+    # Some indices again: 3 and 9 of an array with gaps, then 5 alone. Point 3 is there.
+    for index, first, last, count, runs in ((3, 3, 9, 2, 3), (9, 3, 9, 2, 4), (5, 5, 5, 1, 5)):
+        for key, value in {"ID": index, "MIN": first, "MAX": last, "STEP": 1, "COUNT": count}.items():
+            monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", str(value))
+        assert main(["sweep", str(file), "--array"]) == 0
+        assert len(engine.runs) == runs
     assert main(["sweep", str(file), "--array", "--index", "99"]) == 2
     assert "expected 0 to 11" in capsys.readouterr().err
     assert main(["sweep", str(file), "--quiet"]) == 0 and len(engine.runs) == 12
@@ -155,7 +161,7 @@ def test_the_json_has_it_all(file, capsys):
     assert len(found["runs"]) == 12 and len(found["estimates"]) == 8 and not found["failed"]
 
 
-def test_a_store_without_sweep_and_a_broken_description_are_told(engine, tmp_path):
+def test_a_store_without_sweep_and_a_broken_description_are_reported(engine, tmp_path):
     store.Store.create(tmp_path / "s")
     with pytest.raises(InputError, match="not of a sweep"):
         weftline.load(tmp_path / "s")
@@ -199,18 +205,18 @@ def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
 
     class Cell:
         def __init__(self, name):
-            self.said = []
+            self.shown = []
             cells.append(self)
 
         def say(self, text):
-            self.said.append(text)
+            self.shown.append(text)
 
         def clear(self):
-            self.said.append("")
+            self.shown.append("")
 
     cells: list[Cell] = []
     monkeypatch.setattr(notebook, "shown", lambda: True)
     monkeypatch.setattr(notebook, "ProgressCell", Cell)
     weftline.sweep(file)
     weftline.sweep(file, progress=False)
-    assert len(cells) == 1 and cells[0].said[-1] == ""
+    assert len(cells) == 1 and cells[0].shown[-1] == ""

@@ -100,7 +100,7 @@ def test_seeds_are_a_number_a_list_or_ranges(value, expected):
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ("seeds = 0", ":2: seeds: expected a number of runs from 1"),
         ("seeds = true", "seeds: expected a number of runs"),
@@ -136,10 +136,10 @@ def test_seeds_are_a_number_a_list_or_ranges(value, expected):
         ("seeds = 5\nseeds = 6", "Cannot overwrite a value"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(engine, tmp_path, scenario, text, said):
+def test_what_is_wrong_is_reported_with_its_line(engine, tmp_path, scenario, text, message):
     with pytest.raises(InputError) as error:
         read(text, tmp_path, scenario)
-    assert said in str(error.value) and str(tmp_path / "sweep.toml") in str(error.value)
+    assert message in str(error.value) and str(tmp_path / "sweep.toml") in str(error.value)
 
 
 def test_an_axis_that_names_no_key_is_named(engine, tmp_path, scenario, monkeypatch):
@@ -176,7 +176,7 @@ def test_the_scenario_may_stand_in_the_file(engine, tmp_path):
     assert len(runner.plan(sweep, tmp_path / "s").points) == 2 and sweep.name == "sweep"
 
 
-def test_combinations_that_are_one_run_are_told(engine, tmp_path, scenario):
+def test_combinations_that_are_one_run_are_reported(engine, tmp_path, scenario):
     sweep = read('[[axis]]\nname = "x"\nvariants = [{ name = "a" }, { name = "b" }]', tmp_path, scenario)
     assert runner.plan(sweep, tmp_path / "s").same == [
         '"x a" and "x b" are the same run: what differs has no effect'

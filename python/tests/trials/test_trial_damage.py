@@ -53,9 +53,9 @@ def swept(tmp_path, monkeypatch):
     return Path("s")
 
 
-def is_clean(status, said):
+def is_clean(status, printed):
     """Whether a sweep reported no damage."""
-    return status == 0 and "note:" not in said and "damaged" not in said and "missing" not in said
+    return status == 0 and "note:" not in printed and "damaged" not in printed and "missing" not in printed
 
 
 def files_of(store):
@@ -97,7 +97,7 @@ def harm(rng, path, others):
     return bytes(data)
 
 
-def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_anew(swept):
+def test_every_damage_to_a_store_is_noticed_moved_aside_and_made_again(swept):
     rng = random.Random(15)
     whole = files_of(swept)
     assert {path.name for path in whole} >= {

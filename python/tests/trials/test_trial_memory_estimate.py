@@ -51,7 +51,7 @@ def test_the_estimate_is_no_more_than_a_tenth_below_the_peak(tmp_path, case):
     )
 
 
-def test_an_offered_load_beside_the_one_that_was_asked_for_says_why(tmp_path):
+def test_an_offered_load_next_to_the_requested_one_states_why(tmp_path):
     star = '[topology]\nkind = "star"\nhosts = 8\n'
     file = star + '[[workload]]\nkind = "poisson"\nsizes = "websearch"\nload = 0.5\n'
     within = 0

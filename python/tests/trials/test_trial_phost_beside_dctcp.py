@@ -40,7 +40,7 @@ def test_a_controller_without_marks_is_warned_of_and_the_advice_makes_switches_m
     assert of_marks(check(mended)) == []
 
 
-def test_dctcp_beside_phost_is_marked_once_the_advice_is_followed(tmp_path):
+def test_dctcp_with_phost_is_marked_once_the_advice_is_followed(tmp_path):
     output = of_marks(check(TRIAL))
     advice = re.search(r"Set switch\.ecn = (\{.*\})", output[0])[1]
     without = weftline.run(TRIAL, out=tmp_path / "without")

@@ -23,7 +23,7 @@ def test_spraying_over_go_back_n_is_warned_of_before_and_after_the_run(tmp_path)
     run = weftline.run(TRIAL, out=tmp_path / "run")
     warnings = run.summary["warnings"]
     assert pair[0] in warnings
-    again = [warning for warning in warnings if "of the data packets were sent again" in warning]
+    again = [warning for warning in warnings if "of the data packets were retransmitted" in warning]
     assert len(again) == 1
     losses = run.summary["losses"]
     assert losses["retransmitted"] > 0.1 * losses["data_sent"]
@@ -36,7 +36,7 @@ def test_spraying_over_go_back_n_is_warned_of_before_and_after_the_run(tmp_path)
     assert written["warnings"] == warnings
 
     page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
-    assert "of the data packets were sent again" in page
+    assert "of the data packets were retransmitted" in page
 
 
 def test_the_advice_for_spraying_ends_the_warning_and_the_retransmissions(tmp_path):
@@ -45,4 +45,4 @@ def test_the_advice_for_spraying_ends_the_warning_and_the_retransmissions(tmp_pa
     run = weftline.run(TRIAL, set=changes, out=tmp_path / "run")
     losses = run.summary["losses"]
     assert losses["retransmitted"] <= 0.01 * losses["data_sent"]
-    assert not [w for w in run.summary["warnings"] if "sent again" in w]
+    assert not [w for w in run.summary["warnings"] if "retransmitted" in w]

@@ -66,8 +66,8 @@ def command(options: argparse.Namespace) -> int:
     }
     if options.json:
         shown = {name: vars(found) for name, found in compared.items()}
-        beside = {"against": options.against, "comparison": shown} if stored else {}
-        print(json.dumps(document | beside, indent=2))
+        extra = {"against": options.against, "comparison": shown} if stored else {}
+        print(json.dumps(document | extra, indent=2))
     else:
         notes = _notes(document, stored, compared, options.against)
         print(table(results, compared if stored else None, notes).text())

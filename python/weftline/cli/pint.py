@@ -144,9 +144,11 @@ def _word(text: str) -> int:
     return _whole(text, 0, 2**64 - 1)
 
 
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+def _whole(text: str, minimum: int, maximum: int) -> int:
+    if not (text.isdecimal() and text.isascii() and minimum <= int(text) <= maximum):
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number from {minimum} to {maximum}, found {text!r}"
+        )
     return int(text)
 
 

@@ -42,7 +42,7 @@ def command(options: argparse.Namespace) -> int:
         on=options.on,
         retry=options.retry,
         show=lambda text: line.show(text, at_once=True),
-        announce=None if quiet else lambda left, cost: print(_announcement(plan, left, cost)),
+        announce=None if quiet else lambda left, cost: print(_announcement(plan, left, cost, on=options.on)),
         only=only,
     )
     line.clear()
@@ -86,7 +86,7 @@ def _show_and_write(result: SweepResult, outcome: Outcome, options: argparse.Nam
     try:
         tables.write(result)
     except OSError as error:
-        outcome.stopped = outcome.stopped or executor.said(error, Store(result.path))
+        outcome.stopped = outcome.stopped or executor.error_text(error, Store(result.path))
 
 
 def _show(result: SweepResult, options: argparse.Namespace) -> None:
@@ -131,7 +131,7 @@ def as_json(result: SweepResult) -> dict:
     }
 
 
-def _announcement(plan: Plan, left: int, cost: Estimate) -> str:
+def _announcement(plan: Plan, left: int, cost: Estimate, *, on: str = "local") -> str:
     sizes = " x ".join(f"{axis.name} ({len(axis.variants)})" for axis in plan.sweep.axes) or "the scenario"
     seeds = len(plan.sweep.seeds)
     text = f"{len(plan.points)} runs: {sizes}, {seeds} seed{'s' if seeds > 1 else ''}"
@@ -139,7 +139,10 @@ def _announcement(plan: Plan, left: int, cost: Estimate) -> str:
         text += " (" + "; ".join(" with ".join(names) for names in plan.sweep.zipped) + ")"
     if left < len(plan.points):
         text += f"; {len(plan.points) - left} are finished already"
-    if left:
+    if left and on == "ray":  # how many run at a time is known when it answers
+        time = quantities.seconds_text(float(f"{cost.seconds_of_a_core:.2g}"))
+        text += f"; the rest takes about {time} of a core, and runs on all cores of the Ray cluster"
+    elif left:
         time = quantities.seconds_text(float(f"{cost.seconds:.2g}"))
         memory = quantities.bytes_text(cost.memory_bytes, figures=2)
         text += (
@@ -159,7 +162,7 @@ def _dry_run(plan: Plan, options: argparse.Namespace) -> int:
         found = {"points": points, "seconds": cost.seconds, "memory_bytes": cost.memory_bytes, "jobs": jobs}
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    print(_announcement(plan, len(left), cost))
+    print(_announcement(plan, len(left), cost, on=options.on))
     for axis in plan.sweep.axes:
         print(f"  {axis.name}: {', '.join(axis.variants)}")
     print(f"  seeds: {', '.join(map(str, plan.sweep.seeds))}")
@@ -170,7 +173,8 @@ def _dry_run(plan: Plan, options: argparse.Namespace) -> int:
 def _part(plan: Plan, options: argparse.Namespace) -> Sequence[Point] | None:
     """Return the points of one task of an array, None if this is none.
 
-    With as many tasks as points each has one; with fewer, task k of n has every n-th from the k-th.
+    With as many tasks as points each has one; with fewer, task k of n has every n-th from the k-th. An array
+    of one task, or with gaps (``3,7``: some indices again), runs the points of these indices.
     """
     if options.index is not None and not options.array:
         raise InputError("--index: only with --array")
@@ -178,9 +182,10 @@ def _part(plan: Plan, options: argparse.Namespace) -> Sequence[Point] | None:
         return None
     index, count = options.index, len(plan.points)
     if index is None and "SLURM_ARRAY_TASK_ID" in os.environ:
-        step = _slurm("STEP", 1)
-        index = (_slurm("ID", 0) - _slurm("MIN", 0)) // max(1, step)
-        count = _slurm("COUNT", count)
+        index, first, step = _slurm("ID", 0), _slurm("MIN", 0), max(1, _slurm("STEP", 1))
+        tasks = _slurm("COUNT", count)
+        if tasks > 1 and _slurm("MAX", first + (tasks - 1) * step) == first + (tasks - 1) * step:
+            index, count = (index - first) // step, tasks
     if index is None:
         return None
     found = plan.points[index::count] if 0 <= index < count else []

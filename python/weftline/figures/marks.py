@@ -58,7 +58,7 @@ def unit_of_lines(
     interpolate : str
         Vega-Lite's name of how two values are joined.
     """
-    encoding = told_apart_rows([], list(labels), marks=points)["encoding"]
+    encoding = distinct_rows([], list(labels), marks=points)["encoding"]
     tooltip = [
         {"field": "line", "title": "scheme"},
         *({"field": axis["field"], "type": axis["type"], "title": axis["title"]} for axis in (x, y)),
@@ -86,7 +86,7 @@ def only(*, published: bool) -> dict:
     return {"filter": "datum.published" if published else "!datum.published"}
 
 
-def told_apart_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
+def distinct_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
     """Return the data, and how lines are distinguished: a legend of markers, or of dashes."""
     count = len(labels)
     legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
@@ -96,15 +96,15 @@ def told_apart_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict
         else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     )
 
-    encoding = {"color": told_apart(labels, COLOURS), "strokeDash": told_apart(labels, DASHES)}
+    encoding = {"color": distinguished(labels, COLOURS), "strokeDash": distinguished(labels, DASHES)}
     if marks:
-        encoding["shape"] = told_apart(labels, SHAPES)
+        encoding["shape"] = distinguished(labels, SHAPES)
     for channel in encoding.values():
         channel["legend"] = legend
     return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
 
 
-def told_apart(labels: Sequence[str], values: Sequence) -> dict:
+def distinguished(labels: Sequence[str], values: Sequence) -> dict:
     """Return a channel that gives each line its colour, dash or marker, in the order of the labels."""
     scale = {"domain": list(labels), "range": [values[i % len(values)] for i in range(len(labels))]}
     return {"field": "line", "type": "nominal", "scale": scale}

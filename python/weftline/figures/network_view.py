@@ -15,8 +15,8 @@ from weftline.measures import networks
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
-MOST_NODES, MOST_LINKS = 1500, 4000
-MOST_FRAMES, MOST_VALUES = 60, 60_000
+MAX_NODES, MAX_LINKS = 1500, 4000
+MAX_FRAMES, MAX_VALUES = 60, 60_000
 """Of one measure of one run: what a browser moves through at once, and what fits into a page."""
 
 
@@ -93,7 +93,7 @@ def view(lines: Sequence[Line], built: Mapping | None = None) -> NetworkView | N
 def _reduced(built: Mapping) -> tuple[dict | None, list[str]]:
     """The network without its hosts where there are too many to draw."""
     nodes, links = built["nodes"], built["links"]
-    if len(nodes) <= MOST_NODES and len(links) <= MOST_LINKS:
+    if len(nodes) <= MAX_NODES and len(links) <= MAX_LINKS:
         return {"nodes": nodes, "links": links}, []
     kept = [i for i, node in enumerate(nodes) if node["kind"] == "switch"]
     place = {old: new for new, old in enumerate(kept)}
@@ -102,7 +102,7 @@ def _reduced(built: Mapping) -> tuple[dict | None, list[str]]:
         for link in links
         if link["a"] in place and link["b"] in place
     ]
-    if len(kept) > MOST_NODES or len(inner) > MOST_LINKS:
+    if len(kept) > MAX_NODES or len(inner) > MAX_LINKS:
         return None, []
     hosts = len(nodes) - len(kept)
     return {"nodes": [nodes[i] for i in kept], "links": inner}, [f"Its {hosts:,} hosts are not drawn."]
@@ -125,7 +125,7 @@ def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict | None
     if not times:
         return None
     end, every = times[-1], _interval_ns(run, measure.key) or times[0]
-    highest = max(1, min(MOST_FRAMES, MOST_VALUES // (2 * len(place) or 1)))
+    highest = max(1, min(MAX_FRAMES, MAX_VALUES // (2 * len(place) or 1)))
     length = every * math.ceil(end / every / highest)
     count = max(1, math.ceil(end / length - 1e-9))
     sums = [[None] * len(place) for _ in range(count)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weftline import quantities
-from weftline.figures.marks import HEIGHT, WIDTH, layers_of, only, time_unit, told_apart_rows, with_markers
+from weftline.figures.marks import HEIGHT, WIDTH, distinct_rows, layers_of, only, time_unit, with_markers
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import metric
 from weftline.terminal import Table
@@ -159,7 +159,7 @@ def queue_cdf(
         "scale": {"domain": [lowest, 100], "zero": False, "nice": False},
     }
     rows = [row for row in rows if row["y"] >= lowest]
-    spec = told_apart_rows(rows, [line.label for line in lines], marks=bool(published))
+    spec = distinct_rows(rows, [line.label for line in lines], marks=bool(published))
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
     note = f"{caption} All sampled ports together, idle ones included.".strip()
     if published:
@@ -221,7 +221,7 @@ def over_time(
     if log:
         y |= {"scale": {"type": "symlog", "constant": 1}}
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
-    spec = told_apart_rows(rows, list(dict.fromkeys(labels)), marks=False)
+    spec = distinct_rows(rows, list(dict.fromkeys(labels)), marks=False)
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, False, points=False)}
     return Figure(title=title, spec=spec, caption=caption)
 
@@ -242,7 +242,7 @@ def bars(
         _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
     ]
     labels = [line.label for line in lines]
-    spec = told_apart_rows(rows, labels, marks=bool(published))
+    spec = distinct_rows(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
     x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
     colour = spec["encoding"]["color"]
@@ -281,7 +281,7 @@ def against_number(
     ]
     if parts:
         caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
-    base = told_apart_rows(rows + parts, list(labels), marks=True)
+    base = distinct_rows(rows + parts, list(labels), marks=True)
     encoding = base.pop("encoding")
     x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
     x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
@@ -347,7 +347,7 @@ def trend(
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}
     if "x" in log and ticks and points_at == "values":
         x["axis"]["values"] = _apart(ticks)
-    spec = told_apart_rows(rows, list(labels), marks=True)
+    spec = distinct_rows(rows, list(labels), marks=True)
     layers = layers_of(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
     spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
     note = "Lines are measured here, hollow markers are published." if published else ""
@@ -381,7 +381,7 @@ def _row(
 def _faceted(
     rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
 ) -> dict:
-    base = told_apart_rows(rows, labels, marks=True)
+    base = distinct_rows(rows, labels, marks=True)
     encoding = base.pop("encoding")
     return base | {
         "facet": {
@@ -437,11 +437,11 @@ def _combined(series: list[list], how: str) -> list[tuple[float, float]]:
     return sorted(by_time.items())
 
 
-def _thinned(points: list, most: int) -> list:
-    if len(points) <= most:
+def _thinned(points: list, max_points: int) -> list:
+    if len(points) <= max_points:
         return points
-    step = (len(points) - 1) / (most - 1)
-    return [points[round(i * step)] for i in range(most)]
+    step = (len(points) - 1) / (max_points - 1)
+    return [points[round(i * step)] for i in range(max_points)]
 
 
 def _lowest(rows: list[dict]) -> float:

@@ -12,7 +12,7 @@ from weftline.measures import sharing
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
-MOST_PORTS, MOST_SPANS = 32, 160
+MAX_PORTS, MAX_SPANS = 32, 160
 """Rows and columns of a heat map: more would be thinner than what a page resolves."""
 
 
@@ -20,7 +20,7 @@ def queue_heats(runs: Sequence[tuple[str, Run]]) -> list[Figure]:
     """Return the heat map of the queues of several runs, with their titles; all colour a length alike."""
     series = [run.over_time("queue_bytes", max_points=0) for _, run in runs]
     highest = max((value for found in series for points in found.values() for _, value in points), default=0)
-    return [_heat(title, found, most=highest) for (title, _), found in zip(runs, series, strict=True)]
+    return [_heat(title, found, maximum=highest) for (title, _), found in zip(runs, series, strict=True)]
 
 
 def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:
@@ -38,22 +38,22 @@ def _heat(
     *,
     metric: str = "queue_bytes",
     caption: str = "",
-    most: float = 0,
+    maximum: float = 0,
 ) -> Figure:
-    """Return the heat map of the series of ports; `most`, or what is most in them, has the darkest colour."""
+    """Return the heat map of the series of ports; `maximum`, or their largest value, is darkest."""
     busy = {port: points for port, points in series.items() if any(value > 0 for _, value in points)}
-    worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MOST_PORTS]
+    worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MAX_PORTS]
     shown = sorted(worst, key=_natural)
     end = max((time for port in shown for time, _ in busy[port]), default=0)
     unit, scale = time_unit(end)
-    length = end / MOST_SPANS or 1
+    length = end / MAX_SPANS or 1
     name, factor = ("longest queue (KB)", 1e-3) if metric == "queue_bytes" else (metric.replace("_", " "), 1)
     rows = [
         {"x": _short(start * scale), "to": _short((start + length) * scale), "port": port, "y": _short(value)}
         for port in shown
         for start, value in _longest(busy[port], length, factor)
     ]
-    domain = {"domainMax": _short(most * factor)} if most else {}
+    domain = {"domainMax": _short(maximum * factor)} if maximum else {}
     colour = {
         "field": "y",
         "type": "quantitative",

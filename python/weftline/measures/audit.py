@@ -6,7 +6,7 @@ subflow where the balancer has no gap. The digests of each flowlet are decoded b
 network known. The truth is the column `path` of telemetry.parquet (`telemetry.paths = true`), which the
 simulator's switches wrote down and no digest brought.
 
-    known         flowlets of at least `LEAST_PACKETS` digests whose path was decoded, of all such flowlets
+    known         flowlets of at least `MIN_PACKETS` digests whose path was decoded, of all such flowlets
     right         flowlets of which exactly the paths were decoded that its packets took, of all decoded ones
     wrong         decoded paths of flowlets on one path that no packet took: a count, which must be 0
     blended       the same of flowlets on several paths: hops of two paths that fit each other, until a later
@@ -37,7 +37,7 @@ from weftline import _native, columns, integrity, pint, quantities
 if TYPE_CHECKING:
     from weftline.runs import Run
 
-LEAST_PACKETS = 20
+MIN_PACKETS = 20
 """Digests from which a flowlet's path should be known: four times the mean of five hops with 2 x 8 bits."""
 SPAN_NS = 1e6
 """Subflows that send within one span are under way together."""
@@ -75,7 +75,7 @@ def numbers(flowlets: Iterable[Flowlet]) -> dict[str, float | None]:
     """Return all numbers of a run's flowlets."""
     listed = list(flowlets)
     decoded = [flowlet for flowlet in listed if flowlet.decoded]
-    long = [flowlet for flowlet in listed if flowlet.packets >= LEAST_PACKETS]
+    long = [flowlet for flowlet in listed if flowlet.packets >= MIN_PACKETS]
     right = [flowlet for flowlet in decoded if set(flowlet.truth) == set(flowlet.decoded)]
     found: dict[str, float | None] = {
         "flowlets": len(listed),
@@ -85,7 +85,7 @@ def numbers(flowlets: Iterable[Flowlet]) -> dict[str, float | None]:
         "blended": _untaken(flowlet for flowlet in decoded if len(flowlet.truth) > 1),
         "mixed": _share(sum(len(flowlet.truth) > 1 for flowlet in listed), len(listed)),
     }
-    for what, path in (("audited", _told), ("true", _taken)):
+    for what, path in (("audited", _reported), ("true", _taken)):
         paths, disjointness = _together(listed, path)
         found |= {f"{what} paths": paths, f"{what} disjointness": disjointness}
     return found
@@ -118,7 +118,7 @@ def _untaken(flowlets: Iterable[Flowlet]) -> int:
     return sum(path not in flowlet.truth for flowlet in flowlets for path in flowlet.decoded)
 
 
-def _told(flowlet: Flowlet) -> Path_ | None:
+def _reported(flowlet: Flowlet) -> Path_ | None:
     return flowlet.decoded[-1] if flowlet.decoded else None
 
 

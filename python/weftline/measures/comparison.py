@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from weftline.sweeps.result import Cell
 
 NO_BASE = Reason("base", "no other line is alike except for one setting")
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Labels and keys that a note lists."""
 
 _IDEALS = {
@@ -119,7 +119,7 @@ class Comparison:
             message = difference_text(
                 found[line.label][name], metric(name).text, self.separation(name, line), notes
             )
-            return message + _beside([line, base], name)
+            return message + _qualifier([line, base], name)
 
         rows = [
             [
@@ -172,7 +172,7 @@ class Comparison:
                     "seeds": found.estimate.count,
                     "paired": found.paired,
                     "separated": (separation := self.separation(name, line)).word,
-                    "reasons": evidence.said(separation.reasons),
+                    "reasons": evidence.reasons_text(separation.reasons),
                 }
                 for name in COMPARED
                 if (found := self.difference(name, line))
@@ -207,8 +207,8 @@ class Comparison:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return "; ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMED
+    return "; ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _any_drops(lines: Iterable[Line]) -> bool:
@@ -434,13 +434,13 @@ def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:
     flows = Flows(group=line.group) if decade is None else separations.flows_of(decade, line.group)
     left = evidence.unfinished(line.runs, flows)
     count = len(line.runs) if mean.count is None else mean.count
-    return mean.text(quantities.digits) + evidence.beside(runs=count, asked=len(line.runs), left=left)
+    return mean.text(quantities.digits) + evidence.qualifier(runs=count, asked=len(line.runs), left=left)
 
 
-def _beside(lines: Sequence[Line], name: str) -> str:
+def _qualifier(lines: Sequence[Line], name: str) -> str:
     """Note on a difference of these lines: how many flows did not finish, where that matters."""
     counts = (evidence.unfinished(line.runs, Flows(group=line.group)) for line in lines)
-    return evidence.beside(left=sum(counts)) if evidence.of_finished_flows(name) else ""
+    return evidence.qualifier(left=sum(counts)) if evidence.of_finished_flows(name) else ""
 
 
 def _positive(mean: Mean | None) -> bool:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 _DIGESTS = "telemetry.parquet"
-LEAST_PACKETS = 200
+MIN_PACKETS = 200
 """Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
-LEAST_SAMPLES = 100
+MIN_SAMPLES = 100
 """Samples of a hop from which its quantiles count."""
-LEAST_NS = 100.0
+MIN_NS = 100.0
 """Quantile of a hop's latency from which it counts, about a packet at 100 Gb/s: idle ports delay nothing."""
 
 
@@ -60,7 +60,7 @@ def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str,
     decoded: dict[int, list[int | None]] = {}
     errors: dict[str, list[float]] = {}
     for report in reports:
-        if report["digests"] < LEAST_PACKETS:
+        if report["digests"] < MIN_PACKETS:
             continue
         text = report["queries"]
         if path in text:
@@ -104,11 +104,11 @@ def packets_until_known(run: Run) -> dict[int, list[int | None]]:
 def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: Mapping[str, Any]) -> None:
     """Add the relative errors of a hop's quantiles, those that count."""
     truth = {str(q["quantile"]): q["value"] for q in true["quantiles"]}
-    if mine["samples"] < LEAST_SAMPLES:
+    if mine["samples"] < MIN_SAMPLES:
         return
     for estimate in mine["quantiles"]:
         quantile = str(estimate["quantile"])
-        if truth.get(quantile, 0) >= LEAST_NS:
+        if truth.get(quantile, 0) >= MIN_NS:
             errors.setdefault(quantile, []).append(abs(estimate["value"] / truth[quantile] - 1))
 
 

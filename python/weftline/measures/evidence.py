@@ -44,7 +44,7 @@ KINDS = {
 """What each kind of reason is, in short."""
 BEYOND = 2
 """Minimum number of flows beyond a percentile of a run."""
-MOST_TEXTS = 3
+MAX_TEXTS = 3
 _ENDINGS = {
     "stalled": "stalled",
     "interrupted": "interrupted",
@@ -292,7 +292,7 @@ def unfinished_text(left: int, runs: Sequence[Run]) -> str:
     return f"{left:,} of {sum(run.summary.get('flows') or 0 for run in runs):,} flows unfinished"
 
 
-def beside(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
+def qualifier(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
     """Return the note on a mean: its number of runs where some are missing, unfinished flows."""
     parts = [f"{runs} of {asked} runs"] if runs < asked else []
     parts += [f"{left:,} unfinished"] if left else []
@@ -302,8 +302,8 @@ def beside(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
 # How reasons are shown.
 
 
-def said(reasons: Iterable[Reason]) -> str:
-    """Return reasons in one line: those of one kind together, at most `MOST_TEXTS` of each."""
+def reasons_text(reasons: Iterable[Reason]) -> str:
+    """Return reasons in one line: those of one kind together, at most `MAX_TEXTS` of each."""
     texts: dict[str, list[str]] = {}
     for reason in dict.fromkeys(reasons):
         texts.setdefault(reason.kind, []).append(reason.text)
@@ -311,7 +311,7 @@ def said(reasons: Iterable[Reason]) -> str:
 
 
 def _kind_text(kind: str, texts: Sequence[str]) -> str:
-    shown = "; ".join(texts[:MOST_TEXTS]) + ("; ..." if len(texts) > MOST_TEXTS else "")
+    shown = "; ".join(texts[:MAX_TEXTS]) + ("; ..." if len(texts) > MAX_TEXTS else "")
     return f"{KINDS.get(kind, kind)} ({shown})"
 
 

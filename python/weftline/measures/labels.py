@@ -21,7 +21,7 @@ from weftline.runs import Run
 
 _LONGEST = 40
 """Characters of a value in a label."""
-_MOST_TRIED = 1_000_000
+_MAX_TRIED = 1_000_000
 """Sets of settings times pools that are tried; where there are more, settings are added one at a time."""
 _TABLES = {("failures", "event"): "failures", ("failures",): "failures"}
 """What people call a table that a run has or lacks; others are called by their key."""
@@ -85,11 +85,11 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
     places = sorted(kinds.values())
     scheme, name = _scheme(pools), _name(pools)
 
-    def told(settings: Sequence[Setting]) -> int:
+    def distinguished(settings: Sequence[Setting]) -> int:
         return len({tuple(setting.values[i] for setting in settings) for i in places})
 
     def tells(settings: Sequence[Setting]) -> bool:
-        return told(settings) == len(places)
+        return distinguished(settings) == len(places)
 
     for alone in (scheme, name):
         if alone and tells([alone]):
@@ -97,15 +97,15 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
     fixed = [scheme] if scheme else []
     candidates = _distinct(settings(pools))
     for size in range(1, len(candidates) + 1):
-        if math.comb(len(candidates), size) * len(places) > _MOST_TRIED:
+        if math.comb(len(candidates), size) * len(places) > _MAX_TRIED:
             break
         for some in combinations(candidates, size):
             if tells([*fixed, *some]):
                 return [*fixed, *some]
 
     chosen = list(fixed)
-    while told(chosen) < len(places):
-        chosen.append(max(candidates, key=lambda setting: told([*chosen, setting])))
+    while distinguished(chosen) < len(places):
+        chosen.append(max(candidates, key=lambda setting: distinguished([*chosen, setting])))
     return chosen
 
 
@@ -123,7 +123,7 @@ def settings(pools: Sequence[Pool]) -> list[Setting]:
         values = tuple(one.get(path, ("absent", lack)) for one, lack in zip(facts, lacks, strict=True))
         if len(set(values)) > 1:
             texts = tuple(
-                names.absent(lack) if lack else names.said(path, one[path], pool)
+                names.absent(lack) if lack else names.value_text(path, one[path], pool)
                 for one, lack, pool in zip(facts, lacks, pools, strict=True)
             )
             found[path] = Setting(path, values, texts)
@@ -163,7 +163,7 @@ def left_unsaid(pools: Sequence[Pool]) -> list[str]:
             prefix in text or found[prefix].parts == setting.parts for prefix in above
         )
         if not message and not (scheme and follows_from_controller(path)):
-            keys.append(pooling.said_path(path))
+            keys.append(pooling.setting_path(path))
     return keys
 
 
@@ -226,7 +226,7 @@ def _noun(prefix: KeyPath) -> str:
         return _TABLES[prefix]
     if prefix[-1].isdigit():
         return f"{prefix[-2]} {prefix[-1]}"
-    return pooling.said_path(prefix) if len(prefix) < 3 else prefix[-1]
+    return pooling.setting_path(prefix) if len(prefix) < 3 else prefix[-1]
 
 
 class _Names:
@@ -245,7 +245,7 @@ class _Names:
                 return ".".join(words[-length:])
         return ".".join(words)
 
-    def said(self, path: KeyPath, value: object, pool: Pool) -> str:
+    def value_text(self, path: KeyPath, value: object, pool: Pool) -> str:
         if path == pooling.VERSION:
             return f"weftline {value}" if value else "version not recorded"
         if path == pooling.BUILD:
@@ -267,7 +267,7 @@ class _Names:
 
 def _in_full(setting: Setting, place: int) -> str:
     """Part of the label of a setting whose short name is not unique."""
-    return f"{pooling.said_path(setting.path)} {setting.texts[place].partition(' ')[2]}"
+    return f"{pooling.setting_path(setting.path)} {setting.texts[place].partition(' ')[2]}"
 
 
 def _words(path: KeyPath) -> KeyPath:

@@ -153,7 +153,7 @@ class Line:
         flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
         left = evidence.unfinished(self.runs, flows) if evidence.of_finished_flows(name) else 0
         count = len(self.runs) if mean.count is None else mean.count
-        return mean.text(metric(name).text) + evidence.beside(runs=count, asked=len(self.runs), left=left)
+        return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=len(self.runs), left=left)
 
 
 def _are_alike(tables: Sequence[Sequence[dict]], tolerance: float) -> bool:

@@ -174,7 +174,7 @@ def _say_what_is_unknown(found: Sequence[Pool]) -> None:
         if len(pools_) < 2:
             continue
         for pool in pools_:
-            missing = [said_path(path) for path, v in pool.facts.items() if isinstance(v, Unknown)]
+            missing = [setting_path(path) for path, v in pool.facts.items() if isinstance(v, Unknown)]
             if missing:
                 pool.warnings.append(
                     f"{pool.runs[0].out} does not record {_what(missing)}, so it is not pooled with runs "
@@ -253,13 +253,13 @@ def _as_many_flows(a: Run, b: Run) -> bool:
     return len(counts) < 2 or None in counts or counts[0] == counts[1]
 
 
-def said_path(path: KeyPath) -> str:
+def setting_path(path: KeyPath) -> str:
     """Return a path as people write it."""
     return ".".join(path)
 
 
 def _counts(path: KeyPath) -> bool:
-    names = [said_path(path[: i + 1]) for i in range(len(path))]
+    names = [setting_path(path[: i + 1]) for i in range(len(path))]
     if any(name in WITH_EFFECT for name in names):
         return True
     return not any(name in WITHOUT_EFFECT for name in names)
@@ -270,7 +270,7 @@ def _content(path: KeyPath, text: str, files: object, run: Run) -> object | None
     if not isinstance(files, dict):
         # Names of files are absolute paths in a resolved scenario; any other value is a word.
         return Unknown(folder_of(run)) if Path(text).is_absolute() else None
-    key = said_path(path)
+    key = setting_path(path)
     if key not in files:
         return None
     return f"sha256 {files[key]}" if files[key] else Unknown(folder_of(run))

@@ -31,7 +31,7 @@ WHOLE = object()
 """The answer of `windowed` for a metric that is of the whole run."""
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
-MOST_LOOKED_AT = 20
+MAX_LOOKED_AT = 20
 GROWING = "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
 BEGINNING = "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
 _NEEDED = ("start_ns", "finish_ns", "size_bytes", "fct_ns", "ideal_fct_ns", "slowdown", "group")
@@ -151,9 +151,9 @@ def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
     Flows that do not arrive at random over time have no steady state and are not checked. At
-    most `MOST_LOOKED_AT` runs are looked at. `warmup`: whether early flows are left out already.
+    most `MAX_LOOKED_AT` runs are looked at. `warmup`: whether early flows are left out already.
     """
-    runs = runs[:MOST_LOOKED_AT]
+    runs = runs[:MAX_LOOKED_AT]
     if not runs or all(w.get("kind") != "poisson" for w in runs[0].scenario.get("workload", [])):
         return ""
     quarters = [found for run in runs if (found := under_way(run)) is not None]

@@ -180,9 +180,9 @@ def _byte_order(source: _Source) -> str:
     raise source.wrong("has a section of no known byte order")
 
 
-def _block(source: _Source, order: str, length: int, taken: int, least: int) -> bytes:
+def _block(source: _Source, order: str, length: int, taken: int, min_length: int) -> bytes:
     """Return the rest of a block of which `taken` bytes were read, without its length at the end."""
-    if length < least or length % 4 or length > _LONGEST:
+    if length < min_length or length % 4 or length > _LONGEST:
         raise source.wrong(f"is a block of {length} bytes: the file is damaged here")
     body = source.take(length - taken - 4)
     if struct.unpack(order + "I", source.take(4))[0] != length:

@@ -11,7 +11,7 @@ from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
 
-MOST_APART = 3
+MAX_APART = 3
 """Sentences on what is not separated; of more flow sizes only their names are given."""
 _SIZES = {
     "websearch": "web search",
@@ -65,7 +65,7 @@ def standings(lines: Sequence[Line]) -> list[str]:
     named = [text for text, first, _ in found if first]
     rest = [(text, subject) for text, first, subject in found if not first]
     message = named
-    if len(rest) <= MOST_APART:
+    if len(rest) <= MAX_APART:
         return message + [text for text, _ in rest]
     whole = [text for text, subject in rest if subject.whole]
     sizes = [subject.title for _, subject in rest if not subject.whole]
@@ -85,7 +85,7 @@ def standing_of(
     )
     texts = {
         label: f"{label} {mean.text(subject.write)}"
-        + evidence.beside(
+        + evidence.qualifier(
             runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
         )
         for label, mean in means.items()
@@ -120,7 +120,7 @@ def standing(
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
     if first is None:
         word = "highest" if highest else "lowest"
-        message = f"{', '.join(texts.values())}; {evidence.said(why)}"
+        message = f"{', '.join(texts.values())}; {evidence.reasons_text(why)}"
         return f"{where}: the {word} is not separated from the others: {message}."
     others = ", ".join(text for name, text in texts.items() if name != first)
     word = "highest" if highest else "lowest"

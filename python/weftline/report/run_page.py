@@ -17,9 +17,9 @@ from weftline.report import answer_text, page
 from weftline.report.page import Lead, Section
 from weftline.runs import Run
 
-MOST_HEATS = 4
+MAX_HEATS = 4
 """Heat maps of queues on a page, one a line."""
-MOST_DOCUMENTS = 40
+MAX_DOCUMENTS = 40
 """Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
 
 
@@ -100,7 +100,7 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
         title = "Slowdown of all flows"
         caption = f"Flows that finished.{comparison.left_out(finished)}"
         drawn.append(flow_figures.cumulative(title, finished, caption=caption))
-    queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]
+    queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MAX_HEATS]
     title = "Queues by port and time"
     named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
     drawn += time_figures.queue_heats(named)
@@ -146,7 +146,7 @@ def rerun_section(lines: Sequence[Line]) -> Section:
             seed = f", seed {run.summary.get('seed', '–')}" if len(line.runs) > 1 else ""
             title = f"scenario.toml of {line.label}{seed}, fingerprint {run.summary.get('fingerprint', '–')}"
             documents.append((title, _resolved(run)))
-    return Section(title="How to run it again", text=text, documents=documents[:MOST_DOCUMENTS])
+    return Section(title="How to run it again", text=text, documents=documents[:MAX_DOCUMENTS])
 
 
 def _resolved(run: Run) -> str:

@@ -16,9 +16,9 @@ from weftline.report.page import Lead, Section
 from weftline.sweeps import tables
 from weftline.sweeps.result import Cell, SweepResult
 
-MOST_LINES = 12
+MAX_LINES = 12
 """Curves in a figure, and combinations whose flows are drawn."""
-MOST_ABOUT = 60
+MAX_ABOUT = 60
 """Runs named at the foot of the page; the store has them all."""
 
 
@@ -37,7 +37,7 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
         title=title or result.name,
         subtitle=_subtitle(result),
         about=run_page.about(
-            [(line.label, run) for line in lines for run in line.runs][:MOST_ABOUT], command=command
+            [(line.label, run) for line in lines for run in line.runs][:MAX_ABOUT], command=command
         ),
         lead=Lead(question=question or result.question or answer_text.question(lines), answer=answer(result)),
         sections=[
@@ -79,7 +79,7 @@ def _kept(result: SweepResult) -> list[str]:
         cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
         parts += [f"{word}: {'; '.join(cells)}."] if cells else []
     reasons = [reason for _, verdict in judged for reason in verdict.reasons]
-    return [*parts, *([f"Why open: {evidence.said(reasons)}."] if reasons else [])]
+    return [*parts, *([f"Why open: {evidence.reasons_text(reasons)}."] if reasons else [])]
 
 
 def _ranked(result: SweepResult) -> list[str]:
@@ -93,7 +93,7 @@ def _ranked(result: SweepResult) -> list[str]:
         places.setdefault(_label(cell, without=result.rows_axis), []).append(cell)
     alone = len(places) == 1
     return [_first(result, name, "" if alone else place, cells) for place, cells in places.items()][
-        :MOST_LINES
+        :MAX_LINES
     ]
 
 
@@ -110,7 +110,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     )
     texts = {
         label: f"{label} {mean.text(metric(name).text)}".strip()
-        + evidence.beside(
+        + evidence.qualifier(
             runs=mean.count or 0,
             asked=result.asked,
             left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0,
@@ -147,7 +147,7 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
                 estimate.mean * found.scale, None if estimate.half is None else estimate.half * found.scale
             )
             points.append((_label(cell, without=along), place[cell.at(along)], mean))
-    kept = list(dict.fromkeys(label for label, _, _ in points))[:MOST_LINES]
+    kept = list(dict.fromkeys(label for label, _, _ in points))[:MAX_LINES]
     title = found.title[:1].upper() + found.title[1:]
     return load_figures.curve(
         f"{title} over {along}",
@@ -163,18 +163,18 @@ def _left_out(result: SweepResult, name: str) -> str:
     for cell in result.cells:
         estimate = result.estimate(name, cell)
         left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
-        text = evidence.beside(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
+        text = evidence.qualifier(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
         parts += [f"{_label(cell)}{text}"] if text and estimate else []
     return f"Fewer runs, or unfinished flows that are left out: {'; '.join(parts)}." if parts else ""
 
 
 def _drawn(result: SweepResult) -> Sequence[Cell]:
     """The combinations whose flows are drawn: all, or those at the last place of the axis of x."""
-    if len(result.cells) <= MOST_LINES or not result.report.along:
-        return result.cells[:MOST_LINES]
+    if len(result.cells) <= MAX_LINES or not result.report.along:
+        return result.cells[:MAX_LINES]
     last = next(axis.variants[-1] for axis in result.axes if axis.name == result.report.along)
     at_last = [cell for cell in result.cells if cell.at(result.report.along) == last]
-    return (at_last or result.cells)[:MOST_LINES]
+    return (at_last or result.cells)[:MAX_LINES]
 
 
 def _label(cell: Cell, *, without: str = "") -> str:

@@ -24,11 +24,11 @@ from weftline.report.page import ASSETS
 from weftline.runs import Run
 from weftline.sweeps.store import Store
 
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """Rows that an answer to SQL shows."""
-MOST_SECONDS = 30.0
+MAX_SECONDS = 30.0
 """Timeout of a query in SQL."""
-MOST_COMPARED = 24
+MAX_COMPARED = 24
 """Runs on one page."""
 _COOKIE = "weftline"
 _SAFE = {
@@ -112,7 +112,7 @@ class Questions:
         self._path = path
         self._lock = threading.Lock()
 
-    def ask(self, sql: str, *, most: int = MOST_ROWS, seconds: float = MOST_SECONDS) -> dict:
+    def ask(self, sql: str, *, max_rows: int = MAX_ROWS, seconds: float = MAX_SECONDS) -> dict:
         """Return ``columns``, ``rows`` and whether there were ``more`` rows.
 
         Raises
@@ -141,7 +141,7 @@ class Questions:
             end.start()
             try:
                 found = connection.execute(statements[0])
-                rows = found.fetchmany(most + 1)
+                rows = found.fetchmany(max_rows + 1)
                 columns = [column[0] for column in found.description]
             except duckdb.InterruptException:
                 raise InputError(f"stopped after {seconds:g} s: select fewer rows") from None
@@ -152,8 +152,8 @@ class Questions:
                 connection.close()
         return {
             "columns": columns,
-            "rows": [list(map(_plain, row)) for row in rows[:most]],
-            "more": len(rows) > most,
+            "rows": [list(map(_plain, row)) for row in rows[:max_rows]],
+            "more": len(rows) > max_rows,
         }
 
 
@@ -211,8 +211,8 @@ class View:
         from weftline.measures import lines
         from weftline.report import run_page
 
-        if not 1 <= len(names) <= MOST_COMPARED:
-            raise InputError(f"expected 1 to {MOST_COMPARED} runs, found {len(names)}")
+        if not 1 <= len(names) <= MAX_COMPARED:
+            raise InputError(f"expected 1 to {MAX_COMPARED} runs, found {len(names)}")
         found = lines.lines_of([Run.read(self.catalogue.folder(name)) for name in names])
         return run_page.html(found, command=f"weftline view {self.catalogue.path}")
 

@@ -169,7 +169,7 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
                 alike[point.settings] += runs
             one_of_each = {point.settings: point for point, _ in due}
             left.seconds += sum(
-                runs * executor.cost_of(one_of_each[what], most_flows=LOOK_FLOWS).seconds
+                runs * executor.cost_of(one_of_each[what], max_flows=LOOK_FLOWS).seconds
                 for what, runs in alike.items()
             )
             left.runs += alike.total()

@@ -198,8 +198,8 @@ def _curve(
             sizes = [at_share(mine, share)["size_bytes"] for share in shares]
             entries[entry["line"]] = list(zip(shares, sizes, values, strict=True))
     complete = all(label in entries for label in used)
-    theirs = _least_favourable(claim, entries, others) if complete else claim.get("published")
-    ratio = _least_favourable(claim, measured, others)
+    theirs = _worst_ratio(claim, entries, others) if complete else claim.get("published")
+    ratio = _worst_ratio(claim, measured, others)
     return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
 
 
@@ -218,7 +218,7 @@ def _spread(claim: dict, used: Sequence[Line]) -> float | None:
     return mean.interval if mean else None
 
 
-def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
+def _worst_ratio(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
     sizes = claim.get("sizes", {})
     low = quantities.parse_bytes(sizes["min"]) if "min" in sizes else 0
     high = quantities.parse_bytes(sizes["max"]) if "max" in sizes else math.inf

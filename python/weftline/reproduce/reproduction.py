@@ -205,6 +205,8 @@ def run_points(
     else:
         outcome = executor.run(points, kept, show=show, **how)
     line.clear()
+    for remark in outcome.remarks:
+        print(f"note: {remark}", file=sys.stderr)
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept; run the same command to resume")
     return None if outcome.interrupted else outcome.failed

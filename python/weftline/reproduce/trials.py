@@ -130,7 +130,7 @@ class Panel:
         found = (f for point, f in self.found.items() if (point.line, point.place) == (line, place))
         return next((f.get(METRICS[metric].key) for f in found), None)
 
-    def said(self, line: str, place: str, metric: str) -> float | None:
+    def published_value(self, line: str, place: str, metric: str) -> float | None:
         """Return the published number of a place of a line, in the unit of `value`."""
         x = float(place.replace(" ", ""))
         for entry in self.published:
@@ -323,11 +323,11 @@ def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
     used = [(claim["line"], at), against]
     if any(line not in panel.lines or place not in panel.places for line, place in used):
         return None
-    mine, text = (read(claim["line"], at, metric) for read in (panel.value, panel.said))
+    mine, text = (read(claim["line"], at, metric) for read in (panel.value, panel.published_value))
     if against == (claim["line"], at):
         published = claim.get("published", text)
         return claims.verdict(claim, mine, METRICS[metric].text, published=published)
-    other, said_other = (read(*against, metric) for read in (panel.value, panel.said))
+    other, stated_other = (read(*against, metric) for read in (panel.value, panel.published_value))
     ratio = mine / other if mine is not None and other else None
-    published = text / said_other if text is not None and said_other else None
+    published = text / stated_other if text is not None and stated_other else None
     return claims.verdict(claim, ratio, quantities.digits, published=claim.get("published", published))

@@ -34,7 +34,7 @@ def tables(panel: Panel) -> list[Table]:
         for line in _labels(panel):
             row = [line]
             for place in panel.places:
-                ours, theirs = panel.value(line, place, name), panel.said(line, place, name)
+                ours, theirs = panel.value(line, place, name), panel.published_value(line, place, name)
                 message |= theirs is not None
                 text = metric.text(ours)
                 row.append(text if theirs is None else f"{text} / {metric.text(theirs)}")
@@ -110,7 +110,9 @@ def findings(
         {
             **place_of(panel, point),
             "found": found,
-            "published": {name: panel.said(point.line, point.place, name) for name in _metrics(panel)},
+            "published": {
+                name: panel.published_value(point.line, point.place, name) for name in _metrics(panel)
+            },
         }
         for panel in panels
         for point, found in panel.found.items()

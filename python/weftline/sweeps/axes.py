@@ -12,7 +12,7 @@ from weftline import scenarios
 from weftline.errors import InputError, nearest
 from weftline.toml_lines import Where, check_keys
 
-MOST_VALUES = 200_000
+MAX_VALUES = 200_000
 _AXIS_KEYS = "name key keys values range variants"
 _RANGE_KEYS = "from to step points scale"
 _QUANTITY = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z%]*)\s*")
@@ -153,14 +153,14 @@ def _stepped(table: Mapping, first: Decimal, last: Decimal, unit: str, here: str
             f"found {table['step']!r}"
         )
     count = int((last - first) / step) + 1
-    if count > MOST_VALUES:
-        raise InputError(f"{here}: range: step: {count:,} values; expected at most {MOST_VALUES:,}")
+    if count > MAX_VALUES:
+        raise InputError(f"{here}: range: step: {count:,} values; expected at most {MAX_VALUES:,}")
     return [first + n * step for n in range(count)]
 
 
 def _spaced(table: Mapping, first: Decimal, last: Decimal, here: str) -> list[Decimal]:
     count, scale = table["points"], table.get("scale", "linear")
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_VALUES:
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_VALUES:
         raise InputError(f"{here}: range: points: expected a number from 2, found {count!r}")
     if scale not in ("linear", "log"):
         raise InputError(f'{here}: range: scale: expected "linear" or "log", found {scale!r}')

@@ -26,7 +26,7 @@ from weftline.errors import InputError, RunFailed
 from weftline.sweeps.store import Point, Store, state_of
 from weftline.terminal import share_done
 
-LEAST_FREE_BYTES = 4 << 20
+MIN_FREE_BYTES = 4 << 20
 """With less room on the disk a failed run is taken for one that found no room."""
 AROUND_SECONDS = 0.004
 """Time of a run outside its simulation: read the scenario, write the folder (10 000 runs of 20 flows)."""
@@ -61,13 +61,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def cost_of(point: Point, *, most_flows: int | None = None) -> Cost:
-    """Return what a point is expected to need, where `most_flows` is given by its first flows alone."""
+def cost_of(point: Point, *, max_flows: int | None = None) -> Cost:
+    """Return what a point is expected to need, where `max_flows` is given by its first flows alone."""
     changes = list(point.settings)
-    if most_flows is None:
+    if max_flows is None:
         found = runs.check(point.source, changes, seed=point.seed)["estimate"]
     else:
-        found = runs.look(point.source, changes, seed=point.seed, most_flows=most_flows)
+        found = runs.look(point.source, changes, seed=point.seed, max_flows=max_flows)
     memory = found["memory_bytes"] - found.get("memory", {}).get("program_bytes", 0)
     return Cost(seconds=AROUND_SECONDS + float(found["seconds"]), memory_bytes=max(0.0, float(memory)))
 
@@ -266,7 +266,7 @@ class _Work:
                 taken = self._attempt(point)
             except OSError as error:
                 taken = True
-                self.stop(said(error, self._store))
+                self.stop(error_text(error, self._store))
             with self._changed:
                 self._running -= 1
                 self._held -= self._need(point)
@@ -377,13 +377,13 @@ class _Work:
 def is_full_disk(why: str, path: Path) -> bool:
     """Return whether a run failed because the disk is full."""
     try:
-        scarce = shutil.disk_usage(path).free < LEAST_FREE_BYTES
+        scarce = shutil.disk_usage(path).free < MIN_FREE_BYTES
     except OSError:
         scarce = False
     return scarce or f"os error {errno.ENOSPC}" in why or os.strerror(errno.ENOSPC) in why
 
 
-def said(error: OSError, store: Store) -> str:
+def error_text(error: OSError, store: Store) -> str:
     """Return what an error of the file system means for a store."""
     what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
     return f"{error.filename or store.path}: {what}"

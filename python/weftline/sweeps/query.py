@@ -34,7 +34,7 @@ from weftline.terminal import Table, wrapped
 if TYPE_CHECKING:
     import duckdb
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Maximum number of rows of a table in the terminal."""
 _TABLES = {"flows": "flows.parquet", "series": "series.parquet"}
 _TYPES = {"fingerprint": "varchar"}
@@ -187,8 +187,8 @@ def _print(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> No
         lines.writerow(names)
         lines.writerows(rows)
     elif names:
-        note = f"... {len(rows) - MOST_ROWS} more rows; --format csv has all" if len(rows) > MOST_ROWS else ""
-        body = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
+        note = f"... {len(rows) - MAX_ROWS} more rows; --format csv has all" if len(rows) > MAX_ROWS else ""
+        body = [[_cell(value) for value in row] for row in rows[:MAX_ROWS]]
         left = (
             next((n for n, value in enumerate(rows[0]) if not isinstance(value, str)), len(names))
             if rows

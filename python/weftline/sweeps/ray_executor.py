@@ -1,9 +1,15 @@
 """Runs points into a store on a Ray cluster: the one that is there (RAY_ADDRESS, or on this machine), or its
 own.
 
-Points are handed over in groups that take a second or more, since a task of Ray costs about a millisecond. A
-group whose node dies is run elsewhere. Results come back as bytes, so that nodes need no file system in
-common, and only this process writes into the store: what is finished is kept whatever happens to the cluster.
+Points are handed over in groups that take a second or more, since a task of Ray costs about a millisecond.
+Results come back as bytes, so that nodes need no file system in common, and only this process writes into the
+store: what is finished is kept whatever happens to the cluster.
+
+The points of a group whose worker or node dies are run again, each in a group of its own, so that one that
+kills its worker takes no others with it; Ray runs nothing again by itself. When cores are free at the end,
+the points of a group that is late are started a second time elsewhere: the same bits, so the first answer
+counts. Before the first run every node reports what it would compute with (`ray_nodes`), and every answer
+does; a node that would compute other bits ends the sweep.
 
 Ray is used by a process of its own (`ray_driver`), whose output goes to ``ray.log`` in the store.
 """
@@ -16,27 +22,36 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, own_schemes, runs, scenarios
+from weftline import _native, runs, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
-from weftline.sweeps import executor
+from weftline.sweeps import executor, ray_nodes, ray_worker
 from weftline.sweeps.executor import Cost, Outcome, Progress
 from weftline.sweeps.store import Claim, Point, Store, state_of
 
 DRIVER = "weftline.sweeps.ray_driver"
 GROUP_SECONDS = 2.0
 """How long a group should take."""
-MOST_IN_GROUP = 500
-LEAST_MEMORY = 100e6
+MAX_IN_GROUP = 500
+MIN_MEMORY = 100e6
 """Below this, the memory of a run is not reported to Ray."""
-_START_SECONDS = 120.0
+MAX_LOST = 4
+"""A point whose worker or node died this often has failed."""
+LATE_FACTOR, LATE_SECONDS = 3.0, 10.0
+"""A group is late when it takes this factor of its expected time, and this time more."""
+_WRITERS = 8
+"""Results that are written at a time: a disk takes milliseconds to confirm one, but many in parallel."""
+_START_SECONDS = 240.0
+"""Longer than the driver may take to connect, to find a node and to ask all nodes."""
 _END_SECONDS = 15.0
 
 
@@ -78,13 +93,14 @@ def run(
     except (EOFError, BrokenPipeError, ConnectionResetError):
         outcome.stopped = outcome.stopped or f"Lost the connection to Ray; see {log}"
     except OSError as error:
-        outcome.stopped = executor.said(error, kept)
+        outcome.stopped = executor.error_text(error, kept)
     except KeyboardInterrupt:
         outcome.interrupted = True
     finally:
         work.release()
         ours.close()
         _end(child)
+    outcome.remarks += work.remarks()
     return outcome
 
 
@@ -146,12 +162,12 @@ def _work_off(work: _Work, ours: Connection, show: Callable[[], None]) -> None:
         show()
         if not ours.poll(0.2):
             if not slots and time.monotonic() > until:
-                work.outcome.stopped = (
-                    f"Ray did not start within {_START_SECONDS:.0f} s; see ray.log in the store"
-                )
+                where = os.environ.get("RAY_ADDRESS")
+                what = f"the Ray at {where} (RAY_ADDRESS) did not answer" if where else "Ray did not start"
+                work.outcome.stopped = f"{what} within {_START_SECONDS:.0f} s; see ray.log in the store"
             continue
         what, *rest = ours.recv()
-        if what == "ready":
+        if what in ("ready", "slots"):
             slots = rest[0]
         elif what == "done":
             work.take(*rest)
@@ -159,6 +175,15 @@ def _work_off(work: _Work, ours: Connection, show: Callable[[], None]) -> None:
             work.lost(*rest)
         else:
             work.outcome.stopped = f"Ray: {rest[0]}"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Points that are with Ray together."""
+
+    points: list[Point]
+    sent: float
+    """When, on the monotonic clock."""
 
 
 class _Work:
@@ -180,10 +205,15 @@ class _Work:
         """Weight of the points that ended."""
         self._queue = deque(wanted)
         self._kept, self._threads, self._costs = kept, threads, costs
-        self._alone: set[str] = set()
-        """Points whose group was lost: each is tried by itself."""
-        self._groups: dict[int, list[Point]] = {}
+        self._lost: Counter[str] = Counter()
+        """How often the group of a point was lost; such a point is tried by itself."""
+        self._late: dict[str, str] = {}
+        """Points that were started a second time, and their names."""
+        self._why = ""
+        """Why the last group was lost."""
+        self._groups: dict[int, _Group] = {}
         self._claims: dict[str, Claim] = {}
+        """Of the points that are with Ray."""
         self._number = 0
         self._sent: set[str] = set()
         """Digests of the files that Ray has."""
@@ -194,7 +224,7 @@ class _Work:
 
     def left(self) -> int:
         """Return how many points have not ended."""
-        return len(self._queue) + sum(map(len, self._groups.values()))
+        return len(self._queue) + len(self._claims)
 
     def share(self) -> float:
         """Return how much of the work is done, 0 to 1, each point weighed by its expected time."""
@@ -213,33 +243,48 @@ class _Work:
             group = self._group(slots)
             if not group:
                 break
-            self._number += 1
-            self._groups[self._number] = group
-            specs = []
-            for point in group:
-                spec, files = self._spec(point)
-                found += [("file", digest, data) for digest, data in files.items()]
-                specs.append(spec)
-            memory = max((self._costs[p.key].memory_bytes for p in group if p.key in self._costs), default=0)
-            found.append(("group", self._number, specs, int(memory) if memory > LEAST_MEMORY else 0))
+            found += self._sent_as_group(group)
+        for point in self._late_points(slots - len(self._groups)):
+            self._late[point.key] = f"{point.name}, seed {point.seed}"
+            found += self._sent_as_group([point])
         return found
+
+    def _sent_as_group(self, group: list[Point]) -> Iterator[tuple]:
+        self._number += 1
+        self._groups[self._number] = _Group(group, time.monotonic())
+        specs = []
+        for point in group:
+            spec, files = self._spec(point)
+            yield from (("file", digest, data) for digest, data in files.items())
+            specs.append(spec)
+        memory = max((self._costs[p.key].memory_bytes for p in group if p.key in self._costs), default=0)
+        yield ("group", self._number, specs, int(memory) if memory > MIN_MEMORY else 0)
+
+    def _late_points(self, free: int) -> list[Point]:
+        """Return at most `free` points of late groups, each once; slots beyond the groups have no work."""
+        now, found = time.monotonic(), []
+        for group in self._groups.values():
+            expected = sum(self._seconds(point) for point in group.points)
+            if now - group.sent > LATE_FACTOR * expected + LATE_SECONDS:
+                found += [p for p in group.points if p.key in self._claims and p.key not in self._late]
+        return found[: max(0, free)]
 
     def _group(self, slots: int) -> list[Point]:
         """Take points that together run long enough, but leave the others their share of them."""
-        highest = max(1, min(MOST_IN_GROUP, len(self._queue) // (2 * slots)))
+        highest = max(1, min(MAX_IN_GROUP, len(self._queue) // (2 * slots)))
         group: list[Point] = []
         seconds, looked_at = 0.0, len(self._queue)
         while self._queue and looked_at and len(group) < highest and seconds < GROUP_SECONDS:
             point = self._queue.popleft()
             looked_at -= 1
-            if group and point.key in self._alone:
+            if group and self._lost[point.key]:
                 self._queue.append(point)
                 continue
             if not self._hold(point):
                 continue
             group.append(point)
             seconds += self._seconds(point)
-            if point.key in self._alone:
+            if self._lost[point.key]:
                 break
         if not group:
             self._later = time.monotonic() + 0.5
@@ -291,24 +336,21 @@ class _Work:
 
     def take(self, number: int, answer: Mapping[str, Any]) -> None:
         """Keep what a group found."""
-        if answer["version"] != _native.version():
-            theirs, ours = answer["version"], _native.version()
-            self.outcome.stopped = f"the workers have weftline {theirs}, this is {ours}: install one version"
+        if why := ray_nodes.difference(answer["identity"], ray_worker.identity()):
+            self.outcome.stopped = f"node {answer['node']} {why}"
             return
-        if answer["schemes"] != own_schemes.identity():
-            theirs, ours = answer["schemes"] or "none", own_schemes.identity() or "none"
-            self.outcome.stopped = (
-                f"the schemes of another crate are {theirs} on the workers, and {ours} here: install the "
-                "same wheel on every node"
-            )
-            return
-        points = {point.key: point for point in self._groups.pop(number)}
-        for result in answer["results"]:
-            point = points[result["key"]]
-            if "error" in result:
-                self._fail(point, result["error"])
+        points = {point.key: point for point in self._groups.pop(number).points}
+        # What was late and has an answer is not open any more.
+        found = [(points[r["key"]], r) for r in answer["results"] if r["key"] in self._claims]
+        whole = [(point, result["files"]) for point, result in found if "error" not in result]
+        with ThreadPoolExecutor(_WRITERS) as writers:
+            reported = writers.map(lambda one: self._keep(*one), whole)
+            damage = {point.key: why for (point, _), why in zip(whole, reported, strict=True)}
+        for point, result in found:
+            if why := result.get("error") or damage.get(point.key):
+                self._fail(point, why)
             else:
-                self._keep(point, result["files"])
+                self.outcome.ran += 1
                 self.hops += result["hops"]
             self._ended += self._weights[point.key]
             if point.key in self._costs:
@@ -316,18 +358,40 @@ class _Work:
                 self._took += result["seconds"]
             self._claims.pop(point.key).release()
 
-    def lost(self, number: int, why: str) -> None:
-        """Try the points of a lost group one at a time; a lost group of one point has failed."""
-        points = self._groups.pop(number)
+    def lost(self, number: int, why: str, again: bool) -> None:
+        """Try the points of a lost group one at a time; give up what cannot be run, or was lost often."""
+        points = self._groups.pop(number).points
+        running = {point.key for group in self._groups.values() for point in group.points}
+        self._why = why
         for point in points:
-            if len(points) == 1 and point.key in self._alone:
-                self._fail(point, f"lost by Ray: {why}")
+            if point.key not in self._claims or point.key in running:
+                continue
+            self._lost[point.key] += 1
+            times = self._lost[point.key]
+            if times >= MAX_LOST or (len(points) == 1 and not again):
+                count = f"{times} times " if times > 1 else ""
+                self._fail(point, f"lost by Ray {count}with its worker or node: {why}")
+                self._ended += self._weights[point.key]
             else:
-                self._alone.add(point.key)
                 self._queue.append(point)
             self._claims.pop(point.key).release()
 
-    def _keep(self, point: Point, files: Mapping[str, bytes]) -> None:
+    def remarks(self) -> list[str]:
+        """Return sentences on what was run more than once."""
+        found = []
+        failed = {point.key for point, _ in self.outcome.failed}
+        if again := len([key for key in self._lost if key not in failed]):
+            runs_were = "1 run was" if again == 1 else f"{again} runs were"
+            why = f"because Ray lost a worker or a node ({self._why})"
+            found.append(f"{runs_were} started again, {why}; each result is stored once")
+        if late := len(self._late):
+            runs_were = "1 run was" if late == 1 else f"{late} runs were"
+            which = next(iter(self._late.values())) + (", ..." if late > 1 else "")
+            found.append(f"{runs_were} late and started a second time ({which}); the first answer counts")
+        return found
+
+    def _keep(self, point: Point, files: Mapping[str, bytes]) -> str | None:
+        """Write the results of a point into the store; return why they are damaged, if so."""
         part = self._kept.begin(point.key, self._claims[point.key])
         try:
             part.mkdir(parents=True)
@@ -337,13 +401,12 @@ class _Work:
             _native.sync_files(str(part))
         except InputError as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._fail(point, f"the results were damaged during the transfer from the worker: {error}")
-            return
+            return f"the results were damaged during the transfer from the worker: {error}"
         except (OSError, RunFailed):
             shutil.rmtree(part, ignore_errors=True)
             raise
         self._kept.keep(point, part)
-        self.outcome.ran += 1
+        return None
 
     def _fail(self, point: Point, why: str) -> None:
         self._kept.fail(point, why)

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+import platform
 import shutil
+import struct
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, own_schemes, runs, scenarios
+from weftline import _native, own_schemes, provenance, runs, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
+
+
+@cache
+def identity() -> dict[str, str]:
+    """Return what decides the bits of a run, and the form of its results, in this process.
+
+    ``weftline`` and ``python``: the versions; ``schemes``: those of another crate, with its build; ``build``:
+    digest of the engine's file; ``code``: of weftline's own Python; ``arithmetic``: of log and pow, which the
+    C library rounds and CUBIC uses.
+    """
+    package, code = Path(runs.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if inside.parts[0] not in ("experiments", "templates"):
+            code.update(f"{inside.as_posix()}\0".encode() + path.read_bytes())
+    numbers = [1 + 9.7 * i / 4096 for i in range(1, 4096)]
+    rounded = [math.log(x) for x in numbers] + [math.pow(x, y) for x in numbers for y in (1 / 3, 3.0)]
+    return {
+        "weftline": _native.version(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "schemes": own_schemes.identity(),
+        "build": provenance.build() or "",
+        "code": code.hexdigest()[:12],
+        "arithmetic": hashlib.sha256(struct.pack(f"{len(rounded)}d", *rounded)).hexdigest()[:12],
+    }
 
 
 def run_group(
@@ -31,12 +61,12 @@ def run_group(
     Returns
     -------
     dict
-        ``version`` of weftline; ``schemes`` of another crate on this node; and ``results``: of each point
-        ``key``, ``seconds``, ``hops``, and either ``files``, the bytes of its folder by name, or ``error``.
+        ``identity``, and ``results``: of each point ``key``, ``seconds``, ``hops``, and either ``files``, the
+        bytes of its folder by name, or ``error``.
     """
     known = {digest: (fetch(data) if fetch else data) for digest, data in files.items()}
     results = [_one(spec, known) for spec in specs]
-    return {"version": _native.version(), "schemes": own_schemes.identity(), "results": results}
+    return {"identity": identity(), "results": results}
 
 
 def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:

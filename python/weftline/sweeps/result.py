@@ -270,7 +270,7 @@ class SweepResult:
     def remark(self, cell: Cell) -> str:
         """Return what is wrong with the steadiness of a combination's runs, "" if nothing shows."""
         if cell.choice not in self._remarks:
-            runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MOST_LOOKED_AT]]
+            runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MAX_LOOKED_AT]]
             self._remarks[cell.choice] = steady.remark(runs, warmup=bool(self.report.warmup))
         return self._remarks[cell.choice]
 
@@ -368,7 +368,7 @@ class SweepResult:
                 row["unfinished"] = self.unfinished(cell) if evidence.of_finished_flows(name) else None
                 judged = self.judgement(cell) if name == (self.report.bound or ("",))[0] else None
                 row["answer"] = judged.answer if judged else None
-                row["reasons"] = evidence.said(judged.reasons if judged else self.reasons(name, cell))
+                row["reasons"] = evidence.reasons_text(judged.reasons if judged else self.reasons(name, cell))
                 apart = self.difference(name, cell)
                 row["against"] = self.against if apart else None
                 row["difference"] = apart.estimate.mean if apart else None
@@ -377,7 +377,7 @@ class SweepResult:
                 row["paired"] = apart.paired if apart else None
                 separation = self.separation(name, cell, paired=False) if apart else None
                 row["separated"] = separation.word if separation else None
-                row["separated_reasons"] = evidence.said(separation.reasons) if separation else None
+                row["separated_reasons"] = evidence.reasons_text(separation.reasons) if separation else None
                 found.append(row)
         return found
 

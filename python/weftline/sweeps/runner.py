@@ -51,30 +51,29 @@ def plan(sweep: Sweep, out: Path) -> Plan:
             found = _point(sweep, out, choice, changes, seed)
             other = by_key.setdefault((found.key, seed), choice)
             if other != choice:
-                same[f'"{said(other)}" and "{said(choice)}" are the same run: what differs has no effect'] = (
-                    None
-                )
+                names = f'"{choice_text(other)}" and "{choice_text(choice)}"'
+                same[f"{names} are the same run: what differs has no effect"] = None
             points.append(found)
     return Plan(sweep=sweep, path=out, points=points, same=list(same))
 
 
-def said(choice: Choice) -> str:
+def choice_text(choice: Choice) -> str:
     """Return a combination for people: ``scheme HPCC, load 0.5``."""
     return ", ".join(f"{axis} {variant}" for axis, variant in choice) or "the scenario"
 
 
 def _point(sweep: Sweep, out: Path, choice: Choice, changes: Mapping[str, Any], seed: int) -> Point:
     try:
-        return store.point(out, sweep.source, changes, seed, name=said(choice), choice=choice)
+        return store.point(out, sweep.source, changes, seed, name=choice_text(choice), choice=choice)
     except InputError as error:
         text = str(error)
         chosen = dict(choice)
         for axis in sweep.axes:
             if any(path in text for path in axis.variants[chosen[axis.name]]):
                 raise InputError(
-                    f'{axis.where or sweep.file}: axis "{axis.name}", {said(choice)}: {text}'
+                    f'{axis.where or sweep.file}: axis "{axis.name}", {choice_text(choice)}: {text}'
                 ) from None
-        raise InputError(f"{sweep.file}: {said(choice)}: {text}") from None
+        raise InputError(f"{sweep.file}: {choice_text(choice)}: {text}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +86,15 @@ class Estimate:
     """Of the parallel runs."""
 
     @property
+    def seconds_of_a_core(self) -> float:
+        """Time that all of them take one after the other."""
+        return sum(cost.seconds for cost in self.costs.values())
+
+    @property
     def seconds(self) -> float:
         """Wall-clock time on an otherwise idle machine."""
-        costs = [cost.seconds for cost in self.costs.values()]
-        return max(sum(costs) / self.jobs, max(costs, default=0.0))
+        longest = max((cost.seconds for cost in self.costs.values()), default=0.0)
+        return max(self.seconds_of_a_core / self.jobs, longest)
 
 
 def estimate(points: Sequence[Point], *, jobs: int) -> Estimate:
@@ -170,7 +174,7 @@ def put_damaged_aside(result: SweepResult, error: Exception) -> list[str]:
         moved = {folder: kept.put_aside(folder) for folder in runs if f"{folder}{os.sep}" in str(error)}
     for folder, aside in moved.items():
         cell, seed = runs[folder]
-        found.append(f"{said(cell.choice)}, seed {seed}: damaged results are now in {aside}")
+        found.append(f"{choice_text(cell.choice)}, seed {seed}: damaged results are now in {aside}")
     return found
 
 

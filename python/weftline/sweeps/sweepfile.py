@@ -37,8 +37,8 @@ from weftline.sweeps.axes import Axis, read_zipped
 from weftline.sweeps.axes import read as axes_of
 from weftline.toml_lines import Where, check_keys
 
-MOST_POINTS = 200_000
-MOST_SEEDS = 10_000
+MAX_POINTS = 200_000
+MAX_SEEDS = 10_000
 _KEYS = {
     "sweep": "name question scenario seeds zip set controllers axis report",
     "report": "metrics rows along against group sizes interval warmup drain answer",
@@ -174,20 +174,20 @@ def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
     highest = len(sweep.seeds)
     for steps in {tuple(z) for z in zipped} | {(a,) for a in axes if not any(a in z for z in zipped)}:
         highest *= len(axes[steps[0]].variants)
-    if highest > MOST_POINTS:
+    if highest > MAX_POINTS:
         raise InputError(
-            f"{file}: {highest:,} points; expected at most {MOST_POINTS:,}: fewer axes, values or seeds"
+            f"{file}: {highest:,} points; expected at most {MAX_POINTS:,}: fewer axes, values or seeds"
         )
     return sweep
 
 
 def parse_seeds(value: object, what: str) -> list[int]:
     """Return the seeds of a number of runs, a list, or text such as ``"1-5,9"``."""
-    expected = f'expected a number of runs from 1 to {MOST_SEEDS}, a list of seeds, or text such as "1-5"'
+    expected = f'expected a number of runs from 1 to {MAX_SEEDS}, a list of seeds, or text such as "1-5"'
     if isinstance(value, bool):
         raise InputError(f"{what}: {expected}, found {value!r}")
     if isinstance(value, int):
-        if not 1 <= value <= MOST_SEEDS:
+        if not 1 <= value <= MAX_SEEDS:
             raise InputError(f"{what}: {expected}, found {value}")
         return list(range(1, value + 1))
     if isinstance(value, list | tuple | range):

@@ -59,7 +59,7 @@ def _estimate_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
         found = result.estimate(name, cell)
         message = estimate_text(found, metric(name).text)
         left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
-        return message + evidence.beside(runs=found.count if found else 0, asked=result.asked, left=left)
+        return message + evidence.qualifier(runs=found.count if found else 0, asked=result.asked, left=left)
 
     return text
 
@@ -84,7 +84,7 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
         text = difference_text(found, metric(name).text, result.separation(name, cell, paired=False), notes)
         asked = 0 if found is None else result.asked
         left = result.unfinished(cell) + result.unfinished(base) if evidence.of_finished_flows(name) else 0
-        return text + evidence.beside(runs=found.estimate.count if found else 0, asked=asked, left=left)
+        return text + evidence.qualifier(runs=found.estimate.count if found else 0, asked=asked, left=left)
 
     return text
 

@@ -1,13 +1,13 @@
 //! What becomes of digests that do not fit a flow's record: strays, or another path.
 //!
-//! A digest does not fit if it passed another number of hops, or contradicts a path that is known. One such digest is no news: a
-//! packet was late around a change of route, took a backup for a moment, or was damaged. It goes into a record of its own beside the
+//! A digest does not fit if it passed another number of hops, or contradicts a path that is known. One such digest is not a change: a
+//! packet was late around a change of route, took a backup for a moment, or was damaged. It goes into a separate record, next to the
 //! flow's, the *newcomer*, which takes in only such digests, so that two paths are never read as one. The newcomer becomes the flow's
 //! record when 3 digests that do not fit the old one agree with each other, or 8 do not even agree ([`Patience`]): then the
 //! old path is certainly not right. It goes, and its digests are counted as strays, with the next digest of the old number of hops,
 //! or, where the numbers are the same (a digest of the new path may well fit the old one), when 64 in a row fit.
 //!
-//! A path that contradicts itself before it is known cannot wait: digests of two paths may be mixed in it. It begins anew at once.
+//! A path that contradicts itself before it is known is discarded: digests of two paths may be mixed in it. Its record is reset at once.
 //!
 //! Source: the paper says only that such a digest signals a change (Ben Basat et al., "PINT", SIGCOMM 2020, §7). Patience is ours.
 
@@ -35,7 +35,7 @@ impl Default for Patience {
     }
 }
 
-/// A record of the digests that do not fit the one it stands beside.
+/// A record of the digests that do not fit the flow's main record.
 #[derive(Debug)]
 pub(super) struct Newcomer<P> {
     pub record: Record<P>,
@@ -62,7 +62,7 @@ pub(super) enum Outcome {
         query: usize,
         kind: EventKind,
     },
-    /// The record is to begin anew.
+    /// The record must be reset.
     Inconsistent {
         query: usize,
     },

@@ -19,12 +19,12 @@ pub trait Sink {
 
 /// Keeps everything, for tests and small inputs.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Collected {
     pub events: Vec<Event>,
     pub reports: Vec<FlowReport>,
 }
 
-impl Sink for Told {
+impl Sink for Collected {
     fn event(&mut self, event: Event) {
         self.events.push(event);
     }
@@ -94,7 +94,7 @@ pub struct FlowReport {
     pub flow: Flow,
     /// Which parts of `flow` count.
     pub key: FlowKey,
-    /// None while the record goes on.
+    /// None while the record is open.
     pub ending: Option<Ending>,
     /// Records of this flow that ended before because it changed.
     pub epoch: u32,
@@ -118,7 +118,7 @@ pub enum Findings {
     Frequent(Vec<HopFrequent>),
     /// Numbers of single packets.
     Packets(Summary),
-    /// Only that packets were looked at; loops are told as events.
+    /// Only states that packets were examined; loops are reported as events.
     Loops {
         digests: u64,
     },
@@ -158,7 +158,7 @@ pub struct HopQuantiles {
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopFrequent {
     pub samples: u64,
-    /// The most frequent first.
+    /// In descending order of frequency.
     pub values: Vec<FrequentValue>,
 }
 

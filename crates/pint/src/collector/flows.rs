@@ -26,10 +26,10 @@ struct Slot<T> {
     record: T,
 }
 
-/// Records of type `T`, each with its share of the memory. Slots of flows that are gone stay in the table's bytes: they are used again.
+/// Records of type `T`, each with its share of the memory. Slots of removed flows stay in the table's bytes: they are reused.
 #[derive(Debug)]
 pub(super) struct Flows<T> {
-    // Its order is never asked for, so results do not depend on the random keys that keep hostile flows from colliding.
+    // Its order is never used, so results do not depend on the random keys that keep hostile flows from colliding.
     places: HashMap<FlowId, u32, Keyed>,
     slots: Vec<Option<Box<Slot<T>>>>,
     free: Vec<u32>,

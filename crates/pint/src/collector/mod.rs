@@ -5,8 +5,8 @@
 //! running summary of numbers per packet. Memory has a limit in bytes over all flows: when it is reached, the flow that was not seen for
 //! longest is handed out and forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
 //!
-//! A flow whose number of hops changes, or whose digests contradict its path, is told of (route change, loop, wrong graph: the digest
-//! alone cannot say) and its record begins anew; single digests that do not fit are set aside (`changes`).
+//! A flow whose number of hops changes, or whose digests contradict its path, is reported (route change, loop, wrong graph: the digest
+//! alone is ambiguous) and its record is reset; single digests that do not fit are set aside (`changes`).
 //!
 //! The same input gives the same output, to the bit. No clock: time is that of the digests.
 //!
@@ -30,8 +30,8 @@ use crate::recorded::{Flow, Recorded};
 
 pub use changes::Patience;
 pub use events::{
-    Ending, Event, EventKind, Findings, FlowReport, FrequentValue, HopFrequent, HopQuantiles, PathFindings,
-    Sink, Summary, Told,
+    Collected, Ending, Event, EventKind, Findings, FlowReport, FrequentValue, HopFrequent, HopQuantiles,
+    PathFindings, Sink, Summary,
 };
 pub use paths::{NoPaths, Paths, Step};
 pub use recording::{CONFIDENCE, DEFAULT_K};
@@ -42,7 +42,7 @@ use flows::{FlowId, Flows};
 use recording::Keeping;
 use records::{Digest, Effect, Group, Record, Share, shares};
 
-/// The least memory that a collector works in.
+/// The minimum memory of a collector.
 pub const MIN_BYTES: usize = 65_536;
 
 /// Limits of a collector.
@@ -94,9 +94,9 @@ pub struct Counts {
     pub paths_changed: u64,
     /// Paths that contradicted themselves before they were known.
     pub inconsistent: u64,
-    /// Did not fit the record of their flow, which went on without them.
+    /// Did not fit the record of their flow and were left out of it.
     pub strays: u64,
-    /// Records ended for want of memory.
+    /// Records ended because memory was full.
     pub evicted: u64,
     /// Records ended because nothing was seen.
     pub idle: u64,
@@ -258,7 +258,7 @@ impl<D: Paths> Collector<D> {
                 (old, (query, kind), decoded)
             }
             Outcome::Inconsistent { query } => {
-                let (old, decoded) = begin_anew(&mut self.flows, place, &digest);
+                let (old, decoded) = begin_again(&mut self.flows, place, &digest);
                 self.counts.inconsistent += 1;
                 (old, (query, EventKind::Inconsistent), decoded)
             }
@@ -296,7 +296,7 @@ impl<D: Paths> Collector<D> {
         }
     }
 
-    /// Ends records that are idle, and as many as memory needs.
+    /// Ends records that are idle, and more of them if memory is full.
     fn expire(&mut self, sink: &mut impl Sink) {
         while let Some(oldest) = self.flows.oldest() {
             let idle =
@@ -318,11 +318,11 @@ impl<D: Paths> Collector<D> {
 
     fn hand_out(&self, id: FlowId, record: &Record<D::Flow>, ending: Ending, sink: &mut impl Sink) {
         if sink.wants_reports() {
-            sink.ended(self.told(&id, record, Some(ending)));
+            sink.ended(self.report_of(&id, record, Some(ending)));
         }
     }
 
-    fn told(&self, id: &FlowId, record: &Record<D::Flow>, ending: Option<Ending>) -> FlowReport {
+    fn report_of(&self, id: &FlowId, record: &Record<D::Flow>, ending: Option<Ending>) -> FlowReport {
         record.report(id.flow, &self.groups[usize::from(id.group)], &self.paths, ending)
     }
 
@@ -334,12 +334,12 @@ impl<D: Paths> Collector<D> {
             .position(|group| group.queries.iter().any(|keeping| keeping.query == query))?;
         let id = FlowId { group: group as u8, flow: flow.under(self.groups[group].key) };
         let record = self.flows.get(self.flows.find(&id)?)?;
-        Some(self.told(&id, record, None))
+        Some(self.report_of(&id, record, None))
     }
 
     /// What is known of all flows now, those first that were not seen for longest.
     pub fn reports(&self) -> impl Iterator<Item = FlowReport> {
-        self.flows.iter().map(|(id, record)| self.told(id, record, None))
+        self.flows.iter().map(|(id, record)| self.report_of(id, record, None))
     }
 
     /// Hands all flows out, those first that were not seen for longest.
@@ -351,7 +351,7 @@ impl<D: Paths> Collector<D> {
 }
 
 /// Starts a flow's record again from this digest; returns the one before, and the places of paths that are known.
-fn begin_anew<D: Paths>(
+fn begin_again<D: Paths>(
     flows: &mut Flows<Record<D::Flow>>,
     place: u32,
     digest: &Digest<D>,

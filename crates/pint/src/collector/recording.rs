@@ -22,7 +22,7 @@ pub const CONFIDENCE: f64 = 0.95;
 pub(super) struct Keeping {
     pub query: usize,
     kind: Kind,
-    /// Bytes per flow that the query asked for.
+    /// Bytes per flow that the query requested.
     space: Option<u64>,
     seed: u64,
 }
@@ -252,7 +252,7 @@ impl<P> Recording<P> {
                     let place = owner(hops, field, row, &mut grown);
                     let before = place.as_ref().map_or(size_of::<SpaceSaving>(), SpaceSaving::bytes);
                     let sketch = place.get_or_insert_with(|| {
-                        // Without a space: a quarter of the asked share is the most that a count is off by.
+                        // Without a space: the maximum error of a count is a quarter of the requested share.
                         let counters =
                             keeping.items(row.hops, 24).unwrap_or((4.0 / share.max(1e-3)).ceil() as usize);
                         SpaceSaving::new(counters)

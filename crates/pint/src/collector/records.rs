@@ -13,7 +13,7 @@ use crate::recorded::{Flow, Recorded};
 pub(super) struct Group {
     pub key: FlowKey,
     pub queries: Vec<Keeping>,
-    /// Whether one of them traces a path, so that all begin anew when it changes.
+    /// Whether one of them traces a path, so that all are reset when it changes.
     pub traces: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn shares(fields: &[Field], places: &[(usize, usize)]) -> Vec<Share> 
     shares
 }
 
-/// One digest on its way into a record.
+/// One digest that is added to a record.
 pub(super) struct Digest<'a, D> {
     pub row: &'a Recorded,
     /// The flow under the group's key.

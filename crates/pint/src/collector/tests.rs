@@ -122,13 +122,14 @@ fn the_plan_of_the_test_is_what_the_test_thinks() {
 #[test]
 fn path_latency_and_load_come_out_as_they_went_in() {
     let (plan, mut collector) = collector(Limits::default());
-    let mut told = Told::default();
+    let mut collected = Collected::default();
     for packet in 0..4_000 {
-        collector.take(&row(&plan, flow(1), packet, &PATH), &mut told).unwrap();
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut collected).unwrap();
     }
-    let [Event { kind: EventKind::PathDecoded { path, digests }, query: Some(0), .. }] = &told.events[..]
+    let [Event { kind: EventKind::PathDecoded { path, digests }, query: Some(0), .. }] =
+        &collected.events[..]
     else {
-        panic!("{:?}", told.events)
+        panic!("{:?}", collected.events)
     };
     assert_eq!(*path, PATH);
     let report = collector.report(&flow(1), 0).unwrap();
@@ -170,7 +171,7 @@ fn what_no_hop_can_have_written_is_refused_and_counted() {
     let (plan, mut collector) = collector(Limits::default());
     let good = row(&plan, flow(1), 1, &PATH);
     let version = plan.version();
-    let mut take = |row: Recorded| collector.take(&row, &mut Told::default());
+    let mut take = |row: Recorded| collector.take(&row, &mut Collected::default());
     let other = Refusal::OtherPlan { found: version ^ 1, expected: version };
     assert_eq!(take(Recorded { plan_version: version ^ 1, ..good }), Err(other));
     assert_eq!(take(Recorded { hops: 0, ..good }), Err(Refusal::Hops { hops: 0, max: 12 }));
@@ -187,15 +188,15 @@ fn a_count_of_more_hops_than_the_path_has_is_impossible() {
     let plan = Plan::new(plan::read(text, "queries.toml").unwrap()).unwrap();
     let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
     let row = Recorded { digest: 4, hops: 4, plan_version: plan.version(), ..Recorded::default() };
-    assert_eq!(collector.take(&row, &mut Told::default()), Ok(()));
+    assert_eq!(collector.take(&row, &mut Collected::default()), Ok(()));
     let row = Recorded { digest: 5, ..row };
-    assert_eq!(collector.take(&row, &mut Told::default()), Err(Refusal::Impossible { query: 0 }));
+    assert_eq!(collector.take(&row, &mut Collected::default()), Err(Refusal::Impossible { query: 0 }));
 }
 
 #[test]
 fn a_changed_path_ends_the_record_and_begins_another() {
     let (plan, mut collector) = collector(Limits::default());
-    let mut told = Told::default();
+    let mut collected = Collected::default();
     let detour = [11, 701, 3, 1_000];
     for packet in 0..600 {
         let path: &[u64] = match packet {
@@ -203,9 +204,9 @@ fn a_changed_path_ends_the_record_and_begins_another() {
             200..400 => &detour,
             _ => &PATH[..3],
         };
-        collector.take(&row(&plan, flow(1), packet, path), &mut told).unwrap();
+        collector.take(&row(&plan, flow(1), packet, path), &mut collected).unwrap();
     }
-    let kinds: Vec<&EventKind> = told.events.iter().map(|event| &event.kind).collect();
+    let kinds: Vec<&EventKind> = collected.events.iter().map(|event| &event.kind).collect();
     assert!(
         matches!(
             kinds[..],
@@ -219,26 +220,26 @@ fn a_changed_path_ends_the_record_and_begins_another() {
         ),
         "{kinds:?}"
     );
-    let endings: Vec<_> = told.reports.iter().map(|report| (report.ending, report.epoch)).collect();
+    let endings: Vec<_> = collected.reports.iter().map(|report| (report.ending, report.epoch)).collect();
     assert_eq!(endings, [(Some(Ending::Changed), 0), (Some(Ending::Changed), 1)]);
-    let Findings::Path(second) = &told.reports[1].results[0].1 else { panic!() };
+    let Findings::Path(second) = &collected.reports[1].results[0].1 else { panic!() };
     assert_eq!(second.path(), Some(detour.to_vec()));
     assert_eq!(collector.counts().paths_changed, 2);
     // Every digest is in one record only.
-    collector.finish(&mut told);
-    assert_eq!(digests_and_strays(&told), 600);
+    collector.finish(&mut collected);
+    assert_eq!(digests_and_strays(&collected), 600);
 }
 
 /// Of the five-tuples, which all packets of the plan serve.
-pub(super) fn digests_and_strays(told: &Told) -> u64 {
-    let of_flows = told.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
+pub(super) fn digests_and_strays(collected: &Collected) -> u64 {
+    let of_flows = collected.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
     of_flows.map(|report| report.digests + report.strays).sum()
 }
 
 #[test]
-fn loops_are_told() {
+fn loops_are_reported() {
     let (plan, mut collector) = collector(Limits::default());
-    let mut told = Told::default();
+    let mut collected = Collected::default();
     let sink = Address::Number(4);
     let row = Recorded {
         looped: true,
@@ -248,8 +249,8 @@ fn loops_are_told() {
         flow: flow(1),
         ..Recorded::default()
     };
-    collector.take(&row, &mut told).unwrap();
-    assert_eq!(told.events[0].kind, EventKind::Loop { packet: 8, sink });
+    collector.take(&row, &mut collected).unwrap();
+    assert_eq!(collected.events[0].kind, EventKind::Loop { packet: 8, sink });
     assert_eq!((collector.counts().loops, collector.flows()), (1, 0));
 }
 
@@ -257,25 +258,28 @@ fn loops_are_told() {
 fn idle_flows_and_those_that_memory_lacks_room_for_are_handed_out() {
     let (plan, mut collector) =
         collector(Limits { bytes: MIN_BYTES, idle_ns: Some(5_000), ..Limits::default() });
-    let mut told = Told::default();
-    collector.take(&row(&plan, flow(1), 1, &PATH), &mut told).unwrap();
-    collector.take(&row(&plan, flow(2), 400, &PATH), &mut told).unwrap();
-    assert_eq!((collector.flows(), told.reports.len()), (2, 0));
-    collector.take(&row(&plan, flow(2), 502, &PATH), &mut told).unwrap();
-    assert_eq!(told.reports[0].ending, Some(Ending::Idle));
+    let mut collected = Collected::default();
+    collector.take(&row(&plan, flow(1), 1, &PATH), &mut collected).unwrap();
+    collector.take(&row(&plan, flow(2), 400, &PATH), &mut collected).unwrap();
+    assert_eq!((collector.flows(), collected.reports.len()), (2, 0));
+    collector.take(&row(&plan, flow(2), 502, &PATH), &mut collected).unwrap();
+    assert_eq!(collected.reports[0].ending, Some(Ending::Idle));
     for packet in 503..2_000 {
         collector
-            .take(&Recorded { time_ns: 5_020, ..row(&plan, flow(packet), packet, &PATH) }, &mut told)
+            .take(&Recorded { time_ns: 5_020, ..row(&plan, flow(packet), packet, &PATH) }, &mut collected)
             .unwrap();
         assert!(collector.bytes() <= MIN_BYTES);
     }
     let counts = collector.counts();
     assert!(counts.evicted > 1_000 && counts.idle == 1, "{counts:?}");
     let kept = collector.flows();
-    collector.finish(&mut told);
-    assert_eq!(told.reports.iter().filter(|report| report.ending == Some(Ending::Finished)).count(), kept);
+    collector.finish(&mut collected);
+    assert_eq!(
+        collected.reports.iter().filter(|report| report.ending == Some(Ending::Finished)).count(),
+        kept
+    );
     // Each packet carries a bit of the path; those with a load count for their source too.
-    let of_flows = told.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
+    let of_flows = collected.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
     assert_eq!(of_flows.map(|report| report.digests).sum::<u64>(), 1_500);
 }
 
@@ -285,7 +289,7 @@ fn a_space_bounds_the_sketches() {
     let plan = Plan::new(plan::read(&spaced, "queries.toml").unwrap()).unwrap();
     let mut collector = Collector::new(&plan, Limits::default(), Raw).unwrap();
     for packet in 0..20_000 {
-        collector.take(&row(&plan, flow(1), packet, &PATH), &mut Told::default()).unwrap();
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut Collected::default()).unwrap();
     }
     // 100 bytes a hop: k for 100 codes of one byte.
     let k = crate::sketch::kll::k_for_room(100).unwrap();
@@ -306,7 +310,7 @@ fn frequent_values_come_with_their_shares() {
         let first = if packet % 2 == 0 { 7 } else { packet % 90 + 10 };
         let digest = encoder.encode(encoder.encode(0, packet, 1, &[first]), packet, 2, &[2]);
         let row = Recorded { packet, digest, hops: 2, plan_version: plan.version(), ..Recorded::default() };
-        collector.take(&row, &mut Told::default()).unwrap();
+        collector.take(&row, &mut Collected::default()).unwrap();
     }
     let report = collector.report(&Flow::default(), 0).unwrap();
     let Findings::Frequent(hops) = &report.results[0].1 else { panic!() };
@@ -327,18 +331,18 @@ proptest! {
     ) {
         let run = || {
             let (plan, mut collector) = collector(Limits { bytes: MIN_BYTES, idle_ns: Some(1 << 62), ..Limits::default() });
-            let mut told = Told::default();
+            let mut collected = Collected::default();
             for &(id, packet, digest, hops, time_ns, looped) in &rows {
                 let flow = Flow { destination_port: (digest % 3) as u16, ..flow(id) };
                 let digest = digest & 0x3_ffff;
                 let looped = looped && id == 0;
                 let row = Recorded { time_ns, flow, packet, digest, hops, plan_version: plan.version(), looped, ..Recorded::default() };
-                let _ = collector.take(&row, &mut told);
+                let _ = collector.take(&row, &mut collected);
                 assert!(collector.bytes() <= MIN_BYTES);
             }
             let counts = collector.counts();
-            collector.finish(&mut told);
-            (told.events, format!("{:?}", told.reports), counts)
+            collector.finish(&mut collected);
+            (collected.events, format!("{:?}", collected.reports), counts)
         };
         prop_assert_eq!(run(), run());
     }
@@ -371,23 +375,23 @@ fn a_plan_tried_is_as_accurate_as_it_should_be() {
 #[test]
 fn paths_are_written_as_lines_and_results_as_json() {
     let (plan, mut collector) = collector(Limits::default());
-    let mut told = Told::default();
+    let mut collected = Collected::default();
     for packet in 0..100 {
-        collector.take(&row(&plan, flow(1), packet, &PATH), &mut told).unwrap();
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut collected).unwrap();
     }
-    collector.take(&row(&plan, flow(2), 1_000, &PATH), &mut told).unwrap();
-    let event = told.events[0].to_json(&plan);
+    collector.take(&row(&plan, flow(2), 1_000, &PATH), &mut collected).unwrap();
+    let event = collected.events[0].to_json(&plan);
     assert_eq!((&event["event"], &event["query"]), (&"path-decoded".into(), &"path".into()));
     assert_eq!(event["path"], serde_json::json!(PATH));
-    collector.finish(&mut told);
+    collector.finish(&mut collected);
     // Queries have flows of their own; which is reported first follows from the hashes of its first packet.
-    let reports: Vec<_> = told.reports.iter().map(|report| report.to_json(&plan)).collect();
+    let reports: Vec<_> = collected.reports.iter().map(|report| report.to_json(&plan)).collect();
     let json = reports.iter().find(|json| json["flow"]["flow_id"] == 1).unwrap();
     assert_eq!(json["flow"], serde_json::json!({ "flow_id": 1, "src": 1, "dst": 9 }));
     assert_eq!(json["queries"]["path"]["complete"], true);
     assert_eq!(json["queries"]["latency"]["hops"][0]["quantiles"][0]["quantile"], 0.5);
     let mut writer = PathWriter::new(Vec::new()).unwrap();
-    told.reports.iter().for_each(|report| writer.write(&plan, report).unwrap());
+    collected.reports.iter().for_each(|report| writer.write(&plan, report).unwrap());
     let text = String::from_utf8(writer.finish().unwrap()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert!(

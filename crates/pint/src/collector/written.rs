@@ -53,19 +53,19 @@ impl Event {
                 ("loop", json!({ "packet_id": packet, "sink": sink.to_string() }))
             }
         };
-        let mut told = json!({ "time_ns": self.time_ns, "flow": flow_json(&self.flow), "event": name });
+        let mut written = json!({ "time_ns": self.time_ns, "flow": flow_json(&self.flow), "event": name });
         if let Some(query) = self.query {
-            told["query"] = json!(query_name(plan, query));
+            written["query"] = json!(query_name(plan, query));
         }
-        if let (Json::Object(told), Json::Object(more)) = (&mut told, more) {
-            told.extend(more);
+        if let (Json::Object(written), Json::Object(more)) = (&mut written, more) {
+            written.extend(more);
         }
-        told
+        written
     }
 }
 
 impl FlowReport {
-    /// Keys: `flow`, `key`, `ending` (null while the record goes on), `epoch`, `first_ns`, `last_ns`, `digests`, `strays`, `queries` by
+    /// Keys: `flow`, `key`, `ending` (null while the record is open), `epoch`, `first_ns`, `last_ns`, `digests`, `strays`, `queries` by
     /// name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();

@@ -184,7 +184,7 @@ impl Encoder {
         self.encode_from(digest, packet, hop, |query| values.get(query).copied())
     }
 
-    /// As [`Encoder::encode_and_report`], where a query's value is only asked for if the packet serves it.
+    /// As [`Encoder::encode_and_report`], where a query's value is only requested if the packet serves it.
     #[inline]
     pub fn encode_from(&self, digest: u64, packet: u64, hop: u32, observed: impl Observed) -> (u64, bool) {
         let mixed = Mixed::new(packet);

@@ -1,7 +1,7 @@
 //! What a hop does to the packets of one set, resolved for what the paper's plan has: a path in up to two copies, and a sample.
 //!
-//! Both are at a fixed place, so that a hop runs through without asking what the next field is, and calls nothing; all other fields
-//! come after them, one by one.
+//! Both are at a fixed place, so that a hop does not have to determine what the next field is, and calls nothing; all other fields
+//! come after them, one at a time.
 
 use super::Field;
 use super::step::{Hop, Observed, Operation};

@@ -12,7 +12,7 @@ pub enum Refused {
     Shares {
         set: usize,
     },
-    /// A slot of this set names a query that there is not.
+    /// A slot of this set names a query that does not exist.
     UnknownQuery {
         set: usize,
     },
@@ -40,7 +40,7 @@ impl core::fmt::Display for Refused {
             Refused::Shares { set } => {
                 write!(f, "cumulative shares must rise to at most 65536, set {set} does not")
             }
-            Refused::UnknownQuery { set } => write!(f, "set {set} names a query that there is not"),
+            Refused::UnknownQuery { set } => write!(f, "set {set} names a query that does not exist"),
             Refused::Width { set } => {
                 write!(f, "a slot of set {set} must have 1 to {MAX_COPIES} copies and end within 64 bits")
             }

@@ -7,7 +7,7 @@ use crate::value::{Approximation, Logarithmic};
 
 /// What a switch sees of a packet.
 pub trait Observed {
-    /// The value for a query, by its number; None if the switch does not have it. Asked for only if the packet serves the query.
+    /// The value for a query, by its number; None if the switch does not have it. Requested only if the packet serves the query.
     fn value(&mut self, query: usize) -> Option<u64>;
 
     /// The code of a query's value, rounded by the coin, if it is above `now`; else `now`. A switch that sees the same few values again
@@ -172,7 +172,7 @@ static DRAWN: [Drawn; MAX_HOPS as usize + 1] = {
     table
 };
 
-/// The last word of 64 bits whose upper 32 are below `threshold`, which is above 0.
+/// The largest word of 64 bits whose upper 32 are below `threshold`, which is above 0.
 const fn last(threshold: u64) -> u64 {
     if threshold < 1 << 32 { (threshold << 32) - 1 } else { u64::MAX }
 }
@@ -269,7 +269,7 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// None of a task that is no path, or one with a layer that selects by words.
+    /// None for a task that is not a path, and for a path with a layer that selects by words.
     pub fn of(task: &Task) -> Option<Thresholds> {
         let Task::Path { code, .. } = task else { return None };
         let baseline = (code.tau() * 4_294_967_296.0) as u64;

@@ -44,7 +44,7 @@ fn each_packet_becomes_the_digest_that_its_hops_make() {
 
 #[test]
 fn errors_tell_the_place_and_what_was_expected() {
-    for (text, told) in [
+    for (text, message) in [
         (
             "packet_id,hop,switch_id,queue-bytes\n",
             "w.csv:1: column switch-id: the header does not have it: unknown column \"switch-id\": did you mean \"switch_id\"?",
@@ -71,6 +71,6 @@ fn errors_tell_the_place_and_what_was_expected() {
         ),
     ] {
         let error = walks(text).unwrap_err();
-        assert!(error.starts_with(told), "{error}\n{told}");
+        assert!(error.starts_with(message), "{error}\n{message}");
     }
 }

@@ -19,7 +19,7 @@ pub(super) enum Candidates {
 /// What striking out has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// As many as before.
+    /// The number stays the same.
     Same,
     Fewer,
     /// One, of several.

@@ -92,8 +92,8 @@ impl KnownPath {
             let word = field.key.word(packet);
             let print = Print { word, bits: u32::from(field.bits), blocks: traced.blocks };
             let writers = traced.code.writers(word, self.hops.len() as u32);
-            let told = self.take_field(decoder, print, &writers, field.read(digest));
-            if self.impossible || told.is_err() {
+            let taken = self.take_field(decoder, print, &writers, field.read(digest));
+            if self.impossible || taken.is_err() {
                 return Step::Contradiction;
             }
         }

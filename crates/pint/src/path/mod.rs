@@ -2,8 +2,8 @@
 //!
 //! For every digest the decoder computes who wrote it. A digest that one unknown hop alone has written is an equation for that hop: all
 //! ids whose hash differs are out. A hop with one id left is known; its hashes are then XORed out of every digest it took part in,
-//! which may leave one unknown hop there (*peeling*). Nothing is guessed: with the true switches among the ids, a path that is
-//! told is the right one. A digest that contradicts what is known, or leaves a hop without an id, says that the path has changed.
+//! which may leave one unknown hop there (*peeling*). Nothing is guessed: with the true switches among the ids, a reported
+//! path is the right one. A digest that contradicts what is known, or leaves a hop without an id, means that the path has changed.
 //!
 //! What is known of the network shrinks the choice further ([`Knowledge`]): consecutive hops are neighbours; the first and the last are
 //! those of the flow's ends; hops i and j of a shortest path are |i - j| links apart. With a network, digests of two unknown hops
@@ -39,7 +39,7 @@ pub const MAX_KEPT: usize = 1024;
 /// Networks up to this size have their distances stored (2 bytes a pair).
 const STORED: usize = 4096;
 
-/// What a decoder is told of the network, and how far it may trust it. Told wrongly, paths are not found, or reported as changed.
+/// What a decoder knows about the network, and how far it may trust it. If it is wrong, paths are not found, or reported as changed.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     /// The values that hops may have, and which of them are neighbours.
@@ -57,7 +57,7 @@ pub struct Knowledge {
 pub enum PathError {
     /// A network without links has no paths.
     NoLinks,
-    /// A host is said to be attached to a switch that is not in the network.
+    /// A host is attached to a switch that is not in the network.
     NotThere { host: u64, switch: u64 },
 }
 
@@ -148,7 +148,7 @@ impl PathDecoder {
         Ok(PathDecoder { queries, untraced, knowledge, spread, distances })
     }
 
-    /// Queries for paths that carry hashes, which say nothing without the ids that they may be of: nothing is found out about them.
+    /// Queries for paths that carry hashes, which cannot be decoded without a list of possible ids: they are not decoded.
     pub fn untraced(&self) -> &[usize] {
         &self.untraced
     }

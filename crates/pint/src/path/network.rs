@@ -1,4 +1,4 @@
-//! What the network says of a path: neighbours, distances, and digests of two unknown hops.
+//! What the network reveals about a path: neighbours, distances, and digests of two unknown hops.
 
 use super::candidates::{Candidates, bits};
 use super::known::{Kept, KnownPath};
@@ -140,7 +140,7 @@ impl KnownPath {
             let stay: Vec<u32> = own.iter().copied().filter(|&x| goes(x)).collect();
             return self.keep(hop, |id| stay.binary_search(&id).is_ok(), decoder, work);
         }
-        // Every hash is met by so many ids: nothing would be struck out.
+        // Every hash matches this number of ids: none would be excluded.
         if others.len() >> print.bits.min(MATCHED) >= 8 {
             return Ok(());
         }

@@ -82,7 +82,7 @@ fn lowered(queries: &Queries, place: usize, largest: f64) -> Option<f64> {
     })
 }
 
-/// Numbers of four digits at or below x, from the next one on: a few. None for what is no frequency.
+/// Numbers of four digits at or below x, from the next one on: a few. None if it is not a frequency.
 fn below(x: f64) -> impl Iterator<Item = f64> {
     let digits = if x > 0.0 { 3 - libm::floor(libm::log10(x)) as i32 } else { 0 };
     let unit = libm::pow(10.0, f64::from(digits.max(4)));
@@ -98,7 +98,7 @@ impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(
             f,
-            "the queries do not fit a digest of {} bits: they ask for {:.3} bits a packet on average. Any one of these helps:",
+            "the queries do not fit a digest of {} bits: they need {:.3} bits per packet on average. Any one of these changes helps:",
             self.bits, self.load
         )?;
         for advice in &self.advice {

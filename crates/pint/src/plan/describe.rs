@@ -1,4 +1,4 @@
-//! A plan told to a person, and the same as JSON: sets, bits, and what to expect of every query.
+//! A plan described for a person, and the same as JSON: sets, bits, and what to expect of every query.
 
 use serde_json::{Value as Json, json};
 
@@ -9,15 +9,15 @@ use crate::query::*;
 
 /// Trials of a prediction of packets to decode: the mean is good to about 2 %, the 99th percentile to 10 %.
 const TRIALS: u32 = 1_000;
-/// Numbers of packets for which errors of quantiles are told.
+/// Numbers of packets for which errors of quantiles are reported.
 const PACKETS: [u64; 4] = [100, 1_000, 10_000, 100_000];
-/// Seed of these trials: the same plan is told the same numbers.
+/// Seed of these trials: the same plan gets the same numbers.
 const SEED: u64 = 0x7765_6674;
 
 impl Plan {
     /// The plan and what to expect of it, in plain text.
     pub fn describe(&self) -> String {
-        let told = self.to_json();
+        let described = self.to_json();
         let mut text = format!(
             "plan {:08x}: {} queries in a digest of {} bits, paths of {} hops expected, {} at most\n\n",
             self.version(),
@@ -29,7 +29,7 @@ impl Plan {
         text += &self.sets_table();
         text += "\n";
         text += &self.queries_table();
-        for query in told["queries"].as_array().into_iter().flatten() {
+        for query in described["queries"].as_array().into_iter().flatten() {
             text += &prediction_text(query);
         }
         text
@@ -85,14 +85,14 @@ impl Plan {
         let sets: Vec<Json> =
             self.sets().iter().map(|set| json!({ "share": set.share, "queries": names(set) })).collect();
         let Queries { bits, seed, hops, queries } = self.queries();
-        let told: Vec<Json> = (0..queries.len()).map(|place| self.query_json(place)).collect();
+        let described: Vec<Json> = (0..queries.len()).map(|place| self.query_json(place)).collect();
         json!({
             "version": format!("{:08x}", self.version()),
             "bits": bits,
             "seed": seed,
             "hops": { "expected": hops.expected, "maximal": hops.maximal },
             "sets": sets,
-            "queries": told,
+            "queries": described,
         })
     }
 
@@ -146,7 +146,7 @@ impl Plan {
         lengths.sort_unstable();
         lengths.dedup();
         let Some(model) = self.path_model(place) else { return Json::Null };
-        let told = |&hops: &u32| {
+        let described = |&hops: &u32| {
             let trials = if hops > 100 { TRIALS / 5 } else { TRIALS };
             let packets = path_packets(&model, hops, trials, SEED);
             json!({
@@ -163,7 +163,7 @@ impl Plan {
             "tau": model.code.tau(),
             "layers": layers,
             "ids": model.ids,
-            "lengths": lengths.iter().map(told).collect::<Vec<_>>(),
+            "lengths": lengths.iter().map(described).collect::<Vec<_>>(),
         })
     }
 
@@ -270,7 +270,7 @@ fn approximation_text(query: &Query) -> String {
     }
 }
 
-/// What is told of one query below the tables.
+/// What is reported about one query below the tables.
 fn prediction_text(query: &Json) -> String {
     let prediction = &query["prediction"];
     let name = query["name"].as_str().unwrap_or_default();

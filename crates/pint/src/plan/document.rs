@@ -1,4 +1,4 @@
-//! TOML with lines: sections whose keys are asked for one by one, every complaint kept with its place.
+//! TOML with lines: sections whose keys are read one at a time, every complaint kept with its place.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ pub(super) fn parse<'t>(text: &'t str, complaints: &mut Complaints<'_>) -> Optio
     errors.is_empty().then_some(document)
 }
 
-/// One table of the file, its keys taken one by one.
+/// One table of the file, whose keys are taken one at a time.
 pub(super) struct Section<'a, 't> {
     table: &'a DeTable<'t>,
     /// Byte at which it starts; none for the whole file.
@@ -215,7 +215,7 @@ impl<'a, 't> Section<'a, 't> {
         sections
     }
 
-    /// Complains of keys that nobody asked for. `elsewhere` says where a known key belongs.
+    /// Complains of keys that were not read. `elsewhere` states where a known key belongs.
     pub fn finish(self, complaints: &mut Complaints<'_>, elsewhere: impl Fn(&str) -> Option<String>) {
         for (name, _) in self.table.iter() {
             let text: &Cow<str> = name.get_ref();

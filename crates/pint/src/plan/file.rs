@@ -62,9 +62,9 @@ fn checked(
     complaints: &mut Complaints<'_>,
 ) -> Option<Plan> {
     match (plan, version) {
-        (Ok(plan), Some((told, at))) if plan.version() != told => {
+        (Ok(plan), Some((stated, at))) if plan.version() != stated => {
             let message = format!(
-                "the file says {told:08x}, its plan is {:08x}: it was changed after planning; plan again",
+                "the file states {stated:08x}, but its plan is {:08x}: it was changed after planning; plan again",
                 plan.version()
             );
             complaints.add(Some(at), "version", message);

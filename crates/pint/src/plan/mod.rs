@@ -1,4 +1,4 @@
-//! Plans: which packet serves which queries, where their bits lie, and how all that is told apart from other plans.
+//! Plans: which packet serves which queries, where their bits lie, and how a plan is distinguished from others.
 //!
 //! [`read`] takes the query language (TOML), [`Plan::new`] chooses the query sets, [`Plan::encoder`] is what switches and
 //! collectors run. A plan is written as a file of queries with the chosen sets and a version; the version is a hash
@@ -60,7 +60,7 @@ pub enum PlanError {
     Infeasible(Infeasible),
 }
 
-/// Why a file is no plan and has none.
+/// Why a file is not a plan and contains none.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     #[error(transparent)]
@@ -105,7 +105,7 @@ impl Plan {
             let known = set.queries.iter().all(|&query| query < queries.queries.len());
             if !known || !set.queries.windows(2).all(|pair| pair[0] < pair[1]) {
                 return refuse(format!(
-                    "set {place} names a query that there is not, or not in their order, or twice"
+                    "set {place} names a query that does not exist, or its queries are not in order or not distinct"
                 ));
             }
             let bits: u32 = set.queries.iter().map(|&query| queries.queries[query].bits).sum();
@@ -276,8 +276,7 @@ fn runnable(plan: Plan) -> Result<Plan, PlanError> {
     match plan.encoder() {
         Ok(_) => Ok(plan),
         Err(refused) => {
-            let reason =
-                format!("no switch can run this plan: {refused}; fewer copies or fewer queries help");
+            let reason = format!("no switch can run this plan: {refused}; use fewer copies or fewer queries");
             Err(PlanError::Query { name: "queries".to_string(), reason })
         }
     }
@@ -306,7 +305,7 @@ fn check(queries: &Queries) -> Result<(), PlanError> {
         if !(query.frequency > 0.0 && query.frequency <= 1.0) {
             return refuse(
                 &query.name,
-                format!("frequency {} is not above 0 and at most 1", query.frequency),
+                format!("expected a frequency above 0 and at most 1, found {}", query.frequency),
             );
         }
         if let Err(reason) = task(query, queries.hops) {
@@ -321,7 +320,7 @@ fn task(query: &Query, hops: Hops) -> Result<Task, String> {
     let bits = query.copy_bits();
     match &query.aggregation {
         Aggregation::Path(path) => {
-            let code = path.code(hops.expected).ok_or("tau and layers make no code")?;
+            let code = path.code(hops.expected).ok_or("tau and layers are not a valid code")?;
             let blocks = match path.blocks {
                 Blocks::Hashes => encoder::Blocks::Hashed,
                 Blocks::Fragments { value_bits } => {
@@ -335,9 +334,11 @@ fn task(query: &Query, hops: Hops) -> Result<Task, String> {
         Aggregation::Product(a) => compiled(a, bits).map(Task::Product),
         Aggregation::Sum(a) => counter(a, bits, hops, query.value).map(Task::Sum),
         Aggregation::CountAbove { threshold } => Ok(Task::Count { threshold: *threshold }),
-        Aggregation::Loops { tolerance } => LoopDetection::new(bits, *tolerance).map(Task::Loop).ok_or(
-            format!("{bits} bits leave none for a hash beside a counter up to {tolerance}: give more bits"),
-        ),
+        Aggregation::Loops { tolerance } => {
+            LoopDetection::new(bits, *tolerance).map(Task::Loop).ok_or(format!(
+                "{bits} bits have no room for a hash next to a counter up to {tolerance}: give more bits"
+            ))
+        }
         Aggregation::Quantiles { approximation, .. } | Aggregation::Frequent { approximation, .. } => {
             compiled(approximation, bits).map(Task::Sample)
         }
@@ -356,8 +357,8 @@ fn compiled(a: &Approximation, bits: u32) -> Result<value::Approximation, String
             value::Approximation::exact(bits).ok_or(format!("expected 1 to 64 bits a copy, found {bits}"))
         }
         Scale::Multiplicative { epsilon } => value::Approximation::from_epsilon(epsilon, bits, rounding).ok_or(format!(
-            "{bits} bits at a relative error of {epsilon:.6} have no grid: expected 1 to 32 bits, an error from {FINEST_EPSILON} to \
-             {COARSEST_EPSILON}; give more bits, or the error, or a smaller largest"
+            "no grid has {bits} bits and a relative error of {epsilon:.6}: expected 1 to 32 bits, an error from {FINEST_EPSILON} to \
+             {COARSEST_EPSILON}; give more bits, a larger error, or a smaller largest"
         )),
         Scale::Additive { delta } => value::Approximation::additive((2.0 * delta).round() as u64, bits, rounding)
             .ok_or("additive values take 1 to 32 bits and round to nearest or in the value domain".to_string()),
@@ -372,7 +373,7 @@ fn counter(a: &Approximation, bits: u32, hops: Hops, value: Value) -> Result<Cou
         Scale::Exact | Scale::Additive { .. } => Counter::new(1 << 32, bits),
     };
     counter.ok_or(format!(
-        "{bits} bits hold no such counter for sums of {}: expected 1 to 16 bits a query, and a relative error",
+        "no counter of {bits} bits can hold sums of {}: expected 1 to 16 bits a query, and a relative error",
         value.name()
     ))
 }

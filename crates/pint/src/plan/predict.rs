@@ -190,14 +190,14 @@ fn gap(frequency: f64, draws: &mut Draws) -> u64 {
 fn survivors(wrong: u32, bits: u32, draws: &mut Draws) -> u32 {
     let share = libm::exp2(-f64::from(bits));
     if wrong > 2_000 {
-        // So many are as good as their mean; what matters is the end.
+        // This number is as good as its mean; only the end matters.
         let mean = f64::from(wrong) * share;
         return (mean + draws.unit()) as u32;
     }
     (0..wrong).map(|_| u32::from(draws.unit() < share)).sum()
 }
 
-/// What can be said of a quantile of one hop after some packets of a flow.
+/// What is known about a quantile of one hop after some packets of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuantileError {
     /// Samples of the hop, on average.
@@ -217,7 +217,7 @@ pub fn quantile_error(phi: f64, samples: f64, sketch_items: Option<f64>, epsilon
     let rank_deviation = libm::sqrt(phi * (1.0 - phi) / z);
     let sketch_rank_error = match sketch_items {
         Some(items) if z > items => {
-            // Fewer items than the smallest sketch: it is told as that one.
+            // Fewer items than the smallest sketch: reported as that one.
             let k = kll::k_for_room(items as usize).unwrap_or(kll::MIN_K);
             kll::rank_error(k).min(1.0)
         }
@@ -237,7 +237,7 @@ pub fn quantile_error(phi: f64, samples: f64, sketch_items: Option<f64>, epsilon
 }
 
 /// Samples a hop that keep the rank within `epsilon` except with probability `delta`, whatever the law: ln(2 / delta) / (2 epsilon^2)
-/// (Hoeffding; the form behind Theorem 1).
+/// (Hoeffding; the form used in Theorem 1).
 pub fn samples_for_rank(epsilon: f64, delta: f64) -> f64 {
     libm::log(2.0 / delta) / (2.0 * epsilon * epsilon)
 }

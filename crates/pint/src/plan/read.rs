@@ -377,12 +377,12 @@ impl Parts<'_, '_, '_, '_, '_> {
         };
         let (scale, rounding) = self.scale()?;
         let scale = scale.unwrap_or_else(|| Scale::reaching(largest, bits));
-        // A largest value that was asked for must fit; the default of the value need not: then the end of the range is told.
+        // A requested largest value must fit; the default need not: then the end of the range is reported.
         if asked.is_some() && scale.bits_for(largest) > bits {
             let epsilon = Scale::reaching(largest, bits).relative_error().unwrap_or(0.0);
             let message = format!(
-                "values up to {largest} need {} bits a copy at this precision, the query has {bits}: give it that many, \
-                 or epsilon = {:.4}, or leave out largest (then values above {:.4} saturate)",
+                "values up to {largest} need {} bits per copy at this precision, but the query has {bits}: raise bits \
+                 accordingly, or set epsilon = {:.4}, or leave out largest (then values above {:.4} saturate)",
                 scale.bits_for(largest),
                 (epsilon * 1e4).ceil() / 1e4,
                 scale.largest(bits)

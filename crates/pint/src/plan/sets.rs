@@ -6,7 +6,7 @@
 //! held, and so on with the others (max-min fairness). Every step is a linear program of one row per query; its solution is a
 //! vertex, so there are hardly more sets than queries.
 //!
-//! Shares are then rounded to units of 2^-16. If whole units cannot keep a demand, the missing units are told.
+//! Shares are then rounded to units of 2^-16. If whole units cannot keep a demand, the missing units are reported.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (what a plan is; there it is chosen by hand). The program is ours.
 
@@ -137,7 +137,7 @@ fn fair(sets: &[Members], frequencies: &[f64]) -> (f64, Vec<f64>) {
             match *row {
                 Row::Raise(frequency) if *price > 1e-6 => {
                     let share = frequency * last.value;
-                    // What is all packets but for rounding is all packets: tiny coefficients make bad pivots.
+                    // Nearly all packets, within rounding, are all packets: tiny coefficients make bad pivots.
                     *row = Row::Keep(if share > 1.0 - 1e-9 { 1.0 } else { share });
                     held += 1;
                 }
@@ -215,7 +215,7 @@ impl Missing {
     }
 }
 
-/// Moves single units to other sets while that lessens what is missing; new sets as long as there are few.
+/// Moves single units to other sets while that reduces what is missing; adds sets while there are few.
 fn exchange(shares: &mut Vec<(Members, u32)>, sets: &[Members], missing: &mut Missing) {
     while missing.any() {
         let known = |set: Members| shares.iter().any(|(other, _)| *other == set);

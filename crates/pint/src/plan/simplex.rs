@@ -15,13 +15,13 @@ const MAX_PIVOTS: usize = 20_000;
 #[derive(Debug, Clone)]
 pub struct Solution {
     pub value: f64,
-    /// One per column; at most as many as there are rows differ from zero.
+    /// One per column; no more of them than there are rows differ from zero.
     pub x: Vec<f64>,
     /// Price of each row: what the value gains when its limit grows by one.
     pub prices: Vec<f64>,
 }
 
-/// Maximises `gains` x. `columns[j]` is the j-th column of A, as long as `limits`. None if the value has no bound.
+/// Maximises `gains` x. `columns[j]` is the j-th column of A, of the length of `limits`. None if the value has no bound.
 pub fn maximise(gains: &[f64], columns: &[Vec<f64>], limits: &[f64]) -> Option<Solution> {
     debug_assert!(gains.len() == columns.len() && limits.iter().all(|&limit| limit >= 0.0));
     let mut basis = Basis::new(columns.len(), limits);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_bound_is_said() {
+    fn a_value_without_bound_is_reported() {
         assert!(maximise(&[1.0], &[vec![-1.0]], &[1.0]).is_none());
     }
 }

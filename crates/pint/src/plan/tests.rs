@@ -135,7 +135,7 @@ fn a_version_stands_for_what_digests_mean() {
 fn a_plan_that_was_changed_by_hand_is_refused() {
     let text = planned(QUERIES).to_toml().replace("seed = 7", "seed = 8");
     let refused = Plan::read(&text, "plan.toml").unwrap_err().to_string();
-    assert!(refused.starts_with("plan.toml:1: version: the file says"), "{refused}");
+    assert!(refused.starts_with("plan.toml:1: version: the file states"), "{refused}");
     let short = planned(QUERIES).to_toml().replace("share = 4096", "share = 4095");
     assert!(Plan::read(&short, "plan.toml").unwrap_err().to_string().contains("65535"));
     let unknown = planned(QUERIES).to_toml().replace("[\"path\", \"latency\"]", "[\"path\", \"latancy\"]");
@@ -144,33 +144,33 @@ fn a_plan_that_was_changed_by_hand_is_refused() {
 }
 
 #[test]
-fn every_problem_is_told_with_line_key_and_the_nearest_name() {
+fn every_problem_is_reported_with_line_key_and_the_nearest_name() {
     let text = QUERIES
         .replace("hop-latency", "hop-latancy")
         .replace("copies = 2", "copys = 2")
         .replace("\"1/16\"", "\"1/0\"")
         .replace("\"log\"", "\"logs\"");
-    let told = problems(&text);
+    let reported = problems(&text);
     for expected in [
         "queries.toml:10: query.path.copys: unknown key \"copys\": did you mean \"copies\"?",
         "queries.toml:16: query.latency.value: unknown value \"hop-latancy\": did you mean \"hop-latency\"?",
         "queries.toml:30: query.congestion.frequency: expected a share of packets",
         "queries.toml:31: query.congestion.approximation.rounding: unknown rounding \"logs\": did you mean \"log\"?",
     ] {
-        assert!(told.contains(expected), "{expected}\nnot in\n{told}");
+        assert!(reported.contains(expected), "{expected}\nnot in\n{reported}");
     }
-    assert_eq!(told.lines().count(), 4, "{told}");
+    assert_eq!(reported.lines().count(), 4, "{reported}");
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     let case = |from: &str, to: &str, expected: &str| {
-        let told = problems(&QUERIES.replace(from, to));
-        assert!(told.contains(expected), "{expected}\nnot in\n{told}");
+        let reported = problems(&QUERIES.replace(from, to));
+        assert!(reported.contains(expected), "{expected}\nnot in\n{reported}");
     };
     case("copies = 2", "copies = 3", "8 bits do not divide into 3 equal copies");
     case("\"switch-id\"", "\"queue-bytes\"", "queue-bytes changes from packet to packet");
-    case("{ epsilon = 0.022 }", "{ epsilon = 0.022 }\nlargest = 1000000", "need 9 bits a copy");
+    case("{ epsilon = 0.022 }", "{ epsilon = 0.022 }\nlargest = 1000000", "need 9 bits per copy");
     case("{ epsilon = 0.022 }", "{ epsilon = 0.022, delta = 4 }", "only one of epsilon, base and delta");
     case("quantiles = [0.5, 0.99]", "threshold = 5", "belongs to aggregation count-above");
     case("maximal = 59", "maximal = 3", "less than expected");
@@ -189,7 +189,7 @@ fn an_infeasible_wish_says_what_to_relax() {
     let text = QUERIES.replace("\"15/16\"", "1").replace("\"1/16\"", "0.5");
     let refused = Plan::new(read(&text, "queries.toml").unwrap()).unwrap_err().to_string();
     for expected in [
-        "they ask for 20.000 bits a packet",
+        "they need 20.000 bits per packet",
         // Not 0.8: whole parts of 2^-16 do not keep that.
         "all frequencies times 0.7999: path 0.7999, latency 0.7999, congestion 0.3999",
         "latency: frequency 0.5 instead of 1",

@@ -247,7 +247,7 @@ impl Column {
 /// Decimal, or hexadecimal after 0x.
 pub(crate) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        // A sign is no digit, though the parser takes it.
+        // A sign is not a digit, although the parser accepts it.
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
         Some(_) => None,
         None => text.parse().ok(),

@@ -11,7 +11,7 @@ pub struct CsvReader<R> {
     lines: Lines<R>,
     /// What each field of a row is; None for columns that are passed over.
     columns: Vec<Option<Column>>,
-    /// An error has been told; nothing follows it.
+    /// An error has been returned; nothing follows it.
     ended: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Space-Saving: the frequent values of a stream with m counters.
 //!
 //! A value that has a counter is counted. Another one takes over the counter of the smallest count c (of the smallest value among
-//! equals) and goes on from c + 1; c is remembered as its possible excess.
+//! equals) and continues from c + 1; c is remembered as its possible excess.
 //!
 //! For a stream of n values, with f the true number of a value: `count - excess <= f <= count`, excess <= n / m, and every value with
 //! f > n / m has a counter. Merged sketches keep the same bounds for the joint stream.

@@ -9,7 +9,7 @@ use crate::loops::LoopDetection;
 use crate::value::{Approximation, Rounding};
 use serde_json::{Value, json};
 
-/// A task beside its description.
+/// A task with its description.
 type Described = (Task, Value);
 /// Cumulative shares and slots.
 type Sets = Vec<(u32, Vec<Slot>)>;

@@ -38,9 +38,9 @@ pub fn pint_accuracy(
     shortest: bool,
 ) -> PyResult<String> {
     let plan = plan.plan.clone();
-    let most = plan.queries().hops.maximal;
-    if let Some(wrong) = hops.iter().find(|&&hops| hops == 0 || hops > most) {
-        return Err(input(format!("hops: expected 1 to {most} (the plan's longest path), found {wrong}")));
+    let max = plan.queries().hops.maximal;
+    if let Some(wrong) = hops.iter().find(|&&hops| hops == 0 || hops > max) {
+        return Err(input(format!("hops: expected 1 to {max} (the plan's longest path), found {wrong}")));
     }
     py.detach(|| {
         interruptible(move || {
@@ -52,10 +52,10 @@ pub fn pint_accuracy(
             };
             let mut tries = Tries { plan: &plan, knowledge, trials, seed };
             let queries = plan.queries().queries.len();
-            let told: PyResult<Vec<Json>> = (0..queries).map(|query| tries.query(query, &hops)).collect();
+            let reported: PyResult<Vec<Json>> = (0..queries).map(|query| tries.query(query, &hops)).collect();
             let warnings = tries.knowledge.map_or(Vec::new(), |knowledge| knowledge.ground.warnings);
             let version = format!("{:08x}", plan.version());
-            Ok(json!({ "version": version, "seed": seed, "queries": told?, "warnings": warnings })
+            Ok(json!({ "version": version, "seed": seed, "queries": reported?, "warnings": warnings })
                 .to_string())
         })
     })
@@ -132,7 +132,7 @@ impl Tries<'_> {
         let may_end = |index: u32| attached.contains(&graph.ids()[index as usize]);
         let routes = Routes::new(&graph, hops, may_end).map_err(input)?;
         // A flow's addresses are here the ids of its first and its last switch.
-        let told = &mut Knowledge {
+        let knowledge = &mut Knowledge {
             ground: Ground {
                 attached: ground.ids.iter().map(|&id| (id, id)).collect(),
                 ids: ground.ids.clone(),
@@ -141,7 +141,7 @@ impl Tries<'_> {
             },
             ..*knowledge
         };
-        let paths = paths(plan, told)?;
+        let paths = paths(plan, knowledge)?;
         let route = |draws: &mut Draws| {
             let path = routes.draw(draws);
             let end = |id: Option<&u64>| id.map_or(Address::default(), |&id| Address::Number(id));
@@ -164,13 +164,15 @@ impl Tries<'_> {
         for packets in PACKETS {
             let flows = (self.trials / 10).clamp(1, 100);
             let found = quantile_trials(self.plan, &paths, query, (flows, packets, hops), self.seed);
-            let told = found.map_err(input)?.into_iter().map(|found| {
+            let reported = found.map_err(input)?.into_iter().map(|found| {
                 json!({
                     "quantile": found.quantile, "samples_per_hop": found.samples, "mean_relative_error": found.mean_error,
                     "mean_rank_error": found.mean_rank_error, "bars_held": found.held,
                 })
             });
-            sizes.push(json!({ "packets": packets, "flows": flows, "quantiles": told.collect::<Vec<_>>() }));
+            sizes.push(
+                json!({ "packets": packets, "flows": flows, "quantiles": reported.collect::<Vec<_>>() }),
+            );
         }
         Ok(json!({ "hops": hops, "sizes": sizes }))
     }

@@ -18,7 +18,7 @@ use weftline_results::{Stopwatch, peak_memory_bytes};
 pub struct Workload {
     pub name: &'static str,
     pub description: &'static str,
-    /// What stands in the column of packet-hops.
+    /// The text in the column of packet-hops.
     counts: &'static str,
     kind: Kind,
 }

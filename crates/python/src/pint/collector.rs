@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pint::collector::{Limits, MIN_BYTES, Patience, Told};
+use pint::collector::{Collected, Limits, MIN_BYTES, Patience};
 use pint::path::PathDecoder;
 use pint::recorded::{Address, Flow, Recorded};
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ use crate::errors::input;
 pub struct Collector {
     plan: pint::plan::Plan,
     collector: pint::collector::Collector<PathDecoder>,
-    told: Told,
+    collected: Collected,
     ends: Ends,
 }
 
@@ -53,7 +53,7 @@ impl Collector {
             let limits = Limits { bytes: memory, idle_ns, patience };
             let decoder = paths(&plan, &mut knowledge)?;
             let collector = pint::collector::Collector::new(&plan, limits, decoder).map_err(input)?;
-            Ok(Collector { plan, collector, told: Told::default(), ends: Ends::of(&knowledge) })
+            Ok(Collector { plan, collector, collected: Collected::default(), ends: Ends::of(&knowledge) })
         })
     }
 
@@ -90,12 +90,12 @@ impl Collector {
         self.ends.check(&flow)?;
         let row =
             Recorded { time_ns, flow, packet: packet_id, digest, hops, plan_version, ..Recorded::default() };
-        Ok(self.collector.take(&row, &mut self.told).err().map(|refusal| refusal.to_string()))
+        Ok(self.collector.take(&row, &mut self.collected).err().map(|refusal| refusal.to_string()))
     }
 
     /// What happened since the last call, as JSON: `events`, and `ended` records.
     fn drain(&mut self) -> String {
-        let Told { events, reports } = std::mem::take(&mut self.told);
+        let Collected { events, reports } = std::mem::take(&mut self.collected);
         let events: Vec<Json> = events.iter().map(|event| event.to_json(&self.plan)).collect();
         let ended: Vec<Json> = reports.iter().map(|report| report.to_json(&self.plan)).collect();
         json!({ "events": events, "ended": ended }).to_string()

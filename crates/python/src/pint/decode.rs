@@ -20,7 +20,7 @@ use super::{Plan, created, opened};
 use crate::errors::{failed, input, of_results};
 use crate::interrupts::interruptible;
 
-/// What a collector is told of the network, and how far it may trust it.
+/// What a collector knows about the network, and how far it may trust it.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     pub ground: Ground,
@@ -48,7 +48,7 @@ impl Ends {
         Ends(knowledge.ends.then(|| knowledge.ground.hosts.clone()))
     }
 
-    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is no error.
+    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is not an error.
     pub fn check(&self, flow: &Flow) -> PyResult<()> {
         let Some(hosts) = &self.0 else { return Ok(()) };
         for (name, end) in [("src", flow.source), ("dst", flow.destination)] {
@@ -59,7 +59,7 @@ impl Ends {
             };
             if !known {
                 return Err(input(format!(
-                    "{name}: the topology has no host {end}, so the switch that it is attached to is not known: give the topology \
+                    "{name}: the topology has no host {end}, so its switch is unknown: give the topology \
                      that has it, or leave out ends"
                 )));
             }
@@ -75,25 +75,25 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
     if repeated > 0 {
         ground.warnings.push(format!("{repeated} links are in the topology more than once and count once"));
     }
-    let told = pint::path::Knowledge {
+    let known = pint::path::Knowledge {
         graph,
         neighbours: knowledge.neighbours,
         ends: knowledge.ends.then(|| ground.attached.clone()),
         shortest: knowledge.shortest,
     };
-    let decoder = PathDecoder::new(plan, told).map_err(input)?;
+    let decoder = PathDecoder::new(plan, known).map_err(input)?;
     let names = decoder.untraced().iter().map(|&query| plan.queries().queries[query].name.as_str());
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {
         ground.warnings.push(format!(
-            "{}: hashes of switch ids say nothing without the switches: give a topology; the other queries are answered",
+            "{}: hashes of switch ids cannot be decoded without the switches: give a topology; the other queries are answered",
             names.join(", ")
         ));
     }
     Ok(decoder)
 }
 
-/// What of the input is told of at most.
+/// Maximum number of entries of the input that are reported.
 const SHOWN_REFUSALS: usize = 5;
 
 /// Where results go.
@@ -105,7 +105,7 @@ struct Outputs {
     shown: Vec<Json>,
     show: usize,
     reports: u64,
-    /// Records in which a path was asked for: known, and not.
+    /// Records of queries for a path: known, and not.
     complete: u64,
     incomplete: u64,
     /// Digests until paths were known.
@@ -115,9 +115,9 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn line(&mut self, told: &Json) {
+    fn line(&mut self, reported: &Json) {
         if let Some((path, file)) = &mut self.findings {
-            if let Err(error) = writeln!(file, "{told}") {
+            if let Err(error) = writeln!(file, "{reported}") {
                 self.error = Some(failed(format!("{}: {error}", path.display())));
             }
         }
@@ -144,10 +144,10 @@ impl Sink for Outputs {
             }
             return;
         }
-        let told = event.to_json(&self.plan);
-        self.line(&told);
+        let reported = event.to_json(&self.plan);
+        self.line(&reported);
         if self.events.len() < self.show {
-            self.events.push(told);
+            self.events.push(reported);
         }
     }
 
@@ -168,10 +168,10 @@ impl Sink for Outputs {
             }
         }
         if self.findings.is_some() || self.shown.len() < self.show {
-            let told = report.to_json(&self.plan);
-            self.line(&told);
+            let reported = report.to_json(&self.plan);
+            self.line(&reported);
             if self.shown.len() < self.show {
-                self.shown.push(told);
+                self.shown.push(reported);
             }
         }
     }
@@ -246,7 +246,7 @@ fn collected<D: pint::collector::Paths>(
     knowledge: &Knowledge,
 ) -> PyResult<String> {
     let (mut rows, mut refused) = (0u64, Vec::new());
-    let mut most_flows = 0;
+    let mut max_flows = 0;
     let ends = Ends::of(knowledge);
     let mut take = |row: &Recorded| {
         rows += 1;
@@ -256,7 +256,7 @@ fn collected<D: pint::collector::Paths>(
                 refused.push(format!("row {rows}, packet {}: {refusal}", row.packet));
             }
         }
-        most_flows = most_flows.max(collector.flows());
+        max_flows = max_flows.max(collector.flows());
         outputs.error.take().map_or(Ok(()), Err)
     };
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_lowercase();
@@ -289,7 +289,7 @@ fn collected<D: pint::collector::Paths>(
     };
     let names: serde_json::Map<String, Json> =
         knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
-    let told = json!({
+    let summary = json!({
         "rows": rows,
         "flows": outputs.reports,
         "complete_paths": outputs.complete,
@@ -312,5 +312,5 @@ fn collected<D: pint::collector::Paths>(
         "reports": outputs.shown,
     });
     outputs.finish()?;
-    Ok(told.to_string())
+    Ok(summary.to_string())
 }

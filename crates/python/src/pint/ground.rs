@@ -1,4 +1,4 @@
-//! What a collector knows of the network: ids of switches, links between them, where hosts are attached.
+//! What a collector knows about the network: ids of switches, links between them, where hosts are attached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -80,12 +80,12 @@ impl Plan {
 
     /// The digest after the `hop`-th hop (from 1) of a packet; `values` has one number a query.
     fn encode(&self, digest: u64, packet: u64, hop: u32, values: Vec<u64>) -> PyResult<u64> {
-        let (queries, most) = (self.encoder.tasks().len(), self.plan.queries().hops.maximal);
+        let (queries, max) = (self.encoder.tasks().len(), self.plan.queries().hops.maximal);
         if values.len() != queries {
             return Err(input(format!("values: expected {queries}, one a query, found {}", values.len())));
         }
-        if hop == 0 || hop > most {
-            return Err(input(format!("hop: expected 1 to {most}, found {hop}")));
+        if hop == 0 || hop > max {
+            return Err(input(format!("hop: expected 1 to {max}, found {hop}")));
         }
         Ok(self.encoder.encode(digest, packet, hop, &values))
     }

@@ -16,7 +16,7 @@ use crate::interrupts::interruptible;
 /// Samples of a hop, bits of a value (0: exact), epsilon, room of the sketch in samples (0: all are kept), whether samples are independent.
 type Way = (usize, u32, f64, usize, bool);
 
-/// Streams of the hops of a run's flows that have at least `least` samples by query 0 of the plan, then for every quantile and way the mean relative
+/// Streams of the hops of a run's flows that have at least `min_digests` samples by query 0 of the plan, then for every quantile and method the mean relative
 /// error over `trials` estimates; JSON. Streams whose true quantile is below `smallest` are left out.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
@@ -24,7 +24,7 @@ pub fn pint_replay(
     py: Python<'_>,
     plan: &Plan,
     digests: PathBuf,
-    least: usize,
+    min_digests: usize,
     quantiles: Vec<f64>,
     ways: Vec<Way>,
     smallest: f64,
@@ -35,8 +35,8 @@ pub fn pint_replay(
     py.detach(|| {
         interruptible(move || {
             let ways: Vec<Estimate> = ways.into_iter().map(estimate).collect::<PyResult<_>>()?;
-            let streams = streams(&plan, &digests, least)?;
-            let told = quantiles.iter().map(|&quantile| {
+            let streams = streams(&plan, &digests, min_digests)?;
+            let reported = quantiles.iter().map(|&quantile| {
                 let truths: Vec<f64> =
                     streams.iter().filter_map(|stream| stream.quantile(quantile)).collect();
                 let used: Vec<f64> = truths.iter().copied().filter(|&truth| truth >= smallest).collect();
@@ -52,7 +52,7 @@ pub fn pint_replay(
                     "errors": errors.collect::<Vec<_>>(),
                 })
             });
-            Ok(json!({ "streams": streams.len(), "quantiles": told.collect::<Vec<Json>>() }).to_string())
+            Ok(json!({ "streams": streams.len(), "quantiles": reported.collect::<Vec<Json>>() }).to_string())
         })
     })
 }
@@ -73,7 +73,7 @@ fn estimate((samples, bits, epsilon, room, independent): Way) -> PyResult<Estima
 }
 
 /// Two readings: flows too short are not worth the memory.
-fn streams(plan: &pint::plan::Plan, digests: &Path, least: usize) -> PyResult<Vec<Stream>> {
+fn streams(plan: &pint::plan::Plan, digests: &Path, min_digests: usize) -> PyResult<Vec<Stream>> {
     let mut counts: BTreeMap<Flow, usize> = BTreeMap::new();
     each(digests, |row| *counts.entry(row.flow).or_default() += 1)?;
     let found = Streams::new(plan, 0).map_err(input)?;
@@ -82,14 +82,14 @@ fn streams(plan: &pint::plan::Plan, digests: &Path, least: usize) -> PyResult<Ve
     let mut other = false;
     each(digests, |row| {
         other |= row.plan_version != version;
-        if counts.get(&row.flow).is_some_and(|&count| count >= least) {
+        if counts.get(&row.flow).is_some_and(|&count| count >= min_digests) {
             found.take(row);
         }
     })?;
     if other {
         return Err(input(format!("{}: digests of another plan than {version:08x}", digests.display())));
     }
-    Ok(found.finish(least))
+    Ok(found.finish(min_digests))
 }
 
 fn each(path: &Path, mut take: impl FnMut(&Recorded)) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! The sketches by themselves, for whoever wants one, and for tests that hold them against others.
+//! The sketches by themselves, for users and for tests that compare them with others.
 
 use pint::sketch::kll::{self, Kll, Real};
 use pint::sketch::space_saving::{MAX_COUNTERS, SpaceSaving};
@@ -109,7 +109,7 @@ impl FrequentSketch {
         self.0.merge(&other.0);
     }
 
-    /// Values that may make up `share` of the stream: (value, at least so often, at most).
+    /// Values that may make up `share` of the stream: (value, minimum count, maximum count).
     fn frequent(&self, share: f64) -> Vec<(u64, u64, u64)> {
         let found = self.0.frequent(share);
         found.iter().map(|counter| (counter.value, counter.count - counter.excess, counter.count)).collect()

@@ -52,10 +52,10 @@ fn a_file_ends_before_the_packet_that_has_no_room() {
     assert_eq!(std::fs::metadata(&path).unwrap().len(), HEADS + 80);
     let summary = file.summary();
     assert_eq!((summary["packets"].as_u64(), summary["stopped_ns"].as_f64()), (Some(2), Some(3.0)));
-    let said = file.warning().unwrap();
+    let message = file.warning().unwrap();
     assert!(
-        said.contains("pcap_bytes") && said.contains("after 2 packets") && said.contains("3ns"),
-        "{said}"
+        message.contains("pcap_bytes") && message.contains("after 2 packets") && message.contains("3ns"),
+        "{message}"
     );
 }
 

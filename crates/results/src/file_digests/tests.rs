@@ -32,7 +32,7 @@ fn a_whole_run_is_vouched_for_and_lists_its_files() {
     let names: Vec<&str> = found.files.keys().map(String::as_str).collect();
     assert_eq!(names, ["flows.parquet", "scenario.toml", "series.parquet", "summary.json"]);
     assert_eq!(found.files["flows.parquet"].bytes, 308);
-    // What somebody keeps there is theirs.
+    // Other files in the folder are left alone.
     fs::write(dir.join("notes.txt"), "mine").unwrap();
     fs::write(dir.join("mine.parquet"), "mine").unwrap();
     check_folder(dir.path(), None).unwrap();
@@ -71,8 +71,8 @@ fn a_missing_file_and_one_too_many_are_named() {
         let dir = Scratch::new();
         run(dir.path());
         fs::remove_file(dir.join(name)).unwrap();
-        let said = error(dir.path());
-        assert!(said.contains(name) && said.contains("no such file"), "{said}");
+        let message = error(dir.path());
+        assert!(message.contains(name) && message.contains("no such file"), "{message}");
     }
     let dir = Scratch::new();
     run(dir.path());
@@ -116,11 +116,11 @@ fn the_error_says_file_digests_and_what_to_do() {
     let dir = Scratch::new();
     run(dir.path());
     fs::write(dir.join("flows.parquet"), [b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()).unwrap();
-    let said = check_file(&dir.join("flows.parquet")).unwrap_err().to_string();
+    let message = check_file(&dir.join("flows.parquet")).unwrap_err().to_string();
     let expected = seal::hex(seal::digest(&[b"PAR1".as_slice(), &[7; 300], b"PAR1"].concat()));
     let found = seal::hex(seal::digest(&[b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()));
     for part in ["flows.parquet", "308 bytes", &expected, &found, "run its scenario again"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_stamp_changes_with_every_touch_and_waits_until_the_clock_has_moved() {
     let path = dir.join("flows.parquet");
     let times = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, [b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()).unwrap();
-    // Whoever sets the old time again has touched it all the same.
+    // A file whose old time is restored was changed all the same.
     File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
     assert!(check_file(&path).is_err(), "it was hashed before in this process");
     wait();

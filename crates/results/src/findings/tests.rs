@@ -5,10 +5,10 @@ fn losses(retransmitted: u64) -> LossCounters {
 }
 
 #[test]
-fn the_cause_is_the_way_in_which_most_packets_were_lost_or_came_twice() {
+fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
     let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
-    assert!(cause(&spurious).contains("30 for nothing") && cause(&spurious).contains("nothing was lost"));
-    assert!(cause(&spurious).contains("refused 200"), "{}", cause(&spurious));
+    assert!(cause(&spurious).contains("30 unnecessarily") && cause(&spurious).contains("nothing was lost"));
+    assert!(cause(&spurious).contains("discarded 200"), "{}", cause(&spurious));
     let late = LossCounters { timeouts: 4, ..spurious };
     assert!(cause(&late).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late));
     let dropped = LossCounters { data_dropped: 31, data_lost_at_random: 2, ..spurious };
@@ -19,7 +19,7 @@ fn the_cause_is_the_way_in_which_most_packets_were_lost_or_came_twice() {
     assert!(cause(&stranded).contains("had no route"), "{}", cause(&stranded));
     let random = LossCounters { data_lost_at_random: 60, ..stranded };
     assert!(cause(&random).contains("lost at random"), "{}", cause(&random));
-    assert!(cause(&losses(20)).contains("none was lost, and none came twice"));
+    assert!(cause(&losses(20)).contains("none was lost, and none arrived twice"));
 }
 
 #[test]
@@ -33,18 +33,18 @@ fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
     assert!(
         with(vec![losses(11), losses(11)])
             .unwrap()
-            .starts_with("1.1 % of the data packets were sent again (22 of 2000)")
+            .starts_with("1.1 % of the data packets were retransmitted (22 of 2000)")
     );
     let one = with(vec![losses(0), LossCounters { data_sent: 100, ..losses(2) }]).unwrap();
     assert!(
-        one.starts_with("2.0 % of the data packets of group \"bulk\" were sent again (2 of 100)"),
+        one.starts_with("2.0 % of the data packets of group \"bulk\" were retransmitted (2 of 100)"),
         "{one}"
     );
     assert_eq!(with(Vec::new()), None);
 }
 
 #[test]
-fn the_tail_is_that_of_timeouts_if_most_of_the_slowest_flows_had_one() {
+fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
     let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
     assert_eq!(tail(&Times(flows(1))), None, "one of three");
     let found = tail(&Times(flows(2))).unwrap();

@@ -197,7 +197,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
         summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(warned.len(), 3, "{warned:?}");
     assert!(warned[0].starts_with("1 of 3 flows did not finish"), "{warned:?}");
-    assert!(warned[1].starts_with("no packet was marked though buffers dropped 2 packets"), "{warned:?}");
+    assert!(warned[1].starts_with("no packet was marked although buffers dropped 2 packets"), "{warned:?}");
     assert!(warned[2].starts_with("1 flow is faster than the ideal time"), "{warned:?}");
     assert_eq!(summary["paused_share"], 0.05);
     assert_eq!(summary["recirculated_share"], 0.0125);
@@ -340,7 +340,7 @@ fn whatever_ended_a_run_its_digests_hold_and_list_every_file() {
 }
 
 #[test]
-fn flows_without_a_slowdown_and_slowdowns_below_one_are_counted_and_told() {
+fn flows_without_a_slowdown_and_slowdowns_below_one_are_counted_and_reported() {
     for raises_slowdowns in [false, true] {
         let dir = Scratch::new();
         let names = Names { raises_slowdowns, ..names() };

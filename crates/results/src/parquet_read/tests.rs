@@ -47,5 +47,5 @@ fn a_schema_that_announces_more_than_there_is_is_refused() {
     bytes.extend(b"PAR1");
     std::fs::write(&path, bytes).unwrap();
     let error = columns(&path).unwrap_err().to_string();
-    assert!(error.contains("its footer makes no sense"), "{error}");
+    assert!(error.contains("its footer is invalid"), "{error}");
 }

@@ -15,7 +15,7 @@ fn every_flipped_bit_cut_and_appended_byte_of_a_sealed_text_is_noticed() {
         let bytes = [text.as_bytes(), &[byte]].concat();
         assert_eq!(seal_of(&bytes), Seal::Broken, "{byte} appended");
     }
-    // What is cut off before the seal is no object of JSON, which its reader finds.
+    // A text cut off before the seal is not a JSON object, which its reader notices.
     for length in 0..text.len() {
         assert_ne!(seal_of(&text.as_bytes()[..length]), Seal::Whole, "{length}");
     }

@@ -4,7 +4,7 @@ use crate::scratch::Scratch;
 use arrow_array::{Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 
-/// A file on a disk with room for so many bytes.
+/// A file on a disk with room for this number of bytes.
 struct SmallDisk {
     file: File,
     room: u64,

@@ -16,10 +16,10 @@ pub struct Hop {
     /// In 1/256.
     pub utilisation: u8,
     /// When it was heard of last.
-    pub heard: u64,
+    pub received: u64,
 }
 
-const NOTHING: Hop = Hop { port: u32::MAX, utilisation: 0, heard: 0 };
+const NOTHING: Hop = Hop { port: u32::MAX, utilisation: 0, received: 0 };
 
 /// How a table takes in what probes say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl BestHops {
         let (at, k) = (destination as usize, self.k);
         let used = usize::from(self.used[at]);
         let hops = &mut self.hops[at * k..][..k];
-        let hop = Hop { port, utilisation, heard: now };
+        let hop = Hop { port, utilisation, received: now };
         match hops[..used].iter().position(|known| known.port == port) {
             Some(rank) if self.rules.refresh || utilisation < hops[rank].utilisation => hops[rank] = hop,
             Some(_) => {}
@@ -82,7 +82,7 @@ impl BestHops {
         let hops = &mut self.hops[at * self.k..][..usize::from(self.used[at])];
         let mut kept = 0;
         for place in 0..hops.len() {
-            if now - hops[place].heard <= self.rules.expiry {
+            if now - hops[place].received <= self.rules.expiry {
                 hops[kept] = hops[place];
                 kept += 1;
             }
@@ -94,7 +94,7 @@ impl BestHops {
     pub fn live(&self, destination: u32, now: u64) -> impl Iterator<Item = Hop> + Clone + '_ {
         let at = destination as usize;
         let hops = &self.hops[at * self.k..][..usize::from(self.used[at])];
-        hops.iter().copied().filter(move |hop| now - hop.heard <= self.rules.expiry)
+        hops.iter().copied().filter(move |hop| now - hop.received <= self.rules.expiry)
     }
 }
 

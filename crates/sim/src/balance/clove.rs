@@ -75,7 +75,7 @@ pub enum CloveFeedback {
 }
 
 const FEEDBACKS: &[(&str, &str)] = &[
-    ("ecn", "the marks that packets came with: CLOVE-ECN"),
+    ("ecn", "ECN marks of received packets: CLOVE-ECN"),
     ("int", "the utilisation of the busiest link, which switches write into packets: CLOVE-INT"),
     ("none", "nothing; flowlets take random paths: Edge-Flowlet"),
 ];
@@ -83,10 +83,10 @@ const FEEDBACKS: &[(&str, &str)] = &[
 impl BalancerParameters for CloveParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "clove",
-        title: "sending hosts choose the path of every flowlet, by marks or utilisation that receivers tell back",
+        title: "sending hosts choose the path of every flowlet, by marks or utilisation that receivers report",
         source: "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017 \
                  (abstract and slides; values from memory, unverified)",
-        validation: "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
+        validation: "Weights, feedback and choices by hand (balance/clove); flowlets leave a slow path \
                      (tests/edges.rs).",
         counters: &[&FLOWLETS, &HEADERS],
         ..SchemeDoc::NONE
@@ -102,7 +102,7 @@ impl BalancerParameters for CloveParameters {
         };
         let flowlets = FlowletParameters::read(p, Time::from_us(200), 1 << 12);
         let help = "clove: maximum number of paths that a host keeps to another host (ours)";
-        let paths = p.integer("paths", 16, (1, i64::from(MOST_PATHS)), help) as u8;
+        let paths = p.integer("paths", 16, (1, i64::from(MAX_PATHS)), help) as u8;
         let help = "clove: minimum time between two reports of a path (published: half a round trip; a public ns-3 version: 40us)";
         let relay_interval = p.time("relay_interval", Time::from_us(40), help);
         let help = "clove, ecn: time for which a path counts as congested after it was reported congested (ours: two relay intervals)";
@@ -215,11 +215,11 @@ impl LoadBalancer for Clove {
 /// The tag of a packet that had no choice.
 const NO_PATH: u8 = 127;
 /// Paths that a tag can name.
-const MOST_PATHS: u8 = 64;
+const MAX_PATHS: u8 = 64;
 /// All weights of a host together, shared equally at first.
 const WHOLE: u64 = 1 << 20;
 /// What no cut takes away.
-const LEAST: u64 = WHOLE >> 10;
+const MIN_WEIGHT: u64 = WHOLE >> 10;
 const NEVER: u64 = u64::MAX;
 
 /// What a packet carries from host to host.
@@ -265,16 +265,16 @@ struct Path {
     congested: u64,
     /// INT: what was told of it last, and when.
     utilisation: u8,
-    told: u64,
+    reported: u64,
 }
 
 /// What came by one of the paths of another host.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct Received {
     value: u8,
     /// It has not been told since.
     news: bool,
-    told: u64,
+    reported: u64,
 }
 
 /// Another host.
@@ -283,7 +283,7 @@ struct Peer {
     paths: Vec<Path>,
     /// Links on each of them.
     links: u32,
-    heard: Vec<Heard>,
+    received: Vec<Received>,
     /// Behind the path that was told of last.
     turn: usize,
 }
@@ -349,8 +349,8 @@ impl CloveHost {
     }
 
     fn discover(&mut self, peer: usize, to: u32, at: &HostPort<impl Wiring>) {
-        let most = usize::from(self.config.paths);
-        let (hashes, links) = paths::discover(at, self.salt, (self.host, to), most);
+        let max = usize::from(self.config.paths);
+        let (hashes, links) = paths::discover(at, self.salt, (self.host, to), max);
         self.set_paths(peer, &hashes, links);
     }
 
@@ -358,7 +358,7 @@ impl CloveHost {
     fn set_paths(&mut self, peer: usize, hashes: &[u32], links: u32) {
         let weight = WHOLE / hashes.len().max(1) as u64;
         let path =
-            |&hash: &u32| Path { hash, weight, credit: 0, congested: NEVER, utilisation: 0, told: NEVER };
+            |&hash: &u32| Path { hash, weight, credit: 0, congested: NEVER, utilisation: 0, reported: NEVER };
         self.peers[peer].paths = hashes.iter().map(path).collect();
         self.peers[peer].links = links;
     }
@@ -413,22 +413,22 @@ impl CloveHost {
         let at = match self.config.feedback {
             CloveFeedback::None => self.random.below(count as u64) as usize,
             CloveFeedback::Ecn => self.peers[peer].next_in_turn(),
-            CloveFeedback::Int => self.least_utilised(peer, flowlet.before, now),
+            CloveFeedback::Int => self.min_utilised(peer, flowlet.before, now),
         };
         self.flowlets.put(flowlet, at as u32, now);
         at
     }
 
     /// Among equals the flowlet's last path, else a random one.
-    fn least_utilised(&mut self, peer: usize, before: Option<u32>, now: u64) -> usize {
+    fn min_utilised(&mut self, peer: usize, before: Option<u32>, now: u64) -> usize {
         let ageing = self.config.ageing.0;
         let paths = &self.peers[peer].paths;
-        let utilisation = |path: &Path| match path.told != NEVER && now - path.told <= ageing {
+        let utilisation = |path: &Path| match path.reported != NEVER && now - path.reported <= ageing {
             true => path.utilisation,
             false => 0,
         };
-        let least = paths.iter().map(utilisation).min().unwrap_or(0);
-        let best = |at: &usize| utilisation(&paths[*at]) == least;
+        let min = paths.iter().map(utilisation).min().unwrap_or(0);
+        let best = |at: &usize| utilisation(&paths[*at]) == min;
         let last = before.map(|at| at as usize).filter(|&at| at < paths.len());
         last.filter(best).unwrap_or_else(|| {
             let count = (0..paths.len()).filter(best).count();
@@ -440,28 +440,32 @@ impl CloveHost {
     /// A packet came by one of a host's paths: what it met.
     fn note(&mut self, peer: usize, packet: &Packet, header: CloveHeader) {
         let at = usize::from(header.tag);
-        let heard = &mut self.peers[peer].heard;
-        if at >= heard.len() {
-            heard.resize(at + 1, Heard { value: 0, news: false, told: NEVER });
+        let received = &mut self.peers[peer].received;
+        if at >= received.len() {
+            received.resize(at + 1, Received { value: 0, news: false, reported: NEVER });
         }
         match self.config.feedback {
             CloveFeedback::None => {}
             CloveFeedback::Ecn if packet.kind != PacketKind::Data || !packet.marked() => {}
-            CloveFeedback::Ecn => heard[at] = Heard { value: 1, news: true, ..heard[at] },
-            CloveFeedback::Int => heard[at] = Heard { value: header.utilisation, news: true, ..heard[at] },
+            CloveFeedback::Ecn => received[at] = Received { value: 1, news: true, ..received[at] },
+            CloveFeedback::Int => {
+                received[at] = Received { value: header.utilisation, news: true, ..received[at] }
+            }
         }
     }
 
     /// What a packet to a host takes along for it: the next of its paths of which there is news.
     fn feed_back(&mut self, peer: usize, now: u64) -> Option<(u8, u8)> {
-        let Peer { heard, turn, .. } = &mut self.peers[peer];
+        let Peer { received, turn, .. } = &mut self.peers[peer];
         let interval = self.config.relay_interval.0;
-        let due = |heard: &Heard| heard.news && (heard.told == NEVER || now - heard.told >= interval);
-        let count = heard.len();
-        let at = (0..count).map(|step| (*turn + step) % count).find(|&at| due(&heard[at]))?;
-        heard[at] = Heard { news: false, told: now, ..heard[at] };
+        let due = |received: &Received| {
+            received.news && (received.reported == NEVER || now - received.reported >= interval)
+        };
+        let count = received.len();
+        let at = (0..count).map(|step| (*turn + step) % count).find(|&at| due(&received[at]))?;
+        received[at] = Received { news: false, reported: now, ..received[at] };
         *turn = at + 1;
-        Some((at as u8, heard[at].value))
+        Some((at as u8, received[at].value))
     }
 
     /// A host tells what its packets met on one of our paths to it.
@@ -475,7 +479,7 @@ impl CloveHost {
             CloveFeedback::None => {}
             CloveFeedback::Int => {
                 peer.paths[at].utilisation = value;
-                peer.paths[at].told = now;
+                peer.paths[at].reported = now;
             }
             CloveFeedback::Ecn => {
                 peer.paths[at].congested = now;
@@ -516,7 +520,7 @@ impl Peer {
     fn cut(&mut self, at: usize, share: u64, within: u64, now: u64) {
         let free = |path: &Path| !path.is_congested(within, now);
         let others = self.paths.iter().filter(|path| free(path)).count() as u64;
-        let spare = self.paths[at].weight.saturating_sub(LEAST);
+        let spare = self.paths[at].weight.saturating_sub(MIN_WEIGHT);
         let each = (self.paths[at].weight * share / 1024).min(spare) / others.max(1);
         if others == 0 || each == 0 {
             return;

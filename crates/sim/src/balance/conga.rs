@@ -55,7 +55,7 @@ pub struct CongaParameters {
 impl BalancerParameters for CongaParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "conga",
-        title: "every flowlet takes the uplink that the leaf at the other end says is the least congested",
+        title: "every flowlet takes the uplink that the destination's leaf reports as the least congested",
         source: "Alizadeh et al., \"CONGA: distributed congestion-aware load balancing for datacenters\", \
                  SIGCOMM 2014, §3",
         validation: AGAINST_A_FAILED_LINK,
@@ -67,8 +67,8 @@ impl BalancerParameters for CongaParameters {
     fn read(p: &mut Parameters) -> CongaParameters {
         let flowlets = FlowletParameters::read(p, Time::from_us(500), 1 << 16);
         let time_constant = keys::time_constant(p);
-        let help =
-            "conga: share by which the load of a link decays, every alpha tau (0.2: from memory, unverified)";
+        let help = "conga: the load estimate of a link decays by this share every alpha tau (0.2: from memory, \
+             unverified)";
         let alpha = (p.number("alpha", 0.2, (0.001, 1.0), help) * 1024.0).round() as u32;
         let help = "conga: bits in which congestion is reported (published: 3)";
         let bits = p.integer("bits", 3, (1, 8), help) as u8;
@@ -93,14 +93,16 @@ impl BalancerParameters for CongaParameters {
         let upper = network.switches().find(|&switch| network.tier(switch) > 2);
         let message = match (network.reach_everywhere(), upper) {
             (Err(why), _) => {
-                format!("\"conga\" needs leaves that are joined by switches above them (leaf-spine): {why}")
+                format!(
+                    "\"conga\" needs leaves that are connected by switches above them (leaf-spine): {why}"
+                )
             }
             (Ok(()), Some(upper)) if !self.three_tier => format!(
                 "\"conga\" is for leaves and spines, and {} is in a third tier: set three_tier = true for the variant whose \
                  leaves choose and whose upper switches hash, or kind = \"hula\"",
                 network.name(upper)
             ),
-            (Ok(()), _) => match network.most_uplinks().filter(|&(count, _)| count > TAGS) {
+            (Ok(()), _) => match network.max_uplinks().filter(|&(count, _)| count > TAGS) {
                 Some((count, leaf)) => format!(
                     "{} has {count} uplinks; the tag of 4 bits in conga's header names {TAGS}",
                     network.name(leaf)
@@ -173,7 +175,7 @@ pub struct Conga {
     from_leaf: Vec<Metric>,
     /// By leaf, a bit for each tag: it was heard of, it has changed since it was fed back; and behind the tag that was fed
     /// back last.
-    heard: Vec<u16>,
+    received: Vec<u16>,
     news: Vec<u16>,
     turn: Vec<u8>,
     header_bytes: u64,
@@ -220,7 +222,7 @@ impl Conga {
             links: vec![Dre::default(); at.neighbours.len()],
             to_leaf: vec![UNHEARD; leaves * TAGS],
             from_leaf: vec![UNHEARD; leaves * TAGS],
-            heard: vec![0; leaves],
+            received: vec![0; leaves],
             news: vec![0; leaves],
             turn: vec![0; leaves],
             header_bytes: 0,
@@ -239,7 +241,7 @@ impl Conga {
         if from.at == NEVER || from.value != header.congestion {
             self.news[leaf as usize] |= 1 << header.tag;
         }
-        self.heard[leaf as usize] |= 1 << header.tag;
+        self.received[leaf as usize] |= 1 << header.tag;
         *from = Metric { at: now, value: header.congestion };
         if let Some((tag, value)) = header.feedback {
             self.to_leaf[Self::place(leaf, tag)] = Metric { at: now, value };
@@ -249,7 +251,7 @@ impl Conga {
     /// What a packet to a leaf takes along for it: the next of its tags that has changed, else the next one.
     fn feed_back(&mut self, leaf: u32, now: u64) -> Option<(u8, u8)> {
         let leaf = leaf as usize;
-        let among = if self.news[leaf] != 0 { self.news[leaf] } else { self.heard[leaf] };
+        let among = if self.news[leaf] != 0 { self.news[leaf] } else { self.received[leaf] };
         if among == 0 {
             return None;
         }
@@ -281,8 +283,8 @@ impl LoadBalancer for Conga {
             let beyond = to_leaf[Self::place(leaf, tags[port as usize])];
             own.max(beyond.read(now, config.ageing))
         };
-        let least = candidates.iter().map(|&port| metric(port)).min().unwrap_or(0);
-        let best = |at: &usize| metric(candidates[*at]) == least;
+        let min = candidates.iter().map(|&port| metric(port)).min().unwrap_or(0);
+        let best = |at: &usize| metric(candidates[*at]) == min;
         let at = flowlet.before.and_then(place).filter(best).unwrap_or_else(|| {
             let count = (0..candidates.len()).filter(best).count();
             let drawn = random.below(count.max(1) as u64) as usize;

@@ -34,7 +34,7 @@ pub struct Connections {
     live: FxHashMap<u64, Live>,
     /// Flows in the order in which they were looked at last; those that were looked at since are put behind when they come up.
     order: VecDeque<(FlowKey, u64)>,
-    most: usize,
+    max: usize,
     idle: u64,
 }
 
@@ -52,13 +52,13 @@ struct Live {
 
 impl Connections {
     /// Room for so many flows, at least one; a flow that is silent for longer than `idle` is forgotten.
-    pub fn new(most: usize, idle: u64) -> Connections {
+    pub fn new(max: usize, idle: u64) -> Connections {
         Connections {
             flows: FxHashMap::default(),
             tokens: FxHashMap::default(),
             live: FxHashMap::default(),
             order: VecDeque::new(),
-            most: most.max(1),
+            max: max.max(1),
             idle,
         }
     }
@@ -103,7 +103,7 @@ impl Connections {
 
     fn add(&mut self, flow: FlowKey, connection: u64, now: u64) -> SubflowMark {
         self.forget(flow);
-        while self.flows.len() >= self.most && self.forget_oldest() {}
+        while self.flows.len() >= self.max && self.forget_oldest() {}
         let live = self.live.entry(connection).or_insert(Live { flows: 0, next: 0 });
         let mark = SubflowMark { connection, subflow: live.next };
         (live.flows, live.next) = (live.flows + 1, (live.next + 1) & 15);

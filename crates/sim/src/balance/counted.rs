@@ -20,7 +20,7 @@ pub static PROBES: CounterGroup = CounterGroup {
         Counter {
             key: "probes_settled_ns",
             unit: "ns",
-            title: "time until every switch knows every rack",
+            title: "time until every switch has a route to every rack",
             text: "From the start until every switch has received a probe of every rack.",
             fold: Fold::MaxOfAll,
         },
@@ -48,7 +48,7 @@ pub static HEADERS: CounterGroup = CounterGroup {
         "balancer_header_bytes",
         "bytes",
         "bytes of balancers' headers",
-        "Bytes of what packets carried for load balancers, on every link that they crossed.",
+        "Bytes of load balancers' headers in packets, summed over every link that the packets crossed.",
     )],
     ..CounterGroup::NONE
 };

@@ -17,10 +17,11 @@ pub struct DestinationParameters;
 impl BalancerParameters for DestinationParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "destination",
-        title: "the destination's number chooses the port, one digit a tier (D-mod-k): shift permutations do not collide",
+        title: "the destination's number chooses the port, one digit per tier (D-mod-k): shift permutations do not \
+                collide",
         source: "Zahavi et al., \"Optimized InfiniBand fat-tree routing for shift all-to-all communication \
                  patterns\", 2010",
-        validation: "Digits of the destination by hand, a tier at a time (balance/destination.rs).",
+        validation: "Digits of the destination by hand, for each tier (balance/destination.rs).",
         ..SchemeDoc::NONE
     };
     type State = Destination;

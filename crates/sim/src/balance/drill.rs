@@ -24,11 +24,11 @@ pub struct DrillParameters {
 impl BalancerParameters for DrillParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "drill",
-        title: "every packet takes the shortest of a few queues: some drawn, some remembered",
+        title: "every packet takes the shortest of a few queues, some drawn at random and some remembered",
         source: "Ghorbani et al., \"DRILL: micro load balancing for low-latency data center networks\", \
                  SIGCOMM 2017, §3",
-        validation: "The shorter of two queues always wins, remembered queues are looked at again, draws find a \
-                     short queue with their chance (balance/drill.rs).",
+        validation: "The shorter of two queues is always chosen, remembered queues are compared again, and draws \
+                     find a short queue with the expected probability (balance/drill.rs).",
         ..SchemeDoc::NONE
     };
     type State = Box<Drill>;

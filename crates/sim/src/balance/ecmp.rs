@@ -28,7 +28,7 @@ impl BalancerParameters for EcmpParameters {
     type State = EitherEcmp;
 
     fn read(p: &mut Parameters) -> EcmpParameters {
-        let help = "another salt, another placing of the flows on the paths";
+        let help = "salt of the hash; another salt places the flows on other paths";
         EcmpParameters { salt: p.integer("salt", 0, (0, i64::MAX), help) as u64 }
     }
 

@@ -23,7 +23,7 @@ pub struct FlowletParameters {
 }
 
 /// More slots would be a slip of the keyboard.
-const MOST_SLOTS: i64 = 1 << 24;
+const MAX_SLOTS: i64 = 1 << 24;
 
 impl FlowletParameters {
     /// With this gap and so many slots where nothing is said.
@@ -31,11 +31,12 @@ impl FlowletParameters {
         let gap = p.time("gap", gap, keys::GAP);
         if gap == Time::ZERO {
             let message =
-                "0s would make a flowlet of every packet: expected more than 0, or kind = \"spray\"";
+                "with 0s every packet would begin a flowlet: expected more than 0, or kind = \"spray\"";
             p.complain("gap", message.to_string());
         }
-        let help = "slots of a flowlet table, of a switch (65536) or of a host (clove: 4096); flows whose hashes meet in one share it";
-        FlowletParameters { gap, slots: p.integer("flowlets", slots, (1, MOST_SLOTS), help) as u32 }
+        let help = "slots of the flowlet table of a switch (65536) or of a host (clove: 4096); flows whose hashes \
+                    collide share a slot";
+        FlowletParameters { gap, slots: p.integer("flowlets", slots, (1, MAX_SLOTS), help) as u32 }
     }
 
     pub fn table(&self) -> FlowletTable {

@@ -74,7 +74,8 @@ impl BalancerParameters for HulaParameters {
     type State = Box<Hula>;
 
     fn read(p: &mut Parameters) -> HulaParameters {
-        let help = "hula, mp-hula: from one round of probes of a ToR to the next (HULA's simulation: 200us; from memory, unverified)";
+        let help = "hula, mp-hula: time between two rounds of probes of a ToR (HULA's simulation: 200us; from \
+                    memory, unverified)";
         let mut interval = p.time("probe_interval", Time::from_us(200), help);
         if interval == Time::ZERO {
             p.complain("probe_interval", "must be greater than 0".to_string());
@@ -88,8 +89,8 @@ impl BalancerParameters for HulaParameters {
         let given = p.time_or_auto("time_constant", keys::TIME_CONSTANT);
         let time_constant = given.unwrap_or(Time(interval.0.saturating_mul(2)));
         keys::check_time_constant(p, time_constant);
-        let help = "a hop or a port that no probe has named for longer than this has failed; auto: three probe intervals (ours; public \
-                    versions have 3 to 5)";
+        let help = "a hop or a port counts as failed if no probe has named it for longer than this; auto: three \
+                    probe intervals (ours; public versions have 3 to 5)";
         let failure_time = p.time_or_auto("failure_time", help).unwrap_or(Time(interval.0.saturating_mul(3)));
         if failure_time < interval {
             let message = format!(
@@ -100,18 +101,20 @@ impl BalancerParameters for HulaParameters {
         let flowlets = FlowletParameters::read(p, Time::from_us(100), 1 << 16);
         let help = "traffic class in which probes queue; 0: before all traffic, as in HULA (from memory, unverified); other classes share their queue";
         let probe_class = p.integer("probe_class", 0, (0, 7), help) as u8;
-        let help = "flowlets on a port that no probe came by for the failure time leave it at once (ours); off: at their next gap";
+        let help = "flowlets on a port through which no probe arrived for the failure time leave it at once (ours); \
+                    off: at their next gap";
         let release = p.flag("release", true, help);
-        let help = "a probe of the best hop replaces its value, be it better or worse; off, as in the published P4 listing, a hop \
-                    that gets worse keeps its value until it fails";
+        let help = "a probe of the best hop replaces its value, whether better or worse; off, as in the published \
+                    P4 listing, a hop that gets worse keeps its value until it fails";
         let refresh_on_best = p.flag("refresh_on_best", true, help);
         let help = "a probe that changes nothing is passed on once per interval; off: every received probe is passed on";
         let suppress = p.flag("suppress", true, help);
-        let help = "by how much, of 256, a hop must be less busy to pass the one ranked above it (ours)";
+        let help = "difference in utilisation, in 1/256, by which a hop must be less utilised to overtake the one \
+                    ranked above it (ours)";
         let hysteresis = p.integer("hysteresis", 0, (0, 255), help) as u8;
         let help = "the estimator counts ticks of 1.024 ns and shifts instead of dividing; tau becomes a power of two of ticks";
         let hardware = p.flag("hardware_estimator", false, help);
-        let help = "ToRs begin at random moments of the first interval; off: all at time 0";
+        let help = "ToRs begin at random times in the first interval; off: all at time 0";
         let staggered = p.flag("staggered", true, help);
         HulaParameters {
             interval,
@@ -153,8 +156,8 @@ impl BalancerParameters for HulaParameters {
 pub(super) fn no_tiers(name: &str, network: &NetworkView) -> Option<(&'static str, String)> {
     let why = network.reach_everywhere().err()?;
     let message = format!(
-        "\"{name}\" needs tiers of switches, so that probes of every rack come up to where paths part and down \
-         again (leaf-spine, fat-tree): {why}"
+        "\"{name}\" needs tiers of switches, so that probes of every rack travel up to the switches where paths \
+         diverge and down again (leaf-spine, fat-tree): {why}"
     );
     Some(("kind", message))
 }
@@ -172,9 +175,9 @@ pub struct Hula {
     neighbours: Vec<Neighbour>,
     links: Vec<LinkEstimator>,
     /// When a probe came last; [`NEVER`] before the first.
-    heard: Vec<u64>,
+    last_probe: Vec<u64>,
     /// By ToR, what was passed on last.
-    said: Vec<Said>,
+    passed_on: Vec<PassedOn>,
     /// When its first probes leave.
     first: Time,
     probes: u64,
@@ -188,7 +191,7 @@ pub struct Hula {
 const NEVER: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct PassedOn {
     at: u64,
     port: u32,
     utilisation: u8,
@@ -215,8 +218,8 @@ impl Hula {
             flowlets: config.flowlets.table(),
             neighbours: at.neighbours.to_vec(),
             links: vec![LinkEstimator::default(); at.neighbours.len()],
-            heard: vec![NEVER; at.neighbours.len()],
-            said: vec![Said { at: NEVER, port: 0, utilisation: 0 }; tors],
+            last_probe: vec![NEVER; at.neighbours.len()],
+            passed_on: vec![PassedOn { at: NEVER, port: 0, utilisation: 0 }; tors],
             first: if config.staggered { Time(phase()) } else { Time::ZERO },
             probes: 0,
             steering,
@@ -260,7 +263,7 @@ impl Hula {
         let fresh = || {
             let from = salted(hash, !self.salt) as usize;
             let all = (0..candidates.len()).map(|step| (from + step) % candidates.len());
-            all.into_iter().find(|&at| self.heard[candidates[at] as usize] == NEVER && !taken(at))
+            all.into_iter().find(|&at| self.last_probe[candidates[at] as usize] == NEVER && !taken(at))
         };
         ranked.filter(|&at| !taken(at)).or_else(fresh).or(ranked)
     }
@@ -269,13 +272,13 @@ impl Hula {
     fn record_probe(
         &mut self,
         tor: u32,
-        said: u8,
+        passed_on: u8,
         port: u32,
         allowed: bool,
         ports: &impl Ports,
     ) -> Option<u8> {
         let now = ports.now().0;
-        self.heard[port as usize] = now;
+        self.last_probe[port as usize] = now;
         if !allowed || self.own == Some(tor) {
             return None;
         }
@@ -284,18 +287,18 @@ impl Hula {
             self.unmet = self.unmet.saturating_sub(1);
             self.met_last = ports.now();
         }
-        let best = self.hops.record_probe(tor, port, said.max(link), now);
+        let best = self.hops.record_probe(tor, port, passed_on.max(link), now);
         if self.own.is_some() {
             return None;
         }
-        let last = &mut self.said[tor as usize];
+        let last = &mut self.passed_on[tor as usize];
         let news = last.at == NEVER || (last.port, last.utilisation) != (best.port, best.utilisation);
         // What is no news is due once an interval; copies of one round come closer together than half of one.
         let due = news || now - last.at >= self.config.interval.0 / 2;
         if self.config.suppress && !due {
             return None;
         }
-        *last = Said { at: now, port: best.port, utilisation: best.utilisation };
+        *last = PassedOn { at: now, port: best.port, utilisation: best.utilisation };
         Some(best.utilisation)
     }
 
@@ -330,8 +333,8 @@ impl Hula {
 
     /// A probe came by the port within the time of failure.
     fn is_alive(&self, port: u32, now: u64) -> bool {
-        let heard = self.heard[port as usize];
-        heard != NEVER && now - heard <= self.config.failure_time.0
+        let last_probe = self.last_probe[port as usize];
+        last_probe != NEVER && now - last_probe <= self.config.failure_time.0
     }
 
     /// A flowlet may stay on the port.
@@ -411,9 +414,9 @@ impl LoadBalancer for Hula {
 
     /// It is taken note of, and what is news is passed on.
     fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut impl SwitchContext) {
-        let (tor, told) = (probe.src, probe.aux as u8);
+        let (tor, utilisation) = (probe.src, probe.aux as u8);
         let allowed = cx.leads_to(port, self.fabric.host_on[tor as usize]);
-        if let Some(utilisation) = self.record_probe(tor, told, port, allowed, cx) {
+        if let Some(utilisation) = self.record_probe(tor, utilisation, port, allowed, cx) {
             self.send_probes(tor, utilisation, cx, |hula, to| hula.passes_on(port, to));
         }
     }

@@ -8,9 +8,9 @@ pub const GAP: &str = "a pause between two packets of a flow longer than this en
 pub const TIME_CONSTANT: &str = "tau, over which the load of a link is averaged (conga and clove: 160us; hula, mp-hula: auto, twice the probe interval; both from memory, unverified)";
 const AGEING: &str =
     "conga, clove: a report of congestion older than this is ignored (10ms: from memory, unverified)";
-const HEADER: &str = "conga, clove: bytes that a packet is longer by between its first and its last switch, or from host to host \
-                      (conga: 14 bits, in 2 B of their own; 50B: with the overlay in whose header they ride; clove: 0B, in spare \
-                      fields of that header)";
+const HEADER: &str = "conga, clove: bytes that are added to a packet between its first and its last switch (conga) \
+                      or from host to host (clove); conga: 14 bits in 2B of their own, 50B with the overlay header \
+                      that contains them; clove: 0B, in spare fields of that header";
 
 /// Over which the load of a link is averaged.
 pub fn time_constant(p: &mut Parameters) -> Time {

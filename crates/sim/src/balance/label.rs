@@ -17,8 +17,8 @@ pub struct LabelParameters;
 impl BalancerParameters for LabelParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "label",
-        title: "the packet's label modulo the number of paths, one digit a tier: its sender chooses (pHost counts up; elsewhere it \
-                is the flow's hash)",
+        title: "the packet's label modulo the number of paths, one digit per tier: the sender chooses the path \
+                (pHost counts up; with other transports the label is the flow's hash)",
         source: "The spray counters of the pHost authors' simulator (Gao et al., \"pHost\", CoNEXT 2015)",
         validation: "Labels that count up take every path in turn (balance/label.rs); with pHost equal to its \
                      authors' simulator on unit cases.",

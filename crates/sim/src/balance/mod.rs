@@ -90,7 +90,7 @@ pub struct BalancerFacts {
     /// It gets [`Place::tor`], [`Place::neighbours`] and [`Place::fabric`]: switches with hosts, and where ports lead.
     pub knows_fabric: bool,
     /// Maximum number of subflows of a connection that it tells apart; none: it does not look at subflows.
-    pub subflows_told_apart: Option<u32>,
+    pub distinguishable_subflows: Option<u32>,
 }
 
 registry! {
@@ -318,7 +318,7 @@ pub struct Arrival<'a> {
     pub packet: &'a Packet,
     pub port: u32,
     /// What lies beside a control packet, such as options of a handshake.
-    pub beside: Option<[u32; 6]>,
+    pub options: Option<[u32; 6]>,
     pub now: Time,
 }
 
@@ -392,5 +392,4 @@ fn salted(hash: u32, salt: u64) -> u32 {
 }
 
 /// How several of them were checked.
-const AGAINST_A_FAILED_LINK: &str = "With a link down, ECMP, LetFlow, CONGA and HULA order as their papers report \
-                                     (tests/balancing.rs); page: docs/schemes/load-balancing.md.";
+const AGAINST_A_FAILED_LINK: &str = "With a link down, ECMP, LetFlow, CONGA and HULA order as their papers report (tests/balancing.rs); page: docs/schemes/load-balancing.md.";

@@ -54,7 +54,7 @@ impl Default for SubflowParameters {
 impl BalancerParameters for MpHulaParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "mp-hula",
-        title: "the same with the k best hops, for the subflows of multipath transports",
+        title: "HULA with the k best hops, for the subflows of multipath transports",
         source: "Benet et al., \"MP-HULA: multipath transport aware load balancing using programmable data planes\", NetCompute \
                  2018",
         validation: "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four paths compared with a trial on Linux (tests/mptcp.rs).",
@@ -88,16 +88,16 @@ impl BalancerParameters for MpHulaParameters {
         BalancerFacts {
             goes_by_flow: true,
             knows_fabric: true,
-            subflows_told_apart: (self.ranks > 1).then_some(16),
+            distinguishable_subflows: (self.ranks > 1).then_some(16),
             ..BalancerFacts::default()
         }
     }
 
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
-        let most = network.most_hops();
-        let too_many = (u32::from(self.ranks) > most.max(2)).then(|| {
+        let max = network.max_hops();
+        let too_many = (u32::from(self.ranks) > max.max(2)).then(|| {
             let message = format!(
-                "{} next hops are to be kept, but no switch has more than {most} for a destination: set ranks = {most}",
+                "no switch has more than {max} next hops for a destination, found {}: set ranks = {max}",
                 self.ranks
             );
             ("ranks", message)
@@ -119,7 +119,7 @@ impl BalancerParameters for MpHulaParameters {
 const RANKS: &[(&str, &str)] = &[
     (
         "digits",
-        "subflow s has, t tiers above the hosts, digit t of s in base k: subflows part at every tier (ours)",
+        "at tier t above the hosts, subflow s has digit t of s in base k: subflows diverge at every tier (ours)",
     ),
     ("round-robin", "subflow s has rank s mod k at every tier (the talk's example)"),
 ];
@@ -134,10 +134,12 @@ impl SubflowParameters {
         };
         let help = "mp-hula: the first subflow of a connection takes a rank by the connection's hash, not the best hop (ours)";
         let hashed_start = p.flag("hashed_start", default.hashed_start, help);
-        let help = "mp-hula: subflows pass over ports that others of their connection use at the switch (the talk: different subflows go \
-                    to different next hops; the table is ours); off: ranks alone, by which two may meet when ranks change";
+        let help = "mp-hula: subflows pass over ports that others of their connection use at the switch (the talk: \
+                    different subflows go to different next hops; the table is ours); off: ranks alone, with which \
+                    two subflows may share a port when ranks change";
         let disjoint = p.flag("disjoint", default.disjoint, help);
-        let help = "mp-hula: bytes that a subflow's packets are longer by between ToRs: 64 bits of connection, 4 of subflow, padded";
+        let help = "mp-hula: bytes that are added to a subflow's packets between ToRs: 64 bits of connection, 4 of \
+                    subflow, padded";
         let mark = p.bytes("mark", Bytes(u64::from(default.mark)), help);
         if mark.0 > 200 {
             p.complain("mark", format!("{mark} is not a valid mark: expected at most 200B"));
@@ -149,7 +151,7 @@ impl SubflowParameters {
         if idle == Time::ZERO {
             p.complain(
                 "idle",
-                "0s would forget a subflow between two packets: expected more than 0".to_string(),
+                "with 0s a subflow would be removed between two packets: expected more than 0".to_string(),
             );
         }
         SubflowParameters { rank, hashed_start, disjoint, mark: mark.0.min(200) as u16, known, idle }

@@ -1,12 +1,12 @@
 //! The network that a scenario asks for, as a balancer looks at it to say whether it can serve it.
 
-use crate::topology::{NextHops, NodeId, NodeKind, Routes, Topology};
+use crate::topology::{NextHops, NodeId, NodeKind, Ports, Routes, Topology};
 
 /// A network as balancers see it.
 pub struct NetworkView<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
-    ports: Vec<Vec<(u32, NodeId)>>,
+    ports: Ports,
     /// Of each switch with hosts, one of them.
     racks: Vec<(NodeId, u32)>,
     has_hosts: Vec<bool>,
@@ -38,7 +38,7 @@ impl NetworkView<'_> {
     }
 
     /// Of the switches with hosts, the one with the most links upward, and how many they are.
-    pub fn most_uplinks(&self) -> Option<(usize, NodeId)> {
+    pub fn max_uplinks(&self) -> Option<(usize, NodeId)> {
         let uplinks = |switch: NodeId| {
             let ports = self.ports[switch as usize].iter();
             ports.filter(|&&(_, peer)| self.tier(peer) > self.tier(switch)).count()
@@ -70,7 +70,7 @@ impl NetworkView<'_> {
     fn tells(&self, next: NodeId, switch: NodeId, tor: NodeId, host: u32) -> Result<(), String> {
         let (own, other) = (self.tier(switch), self.tier(next));
         if own == other {
-            return Err(format!("{} and {} stand in one tier", self.name(switch), self.name(next)));
+            return Err(format!("{} and {} are in the same tier", self.name(switch), self.name(next)));
         }
         if next == tor {
             return match other < own {
@@ -89,23 +89,27 @@ impl NetworkView<'_> {
         if own < other || onward.iter().all(falls) {
             return Ok(());
         }
-        Err(format!("the way from {} to {} goes down and up again", self.name(switch), self.name(tor)))
+        Err(format!("the path from {} to {} goes down and up again", self.name(switch), self.name(tor)))
     }
 
     /// Some switch has several next hops to some rack.
     pub fn has_a_choice(&self) -> bool {
-        self.most_hops() > 1
+        self.hop_counts().any(|count| count > 1)
     }
 
     /// Next hops to a rack that the switch with the most of them has.
-    pub fn most_hops(&self) -> u32 {
-        let count = |switch: NodeId, host: u32| match self.routes.hops_from(self.routes.row(switch), host) {
-            NextHops::None => 0,
-            NextHops::One(_) => 1,
-            NextHops::Many(ports) => ports.len() as u32,
-        };
-        let all =
-            self.switches().flat_map(|switch| self.racks.iter().map(move |&(_, host)| count(switch, host)));
-        all.max().unwrap_or(1)
+    pub fn max_hops(&self) -> u32 {
+        self.hop_counts().max().unwrap_or(1)
+    }
+
+    /// Numbers of next hops of every switch to every rack.
+    fn hop_counts(&self) -> impl Iterator<Item = u32> + '_ {
+        let count =
+            move |switch: NodeId, host: u32| match self.routes.hops_from(self.routes.row(switch), host) {
+                NextHops::None => 0,
+                NextHops::One(_) => 1,
+                NextHops::Many(ports) => ports.len() as u32,
+            };
+        self.switches().flat_map(move |switch| self.racks.iter().map(move |&(_, host)| count(switch, host)))
     }
 }

@@ -27,7 +27,8 @@ impl BalancerParameters for PrestoParameters {
         name: "presto",
         title: "flows are cut into cells of 64 KB, which take the shortest paths in turn",
         source: "He et al., \"Presto: edge-based load balancing for fast datacenter networks\", SIGCOMM 2015, §3",
-        validation: "Cells, turns and shares by the ports' rates, by hand (balance/presto.rs).",
+        validation: "Cells, the order of the paths, and shares in proportion to the ports' rates, by hand \
+                     (balance/presto.rs).",
         ..SchemeDoc::NONE
     };
     type State = Presto;

@@ -16,7 +16,7 @@ pub enum SprayParameters {
 }
 
 const ORDERS: &[(&str, &str)] = &[
-    ("random", "every packet draws its path"),
+    ("random", "every packet takes a random path"),
     ("round-robin", "the packets to one host take the paths in turn (DRB)"),
 ];
 
@@ -33,7 +33,7 @@ impl BalancerParameters for SprayParameters {
     type State = Spray;
 
     fn read(p: &mut Parameters) -> SprayParameters {
-        match p.choice("order", "random", ORDERS, "how the path of the next packet is found") {
+        match p.choice("order", "random", ORDERS, "how the path of the next packet is chosen") {
             "round-robin" => SprayParameters::InTurn,
             _ => SprayParameters::Random,
         }

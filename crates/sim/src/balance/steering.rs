@@ -51,7 +51,7 @@ impl Segment {
             flow: u64::from(packet.flow) << 8 | u64::from(subflow),
             reset: control && matches!(packet.code(), mptcp::code::RESET | mptcp::code::GIVEN_UP),
             syn: control && packet.code() == mptcp::code::SYN,
-            options: control.then(|| arrival.beside.map_or([0; LONGEST], |n| mptcp::option_bytes(&n))),
+            options: control.then(|| arrival.options.map_or([0; LONGEST], |n| mptcp::option_bytes(&n))),
         }
     }
 

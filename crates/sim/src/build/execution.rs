@@ -13,9 +13,9 @@ use crate::units::Time;
 /// How a run is to be executed. Nothing of it shows in the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution {
-    /// Threads; 0: as many as the machine has cores and the network can keep busy.
+    /// Threads; 0: the number of cores of the machine, or fewer if the network cannot keep them busy.
     pub threads: usize,
-    /// Regions that the network is cut into; none: as many as threads.
+    /// Regions that the network is cut into; none: one for each thread.
     pub regions: Option<usize>,
     /// Regions work node by node in windows of their shortest link delay, or event by event; none: by what pays.
     pub windows: Option<bool>,
@@ -36,7 +36,7 @@ impl Plan {
 
 /// Packet-hops of a region in a window, some 8 us of work, below which a thread spends more time on handing over than it
 /// saves.
-const LEAST_HOPS: f64 = 100.0;
+const MIN_HOPS: f64 = 100.0;
 /// Of what the links can carry, for the estimate of what happens in a window.
 const USUAL_LOAD: f64 = 0.3;
 
@@ -75,7 +75,7 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
     }
     let threads = asked.min(split.parts);
     let hops = work.hops_per_second * split.lookahead.as_seconds() / split.parts as f64;
-    if hops < LEAST_HOPS && execution.regions.is_none() {
+    if hops < MIN_HOPS && execution.regions.is_none() {
         let delay = split.lookahead;
         return one(Some(&format!(
             "regions of the network may run only {delay} (the shortest link between them) ahead of each other, about \
@@ -83,15 +83,18 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         )));
     }
     let why_fewer = (threads < execution.threads).then(|| {
-        format!("the network falls into {} regions with about equal work at most, so the run uses {threads} threads", split.parts)
+        format!(
+            "the network can be divided into at most {} regions with about equal work, so the run uses {threads} threads",
+            split.parts
+        )
     });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
 }
 
 /// In which order a region works, if `shortest` is the shortest delay of a link in it: `windows` of that length or one event
-/// after the other; none: as it pays.
+/// after the other; none: whichever is faster.
 pub(crate) fn agenda(topology: &Topology, shortest: Time, windows: Option<bool>) -> AgendaKind {
-    /// Packet-hops of a node in a window, from which on it pays that it has an inbox, and that it is looked for.
+    /// Packet-hops of a node in a window from which on an inbox for it, and looking it up, save time.
     const MANY: f64 = 2.0;
     const SOME: f64 = 0.125;
     /// Slots of the calendar are not shorter.

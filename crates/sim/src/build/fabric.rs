@@ -1,4 +1,4 @@
-//! What load balancers are told of the network: which switches have hosts, and where the ports of each lead.
+//! What load balancers know about the network: which switches have hosts, and where the ports of each lead.
 
 use crate::balance::{Events, Fabric, Neighbour, Side};
 use crate::config::Config;
@@ -13,7 +13,7 @@ pub fn of(config: &Config, map: &Map) -> Fabric {
     racks(&config.topology, &|node, port| map.side(node, port).peer_node)
 }
 
-/// Numbers the switches with hosts; `peer` is the node behind a port. A host with several links counts to the first.
+/// Numbers the switches with hosts; `peer` is the node that a port leads to. A host with several links counts to the first.
 fn racks(topology: &Topology, peer: &dyn Fn(u32, u32) -> u32) -> Fabric {
     let hosts = topology.hosts();
     let mut number = vec![u32::MAX; topology.nodes.len()];
@@ -61,7 +61,7 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
 }
 
 /// A bit for each of the first 64 ports: the balancer need not be told of what leaves by it.
-pub fn untold(events: Events, neighbours: &[Neighbour]) -> u64 {
+pub fn unwatched_ports(events: Events, neighbours: &[Neighbour]) -> u64 {
     if !events.has(Events::FABRIC_DEPARTURES) {
         return 0;
     }

@@ -37,8 +37,8 @@ use crate::run::{Plan, RunError, Simulation};
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
+use crate::topology::Routes;
 use crate::topology::{NodeKind, Topology};
-use crate::topology::{Routes, Row};
 use crate::transport::{
     HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
 };
@@ -47,8 +47,8 @@ use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
 use std::sync::Arc;
 
-const MOST_NODES: usize = 1 << 24;
-const MOST_PORTS: usize = u16::MAX as usize;
+const MAX_NODES: usize = 1 << 24;
+const MAX_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
@@ -75,6 +75,7 @@ impl Simulation {
             windows: execution.windows,
             horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
+            nic_rate: nic_rate(&config.topology),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -119,20 +120,20 @@ impl Simulation {
 }
 
 fn check_limits(topology: &Topology) -> Result<(), RunError> {
-    if topology.nodes.len() >= MOST_NODES {
-        let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
+    if topology.nodes.len() >= MAX_NODES {
+        let message = format!("{} nodes: expected at most {MAX_NODES}", topology.nodes.len());
         return Err(RunError::Impossible(message));
     }
     let lists = topology.ports();
-    if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
+    if let Some(node) = lists.iter().position(|ports| ports.len() > MAX_PORTS) {
         let (name, ports) = (&topology.nodes[node].name, lists[node].len());
-        let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
+        let message = format!("{name} has {ports} ports: expected at most {MAX_PORTS}");
         return Err(RunError::Impossible(message));
     }
     Ok(())
 }
 
-/// What transports may know of the run.
+/// What transports may know about the run.
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
     let Config { rules, topology, switch, telemetry, .. } = config;
     RunContext { rules, topology, routes, switch, telemetry }
@@ -185,7 +186,7 @@ fn map(config: &Config) -> Map {
     let lists = topology.ports();
     let mut first_port = Vec::with_capacity(lists.len() + 1);
     let mut total = 0u32;
-    for list in &lists {
+    for list in lists.iter() {
         first_port.push(total);
         total += list.len() as u32;
     }
@@ -253,11 +254,12 @@ struct Builder<'a> {
     places: &'a Places,
     map: &'a Map,
     split: &'a Split,
-    /// Work by windows; none: where it pays.
+    /// Work by windows; none: where it is faster.
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
     fabric: Arc<Fabric>,
+    nic_rate: Rate,
 }
 
 impl Builder<'_> {
@@ -272,11 +274,7 @@ impl Builder<'_> {
             ports.extend(self.ports(node, number, index));
             let own = &ports[first_port as usize..];
             match index {
-                NodeIndex::Switch(_) => {
-                    let row = self.map.routes.row(node);
-                    let (telemetry, around) = (self.telemetry(node, own), (&self.fabric, self.map));
-                    switches.push(switch(self.config, node, row, first_port, own, telemetry, around))
-                }
+                NodeIndex::Switch(_) => switches.push(self.switch(node, first_port, own)),
                 NodeIndex::Host(index) => hosts.push(Host {
                     id: self.map.routes.host_at(node).unwrap_or(0),
                     index,
@@ -340,7 +338,7 @@ impl Builder<'_> {
         Edge::new(switch.balancer.at_host(*seed, host), shim, &self.config.host, &self.config.measure)
     }
 
-    /// The transports of a host with so many ports.
+    /// The transports of a host with this number of ports.
     fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
         let (topology, routes) = (&self.config.topology, &self.map.routes);
         let plan = HostPlan { host, ports, seed: self.config.seed, topology, routes };
@@ -419,70 +417,67 @@ impl Builder<'_> {
         };
         all.enumerate().map(port).collect()
     }
-}
 
-fn switch(
-    config: &Config,
-    node: u32,
-    row: Row,
-    first_port: u32,
-    own: &[Port],
-    telemetry: SwitchTelemetry,
-    around: (&Arc<Fabric>, &Map),
-) -> Switch {
-    let spec = &config.topology.nodes[node as usize];
-    let name = &spec.name;
-    let buffered: Vec<BufferedPort> =
-        own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
-    let packet = largest_packet(&config.transports, &config.telemetry);
-    let settings = &config.switch;
-    let nic = nic_rate(&config.topology);
-    let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
-    let place = Place {
-        seed: config.seed,
-        node,
-        name,
-        tier: spec.tier,
-        tor,
-        neighbours: &neighbours,
-        fabric: around.0,
-        subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
-        murmur: config.rules.murmur_ecmp,
-    };
-    let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = settings.balancer.start(&place);
-    let events = balancer.events();
-    let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
-    Switch {
-        node,
-        row,
-        first_port,
-        telemetry,
-        cuts_through: cut_through_header(config),
-        waits_for_tails,
-        traces: config.measure.paths,
-        looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
-        path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
-        buffer: SharedBuffer::new(
-            settings.buffer,
-            &buffered,
-            &settings.pfc,
-            settings.lossy_alpha,
-            nic,
-            packet,
-        ),
-        watched,
-        untold: if config.rules.departure_events { 0 } else { fabric::untold(events, &neighbours) },
-        lets_pass: !config.rules.departure_events && !watched,
-        events,
-        balancer,
-        markers: own
-            .iter()
-            .map(|port| {
-                let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
-                EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate)
-            })
-            .collect(),
-        random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
+    /// A switch with these ports, of which the first has this number.
+    fn switch(&self, node: u32, first_port: u32, own: &[Port]) -> Switch {
+        let config = self.config;
+        let spec = &config.topology.nodes[node as usize];
+        let name = &spec.name;
+        let buffered: Vec<BufferedPort> =
+            own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
+        let packet = largest_packet(&config.transports, &config.telemetry);
+        let settings = &config.switch;
+        let (tor, neighbours) = fabric::around(config, &self.fabric, self.map, node);
+        let place = Place {
+            seed: config.seed,
+            node,
+            name,
+            tier: spec.tier,
+            tor,
+            neighbours: &neighbours,
+            fabric: &self.fabric,
+            subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
+            murmur: config.rules.murmur_ecmp,
+        };
+        let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
+        let balancer = settings.balancer.start(&place);
+        let events = balancer.events();
+        let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
+        Switch {
+            node,
+            row: self.map.routes.row(node),
+            first_port,
+            telemetry: self.telemetry(node, own),
+            cuts_through: cut_through_header(config),
+            waits_for_tails,
+            traces: config.measure.paths,
+            looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
+            path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
+            buffer: SharedBuffer::new(
+                settings.buffer,
+                &buffered,
+                &settings.pfc,
+                settings.lossy_alpha,
+                self.nic_rate,
+                packet,
+            ),
+            watched,
+            unwatched_ports: if config.rules.departure_events {
+                0
+            } else {
+                fabric::unwatched_ports(events, &neighbours)
+            },
+            lets_pass: !config.rules.departure_events && !watched,
+            events,
+            balancer,
+            markers: own
+                .iter()
+                .map(|port| {
+                    let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
+                    EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate)
+                })
+                .collect(),
+            random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
+        }
     }
 }

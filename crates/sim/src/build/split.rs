@@ -190,7 +190,7 @@ impl Units {
         let mut weights = vec![0u64; parts];
         part.iter().zip(&self.weight).for_each(|(&part, &weight)| weights[usize::from(part)] += weight);
         let share = self.share(parts);
-        let (least, most) = (share * (100 - SLACK) / 100, share * (100 + SLACK) / 100);
+        let (min, max) = (share * (100 - SLACK) / 100, share * (100 + SLACK) / 100);
         let mut moved = false;
         let mut common = vec![0u64; parts];
         for unit in 0..part.len() {
@@ -199,9 +199,9 @@ impl Units {
                 common[usize::from(part[other as usize])] += packets;
             }
             let (own, weight) = (usize::from(part[unit]), self.weight[unit]);
-            let fits = |p: usize| p != own && weights[p] + weight <= most.max(weights[own].saturating_sub(1));
-            let too_heavy = weights[own] > most;
-            let better = |p: usize| common[p] > common[own] && weights[own] >= least + weight;
+            let fits = |p: usize| p != own && weights[p] + weight <= max.max(weights[own].saturating_sub(1));
+            let too_heavy = weights[own] > max;
+            let better = |p: usize| common[p] > common[own] && weights[own] >= min + weight;
             let targets = (0..parts).filter(|&p| fits(p) && (too_heavy && common[p] > 0 || better(p)));
             // With equal cuts to the lighter part, with equal weights to the first.
             if let Some(best) = targets.max_by_key(|&p| (common[p], Reverse((weights[p], p)))) {

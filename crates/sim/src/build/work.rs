@@ -1,32 +1,32 @@
 //! What each node and each link will have to do in a run: the flows of its traffic, walked over the routes.
 //!
 //! Of many flows only the first are looked at, and there a size counts up to a few times the mean: which hosts happen to send
-//! the largest flows first says nothing about the rest. At every node a random next hop is taken, on many walks a flow,
+//! the largest flows first is not typical of the rest. At every node a random next hop is taken, on many walks a flow,
 //! because which path the balancer will choose is not known here.
 //!
 //! An estimate, not a result: it decides where the network is cut, which no result shows.
 
 use crate::engine::random::RandomStream;
-use crate::topology::{Routes, Topology};
+use crate::topology::{Ports, Routes, Topology};
 use crate::units::Time;
 use crate::workload::merge::Merged;
 use crate::workload::{FlowSpec, Traffic};
 
 /// Flows that are looked at.
-const MOST_FLOWS: usize = 20_000;
+const MAX_FLOWS: usize = 20_000;
 /// Walks of all flows together, about, dealt out by size.
 const WALKS: u64 = 40_000;
 /// Where flows are left out, a size counts up to this many times the mean.
-const MOST_OF_MEAN: u64 = 2;
+const MAX_OF_MEAN: u64 = 2;
 /// Payload of a packet, for the estimate.
 const PACKET: u64 = 1000;
 /// What a packet costs a host in relation to a switch: counted with callgrind, about 750 to 516 instructions.
 const HOST_COST: u64 = 3;
 const SWITCH_COST: u64 = 2;
-/// Every node counts for this share of the mean besides, as what nobody walked over may be used all the same.
-const LEAST_SHARE: u64 = 50;
+/// Every node also counts for this share of the mean, as a node that no walk passed may be used all the same.
+const MIN_SHARE: u64 = 50;
 /// Longer paths than this do not exist in a network that can be simulated.
-const MOST_HOPS: usize = 1000;
+const MAX_HOPS: usize = 1000;
 
 /// Work of a run, in units of its own.
 pub struct Work {
@@ -43,18 +43,18 @@ impl Work {
     pub fn of(topology: &Topology, routes: &Routes, traffic: &Traffic) -> Work {
         let mut merged = Merged::new(traffic);
         let mut flows: Vec<FlowSpec> = Vec::new();
-        while flows.len() < MOST_FLOWS
+        while flows.len() < MAX_FLOWS
             && let Some(arrival) = merged.next()
         {
             flows.push(arrival.spec);
         }
-        let complete = flows.len() < MOST_FLOWS;
+        let complete = flows.len() < MAX_FLOWS;
         let mean = flows.iter().map(|flow| flow.size / flows.len() as u64).sum::<u64>().max(PACKET);
-        let most = if complete { u64::MAX } else { MOST_OF_MEAN * mean };
+        let max_size = if complete { u64::MAX } else { MAX_OF_MEAN * mean };
         let of_a_walk = (mean as f64 * flows.len() as f64 / WALKS as f64).max(PACKET as f64) as u64;
         let mut walker = Walker::new(topology, routes);
         for flow in &flows {
-            walker.walk(flow, flow.size.min(most), of_a_walk);
+            walker.walk(flow, flow.size.min(max_size), of_a_walk);
         }
         let begin_to_begin = match (flows.first(), flows.last()) {
             (Some(first), Some(last)) => last.start.saturating_sub(first.start),
@@ -68,7 +68,7 @@ struct Walker<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
     /// Of each node, its (link, neighbour) by port.
-    ports: Vec<Vec<(u32, u32)>>,
+    ports: Ports,
     random: RandomStream,
     work: Work,
     hops: u64,
@@ -85,7 +85,7 @@ impl<'a> Walker<'a> {
         Walker { topology, routes, ports: topology.ports(), random, work, hops: 0 }
     }
 
-    /// Walks a flow of `bytes`, so many of them at a time.
+    /// Walks a flow of `bytes`, in steps of a number of bytes.
     fn walk(&mut self, flow: &FlowSpec, bytes: u64, of_a_walk: u64) {
         let walks = (bytes / of_a_walk).max(1);
         let packets = (bytes / walks).div_ceil(PACKET).max(1);
@@ -93,7 +93,7 @@ impl<'a> Walker<'a> {
         for _ in 0..walks {
             let mut node = from;
             self.work.nodes[node as usize] += HOST_COST * packets;
-            for _ in 0..MOST_HOPS {
+            for _ in 0..MAX_HOPS {
                 let next = self.routes.next_hops(node, flow.dst);
                 if next.is_empty() {
                     break;
@@ -109,7 +109,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The flows were walked; the last of them starts so long after the first.
+    /// The flows were walked; the last of them starts this time after the first.
     fn into_work(self, begin_to_begin: Time) -> Work {
         let Walker { topology, mut work, hops, .. } = self;
         // No faster than the busiest link carries what goes over it; it may all go in one direction.
@@ -119,8 +119,8 @@ impl<'a> Walker<'a> {
         let busiest = topology.links.iter().zip(&work.links).map(time).fold(0.0, f64::max);
         let seconds = busiest.max(begin_to_begin.as_seconds());
         work.hops_per_second = if seconds > 0.0 { 2.0 * hops as f64 / seconds } else { 0.0 };
-        let least = work.nodes.iter().sum::<u64>() / work.nodes.len().max(1) as u64 / LEAST_SHARE + 1;
-        work.nodes.iter_mut().for_each(|node| *node += least);
+        let min_work = work.nodes.iter().sum::<u64>() / work.nodes.len().max(1) as u64 / MIN_SHARE + 1;
+        work.nodes.iter_mut().for_each(|node| *node += min_work);
         work.links.iter_mut().for_each(|link| *link += 1);
         work
     }

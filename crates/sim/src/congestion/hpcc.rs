@@ -99,8 +99,7 @@ impl ControllerParameters for HpccParameters {
                 true,
                 "React to every ACK, relative to the reference of the RTT (FAST_REACT).",
             ),
-            multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the minimum counts \
-                                                     (MULTI_RATE)."),
+            multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the minimum counts (MULTI_RATE)."),
             sample_feedback: p.flag(
                 "sample_feedback",
                 false,

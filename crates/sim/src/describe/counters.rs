@@ -21,7 +21,7 @@ pub fn counters() -> Vec<&'static CounterGroup> {
     all
 }
 
-/// Everything that is counted beside packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,
+/// Everything that is counted in addition to packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,
 /// each with its `table` of summary.json (empty: totals), `counters`, `gauges` and `metrics`.
 pub fn declarations() -> Value {
     let group = |group: &&CounterGroup| {
@@ -53,7 +53,7 @@ fn counter(counter: &Counter) -> Value {
     })
 }
 
-/// With what its counter says where it says nothing itself.
+/// With the text of its counter if it does not have its own.
 fn metric(metric: &Metric, group: &CounterGroup) -> Value {
     let part = group.counters.iter().find(|counter| counter.key == metric.part);
     let or = |own: &'static str, counter: fn(&Counter) -> &'static str| match own {

@@ -17,7 +17,7 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Prefetches the cache lines of `slice[at]` and of what lies one line behind. Has no effect if the index is out of range.
+/// Prefetches the cache lines of `slice[at]` and of the line after it. Has no effect if the index is out of range.
 #[inline(always)]
 pub fn prefetch_two_lines<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 //! No data is shared: in each round the leader moves parts to every worker and gets them back when the round
 //! is over, and between rounds it owns them all. Parts are moved through an [`Exchange`], whose state says
 //! which side may act. A waiting thread first spins, because waking a thread takes longer than most waits on
-//! an idle machine, and then sleeps. The spin time adapts to past waits: about twice as long as short waits,
+//! an idle machine, and then sleeps. The spin time adapts to past waits: about twice the length of short waits,
 //! zero if waits are long, because the other thread then has no free core and spinning would occupy one. The
 //! leader can process all parts itself where that is faster ([`super::thread_choice`]).
 //!
@@ -164,7 +164,7 @@ pub struct WorkerPool<'a, T> {
     work: &'a (dyn Fn(&mut T) + Sync),
 }
 
-/// Starts a pool of `threads` threads, including the caller, for as long as `lead` runs. `work` processes one
+/// Starts a pool of `threads` threads, including the caller, while `lead` runs. `work` processes one
 /// part.
 pub fn with_pool<T: Send, R>(
     threads: usize,
@@ -355,7 +355,7 @@ mod model {
     }
 
     #[test]
-    fn the_leader_hears_of_a_member_that_broke() {
+    fn the_leader_learns_of_a_member_that_broke() {
         loom::model(|| {
             let exchange = Arc::new(Exchange::new());
             let theirs = exchange.clone();

@@ -7,7 +7,6 @@ use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
 use crate::parameters::Value as Figure;
 use crate::scenario::Scenario;
-use crate::scenario::check::diameter;
 use crate::scenario::network::Network;
 use crate::topology::{Link, NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
@@ -73,7 +72,7 @@ fn topology_facts(network: &Network) -> Value {
         "switches": topology.switches().len(),
         "links": topology.links.len(),
         "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
-        "diameter_hops": diameter(network),
+        "diameter_hops": network.diameter(),
         "oversubscription": oversubscription(topology),
     })
 }

@@ -40,6 +40,8 @@ const NS_PER_PORT: f64 = 2500.0;
 /// and 19), and of one sample of a series (`pod`, every 1 us).
 const NS_PER_SAMPLE: f64 = 15.0;
 const NS_PER_ROW: f64 = 100.0;
+/// CPU time of a captured packet, in ns (a dumbbell with `pcap = "*"`, 687 B a packet in the file).
+const NS_PER_FRAME: f64 = 2000.0;
 /// Additional speed per thread beyond the first, relative to one thread: 0.5, 0.6 and 0.8 on two idle cores
 /// for `fat320-hpcc`, `w8-0.5` and `p8` (docs/threads.md).
 const GAIN_PER_THREAD: f64 = 0.6;
@@ -188,9 +190,12 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let busy = replay.packets_met / (replay.packets_in_flight as f64).max(1.0);
     let in_use = replay.packets_met * packet_bytes(scenario) as f64
         + busy * replay.flows_in_flight as f64 * FLOW_BYTES as f64;
+    let links = topology.links.len() as f64;
+    let captured = scenario.measure.capture.as_ref().map_or(0.0, |capture| capture.ports.len() as f64);
     let ns = replay.packet_hops * ns_per_hop(scenario) * cache_factor(in_use)
+        + replay.packet_hops * captured / (2.0 * links) * NS_PER_FRAME
         + replay.flows as f64 * NS_PER_FLOW
-        + 2.0 * topology.links.len() as f64 * NS_PER_PORT
+        + 2.0 * links * NS_PER_PORT
         + samples * NS_PER_SAMPLE
         + rows * NS_PER_ROW;
     ns / 1e9
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_said_with_two_digits() {
+    fn sizes_are_reported_with_two_digits() {
         assert_eq!(rounded(Bytes(8_765_432_100)).to_string(), "8.7GB");
         assert_eq!(rounded(Bytes(99)).to_string(), "99B");
         assert_eq!(rounded(Bytes(0)).to_string(), "0B");

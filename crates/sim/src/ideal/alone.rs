@@ -76,10 +76,10 @@ impl Train {
         let mut next = Train { pace: self.pace.max(tx(full)), ..self };
         if self.full_packets > 0 {
             let first = self.first.earliest(line, full);
-            let all_gone = first
+            let last_sent = first
                 .saturating_add(Time(next.pace.0.saturating_mul(self.full_packets - 1)))
                 .saturating_add(tx(full));
-            start = start.max(all_gone);
+            start = start.max(last_sent);
             next.first = reaches(line, first, full);
         }
         next.last = reaches(line, start, last);

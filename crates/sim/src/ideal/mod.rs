@@ -101,8 +101,8 @@ impl Ideals {
             return Vec::from([0]);
         }
         let first = self.periods.partition_point(|&(since, _)| since <= start).saturating_sub(1);
-        let behind = self.periods.partition_point(|&(since, _)| since <= end).max(first + 1);
-        let mut met: Vec<usize> = self.periods[first..behind].iter().map(|&(_, number)| number).collect();
+        let after = self.periods.partition_point(|&(since, _)| since <= end).max(first + 1);
+        let mut met: Vec<usize> = self.periods[first..after].iter().map(|&(_, number)| number).collect();
         met.sort_unstable();
         met.dedup();
         met

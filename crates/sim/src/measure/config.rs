@@ -3,7 +3,7 @@
 use crate::topology::PortSet;
 use crate::units::{Bytes, Time};
 
-/// What is recorded beside the flows. What is not asked for costs nothing.
+/// What is recorded in addition to the flows. What is not requested costs nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MeasureConfig {
     pub ideal: IdealFct,
@@ -23,7 +23,7 @@ pub struct MeasureConfig {
     pub disciplines: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
-    /// Packets that overtake each other on the way to their receiver are counted.
+    /// Packets that overtake each other before they reach their receiver are counted.
     pub reordering: bool,
     /// So are the paths that the packets of every flow took.
     pub paths: bool,
@@ -38,8 +38,8 @@ pub struct MeasureConfig {
 pub struct CaptureConfig {
     /// The ports that they leave by, in order.
     pub ports: PortSet,
-    /// The longest that the file may become.
-    pub most: Bytes,
+    /// Maximum size of the file.
+    pub max_bytes: Bytes,
     /// Bytes that are kept of each; none: its headers.
     pub kept: Option<Bytes>,
 }

@@ -240,7 +240,7 @@ pub enum Ending {
     },
 }
 
-/// What a run leaves beside its tables.
+/// What a run returns in addition to its tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     pub ending: Ending,
@@ -257,7 +257,7 @@ pub struct Outcome {
     pub telemetry_bytes: u64,
     /// Bytes that switches sent.
     pub bytes_switched: u64,
-    /// What balancers, telemetry and transports counted ([`CounterSet::complete`] adds what nobody counted).
+    /// What balancers, telemetry and transports counted ([`CounterSet::complete`] adds the uncounted).
     pub counters: CounterSet,
     /// When a packet was last lost on a link or had nowhere to go.
     pub last_loss: Option<Time>,
@@ -284,7 +284,7 @@ pub struct Receiving {
     /// transports saw them.
     pub packets: u64,
     pub reordered: u64,
-    pub reordered_behind: u64,
+    pub reordered_delivered: u64,
     /// Packets held back to restore their order, those released because waiting for their predecessors ended,
     /// and the maximum payload that one host held.
     pub held: u64,

@@ -14,6 +14,7 @@ mod calendar;
 mod due;
 
 use super::PortId;
+use crate::engine::prefetch::prefetch;
 use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
@@ -426,7 +427,7 @@ impl Windows {
 
     /// The next node that may have something to do in this window, from `from` on.
     #[inline]
-    pub fn next_node(&mut self, from: u32) -> Option<u32> {
+    pub fn next_node(&self, from: u32) -> Option<u32> {
         let mut word = from as usize / 64;
         let mut bits = self.active.get(word)? & (!0 << (from % 64));
         while bits == 0 {
@@ -434,6 +435,23 @@ impl Windows {
             bits = *self.active.get(word)?;
         }
         Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    /// Some of the events that lie in the inbox of a node.
+    #[inline(always)]
+    pub fn some_of(&self, node: u32) -> &[Event] {
+        const SOME: usize = 8;
+        let inbox = &self.inboxes[node as usize];
+        &inbox[inbox.len().saturating_sub(SOME)..]
+    }
+
+    /// Begins to fetch the inbox of a node.
+    #[inline(always)]
+    pub fn prefetch_inbox(&self, node: u32) {
+        let inbox = &self.inboxes[node as usize];
+        prefetch(inbox, 0);
+        prefetch(inbox, inbox.len() / 2);
+        prefetch(inbox, inbox.len());
     }
 
     /// Puts a node's events of this window in order; whether there are any.

@@ -84,9 +84,9 @@ impl SharedBuffer {
         packet: u64,
     ) -> SharedBuffer {
         let lossless = pfc.enabled.then(|| Lossless::new(size, ports, pfc, nic_rate, packet));
-        let most = f64::from(u16::MAX);
+        let max = f64::from(u16::MAX);
         let plenty = if lossy_alpha > 0.0 {
-            ((most / lossy_alpha).max(most) as u64).saturating_mul(2)
+            ((max / lossy_alpha).max(max) as u64).saturating_mul(2)
         } else {
             u64::MAX
         };

@@ -117,7 +117,7 @@ impl Host {
     fn handle_pfc(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
         let frame = cx.net.packets[id];
         cx.net.discard(id);
-        if frame.kind != PacketKind::Probe && cx.net.obey_pause(port, &frame) {
+        if frame.kind != PacketKind::Probe && cx.net.handle_pause(port, &frame) {
             self.kick(port, cx);
         }
     }

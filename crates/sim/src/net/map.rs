@@ -44,7 +44,7 @@ impl Map {
 
     /// Where the next hops of the node behind a port are looked up.
     #[inline(never)]
-    pub fn row_behind(&self, node: u32, local: u32) -> Row {
+    pub fn row_of_peer(&self, node: u32, local: u32) -> Row {
         self.routes.row(self.side(node, local).peer_node)
     }
 
@@ -52,7 +52,7 @@ impl Map {
     pub fn rows_of_host(&self, node: u32) -> [Row; 2] {
         let row = self.routes.row(node);
         let has_port = self.first_port[node as usize] < self.first_port[node as usize + 1];
-        [row, if has_port { self.row_behind(node, 0) } else { row }]
+        [row, if has_port { self.row_of_peer(node, 0) } else { row }]
     }
 
     /// The way back.

@@ -56,6 +56,8 @@ pub struct Partition {
     links_fail: bool,
     losses: Option<Losses>,
     pub agenda: Agenda,
+    /// The packets and what they carry do not fit the cache of a core: more is fetched ahead of its turn.
+    pub fetches_far: bool,
     /// Nodes of the partition are numbered hosts first, then switches.
     pub hosts: u32,
 }
@@ -120,6 +122,7 @@ impl Partition {
             outgoing: Vec::new(),
             agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
+            fetches_far: false,
             links_fail: plan.links_fail || plan.losses.is_some(),
             losses: plan.losses,
         }
@@ -177,13 +180,36 @@ impl Partition {
         }
     }
 
+    /// Under windows: begins the next one if anything comes before `limit`, where it ends at the latest.
+    #[inline]
+    pub fn open_window(&mut self, limit: Time) -> bool {
+        const CACHE: usize = 1 << 20;
+        self.fetches_far = self.packets.bytes() + self.stacks.bytes() > CACHE;
+        let Agenda::Windows(windows) = &mut self.agenda else { return false };
+        windows.open(limit)
+    }
+
+    /// Under windows: the next node from `from` on that may have something to do in the one at work.
+    #[inline(always)]
+    pub fn next_node(&self, from: u32) -> Option<u32> {
+        let Agenda::Windows(windows) = &self.agenda else { return None };
+        windows.next_node(from)
+    }
+
+    /// Under windows: begins to fetch the packets of some of the events of a node.
+    #[inline(always)]
+    pub fn prefetch_packets(&self, node: u32) {
+        let Agenda::Windows(windows) = &self.agenda else { return };
+        windows.some_of(node).iter().for_each(|event| self.packets.prefetch(event.packet()));
+    }
+
     /// Under windows: the next event of the node at work.
     #[inline(always)]
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
         self.packets.prefetch(windows.packet_ahead(PACKETS_AHEAD));
-        if self.stacks.in_use() {
+        if self.fetches_far {
             self.stacks.prefetch(self.packets.telemetry_of(windows.packet_ahead(RECORDS_AHEAD)));
         }
         self.now = event.time();
@@ -447,7 +473,7 @@ impl Partition {
     }
 
     /// A pause or resume frame takes effect on the port that it came in by; true if the port may send again.
-    pub fn obey_pause(&mut self, port_id: PortId, frame: &Packet) -> bool {
+    pub fn handle_pause(&mut self, port_id: PortId, frame: &Packet) -> bool {
         let port = &mut self.ports[port_id as usize];
         let totals = &mut self.totals[port_id as usize];
         let class = 1u8 << (frame.aux & 7);

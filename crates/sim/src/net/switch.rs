@@ -50,7 +50,7 @@ pub struct Switch {
     /// It is told of packets that leave.
     pub watched: bool,
     /// A bit for each of the first 64 local ports of which it need not be told.
-    pub untold: u64,
+    pub unwatched_ports: u64,
     /// What finds its port idle may leave at once. Not where every transmission ends with an event, as it then begins with a
     /// queued packet, nor where a balancer watches, which is looked after apart.
     pub lets_pass: bool,
@@ -80,7 +80,7 @@ impl Switch {
     fn handle_pfc(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
         let frame = net.packets[id];
         net.discard(id);
-        if net.obey_pause(port, &frame) {
+        if net.handle_pause(port, &frame) {
             self.kick(net, port);
         }
     }
@@ -140,7 +140,7 @@ impl Switch {
         let packet = &mut net.packets[id];
         let port = &mut net.ports[out as usize];
         let passes = (port.is_idle(net.now) & port.up)
-            && (self.lets_pass || self.is_untold(out))
+            && (self.lets_pass || self.is_unwatched(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
@@ -157,9 +157,9 @@ impl Switch {
 
     /// The balancer has no use for what leaves by this port.
     #[inline(always)]
-    fn is_untold(&self, port: PortId) -> bool {
+    fn is_unwatched(&self, port: PortId) -> bool {
         let local = port - self.first_port;
-        local < 64 && self.untold >> local & 1 == 1
+        local < 64 && self.unwatched_ports >> local & 1 == 1
     }
 
     /// Takes a packet into the buffer and into the queue of port `out`.
@@ -190,9 +190,9 @@ impl Switch {
         }
         let port = &mut net.ports[out as usize];
         if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets, net.now) {
-            let gone = &net.packets[dropped];
-            let (ingress, class) = (gone.ingress, gone.class);
-            self.buffer.release(ingress, class, u64::from(gone.size));
+            let packet = &net.packets[dropped];
+            let (ingress, class) = (packet.ingress, packet.class);
+            self.buffer.release(ingress, class, u64::from(packet.size));
             net.drop_packet(out, dropped);
             if self.buffer.may_resume(ingress, class) {
                 self.send_pfc(net, ingress, class, PacketKind::Resume);
@@ -265,7 +265,7 @@ impl Switch {
         if resumes && !same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
         }
-        if self.watched && !self.is_untold(port_id) {
+        if self.watched && !self.is_unwatched(port_id) {
             self.tell_departure(net, port_id, id);
         }
         let more = !net.ports[port_id as usize].queue.is_empty();

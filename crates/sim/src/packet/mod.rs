@@ -149,6 +149,11 @@ impl PacketSlab {
         self.packets.get(id as usize).map_or(NONE, |packet| packet.telemetry)
     }
 
+    /// Memory of all places.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.packets.as_slice())
+    }
+
     /// Number of packets in use: queued or on a link.
     pub fn live(&self) -> usize {
         self.live

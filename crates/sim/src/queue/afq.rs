@@ -21,9 +21,9 @@ use crate::units::Bytes;
 cause!(
     HORIZON,
     "horizon",
-    "drops beyond the last round",
-    "Packets that AFQ dropped: their turn would have come after its last round.",
-    "Drops by AFQ in an interval: beyond its last round."
+    "drops after the last round",
+    "Packets that AFQ dropped because their round would have been later than its last one.",
+    "Drops by AFQ in an interval, for rounds later than its last one."
 );
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +39,29 @@ impl DisciplineParameters for AfqConfig {
     type State = Afq;
     const DOC: SchemeDoc = SchemeDoc {
         name: "afq",
-        title: "queues as rounds in which every flow may send as much; bytes of flows in a sketch (NSDI 2018)",
+        title: "each queue is a round in which every flow may send the same number of bytes; a sketch counts the \
+                bytes of flows (NSDI 2018)",
         source: "Sharma, Liu, Atreya, Krishnamurthy, \"Approximating Fair Queueing on Reconfigurable Switches\", NSDI 2018",
-        validation: "Which packets wait in which round and which are dropped, by hand; backlogged flows are never \
-                     apart by more than two rounds.",
+        validation: "Which packets wait in which round and which are dropped, by hand; backlogged flows never \
+                     differ by more than two rounds.",
         counters: &[&HORIZON],
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters) -> AfqConfig {
-        let rounds = p.integer("rounds", 32, (1, 1 << 16), "queues, each a round (NSDI 2018: 32)") as u32;
+        let rounds = p.integer(
+            "rounds",
+            32,
+            (1, 1 << 16),
+            "number of queues, each of which is a round (NSDI 2018: 32)",
+        ) as u32;
         let round_bytes = p.bytes("round_bytes", Bytes(6000), "bytes that a flow may send in a round");
         if round_bytes.0 == 0 || round_bytes.0 > 1 << 30 {
             p.complain("round_bytes", format!("{round_bytes} is not between 1B and 1GiB"));
         }
         let sketch_rows = p.integer("sketch_rows", 2, (1, 16), "rows of the count-min sketch") as u32;
-        let sketch_slots = p.integer("sketch_slots", 16_384, (1, 1 << 22), "counters in a row of it") as u32;
+        let sketch_slots =
+            p.integer("sketch_slots", 16_384, (1, 1 << 22), "counters per row of the sketch") as u32;
         let round_bytes = round_bytes.0.clamp(1, 1 << 30) as u32;
         AfqConfig { rounds, round_bytes, sketch_rows, sketch_slots }
     }
@@ -90,8 +97,8 @@ impl Afq {
     /// Bytes after which the flow's next packet is bid.
     fn bid(&self, key: u64) -> u64 {
         let rows = self.sketch.iter().enumerate();
-        let least = rows.map(|(row, counters)| counters[self.slot(row, key)]).min().unwrap_or(0);
-        least.max(self.round * self.round_bytes)
+        let min = rows.map(|(row, counters)| counters[self.slot(row, key)]).min().unwrap_or(0);
+        min.max(self.round * self.round_bytes)
     }
 
     fn raise(&mut self, key: u64, bid: u64) {

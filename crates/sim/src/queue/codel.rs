@@ -17,7 +17,7 @@ use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
 const ARITHMETIC: &[(&str, &str)] = &[
-    ("exact", "roots of the count, in picoseconds"),
+    ("exact", "square roots of the count, in picoseconds"),
     ("fixed-point", "ticks of 1024 ns and 16 bits of the inverse root, as Linux and ns-3"),
 ];
 
@@ -26,7 +26,7 @@ pub struct CodelConfig {
     pub target: Time,
     pub interval: Time,
     /// Bytes that remain in a queue that drops.
-    pub least: u32,
+    pub mtu: u32,
     /// As Linux and ns-3 compute it.
     pub fixed_point: bool,
     /// Packets are marked instead of dropped where their senders react to that.
@@ -47,12 +47,12 @@ impl CodelConfig {
             p.complain("interval", message);
         }
         let help = "no packet is dropped if fewer bytes than this would remain queued (RFC 8289: the largest packet)";
-        let least = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
+        let mtu = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
         let help = "how times are computed (codel: exact; fq-codel: fixed-point)";
         let fixed_point = p.choice("arithmetic", arithmetic, ARITHMETIC, help) == "fixed-point";
         let help = "mark packets whose senders react to it instead of dropping them (fq-codel, red and dualpi2: true; codel: \
                     false)";
-        CodelConfig { target, interval, least, fixed_point, ecn: p.flag("ecn", ecn, help) }
+        CodelConfig { target, interval, mtu, fixed_point, ecn: p.flag("ecn", ecn, help) }
     }
 }
 
@@ -87,7 +87,7 @@ pub struct Law {
     /// In ticks.
     target: u64,
     interval: u64,
-    least: u64,
+    mtu: u64,
     ecn: bool,
 }
 
@@ -98,7 +98,7 @@ impl Law {
             fixed_point: config.fixed_point,
             target: ticks(config.target),
             interval: ticks(config.interval),
-            least: u64::from(config.least),
+            mtu: u64::from(config.mtu),
             ecn: config.ecn,
         }
     }
@@ -171,7 +171,7 @@ impl Codel {
             return (None, false);
         };
         let waited = law.ticks(cx.now - packet.came);
-        if waited < law.target || list.bytes < law.least {
+        if waited < law.target || list.bytes < law.mtu {
             self.above_until = 0;
             return (Some(packet), false);
         }

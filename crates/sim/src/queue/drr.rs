@@ -25,10 +25,10 @@ impl DisciplineParameters for DrrConfig {
     type State = Drr;
     const DOC: SchemeDoc = SchemeDoc {
         name: "drr",
-        title: "a queue for every flow, by turns of equal bytes; a full port drops from the longest",
+        title: "one queue per flow, served in turns of equal bytes; a full port drops from the longest queue",
         source: "Shreedhar, Varghese, \"Efficient Fair Queueing using Deficit Round Robin\", SIGCOMM 1995",
-        validation: "Turns follow the example of the paper; backlogged flows are never apart by more than a \
-                     quantum and two packets.",
+        validation: "Turns follow the example of the paper; backlogged flows never differ by more than a quantum \
+                     and two packets.",
         ..SchemeDoc::NONE
     };
 

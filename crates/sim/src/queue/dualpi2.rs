@@ -59,10 +59,13 @@ impl DisciplineParameters for Dualpi2Config {
     const PACKETS: u32 = 10_000;
 
     fn read(p: &mut Parameters) -> Dualpi2Config {
-        let help = "target of the time that classic packets wait (RFC 9332: 15ms)";
+        let help = "target waiting time of classic packets (RFC 9332: 15ms)";
         let target = p.time("target", Time::from_ms(15), help);
-        let update =
-            p.time("update", Time::from_ms(15), "between two updates of the probability (RFC 9332: 15ms)");
+        let update = p.time(
+            "update",
+            Time::from_ms(15),
+            "time between two updates of the probability (RFC 9332: 15ms)",
+        );
         if update < Time::from_ns(100) {
             p.complain("update", format!("{update} is too short: expected at least 100ns"));
         }
@@ -78,18 +81,19 @@ impl DisciplineParameters for Dualpi2Config {
             (0.0, 1e9),
             "gain on the change since the last update, in 1/s (RFC 9332: 3)",
         );
-        let help = "low-latency marks are this times the root of classic drops (RFC 9332: 2)";
+        let help = "the probability of low-latency marks is this factor times the square root of that of classic \
+                    drops (RFC 9332: 2)";
         let coupling = p.number("coupling", 2.0, (0.01, 100.0), help);
         let help = "low-latency packets that have waited longer than this are marked with rising probability (RFC 9332: 800us)";
         let ramp_from = p.time("ramp_from", Time::from_us(800), help);
         let help = "waiting time from ramp_from to the time from which all low-latency packets are marked (RFC 9332: 400us)";
         let ramp = p.time("ramp", Time::from_us(400), help);
         if ramp == Time::ZERO {
-            p.complain("ramp", "must be more than zero".to_string());
+            p.complain("ramp", "must be greater than 0".to_string());
         }
-        let help = "low-latency packets are served as if they had arrived earlier by this time";
+        let help = "low-latency packets are served as if they had arrived this time earlier";
         let shift = p.time("shift", Time::from_ms(30), help);
-        let help = "traffic class of low-latency packets; 0: all that may be marked";
+        let help = "traffic class of low-latency packets; 0: all ECN-capable packets";
         let l4s_class = p.integer("l4s_class", 0, (0, 7), help) as u8;
         let ecn =
             p.flag("ecn", true, "mark classic packets whose senders react to it instead of dropping them");

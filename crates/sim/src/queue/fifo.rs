@@ -18,9 +18,11 @@ use crate::units::Time;
 
 const DOC: SchemeDoc = SchemeDoc {
     name: "fifo",
-    title: "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
+    title: "first come, first served: within each of eight classes, which are served in turn, or over all classes \
+            if the queue has its own limit",
     source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator",
-    validation: "Waits in a port fed at random are those of an M/D/1 queue (tests/laws/queueing.rs).",
+    validation: "Waiting times at a port with Poisson arrivals equal those of an M/D/1 queue \
+                 (tests/laws/queueing.rs).",
     ..SchemeDoc::NONE
 };
 
@@ -158,29 +160,4 @@ impl Discipline for OwnFifo {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::Packet;
-
-    fn classes_served(arrivals: &[u8], paused: u8) -> Vec<u8> {
-        let mut packets = PacketSlab::new();
-        let mut queue = Fifo::default();
-        for &class in arrivals {
-            let id = packets.insert(Packet { class, size: 100, ..Packet::default() });
-            assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);
-        }
-        assert_eq!(queue.bytes(), 100 * arrivals.len() as u64);
-        std::iter::from_fn(|| queue.dequeue(paused, &mut packets, Time::ZERO).map(|id| packets[id].class))
-            .collect()
-    }
-
-    #[test]
-    fn class_zero_goes_first_and_the_others_take_turns() {
-        assert_eq!(classes_served(&[3, 3, 5, 5, 0, 3], 0), [0, 3, 5, 3, 5, 3]);
-    }
-
-    #[test]
-    fn a_paused_class_waits_but_class_zero_cannot_be_paused() {
-        assert_eq!(classes_served(&[3, 0, 5, 3], 0b1001), [0, 5]);
-    }
-}
+mod tests;

@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 const RETIREMENTS: &[(&str, &str)] =
-    &[("behind", "if there are old ones (RFC 8290, Linux)"), ("always", "always (ns-3.35)")];
+    &[("behind", "if there are old queues (RFC 8290, Linux)"), ("always", "always (ns-3.35)")];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FqCodelConfig {
@@ -47,10 +47,11 @@ impl DisciplineParameters for FqCodelConfig {
     type State = FqCodel;
     const DOC: SchemeDoc = SchemeDoc {
         name: "fq-codel",
-        title: "flows hashed into queues, by turns of equal bytes, new ones first, each under CoDel (RFC 8290)",
+        title: "flows are hashed into queues, which are served in turns of equal bytes, new ones first, each with \
+                CoDel (RFC 8290)",
         source: "RFC 8290 (2018)",
-        validation: "Shares by bytes, new flows first, half of the fattest queue or 64 dropped, collisions of the \
-                     hash as chance has it (queue/fq_codel.rs).",
+        validation: "Equal shares in bytes, new flows first, drops of half of the longest queue or 64 packets, and \
+                     the expected number of hash collisions (queue/fq_codel.rs).",
         ..SchemeDoc::NONE
     };
     const PACKETS: u32 = 10_240;
@@ -61,10 +62,11 @@ impl DisciplineParameters for FqCodelConfig {
         let queues = p.integer("queues", 1024, (0, 1 << 20), help) as u32;
         let quantum = read_quantum(p);
         let batch =
-            p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
-        let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
+            p.integer("batch", 64, (1, 1 << 20), "maximum number of packets that a full port drops at once")
+                as u32;
+        let salt = p.integer("salt", 0, (0, i64::MAX), "salt of the hash of flows into queues") as u64;
         let ns3_senders = ns3_senders(p);
-        let help = "when a new queue that is empty passes through the old ones";
+        let help = "when a new queue that becomes empty moves to the list of old queues";
         let always_old = p.choice("retire", "behind", RETIREMENTS, help) == "always";
         FqCodelConfig { codel, queues, quantum, batch, salt, ns3_senders, always_old }
     }

@@ -39,7 +39,8 @@ impl QueueParameters for PfabricQueueConfig {
     type State = Pfabric;
     const DOC: SchemeDoc = SchemeDoc {
         name: "pfabric",
-        title: "shortest remaining flow first; a full port drops the packet of the flow with the longest remaining",
+        title: "the flow with the fewest remaining bytes first; a full port drops the packet with the largest number \
+                of remaining bytes",
         source: "Alizadeh et al., \"pFabric\", SIGCOMM 2013",
         validation: "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); page: \
                      docs/schemes/pfabric.md.",
@@ -47,8 +48,8 @@ impl QueueParameters for PfabricQueueConfig {
     };
 
     fn read(p: &mut Parameters, defaults: QueueDefaults) -> PfabricQueueConfig {
-        let help = "bytes that may wait at a port (published: 36KiB at 10 Gb/s, two bandwidth-delay products; with \
-                    transport.kind = \"pfabric\" scaled like its window)";
+        let help = "maximum number of bytes that wait at a port (published: 36KiB at 10 Gb/s, two bandwidth-delay \
+                    products; with transport.kind = \"pfabric\" scaled like its window)";
         let limit = p.bytes("limit", defaults.limit.unwrap_or(PUBLISHED_LIMIT), help);
         if limit == Bytes(0) || limit.0 > u64::from(u32::MAX) {
             let message = format!("{limit} is not a valid limit: expected more than 0B and less than 4GiB");

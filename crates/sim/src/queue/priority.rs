@@ -28,22 +28,23 @@ pub enum DropRule {
 }
 
 const DROPS: &[(&str, &str)] = &[
-    ("lowest", "the youngest packet of the least urgent class that waits, the new one among them"),
-    ("tail", "the new one"),
+    ("lowest", "the youngest packet of the least urgent class, which may be the new packet"),
+    ("tail", "the new packet"),
 ];
 
 impl QueueParameters for PriorityConfig {
     type State = Priority;
     const DOC: SchemeDoc = SchemeDoc {
         name: "priority",
-        title: "eight classes, the lower number first; first come, first served within a class",
+        title: "eight classes, the lowest number first; first come, first served within a class",
         source: "Strict priority; the drop rule as in the pHost authors' simulator (Gao et al., \"pHost\", CoNEXT 2015)",
         validation: "Order and drops by hand (queue/priority.rs); with pHost against its authors' simulator.",
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters, defaults: QueueDefaults) -> PriorityConfig {
-        let help = "bytes that may wait at a port, in addition to the limits of the shared buffer; 0B: no limit of its own";
+        let help = "maximum number of bytes that wait at a port, in addition to the limits of the shared buffer; \
+                    0B: no additional limit";
         let limit = p.bytes("limit", defaults.limit.unwrap_or(Bytes(0)), help);
         let help = "which packet a port that has reached its limit drops";
         let drop = match p.choice("drop", "lowest", DROPS, help) {

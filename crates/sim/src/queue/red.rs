@@ -42,7 +42,7 @@ impl DisciplineParameters for RedConfig {
     type State = Red;
     const DOC: SchemeDoc = SchemeDoc {
         name: "red",
-        title: "first come, first served; drops or marks by the average queue, random and early",
+        title: "first come, first served; early random drops or marks by the average queue",
         source: "Floyd, Jacobson, \"Random Early Detection Gateways for Congestion Avoidance\", ToN 1993",
         validation: "The average by hand, the shape of the probability, uniform gaps between signals (the paper's \
                      section 7).",
@@ -50,11 +50,11 @@ impl DisciplineParameters for RedConfig {
     };
 
     fn read(p: &mut Parameters) -> RedConfig {
-        let min_th = p.bytes("min_queue", Bytes(50_000), "nothing is dropped below this average queue");
+        let min_th = p.bytes("min_queue", Bytes(50_000), "no packet is dropped below this average queue");
         let max_th = p.bytes(
             "max_queue",
             Bytes(150_000),
-            "from this average queue on drops grow fast (Floyd: three times min_queue)",
+            "above this average queue the drop probability rises steeply (Floyd: three times min_queue)",
         );
         if min_th >= max_th || max_th.0 > 1 << 50 {
             p.complain("min_queue", format!("{min_th} must be below max_queue, which is {max_th}"));

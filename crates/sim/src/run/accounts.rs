@@ -10,7 +10,7 @@ use crate::net::agenda::Action;
 use crate::queue::{self, CLASSES, QueueDiscipline};
 
 impl Simulation {
-    /// Totals of the run; checks conservation on the way, in release builds too.
+    /// Totals of the run; also checks conservation, in release builds too.
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters) = (self.disciplines(), self.counters());
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();

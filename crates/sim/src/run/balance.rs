@@ -5,7 +5,7 @@ use super::region::Region;
 use crate::measure::{Balance, RegionWork};
 use crate::net::partition::Partition;
 
-/// Counts windows while a run goes on.
+/// Counts windows during a run.
 #[derive(Default)]
 pub(crate) struct Windows {
     pub count: u64,
@@ -19,12 +19,12 @@ impl Windows {
     pub fn passed(&mut self, regions: &[Box<Region>]) {
         self.count += 1;
         self.before.resize(regions.len(), 0);
-        let mut most = 0;
+        let mut max = 0;
         for (before, region) in self.before.iter_mut().zip(regions) {
             let now = region.net.events_handled();
-            most = most.max(now - std::mem::replace(before, now));
+            max = max.max(now - std::mem::replace(before, now));
         }
-        self.critical_path += most;
+        self.critical_path += max;
     }
 }
 

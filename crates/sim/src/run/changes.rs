@@ -113,7 +113,7 @@ impl Simulation {
         }
     }
 
-    /// The network changes now; nobody knows yet.
+    /// The network changes now; no node has been informed yet.
     fn change(&mut self, change: Change) {
         if let Change::LinkRate(link, rate) = change {
             let mut map = (*self.map).clone();

@@ -1,4 +1,4 @@
-//! Flows on their way into the network: announced to the regions of their hosts shortly before they start.
+//! Flows that enter the network: announced to the regions of their hosts shortly before they start.
 
 use super::Simulation;
 use crate::units::Time;
@@ -14,7 +14,7 @@ pub struct Flows {
     upcoming: Option<Arrival>,
     announced: u64,
     expected: u64,
-    /// Of each source: no deadline is sooner than so many ideal completion times after the start.
+    /// Of each source: the minimum time from start to deadline, in ideal completion times.
     min_deadlines: Vec<f64>,
     jobs: Jobs,
     /// Of each job, its start and the latest end of its flows so far.
@@ -51,7 +51,7 @@ impl Flows {
         all.saturating_sub(recorded)
     }
 
-    /// Whether all flows have been announced and as many as were announced are done.
+    /// Whether all flows have been announced and all of these are done.
     pub fn all_done(&self, done: u64) -> bool {
         self.upcoming.is_none() && done == self.announced
     }
@@ -96,7 +96,7 @@ impl Simulation {
         limit
     }
 
-    /// A flow over a connection that stays open is told to its receiver. Under `pair_per_message` every flow is on its own.
+    /// A flow over a connection that stays open is announced to its receiver. Under `pair_per_message` every flow is on its own.
     fn settle_connection(&mut self, arrival: &mut Arrival) {
         let Some(connection) = arrival.spec.connection else { return };
         if self.settings.rules.pair_per_message {
@@ -109,11 +109,11 @@ impl Simulation {
 
     /// Moves a deadline that comes too soon after the start.
     fn put_off_deadline(&mut self, arrival: &mut Arrival) {
-        let least = self.flows.min_deadlines[usize::from(arrival.source)];
-        if let Some(deadline) = arrival.spec.deadline.filter(|_| least > 0.0) {
+        let min = self.flows.min_deadlines[usize::from(arrival.source)];
+        if let Some(deadline) = arrival.spec.deadline.filter(|_| min > 0.0) {
             // It may fail meanwhile: what counts is the network as configured.
             let ideal = self.ideals.of(&arrival.spec, Time::ZERO, Time::ZERO);
-            let soonest = arrival.spec.start.saturating_add(Time((ideal.0 as f64 * least) as u64));
+            let soonest = arrival.spec.start.saturating_add(Time((ideal.0 as f64 * min) as u64));
             arrival.spec.deadline = Some(deadline.max(soonest));
         }
     }

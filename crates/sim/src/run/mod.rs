@@ -68,14 +68,14 @@ pub struct Simulation {
     pub(crate) windows: Windows,
 }
 
-/// How a run is executed: what was asked for, on this network. Nothing of it shows in the results.
+/// How a run is executed: as requested, on this network. It does not affect the results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub threads: usize,
     pub regions: usize,
     /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
     pub lookahead: Time,
-    /// Why there are fewer threads than were asked for.
+    /// Why there are fewer threads than requested.
     pub why_fewer: Option<String>,
 }
 
@@ -90,7 +90,7 @@ const LATEST: Time = Time(1 << 63);
 
 fn too_late() -> String {
     format!(
-        "simulated time passed {:.0} days, beyond which the clock does not reach: shorten compute and think times, or \
+        "simulated time exceeded {:.0} days, the limit of the clock: shorten compute and think times, or \
          set run.until",
         LATEST.as_seconds() / 86_400.0
     )
@@ -104,7 +104,7 @@ fn too_many_flows() -> String {
 #[allow(clippy::vec_box)]
 type Regions = Vec<Box<Region>>;
 
-/// Whoever has regions work.
+/// Advances regions.
 trait Workers {
     fn work(&mut self, regions: &mut Regions);
 }
@@ -305,7 +305,7 @@ impl Simulation {
             let ended = record.finish.unwrap_or(self.now);
             record.ideal = self.ideals.of(&record.asked(), record.start, ended);
         }
-        // Behind what the regions recorded for the same time.
+        // After what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);
         collected.flush(sink)?;
         self.hand_on_frames(sink)
@@ -322,7 +322,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Hands on what was recorded and says why the run cannot go on.
+    /// Hands on what was recorded and returns why the run cannot continue.
     #[cold]
     fn gives_up(&mut self, sink: &mut dyn Sink, why: String) -> RunError {
         match self.flush(sink) {
@@ -346,7 +346,7 @@ impl Simulation {
         }
     }
 
-    /// The run ends: what is on its way between regions is handed over, and flows that have not ended are recorded.
+    /// The run ends: what is in flight between regions is handed over, and flows that have not ended are recorded.
     fn finish(&mut self) {
         self.exchange();
         self.settle_jobs();

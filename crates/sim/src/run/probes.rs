@@ -170,7 +170,7 @@ impl Simulation {
         for probe in probes.iter_mut().filter(|probe| probe.due == now) {
             self.take(probe);
             probe.due = match probe.measure {
-                Measure::FlowsDone { .. } => self.after_idle_time(probe.every),
+                Measure::FlowsDone { stall, since, .. } => self.after_idle_time(probe.every, stall, since),
                 _ => now.saturating_add(probe.every),
             };
         }
@@ -178,14 +178,24 @@ impl Simulation {
     }
 
     /// The next point of the grid at which the end of the run can be near: while no flow is under way, the last one before
-    /// the next starts.
-    fn after_idle_time(&self, every: Time) -> Time {
+    /// the next starts; else the first one after the next event or change, or at which the run has stalled.
+    fn after_idle_time(&self, every: Time, stall: Time, since: Time) -> Time {
         let soonest = self.now.saturating_add(every);
-        let busy = self.flows.in_progress(self.flows_done()) > 0;
-        match self.flows.next_start().filter(|_| !busy) {
-            Some(start) => soonest.max(Time(start.0.saturating_sub(1) / every.0 * every.0)),
-            None => soonest,
+        let starts = self.flows.next_start();
+        if self.flows.in_progress(self.flows_done()) == 0 {
+            return starts
+                .map_or(soonest, |start| soonest.max(Time(start.0.saturating_sub(1) / every.0 * every.0)));
         }
+        let stalled = match starts {
+            _ if self.regions.iter().any(|region| region.starts.are_due()) => return soonest,
+            Some(start) if start <= self.now.saturating_add(stall) => return soonest,
+            Some(start) => start.saturating_sub(stall),
+            None => Time::MAX,
+        };
+        let events = self.regions.iter().filter_map(|region| region.nothing_before());
+        let next =
+            events.chain(self.changes.next_time()).fold(since.saturating_add(stall).min(stalled), Time::min);
+        soonest.max(Time(next.0.div_ceil(every.0).saturating_mul(every.0)))
     }
 
     fn take(&mut self, probe: &mut Probe) {

@@ -2,6 +2,7 @@
 //! touches nothing of another region.
 
 use super::starts::Starts;
+use crate::engine::prefetch::prefetch_lines;
 use crate::external::{SchemePanic, caught};
 use crate::net::NodeIndex;
 use crate::net::agenda::{Action, Agenda, Event};
@@ -35,20 +36,20 @@ pub struct Region {
 
 impl Region {
     /// Works as [`Region::work`] does, until a scheme of another crate panics.
-    pub fn work_guarded(&mut self, most: u32) {
-        self.broken = caught(|| self.work(most)).err();
+    pub fn work_guarded(&mut self, max: u32) {
+        self.broken = caught(|| self.work(max)).err();
     }
 
-    /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
-    fn work(&mut self, most: u32) {
+    /// Handles the events before the limit; returns after `max` of them, to continue when called again.
+    fn work(&mut self, max: u32) {
         match self.net.agenda {
             Agenda::Windows(_) => self.inboxes.iter().for_each(|inbox| self.net.expect(inbox)),
             _ => self.take_mail(),
         }
         let before = self.net.events_handled();
-        while self.net.events_handled() - before < u64::from(most) {
-            let over = match &mut self.net.agenda {
-                Agenda::Windows(windows) => !windows.open(self.limit),
+        while self.net.events_handled() - before < u64::from(max) {
+            let over = match &self.net.agenda {
+                Agenda::Windows(_) => !self.net.open_window(self.limit),
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
             };
             if over {
@@ -58,16 +59,16 @@ impl Region {
             }
             match self.net.agenda {
                 Agenda::Windows(_) => self.work_window(),
-                Agenda::Calendar(ref calendar) if calendar.is_by_node() => self.work_by_node(most),
-                _ => self.work_in_order(most),
+                Agenda::Calendar(ref calendar) if calendar.is_by_node() => self.work_by_node(max),
+                _ => self.work_in_order(max),
             }
         }
         self.arrived = false;
     }
 
     /// One event after the other, through all nodes.
-    fn work_in_order(&mut self, most: u32) {
-        for _ in 0..most {
+    fn work_in_order(&mut self, max: u32) {
+        for _ in 0..max {
             let Some((_, event)) = self.net.next_event(self.limit) else { return };
             match (event.arrival(), event.departure()) {
                 (Some((port, packet)), _) => self.arrival(port, packet),
@@ -79,18 +80,21 @@ impl Region {
 
     /// One node after the other, each with its events of the window.
     fn work_window(&mut self) {
-        let mut from = 0;
         let has_mail = self.inboxes.iter().any(|inbox| !inbox.is_empty());
-        while let Agenda::Windows(windows) = &mut self.net.agenda {
-            let Some(node) = windows.next_node(from) else { break };
-            from = node + 1;
+        let mut next = self.net.next_node(0);
+        let mut second = next.and_then(|node| self.net.next_node(node + 1));
+        while let Some(node) = next {
             if has_mail {
                 self.inboxes.iter_mut().for_each(|inbox| self.net.take_in_at(node, inbox));
             }
-            if !self.net.begins(node) {
-                continue;
+            let works = self.net.begins(node);
+            let third = second.and_then(|node| self.net.next_node(node + 1));
+            if self.net.fetches_far {
+                self.prefetch(second, third);
             }
+            (next, second) = (second, third);
             match node.checked_sub(self.net.hosts) {
+                _ if !works => {}
                 None => self.work_host(node),
                 Some(switch) => self.work_switch(switch),
             }
@@ -100,10 +104,29 @@ impl Region {
         }
     }
 
+    /// Begins to fetch what the node behind the one at work touches whatever happens there, and, of the one behind that,
+    /// what leads there.
+    #[inline(always)]
+    fn prefetch(&self, next: Option<u32>, second: Option<u32>) {
+        if let Some(node) = next {
+            self.net.prefetch_packets(node);
+            match node.checked_sub(self.net.hosts) {
+                None => self.hosts[node as usize].prefetch(&self.net.ports),
+                Some(switch) => prefetch_lines(&self.switches[switch as usize], 4),
+            }
+        }
+        if let (Some(node), Agenda::Windows(windows)) = (second, &self.net.agenda) {
+            windows.prefetch_inbox(node);
+            if let Some(host) = self.hosts.get(node as usize) {
+                prefetch_lines(host, 2);
+            }
+        }
+    }
+
     /// The same where nodes have few events in one.
-    fn work_by_node(&mut self, most: u32) {
+    fn work_by_node(&mut self, max: u32) {
         let hosts = self.net.hosts;
-        for _ in 0..most {
+        for _ in 0..max {
             let Some((node, event)) = self.net.next_event(self.limit) else { return };
             if let Some(host) = self.hosts.get(self.net.node_ahead() as usize) {
                 host.prefetch(&self.net.ports);

@@ -11,30 +11,29 @@ use crate::units::Bytes;
 const KEY: &str = "pcap";
 const PCAP_HELP: &str = "links whose packets capture.pcapng gets, as a pattern or a list of them: \"leaf0->spine1\" (that \
                          direction), \"leaf0.p3\", \"leaf0->host*\"";
-const MOST: &str = "pcap_bytes";
-const MOST_HELP: &str =
-    "the longest that capture.pcapng may become; what comes later is left out, and the run says so";
+const BYTES: &str = "pcap_bytes";
+const BYTES_HELP: &str = "maximum size of capture.pcapng; later packets are left out, with a warning";
 const KEPT: &str = "pcap_snaplen";
 const KEPT_HELP: &str =
     "bytes kept of each packet; auto: its headers (payload is zeros); \"65535B\" keeps everything";
 
-const DEFAULT_MOST: Bytes = Bytes(100_000_000);
+const DEFAULT_BYTES: Bytes = Bytes(100_000_000);
 /// A shorter file would hold its own headers alone.
-const LEAST_FILE: Bytes = Bytes(10_000);
+const MIN_BYTES: Bytes = Bytes(10_000);
 /// Of a packet: Ethernet, IPv4 and the ports.
-const LEAST_KEPT: Bytes = Bytes(64);
-const MOST_KEPT: Bytes = Bytes(65_535);
-/// The most links of one file.
-const MOST_LINKS: usize = 4096;
+const MIN_KEPT: Bytes = Bytes(64);
+const MAX_KEPT: Bytes = Bytes(65_535);
+/// Maximum number of links in one file.
+const MAX_LINKS: usize = 4096;
 
 /// Reads the keys; none: nothing is to be written down. `network` none: the topology is wrong.
 pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureConfig> {
     if section.peek(KEY).is_none() {
-        for key in [MOST, KEPT] {
+        for key in [BYTES, KEPT] {
             if section.peek(key).is_some() {
                 section.complain(
                     key,
-                    format!("says how to capture, and {KEY} is missing, which says which links"),
+                    format!("has no effect without {KEY}, which selects the links to capture"),
                 );
                 quantities(section);
             }
@@ -42,9 +41,9 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
         return None;
     }
     let patterns = patterns(section, KEY, None, PCAP_HELP);
-    let (most, kept) = quantities(section);
+    let (max_bytes, kept) = quantities(section);
     let ports = ports(section, &patterns?, network?)?;
-    Some(CaptureConfig { ports, most, kept })
+    Some(CaptureConfig { ports, max_bytes, kept })
 }
 
 fn ports(section: &mut Section, patterns: &[String], network: &Network) -> Option<PortSet> {
@@ -57,27 +56,27 @@ fn ports(section: &mut Section, patterns: &[String], network: &Network) -> Optio
     }
     ports.sort_unstable();
     ports.dedup();
-    if ports.len() > MOST_LINKS {
-        let message = format!("{} links: at most {MOST_LINKS} go into one file, name fewer", ports.len());
+    if ports.len() > MAX_LINKS {
+        let message = format!("{} links: expected at most {MAX_LINKS} in one file", ports.len());
         section.complain(KEY, message);
     }
     if patterns.is_empty() {
-        section.complain(KEY, "names no link: expected such as \"leaf0->spine1\"".into());
+        section.complain(KEY, "expected at least one link, such as \"leaf0->spine1\"".into());
     }
     Some(ports)
 }
 
 fn quantities(section: &mut Section) -> (Bytes, Option<Bytes>) {
     let mut p = section.parameters();
-    let most = p.bytes(MOST, DEFAULT_MOST, MOST_HELP);
-    if most < LEAST_FILE {
-        p.complain(MOST, format!("{most} is too small: expected at least {LEAST_FILE}"));
+    let max_bytes = p.bytes(BYTES, DEFAULT_BYTES, BYTES_HELP);
+    if max_bytes < MIN_BYTES {
+        p.complain(BYTES, format!("{max_bytes} is too small: expected at least {MIN_BYTES}"));
     }
     let kept = p.bytes_or_auto(KEPT, KEPT_HELP);
-    if kept.is_some_and(|kept| !(LEAST_KEPT..=MOST_KEPT).contains(&kept)) {
-        p.complain(KEPT, format!("expected {LEAST_KEPT} to {MOST_KEPT}, or \"auto\" for the headers"));
+    if kept.is_some_and(|kept| !(MIN_KEPT..=MAX_KEPT).contains(&kept)) {
+        p.complain(KEPT, format!("expected {MIN_KEPT} to {MAX_KEPT}, or \"auto\" for the headers"));
     }
-    (most, kept)
+    (max_bytes, kept)
 }
 
 /// Declares the keys, for the list of keys.

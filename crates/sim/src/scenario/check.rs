@@ -8,19 +8,10 @@ use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
-use crate::topology::PathTimes;
 use crate::transport::{self, RunContext, TransportConfig};
 use crate::units::Bytes;
 
-/// Links on the longest of the shortest paths between hosts.
-pub fn diameter(network: &Network) -> u32 {
-    let times = PathTimes::new(&network.topology, &network.routes);
-    let hosts = times.representatives();
-    let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
-    pairs.filter_map(|(src, dst)| times.pair(src, dst)).map(|path| path.hops).max().unwrap_or(0)
-}
-
-/// With PFC on, says so if what every port reserves does not fit a switch's buffer.
+/// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
 pub fn headroom_fits(
     section: &mut Section,
     network: Option<&Network>,
@@ -42,7 +33,7 @@ pub fn headroom_fits(
     let largest = topology.switches().into_iter().max_by_key(|&node| taken[node as usize]);
     let Some(fullest) = largest.filter(|&node| taken[node as usize] >= switch.buffer.0) else { return };
     let message = format!(
-        "the ports of {} need {} of headroom and reserve for PFC, the buffer has {}: set a larger buffer, or \
+        "the ports of {} need {} of headroom and reserve for PFC, but the buffer has {}: set a larger buffer, or \
          pfc = {{ enabled = false }}",
         topology.nodes[fullest as usize].name,
         Bytes(taken[fullest as usize]),
@@ -51,7 +42,7 @@ pub fn headroom_fits(
     section.complain("buffer", message);
 }
 
-/// Says so if transports cannot run with the switches, or with each other.
+/// Complains if transports cannot run with the switches, or with each other.
 pub fn transports_fit(
     section: &mut Section,
     network: Option<&Network>,
@@ -68,7 +59,7 @@ pub fn transports_fit(
     }
 }
 
-/// What the queue of a switch's port says of the port's rate; the first that says something.
+/// The first warning of a queue of a switch's port about the port's rate.
 fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
     let ports = topology.ports();
@@ -80,7 +71,7 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Ports with buffers of their own drop; nobody is paused for them.
+/// Ports with a private buffer drop and never trigger PFC.
 fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
     let managed = scenario.switch.queues().any(|queue| queue.facts().owns_buffer);
     (managed && scenario.switch.pfc.enabled).then(|| {
@@ -99,7 +90,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
-        let switches = diameter(&scenario.network).saturating_sub(1);
+        let switches = scenario.network.diameter().saturating_sub(1);
         let needed = scenario
             .transports
             .iter()
@@ -107,7 +98,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
             .any(|controller| controller.needs().int);
         if needed && switches > *max_hops {
             warnings.push(format!(
-                "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \
+                "telemetry.max_hops: paths have up to {switches} switches, but the INT header has room for {max_hops}: \
                  senders ignore what longer paths report; set max_hops = {switches}"
             ));
         }

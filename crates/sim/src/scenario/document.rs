@@ -44,6 +44,8 @@ pub struct Entry {
     pub key: String,
     pub origin: Origin,
     pub node: Node,
+    /// Another table was laid on its own and does not name the key.
+    pub inherited: bool,
 }
 
 impl Table {
@@ -57,10 +59,19 @@ impl Table {
 
     fn put(&mut self, key: &str, node: Node) {
         match self.get_mut(key) {
-            Some(entry) => entry.node = node,
+            Some(entry) => (entry.node, entry.inherited) = (node, false),
             None => {
                 let origin = node.origin.clone();
-                self.entries.push(Entry { key: key.to_string(), origin, node });
+                self.entries.push(Entry { key: key.to_string(), origin, node, inherited: false });
+            }
+        }
+    }
+
+    fn inherit(&mut self) {
+        for entry in &mut self.entries {
+            entry.inherited = true;
+            if let Data::Table(table) = &mut entry.node.data {
+                table.inherit();
             }
         }
     }
@@ -69,6 +80,7 @@ impl Table {
     /// another `kind` there: then its keys replace those of the old kind.
     pub fn overlaid(&self, over: &Table) -> Table {
         let mut result = self.clone();
+        result.inherit();
         for entry in &over.entries {
             let merged = match (result.get(&entry.key).map(|e| &e.node.data), &entry.node.data) {
                 (Some(Data::Table(old)), Data::Table(new)) if !changes_kind(old, new) => {
@@ -150,6 +162,7 @@ impl TreeReader<'_> {
                 key: name.to_string(),
                 origin: (self.origin_at)(key.span().start),
                 node: self.node(value),
+                inherited: false,
             }
         };
         Table { entries: spanned.into_iter().map(entry).collect(), replaced_kind: None }
@@ -166,7 +179,7 @@ impl TreeReader<'_> {
             DeValue::Integer(digits) => match i64::from_str_radix(digits.as_str(), digits.radix()) {
                 Ok(integer) => Data::Scalar(Value::Integer(integer)),
                 Err(_) => {
-                    let message = format!("{digits} does not fit 64 bits");
+                    let message = format!("{digits} does not fit in 64 bits");
                     self.unreadable.push((origin.clone(), message));
                     Data::Scalar(Value::Integer(0))
                 }
@@ -174,7 +187,7 @@ impl TreeReader<'_> {
             DeValue::Float(digits) => match digits.as_str().parse::<f64>() {
                 Ok(number) => Data::Scalar(Value::Number(number)),
                 Err(_) => {
-                    let message = format!("{digits} is not a number that can be kept");
+                    let message = format!("{digits} cannot be represented");
                     self.unreadable.push((origin.clone(), message));
                     Data::Scalar(Value::Number(0.0))
                 }
@@ -185,7 +198,7 @@ impl TreeReader<'_> {
 }
 
 /// Applies `--set path=text`. The text is a TOML value (`0.7`, `true`, `[1, 2]`) or, failing that, a bare
-/// string (`dctcp`, `10us`). A number in the path is an index into a list; tables on the way are made.
+/// string (`dctcp`, `10us`). A number in the path is an index into a list; missing tables are created.
 /// Errors: a path that leads through something that is not a table, or past the end of a list.
 pub fn set(root: &mut Table, path: &str, text: &str, file: &str) -> Result<(), Problem> {
     let origin = Origin::Set(format!("{path}={text}"));

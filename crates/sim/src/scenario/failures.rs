@@ -22,8 +22,8 @@ pub const LOSSES: &[(&str, &str)] = &[
 
 /// Reads `[failures]`; `network` none: the topology is wrong, and names cannot be looked up.
 pub fn read(section: &mut Section, network: Option<&Network>) -> Failures {
-    let help = "how long routes still use what went down, or do not yet use what came back (no published value; \
-                loss of signal and an update of the tables)";
+    let help = "time until routes avoid a link or switch that went down, or use one that came back (no published value; loss of \
+                signal and an update of the tables)";
     let detection = section.parameters().time("detection", Time::from_us(100), help);
     let mut tables = section.children("event");
     let mut events: Vec<Failure> = Vec::new();
@@ -37,7 +37,7 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Failures {
 
 /// What links lose at random.
 fn loss(section: &mut Section) -> Option<LinkLoss> {
-    let help = "share of the packets that every link loses at random, pause frames excepted";
+    let help = "share of the packets that every link loses at random, except pause frames";
     let share = section.parameters().number("loss", 0.0, (0.0, 0.5), help);
     let help = "which packets links lose at random";
     let kinds = match section.parameters().choice("loss_of", "all", LOSSES, help) {
@@ -59,7 +59,7 @@ pub fn rates(failures: &Failures) -> impl Iterator<Item = Rate> + '_ {
 
 /// One `[[failures.event]]`: a failure for each of the links that it names.
 pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
-    let at = table.parameters().time_or_auto("at", "when it happens; must be given");
+    let at = table.parameters().time_or_auto("at", "time of the change; required");
     let change = table.parameters().choice("change", "down", CHANGES, "what happens");
     let help =
         "names of the two ends of a link, such as [\"leaf0\", \"spine1\"]; parallel links fail together";

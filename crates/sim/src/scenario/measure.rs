@@ -1,4 +1,4 @@
-//! `[measure]`: what a run records beside its flows. What is not asked for costs nothing.
+//! `[measure]`: what a run records in addition to its flows. What is not requested costs nothing.
 
 use super::capture;
 use super::network::Network;
@@ -15,13 +15,13 @@ pub const GOODPUT_BY: &[(&str, &str)] =
 pub const IDEALS: &[(&str, &str)] = &[
     (
         "alone",
-        "a lower bound: what the flow takes alone on the network as configured, with headers, telemetry and the last ACK",
+        "a lower bound: the time of the flow alone on the network as configured, with headers, telemetry and the last ACK",
     ),
     (
         "hpcc",
-        "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck; less is possible, and counts as 1",
+        "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck; a faster flow counts as 1",
     ),
-    ("phost", "the pHost authors' OPT: whole packets, with the last ACK; less is possible"),
+    ("phost", "the pHost authors' OPT: whole packets, with the last ACK; a flow can be faster"),
     ("delivery", "as alone, but only until the last byte is at the receiver: without the last ACK"),
 ];
 
@@ -58,19 +58,20 @@ pub fn read(section: &mut Section, network: Option<&Network>, rules: &Rules) -> 
 
 /// What is switched on and has no more to say.
 fn flags(section: &mut Section, measure: &mut MeasureConfig) {
-    let help = "every PFC pause and resume as a row";
+    let help = "record every PFC pause and resume as a row";
     measure.pauses = section.parameters().flag("pauses", false, help);
-    let help = "data packets that come behind one of their flow that was sent later are counted";
+    let help = "count the data packets that arrive after a packet of their flow that was sent later";
     measure.reordering = section.parameters().flag("reordering", false, help);
-    let help = "the paths that the packets of each flow come by are counted";
+    let help = "count the paths that the packets of each flow take";
     measure.paths = section.parameters().flag("paths", false, help);
-    let help = "when a multipath flow ends: its subflows, what each carried, what was sent on two, the most that waited for a hole";
+    let help = "record when a multipath flow ends: its subflows, the data that each carried, the data sent on two, and the \
+                maximum that waited for a gap";
     measure.subflows = section.parameters().flag("subflows", false, help);
 }
 
 fn ideal(section: &mut Section, rules: &Rules) -> IdealFct {
     let default = if rules.authors_ideal { "hpcc" } else { "alone" };
-    let help = "which time a flow is compared with for its slowdown; hpcc with like = \"hpcc-ns3\"";
+    let help = "definition of the ideal completion time for slowdowns; hpcc with like = \"hpcc-ns3\"";
     match section.parameters().choice("ideal", default, IDEALS, help) {
         "hpcc" => IdealFct::Hpcc,
         "phost" => IdealFct::Phost,
@@ -194,7 +195,7 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
                     let found = describe(other);
                     let message = format!(
                         "expected numbers of flows such as [0, 1] or [\"0-{}\"], found {found}",
-                        MOST_WATCHED - 1
+                        MAX_WATCHED - 1
                     );
                     table.complain("flows", message);
                     return None;
@@ -207,15 +208,15 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
     Some(flows)
 }
 
-/// The most flows that one range may name.
-const MOST_WATCHED: u32 = 1_000_000;
+/// Maximum number of flows in one range.
+const MAX_WATCHED: u32 = 1_000_000;
 
 /// `"0-9"`: ten flows.
 fn range(value: &Value) -> Option<RangeInclusive<u32>> {
     let Value::Text(text) = value else { return None };
     let (first, last) = text.split_once('-')?;
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (first <= last && last - first < MOST_WATCHED).then_some(first..=last)
+    (first <= last && last - first < MAX_WATCHED).then_some(first..=last)
 }
 
 /// Declares every key of `[measure]`, for the list of keys.

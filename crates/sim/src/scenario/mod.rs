@@ -30,7 +30,7 @@ use std::path::Path;
 
 pub use document::Origin;
 pub use problem::{Problem, ScenarioError};
-pub use run::{MOST_THREADS, memory_limit};
+pub use run::{MAX_THREADS, memory_limit};
 
 use crate::compat::Rules;
 use crate::config::{Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};
@@ -49,7 +49,7 @@ use section::Section;
 pub struct Hooks<'a> {
     /// Reads traces in Parquet.
     pub read_parquet: Option<ReadParquet<'a>>,
-    /// Controllers that a scenario may name beside the built-in ones, also as `python:NAME`.
+    /// Controllers that a scenario may name in addition to the built-in ones, also as `python:NAME`.
     pub controllers: &'a [ExternalController],
 }
 
@@ -57,7 +57,7 @@ pub struct Hooks<'a> {
 pub struct Scenario {
     pub name: String,
     pub seed: u64,
-    /// As `run.threads` says; 0: as many as pay.
+    /// As `run.threads`; 0: choose automatically.
     pub threads: usize,
     /// The run is to end when the process holds more memory.
     pub memory: Option<Bytes>,
@@ -116,7 +116,7 @@ impl Scenario {
         &self.resolved
     }
 
-    /// What its transports may know of it.
+    /// What its transports may know about it.
     pub(crate) fn run(&self) -> RunContext<'_> {
         RunContext {
             rules: &self.rules,
@@ -146,7 +146,7 @@ impl Scenario {
     }
 }
 
-/// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
+/// Reads every section, in the order in which they depend on each other. None: something wrong was reported.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
     let rules = within(root, "compat", run::read_compat);
@@ -240,13 +240,12 @@ fn name(root: &mut Section, file: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
     let stem: String = stem.chars().map(|c| if plain(c) { c } else { '-' }).take(LONGEST).collect();
-    let help = "name of the run and of its folder; where it is not given, that of the file";
+    let help = "name of the run and of its folder; default: the name of the file";
     let name = root.parameters().text("name", Some(&stem), help).unwrap_or_default();
     let fits = !name.is_empty() && name.chars().count() <= LONGEST && name.chars().all(plain);
     if !fits || name.starts_with('.') {
         let message = format!(
-            "expected a name of 1 to {LONGEST} letters, digits, '-', '_', '.' or blanks, as it becomes part of a \
-             folder's name"
+            "expected a name of 1 to {LONGEST} letters, digits, '-', '_', '.' or spaces, because it becomes part of a folder's name"
         );
         root.complain("name", message);
     }
@@ -254,7 +253,8 @@ fn name(root: &mut Section, file: &str) -> String {
 }
 
 fn seed(root: &mut Section) -> u64 {
-    let help = "seed of every random stream, and of the hashes that choose paths and queues; another seed, other flows, paths and marks";
+    let help = "seed of every random stream, and of the hashes that choose paths and queues; another seed gives other flows, \
+                paths and marks";
     root.parameters().integer("seed", 1, (0, i64::MAX), help) as u64
 }
 
@@ -268,7 +268,7 @@ fn patience(root: &Section, drain: Time) -> Time {
 }
 
 /// The time in which the slowest link empties a switch's buffer. Looks ahead at `[switch]`, whose defaults depend on the transport; what
-/// is wrong there is said there.
+/// is wrong there is reported there.
 fn drain(root: &Section, net: Option<&Network>) -> Time {
     let slowest = net.and_then(|net| net.topology.links.iter().map(|link| link.rate).min());
     let buffer = match root.peek("switch.buffer") {
@@ -287,7 +287,7 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
     rates
 }
 
-/// Long enough that no retransmission is pending: ten timeouts, as long as backing off makes them, and at least 100 ms.
+/// Long enough that no retransmission is pending: ten timeouts at their longest backoff, and at least 100 ms.
 fn auto_stall(transports: &[TransportConfig]) -> Time {
     let longest =
         transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);

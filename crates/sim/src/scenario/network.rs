@@ -17,11 +17,18 @@ pub struct Network {
 impl Network {
     /// The largest base RTT of all host pairs, and the largest product of it with the bottleneck's rate in bytes.
     pub fn base_rtt(&self, payload: u32, rules: &Rules) -> (Time, u64) {
-        topology::max_base_rtt(&self.topology, &self.routes, u64::from(payload), rules.whole_ns_base_rtt)
+        let whole_ns = rules.whole_ns_base_rtt;
+        let longest = topology::longest(&self.topology, &self.routes, u64::from(payload), whole_ns);
+        (longest.base_rtt, longest.product)
+    }
+
+    /// Links on the longest of the shortest paths between hosts.
+    pub fn diameter(&self) -> u32 {
+        topology::longest(&self.topology, &self.routes, 0, false).hops
     }
 }
 
-/// Reads `[topology]` and builds it. None: something is wrong, and said.
+/// Reads `[topology]` and builds it. None: something is wrong, and reported.
 pub fn read(section: &mut Section, base_dir: &Path, rules: &Rules) -> Option<Network> {
     let kind = section.kind("topology", None, topology::KINDS, "which network")?;
     let spec = TopologySpec::read(kind, &mut section.parameters())?;
@@ -77,7 +84,7 @@ pub const HIGHEST_RATE: Rate = Rate::from_gbps(4000);
 /// The longest link: to a distant spacecraft it would be more, to anything in a fabric less.
 const LONGEST_DELAY: Time = Time::from_ms(10_000);
 
-/// What is wrong with the first link that nobody can have meant.
+/// What is wrong with the first link whose values are certainly a mistake.
 fn absurd_link(topology: &Topology) -> Option<String> {
     let absurd = topology.links.iter().find(|link| link.rate > HIGHEST_RATE || link.delay > LONGEST_DELAY)?;
     let name = |node: u32| &topology.nodes[node as usize].name;

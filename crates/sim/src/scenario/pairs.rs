@@ -30,7 +30,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
 struct Reason {
     key: &'static str,
     text: String,
-    /// One by one: an overtaken packet is not far behind.
+    /// One at a time: an overtaken packet is not late by much.
     one_by_one: bool,
     /// What to set so that they do not.
     instead: String,
@@ -65,7 +65,7 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
         ),
         Reorders::AfterPauses(gap) if gap < in_turn(scenario) => by_balancer(
             format!(
-                "\"{name}\" sends what follows a pause of {gap} over another path, where it may overtake what is still under way: \
+                "\"{name}\" may send packets after a pause of {gap} over another path, where they can overtake packets in flight: \
                  a round trip with queues takes about {}",
                 in_turn(scenario)
             ),
@@ -75,7 +75,7 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
     }
 }
 
-/// A pause behind which little is still under way: the longest round trip, and a queue halfway up the ramp of marks, which are the
+/// A pause after which little is still in flight: the longest round trip, and a queue halfway up the ramp of marks, which are the
 /// published ones where nothing is marked.
 fn in_turn(scenario: &Scenario) -> Time {
     const PUBLISHED: (Bytes, Rate) = (Bytes(250_000), Rate::from_gbps(25));
@@ -109,7 +109,7 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
 /// A transport takes for lost what was only overtaken.
 fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Reason) -> Option<String> {
     let (why, change) = match transport.facts().overtaken {
-        // Routes change too seldom to matter to whoever sends single packets again.
+        // Routes change too seldom to matter to a transport that retransmits single packets.
         Overtaken::LostAfter { packets, why, instead }
             if u64::from(packets) <= window_packets(scenario, transport)
                 && (packets == 1 || reason.key != "failures") =>
@@ -123,7 +123,7 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
     };
     let (Reason { key, text, instead, .. }, name) = (reason, transport.name());
     Some(format!(
-        "{key}: {text}, and under {name} {why}: packets will be sent again that were not lost. Set {change}{instead}"
+        "{key}: {text}, and with {name} {why}: packets will be retransmitted that were not lost. Set {change}{instead}"
     ))
 }
 
@@ -149,14 +149,14 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     if switch.queues().any(|queue| queue.facts().marks) {
         return None;
     }
-    let steers = format!("and the controller \"{name}\" of {} steers by marks", transport.name());
+    let steers = format!("but the controller \"{name}\" of {} reacts to marks", transport.name());
     if switch.ecn.is_empty() {
         let first = scenario.transports.first().filter(|first| first.facts().marked_controller.is_none());
         let because = first.map_or(String::new(), |first| {
-            format!(" (the default of switches is that of the first transport, {})", first.name())
+            format!(" (the default for switches is that of the first transport, {})", first.name())
         });
         return Some(format!(
-            "switch.ecn: off{because}, {steers}: it will hear of congestion by losses alone. Set switch.ecn = {}",
+            "switch.ecn: off{because}, {steers}: it will notice congestion only by losses. Set switch.ecn = {}",
             advice(scenario)
         ));
     }
@@ -164,8 +164,8 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     let room = switch.queues().map(|queue| capacity(queue, switch)).max()?;
     (lowest >= room).then(|| {
         format!(
-            "switch.ecn: marks begin at {lowest} in a queue, and no queue holds more than {room}, {steers}: it will hear of congestion \
-             by losses alone. Set switch.ecn = {}",
+            "switch.ecn: marks begin at a queue of {lowest}, and no queue holds more than {room}, {steers}: it will notice \
+             congestion only by losses. Set switch.ecn = {}",
             advice(scenario)
         )
     })
@@ -189,7 +189,7 @@ fn lowest_threshold(scenario: &Scenario) -> Option<Bytes> {
 /// What to write under `switch.ecn`, so that queues as they are do mark.
 fn advice(scenario: &Scenario) -> String {
     let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
-    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; half of a short queue is the most there is.
+    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows at most half of itself.
     match room.filter(|room| *room < scenario.switch.buffer) {
         Some(room) => {
             let half = Bytes(room.0 / 2);

@@ -6,12 +6,12 @@ use crate::config::Until;
 use crate::parameters::{Declared, Kind, Source, Value, describe};
 use crate::units::{Bytes, Time};
 
-/// The most threads that can be asked for.
-pub const MOST_THREADS: usize = 1024;
+/// Maximum number of threads.
+pub const MAX_THREADS: usize = 1024;
 
 /// `[compat] like`.
 pub fn read_compat(section: &mut Section) -> Rules {
-    let help = "whose rules of time, order and hashing hold; leave out for the real thing";
+    let help = "simulator whose rules of time, order and hashing are repeated; none: weftline's own rules";
     Rules::of(section.parameters().choice("like", "none", compat::MODES, help))
 }
 
@@ -19,7 +19,7 @@ pub fn read_compat(section: &mut Section) -> Rules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunConfig {
     pub until: Until,
-    /// 0: as many as pay.
+    /// 0: choose automatically.
     pub threads: usize,
     /// The run ends when the process holds more.
     pub memory: Option<Bytes>,
@@ -28,20 +28,19 @@ pub struct RunConfig {
 /// `auto_stall`: the stall time where none is given.
 pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
     let end = until(section);
-    let help = "with until = \"flows-done\", a run ends at a multiple of this time, so that its counters do not \
-                depend on who noticed first";
+    let help = "with until = \"flows-done\", a run ends at a multiple of this time, so that its counters do not depend on which \
+                thread noticed first";
     let grid = section.parameters().time("grid", Time::from_us(10), help);
-    let help = "a run with unfinished flows is given up when nothing was delivered for this long; auto: 100 ms or \
-                ten retransmission timeouts, as long as backing off makes them, whichever is more";
+    let help = "a run with unfinished flows ends when nothing was delivered for this time; auto: the larger of 100 ms and ten \
+                retransmission timeouts at their longest backoff";
     let stall = section.parameters().time_or_auto("stall", help).unwrap_or(auto_stall);
     for (key, value) in [("grid", grid), ("stall", stall)] {
         if value == Time::ZERO {
             section.complain(key, "expected a time above zero".to_string());
         }
     }
-    let help = "threads that share the run; 0: as many as the machine has cores and the network keeps busy; results do not \
-                depend on it";
-    let threads = section.parameters().integer("threads", 1, (0, MOST_THREADS as i64), help) as usize;
+    let help = "worker threads; 0: choose automatically from the machine's cores and the network; results do not depend on it";
+    let threads = section.parameters().integer("threads", 1, (0, MAX_THREADS as i64), help) as usize;
     let until = match end {
         Some(time) => Until::At(time),
         None => Until::FlowsDone { grid, stall },

@@ -18,7 +18,7 @@ pub struct Section<'d> {
     is_scheme: bool,
     /// `--set` chose another kind than the file.
     kind_replaced: bool,
-    /// Its kind is unknown, so that nothing can be said of its other keys.
+    /// Its kind is unknown, so that its other keys cannot be checked.
     unreadable: bool,
     /// Keys read or declared, dotted.
     known: Vec<String>,
@@ -134,7 +134,7 @@ impl<'d> Section<'d> {
         self.findings.problems.push(problem);
     }
 
-    /// Which of `names` this section is. `what` names them in messages. None: missing or unknown, and said.
+    /// Which of `names` this section is. `what` names them in messages. None: missing or unknown (reported).
     pub fn kind(
         &mut self,
         what: &str,
@@ -219,7 +219,7 @@ impl<'d> Section<'d> {
 
     fn warn_left_out(&mut self, key: &str) {
         let path = self.path_of(key);
-        self.warn(format!("{path} of the file is left out: --set chose another kind than the file"));
+        self.warn(format!("{path} of the file is ignored: --set chose another kind than the file"));
     }
 
     /// The tables of the list under `key`: `[[key]]`. A single table counts as a list of one.
@@ -276,7 +276,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Ends the reading: says which keys nobody knows.
+    /// Ends the reading: reports unknown keys.
     pub fn finish(mut self) -> Findings {
         if !self.unreadable {
             self.check_unknown(self.table, "");
@@ -393,6 +393,9 @@ impl Source for Section<'_> {
     fn peek(&self, key: &str) -> Option<Value> {
         Section::peek(self, key)
     }
+    fn is_own(&self, key: &str) -> bool {
+        self.find(key).is_some_and(|entry| !entry.inherited)
+    }
     fn forget(&mut self, key: &str) {
         Section::forget(self, key);
     }
@@ -444,7 +447,7 @@ impl Source for Section<'_> {
     }
 }
 
-/// Puts `value` at a dotted key, making tables on the way.
+/// Puts `value` at a dotted key, creating missing tables.
 fn insert(table: &mut Vec<(String, Value)>, key: &str, value: Value) {
     let (name, rest) = match key.split_once('.') {
         Some((name, rest)) => (name, Some(rest)),

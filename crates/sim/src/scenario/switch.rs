@@ -23,7 +23,8 @@ pub const FORWARDING: &[(&str, &str)] = &[
     ("cut-through", "a packet may leave once its header has arrived"),
     (
         "ideal-cut-through",
-        "the same, even where a faster link would run dry because the tail has not come (the pHost authors' simulator)",
+        "as cut-through, even where a faster link would run out of data because the packet's tail has not arrived (the pHost \
+         authors' simulator)",
     ),
 ];
 
@@ -55,7 +56,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut pauses = section.child("pfc");
     let pfc = pfc(&mut pauses, cx);
     section.absorb("pfc", pauses);
-    let help = "with PFC off: how much of the free buffer a queue may hold, as a multiple of it (dynamic \
+    let help = "with PFC off: maximum length of a queue, as a multiple of the free buffer (dynamic \
                 threshold of Choudhury and Hahne, 1998; 1 is common)";
     let lossy_alpha = section.parameters().number("lossy_alpha", 1.0, (1.0 / 128.0, 128.0), help);
     let mut balancing = section.scheme("balancer");
@@ -66,7 +67,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
 }
 
-/// `queue` of a section; none: something is wrong with it, and said.
+/// `queue` of a section; none: something is wrong with it, and reported.
 fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
     let mut table = section.scheme("queue");
     let (default, defaults) = (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit });
@@ -84,10 +85,10 @@ fn port_queues(section: &mut Section, cx: &SwitchContext) -> Vec<(PortSet, Queue
     named
 }
 
-/// One of them; none: something is wrong with it, and said.
+/// One of them; none: something is wrong with it, and reported.
 pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, QueueConfig)> {
-    let help = "which ports of switches, as a pattern: \"s0->s1\", \"leaf0.p3\", \"leaf*->spine*\"; where several fit a \
-                port, the last holds";
+    let help = "which ports of switches, as a pattern: \"s0->s1\", \"leaf0.p3\", \"leaf*->spine*\"; where several match a port, \
+                the last one applies";
     let pattern = table.parameters().text("match", None, help);
     if pattern.is_none() && table.peek("match").is_none() {
         table.complain("match", "missing: expected a pattern of ports such as \"leaf0->spine*\"".into());
@@ -99,7 +100,7 @@ pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, Q
             ports.retain(|&(node, _)| topology.nodes[node as usize].kind == NodeKind::Switch);
             if ports.is_empty() {
                 let message = format!(
-                    "\"{pattern}\" fits only ports of hosts, whose queues belong to their transports"
+                    "\"{pattern}\" matches only ports of hosts, whose queues belong to their transports"
                 );
                 table.complain("match", message);
             }
@@ -240,8 +241,8 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     let help = "threshold = free pool >> shift at the NIC's rate, one less for every doubling above it \
                 (published: 3, an alpha of 1/8)";
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
-    let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
-                authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
+    let help = "additional headroom for three packets and a pause frame, which may be in flight on very short links (the authors' \
+                formula omits it, and so does like = \"hpcc-ns3\")";
     let headroom_extra =
         section.parameters().flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }

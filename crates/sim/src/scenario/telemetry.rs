@@ -35,7 +35,7 @@ const LAWS: &[(&str, &str)] = &[
 const ARITHMETICS: &[(&str, &str)] = &[
     ("exact", "floating point"),
     ("tables", "integers with tables of 256 logarithms and powers, as a switch computes"),
-    ("authors", "integers as in the authors' simulator: 16 top bits, 15 fractional ones"),
+    ("authors", "integers as in the authors' simulator: 16 leading bits, 15 fractional bits"),
     (
         "recirculated",
         "exact, but the load is stored by every n-th packet, which goes through the pipeline twice",
@@ -69,7 +69,7 @@ pub fn read(section: &mut Section, cx: &TelemetryContext) -> TelemetryConfig {
         let Some(controller) = controller.filter(|_| kind != needed) else { continue };
         let message = if given == "auto" {
             format!(
-                "controller \"{controller}\" needs telemetry of kind \"{needed}\", another one \"{kind}\": a run has one kind"
+                "controller \"{controller}\" needs telemetry of kind \"{needed}\", another one needs \"{kind}\": a run has one kind"
             )
         } else {
             format!(
@@ -89,19 +89,19 @@ pub fn read(section: &mut Section, cx: &TelemetryContext) -> TelemetryConfig {
 /// Keys of INT.
 pub fn int(section: &mut Section, rules: &Rules) -> TelemetryConfig {
     let help =
-        "records that the header has room for (published: 5); a packet with more hops brings nothing back";
+        "maximum number of records in the header (published: 5); a packet with more hops reports nothing";
     let max_hops = section.parameters().integer("max_hops", 5, (1, 64), help) as u32;
-    let help = "carry the 12-bit path id of the HPCC paper's Fig 7, by which a sender notices another path (its \
-                released code has none, and so has like = \"hpcc-ns3\")";
+    let help = "carry the 12-bit path id of the HPCC paper's Fig 7, by which a sender notices a changed path (the released code \
+                does not have it, and neither does like = \"hpcc-ns3\")";
     let path_id = section.parameters().flag_or_auto("path_id", !rules.no_path_id, help);
-    let help = "every data packet carries it, not only those whose controller reads it";
+    let help = "every data packet carries INT, not only those whose controller reads it";
     let all = section.parameters().flag("all", false, help);
     TelemetryConfig::Int { max_hops, path_id, all }
 }
 
 /// Keys of PINT. `steered`: a controller that steers on the load.
 pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>) -> TelemetryConfig {
-    let help = "file with queries, or a plan of weftline pint plan; not given: one query, the load of the path's busiest port";
+    let help = "file with queries, or a plan of weftline pint plan; default: one query, for the load of the path's busiest port";
     let queries = section.parameters().text("queries", None, help);
     let help = "how a port's load is defined";
     let law = match section.parameters().choice("law", "code", LAWS, help) {
@@ -122,11 +122,12 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
     let recorded = section.parameters().number("record", default, (0.0, 1.0), help);
     config.recorded = (recorded * 4_294_967_296.0) as u64;
-    let help = "beside each recorded digest the switches that its packet passed, column path: the truth to hold decoded paths against";
+    let help =
+        "record with each digest the switches that its packet passed (column path), to check decoded paths";
     config.paths = section.parameters().flag("paths", false, help);
     if let (Some(controller), None) = (steered, &config.load) {
         let message = format!(
-            "controller \"{controller}\" needs a query with value = \"utilisation\" and aggregation = \"max\", which {} has not",
+            "controller \"{controller}\" needs a query with value = \"utilisation\" and aggregation = \"max\", which {} does not have",
             config.plan.as_ref().map_or("the plan", |_| "the file")
         );
         section.complain("queries", message);
@@ -138,10 +139,10 @@ fn arithmetic(section: &mut Section) -> Computed {
     let mut keys = section.parameters();
     let help = "how a switch computes a port's load";
     let arithmetic = keys.choice("arithmetic", "exact", ARITHMETICS, help);
-    let help = "recirculated: copies of the load, used in turn; every so-manyth packet is recirculated, or the first one after that \
-                once no load is on its way";
+    let help = "recirculated: number N of copies of the load, used in turn; every N-th packet is recirculated, or the first one \
+                after it once no other is being recirculated";
     let registers = keys.integer("registers", 4, (1, 1_000_000), help) as u32;
-    let help = "recirculated: how long after a packet the load that it takes round is stored";
+    let help = "recirculated: time from a packet's departure until the load that it carries is stored";
     let delay = keys.time("recirculation_delay", Time::from_us(1), help);
     match arithmetic {
         "tables" => Computed::Tables(Tables::PAPER),
@@ -158,8 +159,7 @@ fn of_load(section: &mut Section, cx: &TelemetryContext, law: Law, computed: Com
     let base = keys.number("base", 1.05, (1.001, 16.0), help);
     let help = "bits of the code (published: 8)";
     let bits = keys.integer("bits", 8, (1, 16), help) as u32;
-    let help =
-        "share of the packets that carry the load (under the law code all do, and the sender uses a share)";
+    let help = "share of the packets that carry the load (with law = \"code\" all do, and the sender uses this share)";
     let share = keys.number("share", 1.0, (1.0 / 65_536.0, 1.0), help);
     let mut config =
         PintConfig::of_load(law, computed, base, bits, (share * 65_536.0).round() as u32, cx.seed)?;
@@ -190,8 +190,8 @@ fn planned(
 }
 
 fn read_plan(path: &Path, file: &str) -> Result<Plan, String> {
-    const MOST: u64 = 1 << 20;
-    let bytes = files::read(path, MOST).map_err(|error| format!("{file}: {error}"))?;
+    const MAX: u64 = 1 << 20;
+    let bytes = files::read(path, MAX).map_err(|error| format!("{file}: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{file}: not UTF-8 text"))?;
     if Plan::is_plan(&text) {
         return Plan::read(&text, file).map_err(|error| error.to_string());

@@ -15,10 +15,10 @@ use crate::units::Rate;
 use crate::workload::spec::ReadParquet;
 use crate::workload::{self, Traffic, WorkloadContext, WorkloadSpec};
 
-/// The workloads as read, before the network's hosts are asked for.
+/// The workloads as read, before the network's hosts are needed.
 pub struct Workloads<'d> {
     sections: Vec<Section<'d>>,
-    /// For each: what it is and the index of its transport. None: something is wrong, and said.
+    /// For each: what it is and the index of its transport. None: something is wrong, and reported.
     specs: Vec<Option<(WorkloadSpec, u16)>>,
 }
 
@@ -60,7 +60,7 @@ fn own_transport(
         return Some(0);
     }
     let over = section.child("transport");
-    // Without the base there is nothing to lay it on, and its problems would be said twice.
+    // Without the base there is nothing to lay it on, and its problems would be reported twice.
     if transports.is_empty() {
         return None;
     }
@@ -82,7 +82,7 @@ fn own_transport(
     u16::try_from(index).ok()
 }
 
-/// What a workload's flows depend on beside its own keys.
+/// What a workload's flows depend on in addition to its own keys.
 pub struct TrafficContext<'a> {
     pub seed: u64,
     pub rules: Rules,
@@ -114,7 +114,7 @@ impl<'d> Workloads<'d> {
     }
 }
 
-/// What workloads know of hosts.
+/// What workloads know about hosts.
 struct Hosts {
     rates: Vec<Rate>,
     racks: Vec<u32>,
@@ -143,7 +143,7 @@ impl Hosts {
     }
 }
 
-/// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
+/// Replaces a transport that is wrong, so that what is wrong with the workload is reported as well.
 const PLAIN: Framing = Framing { payload: 1000, header: 0, ack: 0, acks_each: true };
 
 fn add_source(

@@ -4,7 +4,7 @@ use super::section::Section;
 use crate::parameters::Source;
 use crate::transport::{DECLARED, DEFAULT, KINDS, ReadContext, TransportConfig};
 
-/// Reads one transport. None: its kind or controller is unknown, and said.
+/// Reads one transport. None: its kind or controller is unknown, and reported.
 pub fn read(section: &mut Section, cx: &ReadContext) -> Option<TransportConfig> {
     let kind = section.kind("transport", Some(DEFAULT), KINDS, "how flows are sent")?;
     read_keys(kind, section, cx)

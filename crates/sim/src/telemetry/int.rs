@@ -58,7 +58,7 @@ impl IntLayout {
 }
 
 impl IntRecord {
-    /// A place of the slab as four 32-bit words: for what is no INT record but uses the same places.
+    /// A place of the slab as four 32-bit words: for data other than INT records that uses the same places.
     #[inline(always)]
     pub const fn words(&self) -> [u32; 4] {
         [self.time, self.sent, self.queue, self.rate_kbps]
@@ -153,13 +153,12 @@ impl IntStacks {
         self.layout
     }
 
-    /// Whether any packet has carried records yet.
-    #[inline(always)]
-    pub fn in_use(&self) -> bool {
-        !self.records.is_empty()
+    /// Memory of all stacks.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.records.as_slice())
     }
 
-    /// Prefetches a stack into the cache: its head and what lies a cache line behind.
+    /// Prefetches a stack into the cache: its head and the cache line after it.
     #[inline(always)]
     pub fn prefetch(&self, id: u32) {
         prefetch_two_lines(&self.records, (id as usize).wrapping_mul(self.max_hops + 1));

@@ -2,7 +2,7 @@
 //!
 //! A digest is a function of the packet's id and of what each hop observed. Switches therefore only note what they observe. The notes
 //! of all hops are encoded together when the digest is read, or when there is no place for another note. The digest has the same bits
-//! as if every hop had encoded its own part, and packets whose digest nobody reads cost no encoding.
+//! as if every hop had encoded its own part, and packets whose digest is not read cost no encoding.
 //!
 //! A digest uses the places of the slab of INT records, each as four 32-bit words ([`IntRecord::words`]):
 //!

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "pint",
-    title: "packets carry a digest of a few bits that switches change as a plan of queries says (PINT)",
+    title: "packets carry a digest of a few bits that switches update by a plan of queries (PINT)",
     source: "Ben Basat et al., \"PINT: Probabilistic In-band Network Telemetry\", SIGCOMM 2020",
     validation: "Packets until a path is known and errors of latencies against the paper's figures (experiments/pint-*).",
     counters: &[&super::load::RECIRCULATED],

@@ -7,10 +7,12 @@
 mod error;
 mod kinds;
 mod lines;
+mod longest;
 mod network;
 mod overrides;
 mod path_times;
 mod pattern;
+mod ports;
 mod routes;
 mod validity;
 mod zoo;
@@ -29,9 +31,11 @@ pub mod star;
 pub mod toml_file;
 
 pub use error::TopologyError;
+pub use longest::{Longest, longest};
 pub use network::LinkSpec;
 pub use overrides::{LinkOverride, apply_overrides};
-pub use path_times::{Path, PathTimes, max_base_rtt};
+pub use path_times::{Path, PathTimes};
+pub use ports::Ports;
 pub use routes::{NextHopOrder, NextHops, Routes, Row};
 pub use toml_file::write_toml;
 pub use validity::{MAX_LINKS, MAX_NODES};
@@ -132,13 +136,8 @@ impl Topology {
     }
 
     /// For each node, its ports: (link, neighbour), in the order of the links.
-    pub fn ports(&self) -> Vec<Vec<(LinkId, NodeId)>> {
-        let mut ports = vec![Vec::new(); self.nodes.len()];
-        for (l, link) in self.links.iter().enumerate() {
-            ports[link.a as usize].push((l as LinkId, link.b));
-            ports[link.b as usize].push((l as LinkId, link.a));
-        }
-        ports
+    pub fn ports(&self) -> Ports {
+        Ports::of(self)
     }
 
     /// Number of hosts that workloads use: the first ones.

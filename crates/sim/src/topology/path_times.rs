@@ -1,13 +1,7 @@
-//! Properties of paths: hops, delays, rates; and from them the base RTT of the network and its maximum BDP.
-//!
-//! The base RTT of an ordered pair is twice the sum of the link delays plus, in one direction, the time to
-//! send one packet's payload on every hop. Source: the HPCC authors' simulator, which uses the maximum over
-//! all pairs for every flow (their papers write T = 13 us for 12.24 us); the window is that time multiplied
-//! by the bottleneck's rate.
+//! Properties of paths of pairs of hosts: hops, delays, rates, base RTT (see [`longest`](super::longest)).
 
-use rustc_hash::FxHashMap;
-
-use super::{HostId, LinkId, NodeId, Routes, Topology};
+use super::longest::sending_time;
+use super::{HostId, LinkId, Ports, Routes, Topology};
 use crate::units::{Rate, Time};
 
 /// A path from host to host along the first next hops.
@@ -27,7 +21,7 @@ pub struct Path {
 pub struct PathTimes<'t> {
     topology: &'t Topology,
     routes: &'t Routes,
-    ports: Vec<Vec<(LinkId, NodeId)>>,
+    ports: Ports,
 }
 
 impl<'t> PathTimes<'t> {
@@ -78,124 +72,6 @@ impl<'t> PathTimes<'t> {
         let path = self.pair(src, dst)?;
         let there = path.delay.saturating_add(path.delay);
         Some(there.saturating_add(self.transmission_times(src, dst, payload, whole_ns)))
-    }
-
-    /// One host, or two if there are several, of each set of hosts with equal links.
-    ///
-    /// Equal links lead to the same switches, port by port, at the same rates and delays. All paths between
-    /// two sets have the same times, so that these hosts represent all.
-    pub fn representatives(&self) -> Vec<HostId> {
-        let mut seen: FxHashMap<Attachment, u32> = FxHashMap::default();
-        let mut chosen = Vec::new();
-        for host in 0..self.routes.hosts() as HostId {
-            let ports = &self.ports[self.routes.host_node(host) as usize];
-            let access = self.routes.access_ports(host).iter().map(|&port| {
-                let (link, switch) = ports[port as usize];
-                let link = &self.topology.links[link as usize];
-                (switch, link.rate, link.delay)
-            });
-            let alike = seen.entry((self.routes.shared_target(host), access.collect())).or_default();
-            *alike += 1;
-            if *alike <= 2 {
-                chosen.push(host);
-            }
-        }
-        chosen
-    }
-}
-
-/// The links of a host: its shared target, and the switch, rate and delay of each port.
-type Attachment = (Option<u32>, Vec<(NodeId, Rate, Time)>);
-
-/// Returns the maximum base RTT of all pairs of hosts, and the maximum product of a pair's base RTT and its
-/// bottleneck, in bytes.
-///
-/// `whole_ns` truncates the time of each hop to a nanosecond, as the HPCC authors' simulator does. Both are
-/// zero if no two hosts are connected.
-pub fn max_base_rtt(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> (Time, u64) {
-    let times = PathTimes::new(topology, routes);
-    let hosts = times.representatives();
-    let mut costs = Costs::new(&times, payload, whole_ns);
-    let (mut longest, mut largest) = (Time::ZERO, 0);
-    for &dst in &hosts {
-        costs.start(dst);
-        for &src in hosts.iter().filter(|&&src| src != dst) {
-            let Some(cost) = costs.from(routes.host_node(src)) else { continue };
-            let rtt = cost.delay.saturating_add(cost.delay).saturating_add(cost.sending);
-            longest = longest.max(rtt);
-            largest = largest.max(cost.bottleneck.bytes_in(rtt).0);
-        }
-    }
-    (longest, largest)
-}
-
-/// Time to send this number of bytes: rounded up to a picosecond, or down to a nanosecond.
-fn sending_time(rate: Rate, bytes: u64, whole_ns: bool) -> Time {
-    match whole_ns {
-        true => Time::from_ns((u128::from(bytes) * 8_000_000_000 / u128::from(rate.0)) as u64),
-        false => rate.transmission_time(bytes),
-    }
-}
-
-/// Times and rates of the path from a node to a host.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    delay: Time,
-    sending: Time,
-    bottleneck: Rate,
-}
-
-/// Costs to one host at a time. First next hops form a tree, so that each node is visited once per host.
-struct Costs<'p, 't> {
-    times: &'p PathTimes<'t>,
-    /// By link.
-    sending: Vec<Time>,
-    dst: HostId,
-    /// By node; none if not yet known.
-    known: Vec<Option<Cost>>,
-    /// Scratch: the path to the nearest node with known cost.
-    path: Vec<(NodeId, LinkId)>,
-}
-
-impl<'p, 't> Costs<'p, 't> {
-    fn new(times: &'p PathTimes<'t>, bytes: u64, whole_ns: bool) -> Costs<'p, 't> {
-        let sending = times.topology.links.iter().map(|link| sending_time(link.rate, bytes, whole_ns));
-        let known = vec![None; times.topology.nodes.len()];
-        Costs { times, sending: sending.collect(), dst: 0, known, path: Vec::new() }
-    }
-
-    /// Starts the computation of costs to `dst`.
-    fn start(&mut self, dst: HostId) {
-        self.dst = dst;
-        self.known.fill(None);
-        let nothing = Cost { delay: Time::ZERO, sending: Time::ZERO, bottleneck: Rate(u64::MAX) };
-        self.known[self.times.routes.host_node(dst) as usize] = Some(nothing);
-    }
-
-    /// None if there is no path.
-    fn from(&mut self, node: NodeId) -> Option<Cost> {
-        let mut at = node;
-        self.path.clear();
-        let mut cost = loop {
-            if let Some(cost) = self.known[at as usize] {
-                break cost;
-            }
-            let port = *self.times.routes.next_hops(at, self.dst).first()?;
-            let (link, next) = self.times.ports[at as usize][port as usize];
-            self.path.push((at, link));
-            at = next;
-        };
-        for &(node, link) in self.path.iter().rev() {
-            let sending = self.sending[link as usize];
-            let link = &self.times.topology.links[link as usize];
-            cost = Cost {
-                delay: cost.delay.saturating_add(link.delay),
-                sending: cost.sending.saturating_add(sending),
-                bottleneck: cost.bottleneck.min(link.rate),
-            };
-            self.known[node as usize] = Some(cost);
-        }
-        Some(cost)
     }
 }
 

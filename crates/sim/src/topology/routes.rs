@@ -15,6 +15,7 @@ mod table;
 pub use crate::compat::NextHopOrder;
 
 use super::{HostId, LinkId, NodeId, Topology};
+pub(super) use table::TARGETS;
 use table::{Limits, Table};
 
 /// Ports (indices into [`Topology::ports`] of a node) that lead to a host on a shortest path.
@@ -127,10 +128,25 @@ impl Routes {
         words * size_of::<u32>() + ends + self.rows.capacity() * size_of::<Row>() + self.table.memory_bytes()
     }
 
-    /// The target that a host shares with others at its switch; none for hosts with a target of their own.
-    pub(super) fn shared_target(&self, host: HostId) -> Option<u32> {
+    /// The target of a host, and whether that is its switch.
+    pub(super) fn target(&self, host: HostId) -> (u32, bool) {
         let End { target, last_hop } = self.ends[host as usize];
-        (last_hop != NONE).then_some(target)
+        (target, last_hop != NONE)
+    }
+
+    /// Identifies the next hops of a node to the targets of a column of [`TARGETS`]: nodes with equal ones
+    /// share the number, except for the target at the node itself.
+    pub(super) fn chunk(&self, node: NodeId, column: usize) -> u32 {
+        self.table.chunk(self.rows[node as usize].begin, column)
+    }
+
+    /// The first next hop of a node to a target that is not its own.
+    pub(super) fn first_port(&self, node: NodeId, target: u32) -> Option<u32> {
+        match self.table.hops(self.table.entry(self.rows[node as usize].begin, target)) {
+            NextHops::None => None,
+            NextHops::One(port) => Some(port),
+            NextHops::Many(ports) => ports.first().copied(),
+        }
     }
 }
 

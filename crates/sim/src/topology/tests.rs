@@ -12,8 +12,8 @@ use crate::parameters::{Nothing, Parameters};
 
 /// The reference data, if present; otherwise the reason is printed.
 fn reference() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
-    let found = std::env::var_os("WEFTLINE_REFERENCE").map_or(beside, PathBuf::from);
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+    let found = std::env::var_os("WEFTLINE_REFERENCE").map_or(shared, PathBuf::from);
     if found.is_dir() {
         return Some(found);
     }
@@ -107,7 +107,7 @@ fn absurd_sizes_are_refused_before_memory_is_taken() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told_with_its_nearest_neighbour() {
+fn a_file_that_is_not_there_is_reported_with_its_nearest_neighbour() {
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
     let spec = file::FileSpec { file: "Cargo.tolm".into(), format: "toml", ..Default::default() };
     let error = TopologySpec::File(spec).build(base).unwrap_err().to_string();
@@ -165,7 +165,7 @@ proptest! {
         if let Ok((topology, _)) = spec.parse(format, &bytes) {
             prop_assert!(topology.validate().is_ok());
             let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
-            prop_assert!(max_base_rtt(&topology, &routes, 1000, false).0 > Time::ZERO);
+            prop_assert!(longest(&topology, &routes, 1000, false).base_rtt > Time::ZERO);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Link, NodeId, NodeKind, Topology, TopologyError};
+use super::{Link, NodeId, NodeKind, Ports, Topology, TopologyError};
 
 /// Maximum number of nodes of a topology.
 pub const MAX_NODES: usize = 1_000_000;
@@ -136,7 +136,7 @@ impl Topology {
     }
 
     /// For each switch the lowest switch that it can reach without passing a host; none for hosts.
-    fn islands(&self, ports: &[Vec<(u32, NodeId)>]) -> Vec<Option<u32>> {
+    fn islands(&self, ports: &Ports) -> Vec<Option<u32>> {
         let mut island = vec![None; self.nodes.len()];
         let mut waiting = Vec::new();
         for first in self.switches() {

@@ -36,8 +36,8 @@ impl Controllers {
         let bare = controller.strip_prefix("python:");
         let one_path = |what| {
             format!(
-                "\"{controller}\" couples the subflows of a multipath connection, and {what} has one path: set transport.kind = \
-                 \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
+                "\"{controller}\" couples the subflows of a multipath connection, but {what} has one path: set \
+                 transport.kind = \"mptcp\", or controller.kind = \"newreno\", its equivalent for one path"
             )
         };
         match self {
@@ -46,8 +46,8 @@ impl Controllers {
                 if bare.is_some() || is(congestion::kinds()) && !is(window::KINDS) =>
             {
                 Some(format!(
-                    "\"{controller}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \
-                     \"rdma\", or a controller for TCP ({})",
+                    "\"{controller}\" sets the rate of a NIC's queue pair, but TCP is controlled by a window: set \
+                     transport.kind = \"rdma\", or a controller for TCP ({})",
                     names(window::KINDS.iter().map(|kind| kind.0))
                 ))
             }

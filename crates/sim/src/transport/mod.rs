@@ -112,7 +112,7 @@ impl HostContext<'_> {
         let row = if port == self.first_port {
             self.rows[1]
         } else {
-            self.map.row_behind(self.node, port - self.first_port)
+            self.map.row_of_peer(self.node, port - self.first_port)
         };
         if matches!(self.map.routes.hops_from(row, dst), NextHops::Many(_)) {
             *label = label.wrapping_add(1);

@@ -12,7 +12,7 @@ use crate::net::switch::SwitchConfig;
 use crate::parameters::{Names, Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
-use crate::topology::{Routes, Topology, max_base_rtt};
+use crate::topology::{Routes, Topology, longest};
 use crate::units::{Rate, Time};
 
 /// The parameters of a transport: a file or folder of this room, and a line in its registry. The defaults
@@ -140,7 +140,9 @@ pub fn labels_packets(p: &mut Parameters, key: &'static str) -> bool {
 impl RunContext<'_> {
     /// The longest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
     pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
-        max_base_rtt(self.topology, self.routes, u64::from(payload), self.rules.whole_ns_base_rtt)
+        let whole_ns = self.rules.whole_ns_base_rtt;
+        let longest = longest(self.topology, self.routes, u64::from(payload), whole_ns);
+        (longest.base_rtt, longest.product)
     }
 }
 

@@ -19,10 +19,14 @@ impl Policy {
 
 /// Who goes first, at both ends.
 const POLICIES: &[(&str, &str)] = &[
-    ("shortest-remaining", "the flow with the fewest packets left"),
-    ("earliest-deadline", "the flow whose deadline comes first; flows without one last, the shortest first"),
-    ("tenant-round-robin", "tenants (groups of flows) in turn, each its shortest flow"),
-    ("tenant-least-recent", "the tenant that was served the longest ago, its shortest flow"),
+    ("shortest-remaining", "the flow with the fewest remaining packets"),
+    (
+        "earliest-deadline",
+        "the flow with the earliest deadline; flows without a deadline come last, the shortest \
+                           first",
+    ),
+    ("tenant-round-robin", "tenants (groups of flows) in turn, and of each tenant its shortest flow"),
+    ("tenant-least-recent", "the shortest flow of the tenant that was served least recently"),
 ];
 
 /// Reads `policy`: who is served first.

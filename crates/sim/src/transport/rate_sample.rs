@@ -153,8 +153,8 @@ impl RateEstimator {
     /// The sample of an acknowledgement after which segments from `first` on are unacknowledged. Intervals shorter than the
     /// least round-trip time are not valid (§3.3).
     pub fn sample(&mut self, first: u64, now: Time, min_rtt: Time) -> RateSample {
-        let gone = (first - self.first).min(self.departures.len() as u64);
-        self.departures.drain(..gone as usize);
+        let removed = (first - self.first).min(self.departures.len() as u64);
+        self.departures.drain(..removed as usize);
         self.first = first;
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;

@@ -35,6 +35,6 @@ impl Settings {
     #[inline(always)]
     pub fn of<P: TransportParameters>(&self, index: impl Into<usize>) -> &P {
         let own = P::of(&self.transports[index.into()]);
-        own.expect("a flow or packet was handed to another transport")
+        own.expect("a flow or packet was passed to a different transport")
     }
 }

@@ -14,7 +14,7 @@ pub struct Silence {
 }
 
 /// Maximum number of doublings.
-pub const MOST_DOUBLINGS: u32 = 4;
+pub const MAX_DOUBLINGS: u32 = 4;
 
 impl Silence {
     pub fn starting(now: Time, patience: Time) -> Silence {
@@ -32,8 +32,8 @@ impl Silence {
     pub fn over(&mut self, now: Time, patience: Time) -> bool {
         let over = now >= self.deadline;
         if over {
-            let most = Time(patience.0.saturating_mul(1 << MOST_DOUBLINGS));
-            self.patience = Time(self.patience.0.saturating_mul(2)).min(most);
+            let max = Time(patience.0.saturating_mul(1 << MAX_DOUBLINGS));
+            self.patience = Time(self.patience.0.saturating_mul(2)).min(max);
             self.deadline = now.saturating_add(self.patience);
         }
         self.event = self.deadline;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_is_waited_for_twice_as_long_each_time_and_ends_when_something_is_heard() {
+    fn the_wait_doubles_with_every_timeout_and_restarts_when_a_packet_arrives() {
         let us = Time::from_us;
         let mut silence = Silence::starting(us(0), us(10));
         assert!(silence.over(us(10), us(10)));

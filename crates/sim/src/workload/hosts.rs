@@ -5,7 +5,7 @@ use crate::engine::random::RandomStream;
 use crate::topology::HostId;
 
 /// Returns the hosts that `text` names, in its order: "all", or ids and ranges such as "0-15,20". Ids are
-/// those of the topology; "host3" means 3. The error says what is wrong with which part.
+/// those of the topology; "host3" means 3. The error states what is wrong with which part.
 pub fn select(text: &str, cx: &WorkloadContext) -> Result<Vec<HostId>, String> {
     if text.trim() == "all" {
         return Ok((0..cx.hosts).collect());

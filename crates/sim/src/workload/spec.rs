@@ -28,7 +28,7 @@ pub struct WorkloadSpec {
     pub pattern: Pattern,
 }
 
-/// Reads a Parquet file of flows. The error names the file and says what is wrong with it.
+/// Reads a Parquet file of flows. The error names the file and what is wrong with it.
 pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<Vec<TraceRow>, String>;
 
 /// What a workload needs from its run.

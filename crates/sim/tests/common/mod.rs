@@ -1,7 +1,10 @@
 //! Networks, flows and settings for tests, stated in full so that nothing depends on defaults that may change.
 #![allow(dead_code)]
 
+mod kept;
 pub mod phost_paper;
+
+pub use kept::Kept;
 
 use pint::utilisation::Law;
 use std::io::Read;
@@ -13,9 +16,7 @@ use weftline_sim::compat::Rules;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::measure::{
-    DigestRecord, FlowRecord, Frames, LossCounters, Outcome, PortTotals, Sample, Sink,
-};
+use weftline_sim::measure::{FlowRecord, LossCounters, Outcome, PortTotals};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
@@ -71,39 +72,6 @@ kind = "permutation"
 size = "1KB"
 "#;
 
-/// Keeps everything that a run records.
-#[derive(Default)]
-pub struct Kept {
-    pub flows: Vec<FlowRecord>,
-    pub samples: Vec<Sample>,
-    pub digests: Vec<DigestRecord>,
-    /// Frames of captures: link, time, bytes of the whole, bytes kept.
-    pub frames: Vec<(u16, Time, u32, Vec<u8>)>,
-}
-
-impl Sink for Kept {
-    fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()> {
-        self.flows.extend_from_slice(batch);
-        Ok(())
-    }
-    fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()> {
-        self.samples.extend_from_slice(batch);
-        Ok(())
-    }
-    fn digests(&mut self, batch: &[DigestRecord]) -> std::io::Result<()> {
-        self.digests.extend_from_slice(batch);
-        Ok(())
-    }
-    fn frames(&mut self, batch: &Frames) -> std::io::Result<bool> {
-        let kept = batch
-            .frames
-            .iter()
-            .map(|frame| (frame.link, frame.time, frame.length, batch.bytes[frame.bytes.clone()].to_vec()));
-        self.frames.extend(kept);
-        Ok(true)
-    }
-}
-
 /// Runs to the end; flows come back by id. Outside the compat mode the run is repeated with the network cut into two to
 /// eight regions, on two threads: it must be the same run.
 pub fn run(config: Config) -> (Kept, Outcome) {
@@ -123,7 +91,7 @@ pub fn run(config: Config) -> (Kept, Outcome) {
     (kept, outcome)
 }
 
-/// Runs to the end with the network cut into so many regions.
+/// Runs to the end with the network cut into this number of regions.
 pub fn run_in(regions: usize, config: Config) -> (Kept, Outcome) {
     // More than one thread now and then: they make no difference to the results, but to the time that tests take.
     let threads = if regions % 3 == 0 { 2 } else { 1 };
@@ -199,7 +167,7 @@ pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
         mtu: 1000,
         header: 48,
         ack_header: 46,
-        ack_least: 60,
+        min_ack: 60,
         class: 3,
         recovery: Recovery::GoBackN,
         nack_interval: Time::from_us(500),
@@ -264,7 +232,7 @@ fn pint_of_the_authors(seed: u64) -> TelemetryConfig {
     TelemetryConfig::Pint(Arc::new(PintConfig { wire_bytes: 2, ..pint }))
 }
 
-/// The reference folder: `WEFTLINE_REFERENCE`, or `../shared/reference` beside the repository.
+/// The reference folder: `WEFTLINE_REFERENCE`, or `../shared/reference` next to the repository.
 pub fn reference() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = std::env::var_os("WEFTLINE_REFERENCE")
@@ -303,7 +271,7 @@ pub fn case(name: &str) -> Option<(Topology, Vec<FlowSpec>, PathBuf)> {
     Some((topology, flows, folder))
 }
 
-/// Settings outside the compat mode: ideal times exact, no marking, PFC with headroom, no telemetry that nobody reads,
+/// Settings outside the compat mode: ideal times exact, no marking, PFC with headroom, no unread telemetry,
 /// a retransmission timeout. Tests change what they are about.
 pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -> Config {
     let mut config = published(controller_name, topology, flows, Bytes(32 << 20), 1);
@@ -385,7 +353,7 @@ pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
     outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
 }
 
-/// A total that schemes counted; 0 where nobody did.
+/// A total that schemes counted; 0 where none did.
 pub fn total(outcome: &Outcome, key: &str) -> u64 {
     outcome.counters.get(key).unwrap_or(0)
 }
@@ -397,7 +365,7 @@ pub fn losses_of(outcome: &Outcome) -> LossCounters {
     all
 }
 
-/// No data packet and no retransmission goes astray. That each group receives what it sends but for what was lost or is under way is
+/// No data packet and no retransmission goes astray. That each group receives what it sends except what was lost or is in flight is
 /// asserted where the run adds up; here, that packets which came are new ones, ones that came again, or ones that were refused.
 pub fn check_losses(kept: &Kept, outcome: &Outcome) {
     let all = losses_of(outcome);

@@ -66,7 +66,7 @@ pub fn with_flows(transport: &str, sets: &[(&str, &str)], flows: Vec<FlowSpec>) 
     Config { traffic: traffic(flows), ..load(transport, sets).config().expect("a configuration") }
 }
 
-/// A flow of so many full packets.
+/// A flow of this number of full packets.
 pub fn packets(src: u32, dst: u32, count: u64, start: Time) -> FlowSpec {
     flow(src, dst, count * 1460, start)
 }
@@ -156,7 +156,7 @@ pub fn of(random: &mut RandomStream, values: &[&str]) -> String {
     values[random.below(values.len() as u64) as usize].to_string()
 }
 
-/// Up to 25 flows end between the ordinary hosts, though links lose so many percent of these kinds of packets, in one to three
+/// Up to 25 flows end between the ordinary hosts, though links lose this percentage of these kinds of packets, in one to three
 /// regions; false if one is left.
 pub fn every_flow_ends(
     mut config: Config,

@@ -103,7 +103,7 @@ fn a_pause_between_flows_is_no_stall() {
 
 #[test]
 fn an_interrupted_run_ends_soon_with_its_accounts_in_order() {
-    // An hour of simulated traffic; whoever watches has enough at the second look.
+    // An hour of simulated traffic; the watcher stops it at the second call.
     let flows = (0..8).map(|src| flow(src, 8, 1 << 42, Time::ZERO)).collect();
     let config = normal("dctcp", star(9), flows);
     let (mut kept, started, mut looks) = (Kept::default(), Instant::now(), 0);

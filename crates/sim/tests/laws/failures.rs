@@ -1,4 +1,4 @@
-//! Links and switches that fail, come back or slow down while flows are on their way.
+//! Links and switches that fail, come back or slow down while flows are in progress.
 
 use crate::common::*;
 use pint::plan::Plan;
@@ -41,7 +41,7 @@ fn failing(config: Config, detection: Time, events: &[(Time, Change)]) -> Config
     Config { failures: Failures { detection, events, loss: None }, ..config }
 }
 
-/// From leaf0 to leaf1: 5000 packets, 420 us on the way.
+/// From leaf0 to leaf1: 5000 packets, 420 us in flight.
 fn long_flow() -> Vec<FlowSpec> {
     vec![flow(0, 2, 5_000_000, Time::ZERO)]
 }
@@ -79,7 +79,7 @@ fn a_flow_goes_around_a_failed_link_after_the_detection_delay() {
     let detection = Time::from_us(20);
     for recovery in RECOVERIES {
         // First the link into the spine: its leaf knows at once that it is down, and strands what it would send there.
-        // Then the link behind it: the spine does.
+        // Then the link after it: the spine does.
         for (from, to) in [(leaf0, spine), (spine, leaf1)] {
             let down = (Time::from_us(100), Change::LinkDown(link_between(&topology, from, to)));
             let mut config = failing(normal("none", topology.clone(), long_flow()), detection, &[down]);
@@ -91,7 +91,7 @@ fn a_flow_goes_around_a_failed_link_after_the_detection_delay() {
             // A microsecond of link holds 12 packets.
             assert!((11..=13).contains(&lost), "{lost} lost on the link");
             let stranded = totals_of(&outcome, from, port_towards(&topology, from, to)).packets_stranded;
-            // As many as come in 20 us, and those that are behind by the way to the failure.
+            // Those that come in 20 us, and those that are in flight before the failure.
             assert!((235..=265).contains(&stranded), "{stranded} stranded");
             assert_eq!(sum_of(&outcome, |port| port.packets_lost), lost, "nothing is lost elsewhere");
             assert_eq!(sum_of(&outcome, |port| port.packets_stranded), stranded);
@@ -162,7 +162,7 @@ fn a_flow_goes_around_a_failed_switch() {
         let (kept, outcome) = run(config);
         assert_late_by(&kept, detection);
         let of_spine = outcome.ports.iter().filter(|port| port.0 == spine);
-        // What was on its way into the switch is lost there.
+        // What was in flight to the switch is lost there.
         let into: u64 = of_spine.map(|(_, _, totals)| totals.packets_lost).sum();
         let expected = if back == spine { 22..=26 } else { 11..=13 };
         assert!(expected.contains(&into), "{into}");
@@ -238,7 +238,7 @@ fn a_flow_resumes_when_its_host_link_comes_back() {
 #[test]
 fn a_sender_that_was_paused_for_a_failed_link_goes_on() {
     // Host 0 fills the queue of the slow link between the switches and is paused; when that link fails and the queue is
-    // lost, nothing leaves it any more, and yet the host must hear that it may send to host 1 beside it.
+    // lost, nothing leaves it any more, and yet the host must learn that it may send to host 1 next to it.
     let network = Dumbbell {
         left: 2,
         right: 1,

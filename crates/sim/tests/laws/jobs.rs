@@ -57,7 +57,7 @@ fn text(value: &str) -> Value {
     Value::Text(value.into())
 }
 
-/// A ring all-reduce by hand: 2 (n - 1) steps. In each a host sends `packets` packets back to back; the next host goes on
+/// A ring all-reduce by hand: 2 (n - 1) steps. In each a host sends `packets` packets back to back; the next host continues
 /// when it has the last one, and has acknowledged it first. Its own packets have all left before the first one comes in,
 /// so that acknowledgements hold up nothing else.
 fn ring_by_hand(hosts: u64, packets: u64) -> u64 {
@@ -177,10 +177,10 @@ fn a_closed_loop_keeps_its_concurrency() {
         assert!(requests[..slots].iter().all(|&start| start == Time::ZERO));
         // The k-th request beyond the first ones starts when the k-th answer arrives, which ends (is acknowledged) two
         // microseconds and some acknowledgements later.
-        let least = Time(2 * (DELAY.0 + ACK));
+        let min = Time(2 * (DELAY.0 + ACK));
         for (start, end) in requests[slots..].iter().zip(&answers) {
             assert!(
-                *end >= *start + least && *end <= *start + least + Time(20 * (PACKET + ACK)),
+                *end >= *start + min && *end <= *start + min + Time(20 * (PACKET + ACK)),
                 "{start}, {end}"
             );
         }
@@ -214,9 +214,9 @@ fn no_deadline_is_sooner_than_a_multiple_of_the_ideal_time() {
     ];
     let (kept, _) = on_star(8, vec![workload("poisson", 8, &keys)]);
     let slack = |flow: &FlowRecord| flow.deadline.expect("it has one") - flow.start;
-    let least = |flow: &FlowRecord| Time((flow.ideal.0 as f64 * 1.5) as u64);
-    assert!(kept.flows.iter().all(|flow| slack(flow) >= least(flow)));
+    let min = |flow: &FlowRecord| Time((flow.ideal.0 as f64 * 1.5) as u64);
+    assert!(kept.flows.iter().all(|flow| slack(flow) >= min(flow)));
     // Exp(20 us) is below 1.5 times 12.5 us in 6 of 10 cases.
-    let floored = kept.flows.iter().filter(|flow| slack(flow) == least(flow)).count();
+    let floored = kept.flows.iter().filter(|flow| slack(flow) == min(flow)).count();
     assert!((90..150).contains(&floored), "{floored}");
 }

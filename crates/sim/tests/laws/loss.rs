@@ -67,8 +67,8 @@ fn every_flow_of_a_lossy_incast_ends_and_selective_repeat_sends_again_only_what_
         );
         assert!(selective.1 > 0 && selective.0 == selective.1, "{controller}: {selective:?}");
         assert!(go_back.0 > go_back.1, "{controller}: {go_back:?}");
-        // What a loss costs beyond itself: nothing here, the packets on their way behind it there. HPCC loses the ends of
-        // its first windows, with little behind them; TIMELY, unaware of losses, lets the network drop its excess.
+        // What a loss costs beyond itself: nothing here, the packets in flight after it there. HPCC loses the ends of
+        // its first windows, with little after them; TIMELY, unaware of losses, lets the network drop its excess.
         if controller != "hpcc" && controller != "timely" {
             assert!(4 * selective.0 < 3 * go_back.0, "{controller}: {selective:?} against {go_back:?}");
         }
@@ -98,7 +98,7 @@ fn selective_repeat_sends_again_what_was_lost_and_no_more_while_nothing_is_lost_
     assert!(retransmitted(&kept) < 2 * dropped, "{} again for {dropped}", retransmitted(&kept));
 }
 
-/// Flow 0 has a port for itself but for the last microseconds of `from..to`, in which its link is down.
+/// Flow 0 has a port for itself except the last microseconds of `from..to`, in which its link is down.
 fn cut(recovery: Recovery, size: u64, which: u32, from: Time, to: Time) -> (Kept, Outcome) {
     let mut config = lossy("none", star(2), vec![flow(0, 1, size, Time::ZERO)], recovery, 1 << 20);
     config.failures = Failures {
@@ -156,8 +156,8 @@ fn acknowledgements_lost_before_the_last_cost_nothing() {
             ],
         };
         let (kept, outcome) = finished(config);
-        let gone = sum_of(&outcome, |port| port.packets_lost + port.packets_stranded);
-        assert!(gone > 10, "{gone}");
+        let lost = sum_of(&outcome, |port| port.packets_lost + port.packets_stranded);
+        assert!(lost > 10, "{lost}");
         assert_eq!(kept.flows[0].packets_retransmitted, 0, "{recovery:?}");
         assert_eq!(completion_times(&kept)[0], kept.flows[0].ideal);
     }

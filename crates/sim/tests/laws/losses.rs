@@ -119,7 +119,7 @@ fn a_request_to_open_that_is_lost_seven_times_is_seven_timeouts() {
     };
     config.until = Until::At(Time::from_ms(200_000));
     let (kept, outcome) = run(config);
-    // One SYN and six more, each of which nobody answers.
+    // One SYN and six more, none of which is answered.
     let losses = losses_of(&outcome);
     assert_eq!((losses.timeouts, kept.flows[0].timeouts, losses.data_sent), (7, 7, 0));
 }

@@ -1,4 +1,4 @@
-//! With PFC and headroom as specified no packet is ever dropped, and pauses are obeyed.
+//! With PFC and headroom as specified no packet is ever dropped, and pauses are respected.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -34,8 +34,8 @@ fn tight_buffer(config: &Config, shared: u64) -> Bytes {
         };
         config.topology.ports()[at].iter().map(|&(l, _)| of_port(&config.topology.links[l as usize])).sum()
     };
-    let most = config.topology.switches().into_iter().map(|node| needs(node as usize)).max();
-    Bytes(most.expect("a switch") + shared)
+    let max = config.topology.switches().into_iter().map(|node| needs(node as usize)).max();
+    Bytes(max.expect("a switch") + shared)
 }
 
 /// Runs without retransmission: nothing may be missing.
@@ -84,7 +84,7 @@ fn headroom_suffices_when_full_packets_hold_up_the_pause_frame() {
 
 #[test]
 fn the_receiver_of_an_incast_under_pfc_is_never_idle() {
-    // Pauses must not starve the port that they protect: 16 senders take as long as one that sends everything.
+    // Pauses must not starve the port that they protect: 16 senders take the same time as one that sends everything.
     let rate = Rate::from_gbps(100);
     let (kept, outcome) =
         lossless(normal("none", star(16, rate, Time::from_us(1)), incast(16, 500_000)), 200_000);
@@ -160,7 +160,7 @@ fn a_paused_port_sends_nothing_more_than_the_packet_it_has_begun() {
         let totals = totals_of(&outcome, host, 0);
         assert_eq!(totals.paused, total);
         assert_eq!(totals.pauses, events.iter().filter(|e| e.1).count() as u64);
-        // Four senders share one port: each is paused three quarters of the time, but for the ends.
+        // Four senders share one port: each is paused three quarters of the time, except at the ends.
         let share = totals.paused.as_us() / (4.0 * 83.84 * 1000.0 / 1000.0);
         assert!((0.6..0.8).contains(&share), "host {host} was paused {share} of the time");
     }

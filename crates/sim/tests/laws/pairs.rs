@@ -1,4 +1,4 @@
-//! Balancers that reorder under transports that take that for loss: whoever sends again for nothing was warned of.
+//! Balancers that reorder, with transports that take that for loss: unnecessary retransmissions were warned of.
 
 use crate::common::*;
 use weftline_sim::config::Config;
@@ -153,7 +153,7 @@ fn a_controller_that_steers_by_marks_is_warned_of_where_no_switch_marks_and_the_
             let text = BESIDE.replace("FIRST", first).replace("SECOND", second);
             let found = of_marks(&load_text(&text).unwrap());
             assert_eq!(found.len(), 1, "{first} beside {second}: {found:?}");
-            assert!(found[0].contains("steers by marks") && found[0].contains(first), "{found:?}");
+            assert!(found[0].contains("reacts to marks") && found[0].contains(first), "{found:?}");
             // What it says can be written as it stands, and is enough.
             let advice = found[0].split("Set switch.ecn = ").nth(1).unwrap();
             let mended = load(&text, &[("switch.ecn", advice)]).unwrap_or_else(|error| panic!("{error}"));
@@ -163,10 +163,10 @@ fn a_controller_that_steers_by_marks_is_warned_of_where_no_switch_marks_and_the_
                 .unwrap();
             assert!(of_marks(&high)[0].contains("no queue holds more than"), "{:?}", of_marks(&high));
         }
-        let deaf = BESIDE
+        let unmarked = BESIDE
             .replace("FIRST", first)
             .replace("SECOND", "kind = \"tcp\", controller = { kind = \"cubic\" }");
-        assert_eq!(of_marks(&load_text(&deaf).unwrap()), Vec::<String>::new());
+        assert_eq!(of_marks(&load_text(&unmarked).unwrap()), Vec::<String>::new());
     }
 }
 

@@ -54,7 +54,7 @@ fn the_shortest_flow_of_an_incast_hardly_notices_the_others() {
 }
 
 #[test]
-fn a_starved_flow_probes_and_begins_anew() {
+fn a_starved_flow_probes_and_begins_again() {
     // A NIC is busy for 3 ms with a flow that is always the more urgent.
     let flows = vec![flow(0, 4, 50_000_000, Time::ZERO), flow(0, 5, 60_000_000, Time::from_us(10))];
     let with = |probe_after: u32| {

@@ -15,7 +15,7 @@ const SENDERS: u32 = 64;
 /// 1048 B at 10 Gb/s.
 const SERVICE: Time = Time(838_400);
 
-/// One-packet flows of random senders to the host behind them, with exponential gaps.
+/// One-packet flows of random senders to the host after them, with exponential gaps.
 #[derive(Clone)]
 struct PoissonPackets {
     random: RandomStream,
@@ -84,7 +84,7 @@ fn assert_lindley(waits: &[(u32, Time, Time)]) {
 
 /// Estimate of the mean wait over its theoretical value, and its standard error over batches.
 ///
-/// The wait W of a packet knows nothing of the gap G that follows it, so W (G - mean gap) has mean zero; but it takes
+/// The wait W of a packet is independent of the gap G that follows it, so W (G - mean gap) has mean zero; but it takes
 /// with it most of the chance that the plain average has.
 fn relative_mean(waits: &[(u32, Time, Time)], load: f64) -> (f64, f64) {
     const BATCHES: usize = 40;

@@ -53,9 +53,9 @@ fn shares(controller: &str, overhead: u64) -> [(f64, f64); 3] {
 fn hpcc_fills_eta_of_the_bottleneck_and_shares_it_nearly_equally() {
     // In its fluid limit the additive step makes rates equal and lifts the load a little above eta. With more flows,
     // each sees the load at moments of its own, and one may stay ahead for long: here as in the authors' simulator.
-    for ((share, index), least) in shares("hpcc", 48 + 50).into_iter().zip([0.999, 0.97, 0.9]) {
+    for ((share, index), min) in shares("hpcc", 48 + 50).into_iter().zip([0.999, 0.97, 0.9]) {
         assert!((0.95..0.97).contains(&share), "{share}");
-        assert!(index > least, "{index}");
+        assert!(index > min, "{index}");
     }
 }
 
@@ -79,8 +79,8 @@ fn dcqcn_nearly_fills_the_bottleneck_and_shares_it_equally() {
 }
 
 #[test]
-fn timely_uses_most_of_the_bottleneck_however_it_shares_it() {
-    // Any division of the bottleneck is a fixed point of TIMELY (Zhu et al., CoNEXT 2016, §4), so nothing is said of the
+fn timely_nearly_fills_the_bottleneck_however_it_shares_it() {
+    // Any division of the bottleneck is a fixed point of TIMELY (Zhu et al., CoNEXT 2016, §4), so nothing is asserted about the
     // division. Without a window the delay, and with it the load, oscillates.
     for (share, _) in shares("timely", 56) {
         assert!(share > 0.75, "{share}");

@@ -52,7 +52,7 @@ fn watched(config: Config, metric: &str) -> Vec<(f64, f64)> {
     kept.samples.iter().filter(of).map(|s| (s.time.as_seconds(), s.value)).collect()
 }
 
-/// Whatever is on its way at this time is lost: slow start ends.
+/// Whatever is in flight at this time is lost: slow start ends.
 fn cut_at(config: &mut Config, at: Time) {
     let link = link_between(
         &config.topology,
@@ -81,8 +81,8 @@ fn a_full_window_grows_by_exactly_a_segment_per_round_trip() {
             println!("{controller}, an acknowledgement for {ack_every}: from {} by {grown}", at(9.05));
             // 500 round trips of 100 ms and 3 us. Those of Vegas are an acknowledgement short each: ln(610 / 110) = 1.7 more for each
             // segment of it.
-            let most = if controller == "vegas" { 4.5 } else { 1.0 };
-            assert!((grown - 500.0).abs() <= most, "{controller}, {ack_every}: {grown}");
+            let max = if controller == "vegas" { 4.5 } else { 1.0 };
+            assert!((grown - 500.0).abs() <= max, "{controller}, {ack_every}: {grown}");
         }
     }
 }
@@ -248,7 +248,7 @@ fn vegas_that_comes_from_below_leaves_two_to_four_segments_in_the_queue() {
     // 20 Mb/s are 238.1 segments of 1050 B in 100 ms; data take 0.42 ms by the bottleneck, which is one more.
     let path = 20e6 / 8400.0 * (ROUND_TRIP + 0.42e-3);
     let late: Vec<f64> = windows.iter().filter(|s| s.0 > 60.0).map(|s| s.1 / 1000.0 - path).collect();
-    let (least, most) = late.iter().fold((f64::MAX, f64::MIN), |(a, b), &x| (a.min(x), b.max(x)));
-    println!("{least:.2} to {most:.2} segments wait");
-    assert!(least >= 2.0 && most <= 4.0, "{least} {most}");
+    let (min, max) = late.iter().fold((f64::MAX, f64::MIN), |(a, b), &x| (a.min(x), b.max(x)));
+    println!("{min:.2} to {max:.2} segments wait");
+    assert!(min >= 2.0 && max <= 4.0, "{min} {max}");
 }

@@ -1,5 +1,5 @@
 use super::super::tests::{PATH, collector, digests_and_strays, flow, row};
-use super::super::{Ending, EventKind, Limits, Told};
+use super::super::{Collected, Ending, EventKind, Limits};
 use super::*;
 use crate::hash::mix;
 use crate::recorded::Recorded;
@@ -8,42 +8,42 @@ use proptest::prelude::*;
 const DETOUR: [u64; 4] = [11, 701, 3, 1_000];
 const LONGER: [u64; 5] = [11, 700, 9, 3, 1_000];
 
-/// What is told when packets 0, 1, ... of one flow take these paths.
-fn told<'a>(paths: impl IntoIterator<Item = &'a [u64]>) -> Told {
-    told_with(Patience::default(), paths)
+/// What is reported when packets 0, 1, ... of one flow take these paths.
+fn collected<'a>(paths: impl IntoIterator<Item = &'a [u64]>) -> Collected {
+    collected_with(Patience::default(), paths)
 }
 
-fn told_with<'a>(patience: Patience, paths: impl IntoIterator<Item = &'a [u64]>) -> Told {
+fn collected_with<'a>(patience: Patience, paths: impl IntoIterator<Item = &'a [u64]>) -> Collected {
     let (plan, mut collector) = collector(Limits { patience, ..Limits::default() });
-    let (mut told, mut taken) = (Told::default(), 0);
+    let (mut collected, mut taken) = (Collected::default(), 0);
     for (packet, path) in (0..).zip(paths) {
-        collector.take(&row(&plan, flow(1), packet, path), &mut told).unwrap();
+        collector.take(&row(&plan, flow(1), packet, path), &mut collected).unwrap();
         taken += 1;
     }
-    collector.finish(&mut told);
-    assert_eq!(digests_and_strays(&told), taken, "each digest is in one record, or a stray");
-    told
+    collector.finish(&mut collected);
+    assert_eq!(digests_and_strays(&collected), taken, "each digest is in one record, or a stray");
+    collected
 }
 
 #[test]
 fn patience_is_a_setting() {
     // Four packets in a row over a longer way.
     let four = || but(&[(200, &LONGER), (201, &LONGER), (202, &LONGER), (203, &LONGER)]);
-    let ended = |told: &Told| records(told).len();
-    assert_eq!(ended(&told(four())), 3, "there and back");
+    let ended = |collected: &Collected| records(collected).len();
+    assert_eq!(ended(&collected(four())), 3, "there and back");
     let patient = Patience { agreeing: 5, ..Patience::default() };
-    assert_eq!(records(&told_with(patient, four())), [(Some(Ending::Finished), 296, 4)]);
+    assert_eq!(records(&collected_with(patient, four())), [(Some(Ending::Finished), 296, 4)]);
     let hasty = Patience { agreeing: 0, misfits: 0, fits: 0 };
-    assert_eq!(ended(&told_with(hasty, but(&[(200, &LONGER)]))), 3);
+    assert_eq!(ended(&collected_with(hasty, but(&[(200, &LONGER)]))), 3);
 }
 
-fn kinds(told: &Told) -> Vec<&EventKind> {
-    told.events.iter().map(|event| &event.kind).collect()
+fn kinds(collected: &Collected) -> Vec<&EventKind> {
+    collected.events.iter().map(|event| &event.kind).collect()
 }
 
 /// Those of the five-tuple: how they ended, digests and strays.
-fn records(told: &Told) -> Vec<(Option<Ending>, u64, u64)> {
-    let paths = told.reports.iter().filter(|report| report.results[0].0 == 0);
+fn records(collected: &Collected) -> Vec<(Option<Ending>, u64, u64)> {
+    let paths = collected.reports.iter().filter(|report| report.results[0].0 == 0);
     paths.map(|report| (report.ending, report.digests, report.strays)).collect()
 }
 
@@ -56,17 +56,17 @@ fn but(others: &'static [(usize, &'static [u64])]) -> impl Iterator<Item = &'sta
 #[test]
 fn a_digest_with_another_number_of_hops_is_a_stray() {
     const SHORTER: &[u64] = &[PATH[0], PATH[1], PATH[2]];
-    let told = told(but(&[(100, SHORTER)]));
-    assert!(matches!(kinds(&told)[..], [EventKind::PathDecoded { .. }]), "{:?}", told.events);
-    assert_eq!(records(&told), [(Some(Ending::Finished), 299, 1)]);
+    let collected = collected(but(&[(100, SHORTER)]));
+    assert!(matches!(kinds(&collected)[..], [EventKind::PathDecoded { .. }]), "{:?}", collected.events);
+    assert_eq!(records(&collected), [(Some(Ending::Finished), 299, 1)]);
 }
 
 #[test]
 fn packets_that_take_a_shorter_path_now_and_then_are_strays() {
     // Every third: never three in a row.
-    let told = told((0..300).map(|packet| if packet % 3 == 2 { &PATH[..3] } else { &PATH[..] }));
-    assert!(matches!(kinds(&told)[..], [EventKind::PathDecoded { .. }]), "{:?}", told.events);
-    assert_eq!(records(&told), [(Some(Ending::Finished), 200, 100)]);
+    let collected = collected((0..300).map(|packet| if packet % 3 == 2 { &PATH[..3] } else { &PATH[..] }));
+    assert!(matches!(kinds(&collected)[..], [EventKind::PathDecoded { .. }]), "{:?}", collected.events);
+    assert_eq!(records(&collected), [(Some(Ending::Finished), 200, 100)]);
 }
 
 #[test]
@@ -75,23 +75,23 @@ fn a_late_packet_around_a_change_of_route_is_set_aside() {
     let mut paths = vec![old; 200];
     paths.extend([new, old]);
     paths.extend([new; 100]);
-    let told = told(paths);
-    let kinds = kinds(&told);
+    let collected = collected(paths);
+    let kinds = kinds(&collected);
     assert!(
         matches!(kinds[1..], [EventKind::HopsChanged { from: 4, to: 3 }, EventKind::PathDecoded { .. }]),
         "{kinds:?}"
     );
     // The third of those in a row tells of the change; the two before are in the new record.
-    assert_eq!(told.events[1].time_ns, 204 * 10);
-    assert_eq!(records(&told), [(Some(Ending::Changed), 201, 1), (Some(Ending::Finished), 100, 0)]);
+    assert_eq!(collected.events[1].time_ns, 204 * 10);
+    assert_eq!(records(&collected), [(Some(Ending::Changed), 201, 1), (Some(Ending::Finished), 100, 0)]);
 }
 
 #[test]
 fn a_digest_that_contradicts_a_known_path_is_a_stray() {
     let strays = |packets: &'static [(usize, &'static [u64])]| {
-        let told = told(but(packets));
-        assert!(matches!(kinds(&told)[..], [EventKind::PathDecoded { .. }]), "{:?}", told.events);
-        records(&told)[0].2
+        let collected = collected(but(packets));
+        assert!(matches!(kinds(&collected)[..], [EventKind::PathDecoded { .. }]), "{:?}", collected.events);
+        records(&collected)[0].2
     };
     // On a quarter of the packets the second hop writes.
     assert!(strays(&[(100, &DETOUR), (101, &DETOUR), (102, &DETOUR), (103, &DETOUR)]) >= 1);
@@ -99,32 +99,32 @@ fn a_digest_that_contradicts_a_known_path_is_a_stray() {
 }
 
 #[test]
-fn another_path_of_the_same_length_is_told_and_found() {
+fn another_path_of_the_same_length_is_reported_and_found() {
     let paths = (0..400).map(|packet| if packet < 200 { &PATH[..] } else { &DETOUR[..] });
-    let told = told(paths);
-    let kinds = kinds(&told);
+    let collected = collected(paths);
+    let kinds = kinds(&collected);
     let [_, EventKind::PathChanged, EventKind::PathDecoded { path, .. }] = &kinds[..] else {
         panic!("{kinds:?}")
     };
     assert_eq!(*path, DETOUR);
     // A quarter of the packets shows it: 12 on average.
-    assert!(told.events[1].time_ns < 240 * 10, "{:?}", told.events[1]);
+    assert!(collected.events[1].time_ns < 240 * 10, "{:?}", collected.events[1]);
 }
 
 #[test]
 fn digests_of_chance_end_a_known_path() {
     let (plan, mut collector) = collector(Limits::default());
-    let mut told = Told::default();
+    let mut collected = Collected::default();
     for packet in 0..300 {
         let row = row(&plan, flow(1), packet, &PATH);
         let digest = if packet < 200 { row.digest } else { row.digest ^ mix(packet) & 0xff };
-        let _ = collector.take(&Recorded { digest, ..row }, &mut told);
+        let _ = collector.take(&Recorded { digest, ..row }, &mut collected);
     }
-    assert!(matches!(kinds(&told)[1], EventKind::PathChanged), "{:?}", told.events);
+    assert!(matches!(kinds(&collected)[1], EventKind::PathChanged), "{:?}", collected.events);
     assert!(
-        told.events[1].time_ns <= (200 + u64::from(Patience::default().misfits)) * 10,
+        collected.events[1].time_ns <= (200 + u64::from(Patience::default().misfits)) * 10,
         "{:?}",
-        told.events[1]
+        collected.events[1]
     );
 }
 
@@ -132,6 +132,6 @@ proptest! {
     #[test]
     fn each_digest_is_in_one_record_or_a_stray(picks in prop::collection::vec((0usize..4, 1usize..40), 0..40)) {
         let paths: [&[u64]; 4] = [&PATH, &DETOUR, &PATH[..3], &[11, 700]];
-        told(picks.iter().flat_map(|&(path, times)| std::iter::repeat_n(paths[path], times)));
+        collected(picks.iter().flat_map(|&(path, times)| std::iter::repeat_n(paths[path], times)));
     }
 }

@@ -293,7 +293,7 @@ fn shortest_path(graph: &Graph, hops: usize, trial: u64) -> Vec<u64> {
 
 /// Mean packets on the Zoo's Kentucky Datalink: with neighbours, and with shortest paths.
 #[test]
-fn the_network_saves_most_of_the_packets() {
+fn the_network_saves_the_majority_of_the_packets() {
     let Some(graph) = zoo("Kdl.gml") else { return };
     let mean = |neighbours, shortest, ends: bool, hops, trials| {
         let ends = ends.then(|| graph.ids().iter().map(|&id| (id, id)).collect());

@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// A path that changes, or cannot be, is told and not guessed.
+/// A path that changes, or is impossible, is reported and not guessed.
 #[test]
-fn a_changed_path_is_told() {
+fn a_changed_path_is_reported() {
     let query = query(evaluation(10), Blocks::Hashed, (8, 2), 9, numbered(753));
-    let mut told = 0;
+    let mut noticed = 0;
     for trial in 1..=200 {
         let (path, mut other) = (random_path(10, 753, trial), random_path(10, 753, trial));
         other[4] = (0..753).find(|id| !path.contains(id)).unwrap();
@@ -19,9 +19,9 @@ fn a_changed_path_is_told() {
         });
         let found = query.decoder.findings(0, &state).path();
         assert!(found.is_none_or(|found| found == path), "a path that nobody took");
-        told += u32::from(contradiction.is_some_and(|n| n >= 200));
+        noticed += u32::from(contradiction.is_some_and(|n| n >= 200));
     }
-    assert_eq!(told, 200);
+    assert_eq!(noticed, 200);
 }
 
 /// What the collector's patience builds on.
@@ -45,7 +45,7 @@ fn a_known_path_stays_as_it_is_whatever_comes() {
                 assert_eq!(query.decoder.findings(0, &state).path().as_ref(), Some(&path));
             }
         }
-        // 16 bits are right by chance only where nobody wrote.
+        // 16 bits are right by chance only where no hop wrote.
         assert!(contradictions > 490, "{contradictions}");
     }
 }

@@ -31,14 +31,14 @@ fn spare_packets_are_shared_in_the_ratio_of_the_demands() {
 
 #[test]
 fn a_query_that_needs_no_room_of_others_gets_all_packets() {
-    // Two of 8 bits share what is beside the one of 8 bits; the fourth, of 0 competition, is on every packet.
+    // Two of 8 bits share the bits next to the one of 8; the fourth, of 0 competition, is on every packet.
     let choice = choose(10, &[demand(8, 0.5), demand(8, 0.5), demand(2, 0.1)]).unwrap();
     assert_eq!(served(&choice, 2), 65_536);
     assert_eq!((served(&choice, 0), served(&choice, 1)), (32_768, 32_768));
 }
 
 #[test]
-fn an_impossible_wish_is_told_with_what_would_help() {
+fn an_impossible_wish_is_reported_with_what_would_help() {
     // Three of 8 bits, two at a time: ratios sum to 2 of 2.5.
     let refused = choose(16, &[demand(8, 1.0), demand(8, 1.0), demand(8, 0.5)]).unwrap_err();
     // Query 0 and 1 at 1 leave nothing for 2: at scale s, s + s + s/2 = 2, s = 0.8.

@@ -31,7 +31,7 @@ fn columns_in_any_order_others_passed_over() {
 
 #[test]
 fn errors_tell_file_line_column_and_what_was_expected() {
-    for (text, told) in [
+    for (text, message) in [
         ("", "d.csv:1: expected a line with the names of the columns, found nothing"),
         (
             "packet_id,digests,hops,plan_version\n",
@@ -70,7 +70,7 @@ fn errors_tell_file_line_column_and_what_was_expected() {
         ),
     ] {
         let error = read(text).unwrap_err();
-        assert!(error.starts_with(told), "{error}\n{told}");
+        assert!(error.starts_with(message), "{error}\n{message}");
     }
     let long = format!("{HEADER}{}", "1".repeat(MAX_LINE + 10));
     assert_eq!(read(&long).unwrap_err(), "d.csv:2: the line is longer than 65536 bytes");

@@ -93,7 +93,7 @@ pub fn rank_error(k: u32) -> f64 {
     2.296 / libm::pow(f64::from(k), 0.9723)
 }
 
-/// Items that a sketch keeps at most (beside the one in its sampler).
+/// Maximum number of items of a sketch (without the one in its sampler).
 pub fn room(k: u32) -> usize {
     total_room(k, level_limit(k))
 }

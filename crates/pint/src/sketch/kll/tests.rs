@@ -188,7 +188,7 @@ proptest! {
         let original = sketch(k, seed, &stream);
         let mut read = Kll::<u32>::from_bytes(&original.to_bytes()).unwrap();
         prop_assert_eq!(&read, &original);
-        // And goes on as the original would.
+        // And continues as the original would.
         let mut original = original;
         for item in 0..200 {
             original.update(item);

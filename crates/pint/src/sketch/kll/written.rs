@@ -50,7 +50,7 @@ impl<T: Item> Kll<T> {
             return Err(Damaged::Contradiction("k is out of range"));
         }
         if length > MAX_LENGTH || floor > 56 || flags > HAS_ITEMS + HAS_SAMPLE {
-            return Err(Damaged::Contradiction("its stream is longer than a stream can be"));
+            return Err(Damaged::Contradiction("its stream exceeds the maximum length"));
         }
         let sample = if flags & HAS_SAMPLE == 0 {
             None
@@ -85,7 +85,7 @@ impl<T: Item> Kll<T> {
     fn check(&self) -> Result<(), Damaged> {
         let wrong = |what| Err(Damaged::Contradiction(what));
         if self.range.is_some() != (self.length > 0) || self.is_empty() != (self.retained() == 0) {
-            return wrong("it is empty and is not");
+            return wrong("it is both empty and not empty");
         }
         if let Some((low, high)) = self.range {
             let inside = |item: &T| (low..=high).contains(item);

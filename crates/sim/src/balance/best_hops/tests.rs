@@ -13,7 +13,7 @@ fn the_three_best_of_the_talk_are_ranked_and_the_best_is_what_is_passed_on() {
     // ToR 10 through S2 at 80 %, S3 at 60 %, S4 at 50 %.
     assert_eq!(table.record_probe(0, 2, 205, 1).port, 2);
     assert_eq!(table.record_probe(0, 3, 154, 2).port, 3);
-    assert_eq!(table.record_probe(0, 4, 128, 3), Hop { port: 4, utilisation: 128, heard: 3 });
+    assert_eq!(table.record_probe(0, 4, 128, 3), Hop { port: 4, utilisation: 128, received: 3 });
     assert_eq!(ports(&table, 3), [(4, 128), (3, 154), (2, 205)]);
     // A fourth that is better than the worst takes its place; one that is not changes nothing.
     table.record_probe(0, 5, 140, 4);
@@ -48,13 +48,13 @@ impl Hula {
     fn record_probe(&mut self, port: u32, utilisation: u8, now: u64) {
         match self.best {
             None => self.best = Some((port, utilisation, now)),
-            Some((_, _, heard)) if now - heard > self.rules.expiry => {
+            Some((_, _, received)) if now - received > self.rules.expiry => {
                 self.best = Some((port, utilisation, now))
             }
             Some((best, _, _)) if best == port && self.rules.refresh => {
                 self.best = Some((port, utilisation, now))
             }
-            Some((_, least, _)) if utilisation < least => self.best = Some((port, utilisation, now)),
+            Some((_, min, _)) if utilisation < min => self.best = Some((port, utilisation, now)),
             Some(_) => {}
         }
     }
@@ -73,7 +73,7 @@ fn with_one_rank_it_is_hula_event_for_event() {
             let (port, utilisation) = (random.below(4) as u32, random.below(256) as u8);
             table.record_probe(0, port, utilisation, now);
             hula.record_probe(port, utilisation, now);
-            let best = table.live(0, now).next().map(|hop| (hop.port, hop.utilisation, hop.heard));
+            let best = table.live(0, now).next().map(|hop| (hop.port, hop.utilisation, hop.received));
             assert_eq!(best, hula.best, "event {event}");
         }
     }

@@ -11,15 +11,15 @@ use crate::topology::NextHops;
 /// Hashes that are tried for every path that is looked for.
 const TRIES: usize = 32;
 /// No path has more links.
-const MOST_LINKS: u32 = 64;
+const MAX_LINKS: u32 = 64;
 
-/// Up to `most` hashes for packets from a host's port between two hosts, each by a path of its own, and the
+/// Up to `max` hashes for packets from a host's port between two hosts, each by a path of its own, and the
 /// links on the way. One where there is no choice, or no way. `salt`: of the switches' hash.
 pub fn discover(
     at: &HostPort<impl Wiring>,
     salt: u64,
     (from, to): (u32, u32),
-    most: usize,
+    max: usize,
 ) -> (Vec<u32>, u32) {
     let (mut hashes, mut seen) = (Vec::new(), Vec::new());
     let mut links = 0;
@@ -27,7 +27,7 @@ pub fn discover(
         // What an arbiter sends names no host as its source.
         return (hashes, links);
     }
-    for number in 0..most * TRIES {
+    for number in 0..max * TRIES {
         let hash = (mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ number as u64) >> 32) as u32;
         let Some((path, length)) = path_of(at, salt, to, hash) else { break };
         links = length;
@@ -35,7 +35,7 @@ pub fn discover(
             seen.push(path);
             hashes.push(hash);
         }
-        if hashes.len() == most {
+        if hashes.len() == max {
             break;
         }
     }
@@ -47,7 +47,7 @@ fn path_of(at: &HostPort<impl Wiring>, salt: u64, to: u32, hash: u32) -> Option<
     let (wiring, routes) = (at.wiring, at.wiring.routes());
     let mut node = wiring.peer(at.node, at.port);
     let mut path = 0u64;
-    for links in 1..MOST_LINKS {
+    for links in 1..MAX_LINKS {
         if routes.host_at(node) == Some(to) {
             return Some((path, links));
         }

@@ -96,13 +96,13 @@ fn by_hand_a_marked_packet_halves_the_weight_of_its_path_for_the_others() {
 fn marks_are_relayed_once_an_interval() {
     let mut b = host(config(CloveFeedback::Ecn), 2);
     let header = CloveHeader { inner: 1, tag: 1, utilisation: 0, feedback: None };
-    let mut told = 0;
+    let mut reported = 0;
     for us in 0..400 {
         let mut packet = Packet { flags: flag::MARKED, ..data(1) };
         b.receives(0, &mut packet, header.pack(), Time::from_us(us));
-        told += u32::from(CloveHeader::unpack(send(&mut b, 9, 0, us).1).feedback.is_some());
+        reported += u32::from(CloveHeader::unpack(send(&mut b, 9, 0, us).1).feedback.is_some());
     }
-    assert_eq!(told, 10, "every 40 of 400 us");
+    assert_eq!(reported, 10, "every 40 of 400 us");
 }
 
 #[test]
@@ -115,13 +115,13 @@ fn weights_only_move_and_no_path_starves() {
         now += random.below(100_000_000);
         a.learn(0, random.below(2) as u8, 1, now);
         assert_eq!(sum(&a), WHOLE);
-        assert!(a.peers[0].paths.iter().all(|path| path.weight >= LEAST / 2));
+        assert!(a.peers[0].paths.iter().all(|path| path.weight >= MIN_WEIGHT / 2));
     }
     assert!(weights(&a)[0] < 20 && weights(&a)[1] < 20, "{:?}", weights(&a));
 }
 
 #[test]
-fn by_hand_flowlets_take_the_path_that_is_told_to_be_the_least_utilised() {
+fn by_hand_flowlets_take_the_path_that_is_reported_as_having_the_lowest_utilisation() {
     let mut a = host(config(CloveFeedback::Int), 3);
     let mut b = host(config(CloveFeedback::Int), 3);
     for (tag, utilisation) in [(0, 90), (1, 40), (2, 200)] {
@@ -155,7 +155,7 @@ fn a_switch_raises_what_packets_carry_to_its_own_utilisation() {
 }
 
 #[test]
-fn with_hidden_marks_transports_hear_of_them_while_all_paths_are_congested() {
+fn with_hidden_marks_transports_receive_them_while_all_paths_are_congested() {
     let hide = CloveParameters { hide_marks: true, ..config(CloveFeedback::Ecn) };
     let mut a = host(hide, 2);
     let plain = CloveHeader { inner: 1, tag: 0, utilisation: 0, feedback: None }.pack();

@@ -83,7 +83,7 @@ fn by_hand_congestion_comes_back_on_reverse_packets_and_steers_the_next_flowlet(
 }
 
 #[test]
-fn what_is_not_heard_of_again_ages_to_nothing() {
+fn a_report_that_is_not_renewed_ages_to_zero() {
     let (mut a, back) = (leaf(0), packet(1, 0));
     for tag in [1, 2] {
         receive(&mut a, &back, CongaHeader { tag: 0, congestion: 0, feedback: Some((tag, 4)), leaf: 1 }, 100);

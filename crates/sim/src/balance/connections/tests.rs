@@ -26,7 +26,7 @@ fn data(tables: &mut Connections, port: u16, now: u64) -> Option<u8> {
 }
 
 #[test]
-fn subflows_are_told_by_the_token_and_numbered_as_they_come() {
+fn subflows_are_recognised_by_the_token_and_numbered_as_they_arrive() {
     let mut tables = Connections::new(100, 1000);
     assert_eq!(data(&mut tables, 1, 0), None, "plain TCP");
     assert_eq!(third_ack(&mut tables, 1, KEYS, 1), Some(SubflowMark { connection: ID, subflow: 0 }));

@@ -76,7 +76,7 @@ fn probes_go_up_only_from_below_and_never_back() {
 }
 
 #[test]
-fn a_tor_keeps_what_it_hears_and_drops_what_is_its_own() {
+fn a_tor_keeps_the_probes_of_others_and_drops_its_own() {
     let mut hula = switch(Some(0), 1, config());
     assert_eq!(hula.record_probe(2, 50, 2, true, &at(10)), None);
     assert_eq!(port_of(&mut hula, 7, &at(10)), 2);
@@ -121,7 +121,7 @@ fn a_silent_port_is_left_at_once_and_a_stale_hop_gives_way_to_any() {
 }
 
 #[test]
-fn where_nothing_was_heard_a_hash_spreads_over_what_is_alive() {
+fn without_probes_a_hash_spreads_over_live_ports() {
     let mut hula = switch(None, 1, config());
     let mut count = [0u32; 2];
     for flow in 0..2000u32 {

@@ -45,7 +45,7 @@ fn one_thread_where_there_is_nothing_to_cut_or_too_little_to_do() {
 }
 
 #[test]
-fn who_leaves_the_choice_is_not_told_of_fewer() {
+fn fewer_threads_are_not_reported_if_the_choice_is_automatic() {
     let plan = plan_of(&format!("[topology]\nkind = \"star\"\n{WEB}"), 0);
     assert_eq!((plan.threads, plan.why_fewer), (1, None));
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 const LINK: LinkSpec = LinkSpec::HOST;
 const US: Time = Time::from_us(1);
 
-/// Every link carries as much as it can.
+/// Every link is fully loaded.
 fn full(topology: &Topology) -> Work {
     let gbps = |link: &Link| (link.rate.0 / 1_000_000_000).max(1);
     let mut nodes = vec![1; topology.nodes.len()];
@@ -70,7 +70,7 @@ fn heaviest(topology: &Topology, split: &Split) -> f64 {
 #[test]
 fn fat_trees_fall_into_equal_parts() {
     // k = 4 in eight parts: units of 1/36 to 1/18 of the work, so that a part is within half of the larger ones.
-    for (k, parts, most) in [
+    for (k, parts, max) in [
         (4, 2, 1.05),
         (4, 4, 1.12),
         (4, 8, 1.34),
@@ -84,23 +84,23 @@ fn fat_trees_fall_into_equal_parts() {
         let split = split(&topology, parts);
         assert_eq!((split.parts, split.lookahead), (parts, US));
         let found = heaviest(&topology, &split);
-        assert!(found <= most, "k = {k}, {parts} parts: {found}");
+        assert!(found <= max, "k = {k}, {parts} parts: {found}");
     }
 }
 
 #[test]
 fn the_fat_tree_of_hpcc_falls_into_equal_parts_also_three_and_five() {
     let topology = HpccFatTree::default().build().unwrap();
-    for (parts, most) in [(2, 1.04), (3, 1.04), (4, 1.04), (5, 1.04), (8, 1.08)] {
+    for (parts, max) in [(2, 1.04), (3, 1.04), (4, 1.04), (5, 1.04), (8, 1.08)] {
         let split = split(&topology, parts);
         assert_eq!((split.parts, split.lookahead), (parts, US));
         let found = heaviest(&topology, &split);
-        assert!(found <= most, "{parts} parts: {found}");
+        assert!(found <= max, "{parts} parts: {found}");
     }
 }
 
 #[test]
-fn leaves_and_spines_fall_into_at_most_as_many_parts_as_there_are_switches() {
+fn leaves_and_spines_fall_into_no_more_parts_than_there_are_switches() {
     let spec = LeafSpine {
         leaves: 4,
         spines: 2,
@@ -229,7 +229,7 @@ fn random_graph(switches: u32, more: u32, hosts: u32, seed: u64) -> Topology {
     for number in 0..hosts {
         topology.nodes.push(Node { name: format!("host{number}"), kind: NodeKind::Host, tier: 0 });
     }
-    let mut below = |most: u32| random.below(u64::from(most)) as u32;
+    let mut below = |max: u32| random.below(u64::from(max)) as u32;
     let mut ends: Vec<(u32, u32)> = (1..switches).map(|s| (s, below(s))).collect();
     ends.extend((0..more).map(|_| (below(switches), below(switches))).filter(|(a, b)| a != b));
     ends.extend((0..hosts).map(|host| (switches + host, below(switches))));
@@ -260,7 +260,7 @@ proptest! {
         let (found, work) = (split(&topology, parts), full(&topology));
         let (all, largest) = (work.nodes.iter().sum::<u64>() as f64, *work.nodes.iter().max().unwrap() as f64);
         let share = all / parts as f64;
-        let most = (1.04_f64).max(1.0 + 0.5 * largest / share) + 0.01;
-        prop_assert!(heaviest(&topology, &found) <= most, "{} > {most}", heaviest(&topology, &found));
+        let max = (1.04_f64).max(1.0 + 0.5 * largest / share) + 0.01;
+        prop_assert!(heaviest(&topology, &found) <= max, "{} > {max}", heaviest(&topology, &found));
     }
 }

@@ -90,7 +90,7 @@ fn recovery_goes_through_fast_additive_and_hyper_increase() {
 }
 
 #[test]
-fn a_second_cut_in_a_row_keeps_the_target_unless_told_otherwise() {
+fn a_second_cut_in_a_row_keeps_the_target_unless_configured_otherwise() {
     for (clamp_target_rate, keeps) in [(false, true), (true, false)] {
         let mut run = Run::new(DcqcnParameters { clamp_target_rate, ..published() });
         run.mark(us(0));

@@ -54,7 +54,7 @@ fn a_window_without_marks_adds_one_step_and_an_ack_that_cuts_adds_none() {
 }
 
 #[test]
-fn a_rate_never_falls_below_the_least() {
+fn a_rate_never_falls_below_the_minimum() {
     let (mut dctcp, mut control) = after_first_ack();
     for window in 1..=40 {
         dctcp.on_ack(&marked(window * 10_000 + 1, (window + 1) * 10_000), &mut control);

@@ -97,7 +97,7 @@ fn below_eta_the_rate_grows_by_steps_and_leaps_after_max_stage() {
 }
 
 #[test]
-fn a_rate_never_falls_below_the_least() {
+fn a_rate_never_falls_below_the_minimum() {
     let mut run = Run::after_first_ack(published(), &[(0, 0, 32_000_000, 100)]);
     assert_eq!(run.ack(11_000, 20_000, &[(12_240, 153_600, 32_000_000, 100)]), 1_000_000_000);
 }
@@ -136,7 +136,7 @@ fn more_hops_than_records_change_nothing_but_the_start_of_the_next_update() {
 }
 
 #[test]
-fn with_one_rate_per_hop_the_least_counts() {
+fn with_one_rate_per_hop_the_minimum_counts() {
     let parameters = HpccParameters { multi_rate: true, ..published() };
     let mut run = Run::after_first_ack(parameters, &[(0, 0, 0, 100), (0, 0, 0, 100)]);
     let rate = run.ack(11_000, 20_000, &[(12_288, 51_200, 0, 100), (12_288, 153_600, 0, 100)]);

@@ -79,13 +79,8 @@ impl WindowParameters for BicParameters {
     fn read(p: &mut Parameters, profile: Profile) -> BicParameters {
         let whole =
             |p: &mut Parameters, key, default, help| p.integer(key, default, (1, 1 << 20), help) as u64;
-        let beta = p.number(
-            "beta",
-            0.8,
-            (0.01, 0.99),
-            "factor on the window after a loss (Linux, ns-3: \
-                                                        0.8)",
-        );
+        let beta =
+            p.number("beta", 0.8, (0.01, 0.99), "factor on the window after a loss (Linux, ns-3: 0.8)");
         let help = "after a loss below the last Wmax, Wmax is set below W, as given by converges_to, so \
                     that other flows can grow";
         let fast_convergence = p.flag("fast_convergence", true, help);
@@ -97,21 +92,11 @@ impl WindowParameters for BicParameters {
             };
         let help = "maximum growth of the window per round trip, in segments (16)";
         let max_increment = whole(p, "max_increment", 16, help);
-        let low_window = whole(
-            p,
-            "low_window",
-            14,
-            "window in segments below which it grows like Reno's \
-                                                     (14)",
-        );
+        let low_window =
+            whole(p, "low_window", 14, "window in segments below which it grows like Reno's (14)");
         let smooth = whole(p, "smooth_part", 5, "round trips for the last segment before Wmax (5)");
-        let search = whole(
-            p,
-            "binary_search",
-            4,
-            "divisor of the distance to Wmax that is closed per round \
-                                                   trip (4)",
-        );
+        let search =
+            whole(p, "binary_search", 4, "divisor of the distance to Wmax that is closed per round trip (4)");
         let clamp = whole(
             p,
             "clamp",

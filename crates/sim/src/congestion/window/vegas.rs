@@ -68,15 +68,13 @@ impl WindowParameters for VegasParameters {
             "alpha",
             2,
             (1, 1 << 20),
-            "with fewer segments in queues the window grows by one \
-                                                 (Linux: 2)",
+            "with fewer segments in queues the window grows by one (Linux: 2)",
         ) as u64;
         let beta = p.integer(
             "beta",
             4,
             (1, 1 << 20),
-            "with more segments in queues the window shrinks by \
-                                                       one (Linux: 4)",
+            "with more segments in queues the window shrinks by one (Linux: 4)",
         ) as u64;
         let help = "with more segments in queues slow start ends (Linux: 1)";
         let gamma = p.integer("gamma", 1, (0, 1 << 20), help) as u64;

@@ -67,10 +67,10 @@ struct Slots {
 
 impl Slots {
     /// As long as this, or up to an eighth shorter.
-    fn of_length(most: Time) -> Slots {
-        let most = most.0.clamp(SHORTEST, LONGEST);
-        let shift = most.ilog2() - 3;
-        let number = most >> shift;
+    fn of_length(max: Time) -> Slots {
+        let max = max.0.clamp(SHORTEST, LONGEST);
+        let shift = max.ilog2() - 3;
+        let number = max >> shift;
         Slots { length: number << shift, shift, per: u64::MAX / number + 1 }
     }
 

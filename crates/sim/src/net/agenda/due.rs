@@ -115,15 +115,15 @@ impl Due {
         let last = until.0 - 1;
         let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
-        let behind = ((last - start.0) >> shift) + 1;
+        let last_bucket = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.
-        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(behind) as usize;
-        self.starts[..behind as usize + 2].fill(0);
+        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(last_bucket) as usize;
+        self.starts[..last_bucket as usize + 2].fill(0);
         for event in inbox {
             self.starts[(bucket(event) + 1) & MASK] += 1;
         }
         let mut sum = 0;
-        for start in &mut self.starts[..behind as usize + 1] {
+        for start in &mut self.starts[..last_bucket as usize + 1] {
             sum += *start;
             *start = sum;
         }
@@ -150,39 +150,4 @@ impl Due {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Action;
-    use super::*;
-    use crate::engine::random::RandomStream;
-
-    #[test]
-    fn any_number_of_events_is_sorted_and_parted_from_what_comes_later() {
-        let mut random = RandomStream::new(1, "sorter");
-        let mut due = Due::default();
-        for round in 0..2000 {
-            let count = random.below(400) as usize;
-            let magnitude = random.below(40);
-            let length = 1 << magnitude;
-            let mut inbox: Vec<Event> = (0..count)
-                .map(|_| {
-                    let port = random.below(3) as u32;
-                    Event::new(Time(round + random.below(length + length / 4)), Action::Departure { port })
-                })
-                .collect();
-            let until = Time(round + length);
-            let mut expected: Vec<Event> =
-                inbox.iter().copied().filter(|event| event.time() < until).collect();
-            let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
-            let rest: Vec<Event> =
-                due.take_in(&mut inbox, Time(round), until).iter().rev().copied().collect();
-            for _ in 0..random.below(20) {
-                let event = Event::new(Time(round + random.below(length)), Action::Departure { port: 1 });
-                due.insert(event);
-                expected.push(event);
-            }
-            expected.sort_unstable();
-            let popped: Vec<Event> = std::iter::from_fn(|| due.pop()).collect();
-            assert_eq!((popped, rest), (expected, later));
-        }
-    }
-}
+mod tests;

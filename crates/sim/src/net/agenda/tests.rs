@@ -30,9 +30,9 @@ fn windows_and_calendar_are_the_same_for_every_node() {
             let token = random.below(1 << 20) as u32;
             let own = random.below(3) == 0;
             let to = if own { node } else { random.below(u64::from(NODES)) as u32 };
-            let least = if to == node { 0 } else { DELAY };
+            let min = if to == node { 0 } else { DELAY };
             let magnitude = random.below(14);
-            let at = Time(event.time().0 + least + random.below(1 << magnitude));
+            let at = Time(event.time().0 + min + random.below(1 << magnitude));
             add(to, Event::new(at, Action::Timer { host: to, token, transport: 0 }));
         }
     };
@@ -88,7 +88,7 @@ fn windows_and_calendar_are_the_same_for_every_node() {
 }
 
 #[test]
-fn by_insertion_nics_that_wake_between_two_nanoseconds_do_so_at_the_second_behind_all_else() {
+fn by_insertion_nics_that_wake_between_two_nanoseconds_do_so_at_the_second_after_all_other_events() {
     let order = |whole_ns: bool| {
         let mut agenda = Agenda::new(AgendaKind::Insertion { longest: Time(1000), whole_ns }, (2, 2), 10);
         let wake = |port| Event::new(Time(1001), Action::Wake { port, serial: 0, transport: 0 });

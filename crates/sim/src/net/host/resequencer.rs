@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Key = (u32, u32);
 
 /// Distinct paths of a flow that are told apart.
-const MOST_PATHS: usize = 256;
+const MAX_PATHS: usize = 256;
 
 pub struct Resequencer {
     resequencing: Option<ResequencingConfig>,
@@ -178,7 +178,7 @@ impl Resequencer {
         let inflow = inflow(&mut self.flows, key);
         for &id in up {
             let sent = net.packets[id].sent;
-            self.totals.reordered_behind += u64::from(sent < inflow.newest_up);
+            self.totals.reordered_delivered += u64::from(sent < inflow.newest_up);
             inflow.newest_up = inflow.newest_up.max(sent);
         }
     }
@@ -193,7 +193,7 @@ impl Resequencer {
             Vec::new()
         });
         let path = trail as u32;
-        if !paths.contains(&path) && paths.len() < MOST_PATHS {
+        if !paths.contains(&path) && paths.len() < MAX_PATHS {
             paths.push(path);
             self.totals.paths += 1;
         }
@@ -222,7 +222,7 @@ impl Resequencer {
         let own = &self.totals;
         totals.packets += own.packets;
         totals.reordered += own.reordered;
-        totals.reordered_behind += own.reordered_behind;
+        totals.reordered_delivered += own.reordered_delivered;
         totals.held += own.held;
         totals.expired += own.expired;
         totals.max_held = totals.max_held.max(own.max_held);

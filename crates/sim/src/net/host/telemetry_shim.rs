@@ -63,7 +63,7 @@ impl TelemetryShim {
         if packet.kind != PacketKind::Data || profile.bytes == 0 {
             return;
         }
-        debug_assert!(packet.telemetry == NONE, "its transport has attached telemetry to a data packet");
+        debug_assert!(packet.telemetry == NONE, "the transport has attached telemetry to a data packet");
         let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
         let stack = net.stacks.insert();
         if let Some(pint) = &self.pint {

@@ -55,8 +55,8 @@ impl Switch {
     pub(super) fn tell_arrival(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let has_more = packet.kind == PacketKind::Control && packet.telemetry != NONE;
-        let beside = has_more.then(|| net.stacks.numbers(packet.telemetry));
-        let arrival = Arrival { packet, port: port - self.first_port, beside, now: net.now };
+        let options = has_more.then(|| net.stacks.numbers(packet.telemetry));
+        let arrival = Arrival { packet, port: port - self.first_port, options, now: net.now };
         let mut word = net.headers.get(id);
         let more = self.balancer.on_arrival(&arrival, &mut word);
         lengthen(net, id, word, more);

@@ -16,7 +16,7 @@ use crate::units::Time;
 const STARTS: f64 = 60_000.0;
 /// Packets of a flow: Pareto of this index, cut.
 const INDEX: f64 = 1.1;
-const MOST_PACKETS: f64 = 100_000.0;
+const MAX_PACKETS: f64 = 100_000.0;
 /// Packets a second of a flow: median, and the standard deviation of the logarithm.
 const PACE: f64 = 200.0;
 const SPREAD: f64 = 1.5;
@@ -91,8 +91,8 @@ impl CacheTrial {
 
     /// Flows with more than `1 - slack` of the largest count, ascending.
     fn top(&self, counts: impl Iterator<Item = Slot> + Clone) -> Vec<u64> {
-        let most = counts.clone().map(|slot| slot.bytes).max().unwrap_or(0) as f64;
-        let is_top = |slot: &Slot| slot.bytes as f64 > most * (1.0 - self.slack);
+        let max_bytes = counts.clone().map(|slot| slot.bytes).max().unwrap_or(0) as f64;
+        let is_top = |slot: &Slot| slot.bytes as f64 > max_bytes * (1.0 - self.slack);
         let mut top: Vec<u64> = counts.filter(is_top).map(|slot| slot.flow).collect();
         top.sort_unstable();
         top
@@ -109,7 +109,7 @@ fn packets(window: f64, random: &mut RandomStream) -> Vec<u64> {
             break;
         }
         flow += 1;
-        let size = libm::pow(1.0 - random.uniform(), -1.0 / INDEX).min(MOST_PACKETS).floor();
+        let size = libm::pow(1.0 - random.uniform(), -1.0 / INDEX).min(MAX_PACKETS).floor();
         let gap = 1.0 / (PACE * libm::exp(SPREAD * normal(random)));
         // Those of its packets that are within the window.
         let mut number = (-start / gap).ceil().max(0.0);

@@ -92,13 +92,13 @@ impl Agent {
         let saturated = self.held > 0;
         self.held = self.held.saturating_sub(1);
         let counts = self.smoothed(counts);
-        let most = counts.iter().map(|slot| slot.bytes).max().unwrap_or(0);
-        if !saturated || most == 0 {
+        let max_bytes = counts.iter().map(|slot| slot.bytes).max().unwrap_or(0);
+        if !saturated || max_bytes == 0 {
             return Decision { saturated, top: Vec::new(), rates: self.idle_rates() };
         }
         // Strictly more than the share, which need not be whole.
-        let least = u128::from(most) * u128::from(WHOLE - self.flow_slack);
-        let is_top = |slot: &&Slot| u128::from(slot.bytes) * u128::from(WHOLE) > least;
+        let min_bytes = u128::from(max_bytes) * u128::from(WHOLE - self.flow_slack);
+        let is_top = |slot: &&Slot| u128::from(slot.bytes) * u128::from(WHOLE) > min_bytes;
         let mut top: Vec<u64> = counts.iter().filter(is_top).map(|slot| slot.flow).collect();
         top.sort_unstable();
         top.dedup();

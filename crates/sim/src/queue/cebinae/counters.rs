@@ -15,15 +15,15 @@ counters! {
     /// What happened at the port.
     Tally {
         windows: "windows", "windows",
-            "Recomputations of Cebinae, one a period.";
-        windows_saturated: "windows", "windows saturated",
+            "Recomputations of Cebinae, one per period.";
+        windows_saturated: "windows", "saturated windows",
             "Recomputations of Cebinae that found their link saturated.";
-        top_flows: "flows", "flows made top",
-            "Flows that Cebinae made top, in all windows.";
+        top_flows: "flows", "flows classified as top",
+            "Flows that Cebinae classified as top, over all windows.";
         to_head: "packets", "packets sent to the head queue",
-            "Packets that Cebinae's filter let pass in the round that is being sent.";
+            "Packets that Cebinae's filter put into the current round.";
         to_tail: "packets", "packets sent to the tail queue",
-            "Packets that Cebinae's filter sent to the next round.";
+            "Packets that Cebinae's filter put into the next round.";
         dropped_by_filter: "packets", "drops by Cebinae's filter",
             "Packets that Cebinae's filter dropped: their group had used up both rounds.";
         dropped_by_buffer: "packets", "drops by Cebinae's full buffer",
@@ -35,27 +35,27 @@ counters! {
 
 pub static COUNTERS: CounterGroup = CounterGroup {
     table: "cebinae",
-    text: "What Cebinae decided at its ports, over the whole run.",
+    text: "Decisions of Cebinae at its ports, over the whole run.",
     counters: Tally::ALL,
     gauges: &[
         Counter::sum(
             "rate_top_bps",
             "bit/s",
             "rate of the top flows",
-            "Cebinae: what the top flows may send in the next round.",
+            "Cebinae: rate at which the top flows may send in the next round.",
         ),
         Counter::sum(
             "rate_bottom_bps",
             "bit/s",
             "rate of the others",
-            "Cebinae: what all others may send in the next round.",
+            "Cebinae: rate at which all other flows may send in the next round.",
         ),
     ],
     metrics: &[
         Metric {
             name: "cebinae_saturated",
             axis: "windows that found the link saturated (%)",
-            text: "Recomputations of Cebinae that found their link saturated, over all.",
+            text: "Recomputations of Cebinae that found their link saturated, over all recomputations.",
             part: "windows_saturated",
             over: &["windows"],
             series: ("saturated_share", "Cebinae: share of the interval's windows that were saturated."),
@@ -64,19 +64,22 @@ pub static COUNTERS: CounterGroup = CounterGroup {
         Metric {
             name: "cebinae_top",
             title: "top flows in a saturated window, mean",
-            text: "Flows that Cebinae made top in a window that found the link saturated, mean.",
+            text: "Mean number of flows that Cebinae classified as top in a window that found the link saturated.",
             part: "top_flows",
             over: &["windows_saturated"],
-            series: ("top_flows", "Cebinae: flows made top in a saturated window, mean of the interval."),
+            series: (
+                "top_flows",
+                "Cebinae: flows classified as top in a saturated window, mean of the interval.",
+            ),
             ..Metric::NONE
         },
         Metric {
             name: "cebinae_tail",
             axis: "packets sent to the tail queue (%)",
-            text: "Packets that Cebinae's filter sent to the next round, over all that it let pass.",
+            text: "Packets that Cebinae's filter put into the next round, over all packets that it accepted.",
             part: "to_tail",
             over: &["to_head", "to_tail"],
-            series: ("tail_share", "Cebinae: share of the packets let pass that wait for the next round."),
+            series: ("tail_share", "Cebinae: share of the accepted packets that wait for the next round."),
             ..Metric::NONE
         },
         Metric { name: "cebinae_filter_drops", part: "dropped_by_filter", ..Metric::NONE },

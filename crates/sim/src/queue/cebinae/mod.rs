@@ -43,7 +43,7 @@ impl DisciplineParameters for CebinaeConfig {
     type State = Cebinae;
     const DOC: SchemeDoc = SchemeDoc {
         name: "cebinae",
-        title: "two rounds of FIFO; a full link taxes its largest flows and leaves the rest to the others",
+        title: "two FIFO rounds; a saturated link limits its largest flows and leaves capacity to the others",
         source: "Yu, Sonchack, Liu, \"Cebinae: Scalable In-network Fairness Augmentation\", SIGCOMM 2022, and its authors' ns-3.35 code",
         validation: "Filter and agent by a hand-worked sequence; the authors' stored control traces replayed bit for bit; page: \
                      docs/schemes/cebinae.md.",
@@ -61,8 +61,8 @@ impl DisciplineParameters for CebinaeConfig {
         let drain = rate.transmission_time(full.0);
         (drain > round).then(|| {
             format!(
-                "switch.queue.round: the buffer of {}, {full}, cannot drain in a round of {round}: it takes {drain}, and \
-                 packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
+                "switch.queue.round: the buffer of {}, {full}, cannot drain in a round of {round}: it needs \
+                 {drain}, so that packets of two rounds wait in one queue; set a longer round or a smaller buffer",
                 port()
             )
         })

@@ -62,8 +62,8 @@ impl CebinaeConfig {
         let drain = rate.transmission_time(limit.full().0);
         let control = 2 * (self.deadline.ns() + self.virtual_round.ns());
         // Not above half a minute, whatever the buffer.
-        let least = drain.ns().clamp(control, 1 << 35);
-        self.round.map_or(least.next_power_of_two(), Time::ns)
+        let min = drain.ns().clamp(control, 1 << 35);
+        self.round.map_or(min.next_power_of_two(), Time::ns)
     }
 }
 
@@ -76,29 +76,31 @@ pub enum CacheKind {
     Exact,
 }
 
-const BUFFERS: &[(&str, &str)] = &[("pool", "both rounds share it"), ("split", "each round has half of it")];
+const BUFFERS: &[(&str, &str)] =
+    &[("pool", "both rounds share the buffer"), ("split", "each round has half of the buffer")];
 
 const CACHES: &[(&str, &str)] = &[
-    ("first-come", "a flow that finds its slots taken is not counted in this window"),
-    ("overwrite", "a flow that finds its slots taken takes over that of the last stage"),
+    ("first-come", "a flow that finds all of its slots occupied is not counted in this window"),
+    ("overwrite", "a flow that finds all of its slots occupied takes over the slot of the last stage"),
     ("exact", "every flow is counted"),
 ];
 
-const FLOWS: &[(&str, &str)] = &[("flow", "each by itself"), ("hosts", "by source and destination only")];
+const FLOWS: &[(&str, &str)] =
+    &[("flow", "every flow separately"), ("hosts", "by source and destination only")];
 
 const FILTERS: &[(&str, &str)] = &[
-    ("always", "every packet is judged (the authors' ns-3 code)"),
+    ("always", "always (the authors' ns-3 code)"),
     ("saturated", "only while the port is saturated (the Tofino prototype)"),
 ];
 
 const JUDGED: &[(&str, &str)] = &[
-    ("before", "a packet is judged by what its group had sent before it (the authors' ns-3 code)"),
-    ("after", "by that with itself counted (the Tofino prototype)"),
+    ("before", "by the bytes that the packet's group has sent before it (the authors' ns-3 code)"),
+    ("after", "by the same bytes plus those of the packet (the Tofino prototype)"),
 ];
 
 const PRODUCTS: &[(&str, &str)] = &[
-    ("exact", "as it is, rounded down to a byte"),
-    ("double", "in floating point and seconds, cut to a byte (the authors' ns-3 code)"),
+    ("exact", "exactly, rounded down to a byte"),
+    ("double", "in floating point and seconds, truncated to a byte (the authors' ns-3 code)"),
     ("tables", "by tables of logarithms: both rounded down to powers of two (the Tofino prototype)"),
 ];
 
@@ -108,15 +110,17 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
     let round = p.time_or_auto("round", help);
     let help = "granularity of time within a round (published runs: 1ns)";
     let virtual_round = p.time("virtual_round", Time::from_ns(1), help);
-    let help = "time of the control plane for its work before every rotation (published runs: 100us)";
+    let help = "time that the control plane has for its work before every rotation (published runs: 100us)";
     let deadline = p.time("deadline", Time::from_us(100), help);
     check_times(p, round, virtual_round, deadline);
     let period = p.integer("period", 1, (1, 1_000_000), "rounds between recomputations (published runs: 1)");
-    let help = "share of what they sent that a full link takes from its largest flows (published runs: 0.01)";
+    let help = "share by which a full link reduces the rate of its largest flows (published runs: 0.01)";
     let tax = share(p, "tax", help);
-    let help = "a link is full that sends more than 1 less this share of its rate (published runs: 0.01)";
+    let help =
+        "a link counts as full if it sends more than (1 - this share) of its rate (published runs: 0.01)";
     let port_slack = share(p, "port_slack", help);
-    let help = "flows within this share of the largest are limited with it (published runs: 0.01)";
+    let help =
+        "flows within this share of the largest flow are limited together with it (published runs: 0.01)";
     let flow_slack = share(p, "flow_slack", help);
     let shared = p.choice("buffer", "pool", BUFFERS, "how the two rounds use the port's buffer") == "pool";
     let cache = match p.choice("cache", "first-come", CACHES, "how flows are counted") {
@@ -134,22 +138,26 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
     if cache_header.0 > 1000 {
         p.complain("cache_header", format!("{cache_header} is not a valid header: expected at most 1000B"));
     }
-    let by_hosts = p.choice("cache_key", "flow", FLOWS, "what the flow cache tells apart") == "hosts";
+    let by_hosts =
+        p.choice("cache_key", "flow", FLOWS, "which packets the flow cache counts as one flow") == "hosts";
     let ns3_senders = ns3_senders(p);
-    let only_saturated = p.choice("filter", "always", FILTERS, "when packets are judged") == "saturated";
-    let help =
-        "what is not judged waits in a queue of its own, served after the two rounds (the Tofino prototype)";
+    let only_saturated =
+        p.choice("filter", "always", FILTERS, "when the filter checks packets") == "saturated";
+    let help = "packets that the filter does not check wait in a separate queue, which is served after the two rounds (the \
+         Tofino prototype)";
     let default_queue = p.flag("default_queue", false, help);
-    let counts_itself = p.choice("filter_counts", "before", JUDGED, "by what packets are judged") == "after";
+    let counts_itself =
+        p.choice("filter_counts", "before", JUDGED, "how the filter assigns a packet to a round") == "after";
     let help = "how a rate is multiplied by a time";
     let products = match p.choice("products", "exact", PRODUCTS, help) {
         "tables" => Products::Tables,
         "double" => Products::Double,
         _ => Products::Exact,
     };
-    let help = "judge flows by the mean of their last two windows (the Tofino prototype)";
+    let help = "classify flows by the mean of their last two windows (the Tofino prototype)";
     let smooth = p.flag("smooth", false, help);
-    let help = "windows for which a port stays saturated after it was (the Tofino prototype: 5)";
+    let help = "number of windows for which a port still counts as saturated after it was (the Tofino prototype: \
+                5)";
     let hold = p.integer("hold", 0, (0, 1_000_000), help) as u32;
     CebinaeConfig {
         round,
@@ -200,8 +208,8 @@ fn share(p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
     let parts = (value * WHOLE as f64).round() as u64;
     if parts == 0 {
         let message = format!(
-            "{value} is not in (0, 1]: a share of 0 can never be met or changes nothing (where a published run has it, \
-             0.000000001 stands for it)"
+            "{value} is not in (0, 1]: a share of 0 can never be reached or changes nothing (for a published run \
+             with 0, set 0.000000001)"
         );
         p.complain(key, message);
     }

@@ -98,7 +98,7 @@ fn products_by_tables_round_both_factors_down_to_powers_of_two() {
 }
 
 #[test]
-fn packets_that_are_not_judged_wait_in_the_default_queue_behind_both_rounds() {
+fn packets_that_are_not_judged_wait_in_the_default_queue_after_both_rounds() {
     let settings = CebinaeConfig { only_saturated: true, default_queue: true, ..config(DT) };
     let mut port = Port::new(managed(settings, 250), Rate(C));
     let at = Time::from_ns;
@@ -159,7 +159,7 @@ fn control_comes_at_the_specified_times_and_in_the_specified_order() {
 }
 
 #[test]
-fn long_silence_is_skipped_as_if_every_round_had_been_gone_through() {
+fn long_silence_is_skipped_as_if_every_round_had_passed() {
     for period in [1, 2, 3, 5] {
         let config = CebinaeConfig { period, ..config(DT) };
         let new = || Cebinae::new(&config, Limit::of_packets(250), &place(C));

@@ -5,7 +5,7 @@ use crate::units::Rate;
 
 fn codel(fixed_point: bool, ecn: bool) -> CodelConfig {
     let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
-    CodelConfig { target, interval, least: 1500, fixed_point, ecn }
+    CodelConfig { target, interval, mtu: 1500, fixed_point, ecn }
 }
 
 fn port(config: CodelConfig) -> Port<CodelQueue> {
@@ -75,9 +75,9 @@ fn senders_that_react_are_marked_and_the_others_dropped() {
     }
     let (mut marked, mut dropped) = (Vec::new(), Vec::new());
     for ms in 0..400 {
-        let (packet, gone) = queue.serve(Time::from_ms(ms));
+        let (packet, dropped_now) = queue.serve(Time::from_ms(ms));
         marked.extend(packet.filter(Packet::marked).map(|packet| packet.seq));
-        dropped.extend(gone);
+        dropped.extend(dropped_now);
     }
     // Of the five that are due by then (105, 205, 276, 334, 384 ms) those with an odd name are dropped; what leaves
     // after them has the next name.

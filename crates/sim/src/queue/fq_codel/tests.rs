@@ -20,8 +20,8 @@ fn flows_share_by_bytes_whatever_the_size_of_their_packets() {
         let packet = port.serve(Time::ZERO).0.unwrap();
         bytes[packet.flow as usize] += i64::from(packet.size);
         // Nobody is ahead of another by more than a quantum and a packet.
-        let (most, least) = (bytes.iter().max().unwrap(), bytes.iter().min().unwrap());
-        assert!(most - least <= 2 * 1500, "{bytes:?}");
+        let (max, min) = (bytes.iter().max().unwrap(), bytes.iter().min().unwrap());
+        assert!(max - min <= 2 * 1500, "{bytes:?}");
     }
 }
 

@@ -76,9 +76,11 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
     const DOC: SchemeDoc = P::DOC;
 
     fn read(p: &mut Parameters, _defaults: QueueDefaults) -> ManagedConfig<P> {
-        let help = "packets that may wait at a port, in a buffer of its own instead of the shared one; 0: no limit in packets";
+        let help = "maximum number of packets that wait at a port, in a private buffer instead of the shared one; \
+                    0: no limit in packets";
         let packets = p.integer("packets", i64::from(P::PACKETS), (0, 100_000_000), help) as u32;
-        let help = "bytes that may wait at a port, in addition to the limits of the shared buffer where it uses that; 0B: no limit";
+        let help = "maximum number of bytes that wait at a port, in addition to the limits of the shared buffer if \
+                    the port uses it; 0B: no limit";
         let bytes = p.bytes("limit", Bytes(0), help);
         let help = "packets that the NIC takes from the discipline before it can send them";
         let nic_packets = p.integer("nic_packets", 0, (0, 100_000), help) as u32;
@@ -154,7 +156,7 @@ macro_rules! cause {
         #[doc = $text]
         pub static $name: $crate::counters::CounterGroup = $crate::counters::CounterGroup {
             table: "drop_causes",
-            text: "Drops by why, of every port that has a buffer of its own.",
+            text: "Drops by reason, of every port that has a private buffer.",
             counters: &[$crate::counters::Counter::sum($key, "packets", $title, $text)],
             metrics: &[$crate::counters::Metric {
                 name: concat!("drops_", $key),
@@ -172,15 +174,15 @@ cause!(
     BUFFER,
     "buffer",
     "drops because the buffer is full",
-    "Packets that disciplines with a buffer of their own dropped because it was full.",
+    "Packets that disciplines with a private buffer dropped because it was full.",
     "Drops because the buffer is full, in an interval; measure.disciplines."
 );
 cause!(
     EARLY,
     "early",
     "early drops",
-    "Packets that a discipline dropped though there was room, to tell their senders to slow down.",
-    "Drops in an interval that tell senders to slow down."
+    "Packets that a discipline dropped although there was room, as a signal to their senders to slow down.",
+    "Drops in an interval that signal senders to slow down."
 );
 
 /// What a discipline works with.
@@ -350,8 +352,8 @@ impl<D: Discipline> Managed<D> {
     /// All packets that wait, in no particular order, are as if dropped; the discipline begins anew.
     fn empty(&mut self, packets: &mut PacketSlab) {
         self.discipline.reset();
-        let gone: Vec<Queued> = self.nic.drain(..).chain(self.waiting.take_all()).collect();
-        for packet in gone {
+        let removed: Vec<Queued> = self.nic.drain(..).chain(self.waiting.take_all()).collect();
+        for packet in removed {
             self.account.subtract(packet);
             packets[packet.packet].next = self.account.dropped;
             self.account.dropped = packet.packet;

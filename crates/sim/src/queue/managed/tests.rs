@@ -122,7 +122,7 @@ fn a_fifo_of_bytes_takes_a_small_packet_where_a_large_one_no_longer_fits() {
 }
 
 #[test]
-fn the_nic_behind_the_discipline_holds_its_packets_beside_the_limit() {
+fn the_nic_after_the_discipline_holds_packets_in_addition_to_the_limit() {
     let nic = ManagedConfig { nic_packets: 1, ..config(OwnFifoConfig, 2) };
     let mut port = Port::new(nic, RATE);
     let dropped: Vec<Vec<u64>> = (0..4).map(|name| port.offer(Time::ZERO, 0, name, 100)).collect();
@@ -156,18 +156,18 @@ fn pauses_pass_by_all_data_and_a_paused_class_holds_them() {
 }
 
 #[test]
-fn a_port_that_is_emptied_gives_everything_back_and_begins_anew() {
+fn a_port_that_is_emptied_gives_everything_back_and_restarts() {
     let nic = ManagedConfig { nic_packets: 1, ..config(OwnFifoConfig, 5) };
     let mut port = Port::new(nic, RATE);
     for name in 0..4 {
         port.offer(Time::ZERO, 0, name, 100);
     }
-    let mut gone = Vec::new();
+    let mut removed = Vec::new();
     while let Some(id) = port.queue.evict(&mut port.packets) {
-        gone.push(port.packets[id].seq);
+        removed.push(port.packets[id].seq);
     }
-    gone.sort_unstable();
-    assert_eq!((gone, port.queue.bytes(), port.queue.is_empty()), (vec![0, 1, 2, 3], 0, true));
+    removed.sort_unstable();
+    assert_eq!((removed, port.queue.bytes(), port.queue.is_empty()), (vec![0, 1, 2, 3], 0, true));
     assert_eq!(port.queue.evict(&mut port.packets), None);
 }
 

@@ -5,7 +5,7 @@ use super::Entry;
 use crate::packet::{NONE, PacketId};
 
 /// So many packets at most.
-pub const MOST: usize = 32;
+pub const MAX_PACKETS: usize = 32;
 
 #[derive(Debug, Clone)]
 #[repr(C)]
@@ -13,32 +13,32 @@ pub struct Few {
     /// A bit for every place that holds a packet.
     taken: u32,
     count: usize,
-    flows: [Flow; MOST],
+    flows: [Flow; MAX_PACKETS],
     /// Of each packet, the place of the next one of its flow, if there is one.
-    next: [u8; MOST],
-    entries: [Entry; MOST],
+    next: [u8; MAX_PACKETS],
+    entries: [Entry; MAX_PACKETS],
 }
 
 /// Packets of a flow, the earliest one first.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
     /// Of its most urgent packet.
-    least: u64,
+    min_key: u64,
     flow: u32,
     first: u8,
     last: u8,
 }
 
-const _: () = assert!(MOST == u32::BITS as usize);
+const _: () = assert!(MAX_PACKETS == u32::BITS as usize);
 
 impl Default for Few {
     fn default() -> Few {
         Few {
             taken: 0,
             count: 0,
-            entries: [Entry { key: 0, packet: NONE, flow: 0 }; MOST],
-            next: [0; MOST],
-            flows: [Flow { least: 0, flow: 0, first: 0, last: 0 }; MOST],
+            entries: [Entry { key: 0, packet: NONE, flow: 0 }; MAX_PACKETS],
+            next: [0; MAX_PACKETS],
+            flows: [Flow { min_key: 0, flow: 0, first: 0, last: 0 }; MAX_PACKETS],
         }
     }
 }
@@ -58,7 +58,7 @@ impl Few {
         std::iter::from_fn(move || {
             let place = left.trailing_zeros() as usize;
             left &= left.wrapping_sub(1);
-            (place < MOST).then_some(place)
+            (place < MAX_PACKETS).then_some(place)
         })
     }
 
@@ -76,7 +76,7 @@ impl Few {
     #[inline]
     pub fn insert(&mut self, entry: Entry) -> bool {
         let place = (!self.taken).trailing_zeros() as usize;
-        if place == MOST {
+        if place == MAX_PACKETS {
             return false;
         }
         self.taken |= 1 << place;
@@ -85,11 +85,11 @@ impl Few {
             Some(known) => {
                 self.next[usize::from(known.last)] = place as u8;
                 known.last = place as u8;
-                known.least = known.least.min(entry.key);
+                known.min_key = known.min_key.min(entry.key);
             }
             None => {
                 let (first, last) = (place as u8, place as u8);
-                self.flows[self.count] = Flow { least: entry.key, flow: entry.flow, first, last };
+                self.flows[self.count] = Flow { min_key: entry.key, flow: entry.flow, first, last };
                 self.count += 1;
             }
         }
@@ -108,10 +108,10 @@ impl Few {
     #[inline]
     pub fn take_urgent(&mut self) -> Option<PacketId> {
         // Without branches on what is compared, which nobody can guess.
-        let (mut least, mut urgent) = (u64::MAX, 0);
+        let (mut min_key, mut urgent) = (u64::MAX, 0);
         for (at, flow) in self.flows().iter().enumerate() {
-            let less = flow.least <= least;
-            least = if less { flow.least } else { least };
+            let less = flow.min_key <= min_key;
+            min_key = if less { flow.min_key } else { min_key };
             urgent = if less { at } else { urgent };
         }
         (self.count > 0).then(|| self.take_first(urgent))
@@ -122,7 +122,7 @@ impl Few {
     pub fn take_urgent_where(&mut self, may: impl Fn(PacketId) -> bool) -> Option<PacketId> {
         let flows = self.flows().iter().enumerate();
         let free = flows.filter(|(_, flow)| may(self.entries[usize::from(flow.first)].packet));
-        let (at, _) = free.min_by_key(|(_, flow)| flow.least)?;
+        let (at, _) = free.min_by_key(|(_, flow)| flow.min_key)?;
         Some(self.take_first(at))
     }
 
@@ -139,12 +139,12 @@ impl Few {
             return packet;
         }
         flow.first = self.next[place];
-        if key == flow.least {
+        if key == flow.min_key {
             let next = self.entries[usize::from(flow.first)].key;
             // All others have as much left or more, and the next is the earliest of them.
-            flow.least = next;
+            flow.min_key = next;
             if next >> 32 != key >> 32 {
-                self.find_least(at);
+                self.find_min_key(at);
             }
         }
         packet
@@ -152,9 +152,9 @@ impl Few {
 
     /// Looks for the most urgent packet of a flow.
     #[inline(never)]
-    fn find_least(&mut self, at: usize) {
+    fn find_min_key(&mut self, at: usize) {
         let keys = self.places_of(&self.flows[at]).map(|place| self.entries[place].key);
-        self.flows[at].least = keys.min().unwrap_or(u64::MAX);
+        self.flows[at].min_key = keys.min().unwrap_or(u64::MAX);
     }
 
     /// Takes out the least urgent packet.
@@ -171,7 +171,7 @@ impl Few {
         } else {
             self.next[before] = self.next[place];
         }
-        self.find_least(at);
+        self.find_min_key(at);
         Some(packet)
     }
 }

@@ -20,8 +20,8 @@ fn through(limit: u64, offered: &[Packet]) -> (Vec<u64>, Vec<u64>) {
     let mut dropped = Vec::new();
     for packet in offered {
         let id = packets.insert(*packet);
-        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets, Time::ZERO) {
-            dropped.push(packets[gone].seq);
+        if let Verdict::Dropped(removed) = queue.enqueue(id, &mut packets, Time::ZERO) {
+            dropped.push(packets[removed].seq);
         }
     }
     let left =
@@ -31,7 +31,7 @@ fn through(limit: u64, offered: &[Packet]) -> (Vec<u64>, Vec<u64>) {
 }
 
 #[test]
-fn the_earliest_packet_of_the_most_urgent_flow_leaves_first() {
+fn the_earliest_packet_of_the_highest_priority_flow_leaves_first() {
     // Flow 7 has the packet with the least left, 4, but 1 came before it and is of the same flow.
     let offered = [data(5, 500, 0), data(7, 900, 1), data(5, 400, 2), data(6, 300, 3), data(7, 200, 4)];
     // 1 for 4, then 4; then 3; then 0 for 2, and 2.
@@ -45,7 +45,7 @@ fn of_equals_the_earliest_leaves_first_and_the_latest_is_dropped() {
 }
 
 #[test]
-fn a_full_port_drops_the_packet_with_the_most_left_whichever_it_is() {
+fn a_full_port_drops_the_packet_with_the_largest_remaining_size_even_if_it_is_the_new_one() {
     let offered = [data(1, 500, 0), data(2, 800, 1), data(3, 300, 2), data(4, 400, 3), data(5, 900, 4)];
     assert_eq!(through(300, &offered), (vec![1, 4], vec![2, 3, 0]));
 }
@@ -124,7 +124,7 @@ impl Model {
 #[test]
 fn any_traffic_is_served_as_by_a_list_that_is_searched() {
     let mut random = RandomStream::new(5, "pfabric");
-    let mut most = 0;
+    let mut max_waiting = 0;
     for round in 0..300u64 {
         let limit = 100 + random.below(80_000);
         let mut packets = PacketSlab::new();
@@ -156,17 +156,17 @@ fn any_traffic_is_served_as_by_a_list_that_is_searched() {
             let id = packets.insert(packet);
             let dropped = match queue.enqueue(id, &mut packets, Time::ZERO) {
                 Verdict::Queued => None,
-                Verdict::Dropped(gone) => Some((packets[gone].seq, packets.remove(gone)).0),
+                Verdict::Dropped(removed) => Some((packets[removed].seq, packets.remove(removed)).0),
             };
             let modelled = Modelled { priority, flow, size: u64::from(size), class: packet.class, name };
             assert_eq!(dropped, model.enqueue(modelled), "round {round}");
             assert_eq!(queue.bytes(), model.bytes());
-            most = most.max(model.packets.len());
+            max_waiting = max_waiting.max(model.packets.len());
         }
         while let Some(expected) = model.dequeue(0) {
             assert_eq!(queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].seq), Some(expected));
         }
         assert!(queue.is_empty());
     }
-    assert!(most > 2 * few::MOST, "{most} packets at most: not enough for the index");
+    assert!(max_waiting > 2 * few::MAX_PACKETS, "{max_waiting} packets at most: not enough for the index");
 }

@@ -26,8 +26,8 @@ fn through_a_full_port(drop: DropRule, offered: &[(u8, u32)]) -> (Vec<u32>, Vec<
     let mut dropped = Vec::new();
     for &(class, aux) in offered {
         let id = packets.insert(Packet { class, aux, size: 100, ..Packet::default() });
-        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets, Time::ZERO) {
-            dropped.push(packets[gone].aux);
+        if let Verdict::Dropped(removed) = queue.enqueue(id, &mut packets, Time::ZERO) {
+            dropped.push(packets[removed].aux);
         }
     }
     assert!(queue.bytes() - queue.class_bytes(0) <= 300);
@@ -37,7 +37,7 @@ fn through_a_full_port(drop: DropRule, offered: &[(u8, u32)]) -> (Vec<u32>, Vec<
 }
 
 #[test]
-fn a_full_port_drops_the_youngest_of_the_least_urgent_class() {
+fn a_full_port_drops_the_youngest_of_the_lowest_priority_class() {
     let offered = [(2, 0), (3, 1), (3, 2), (1, 3), (3, 4), (2, 5), (2, 6), (0, 7)];
     let (dropped, left) = through_a_full_port(DropRule::Lowest, &offered);
     assert_eq!((dropped, left), (vec![2, 4, 1, 6], vec![7, 3, 0, 5]));

@@ -31,7 +31,7 @@ fn a_syntax_error_names_its_line_and_what_was_expected() {
     let text = problems[0].to_string();
     assert!(text.starts_with("t.toml:2: ") && text.contains("expected"), "{text}");
     let problems = parse("a = 99999999999999999999\n", "t.toml").unwrap_err();
-    assert_eq!(problems[0].to_string(), "t.toml:1: 99999999999999999999 does not fit 64 bits");
+    assert_eq!(problems[0].to_string(), "t.toml:1: 99999999999999999999 does not fit in 64 bits");
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn a_run_has_a_memory_limit_where_one_is_given() {
 }
 
 #[test]
-fn wrong_memory_limits_are_said() {
-    let said = |text: &str| read_text(text).1.concat();
+fn wrong_memory_limits_are_reported() {
+    let message = |text: &str| read_text(text).1.concat();
     let expected = "s.toml:1: memory: expected \"none\" or a size above zero such as \"8GB\"";
     for (text, found) in [
         ("memory = \"0B\"", ", found \"0B\""),
@@ -35,12 +35,12 @@ fn wrong_memory_limits_are_said() {
         ("memory = \"8 apples\"", ": unknown unit \"apples\" in \"8 apples\": expected a size"),
         ("memory = \"-8GB\"", ": \"-8GB\" is negative: a size must not be negative"),
     ] {
-        assert!(said(text).starts_with(&format!("{expected}{found}")), "{}", said(text));
+        assert!(message(text).starts_with(&format!("{expected}{found}")), "{}", message(text));
     }
 }
 
 #[test]
-fn wrong_ends_are_said() {
+fn wrong_ends_are_reported() {
     assert_eq!(
         read_text("until = \"flow-done\"\ngrid = \"0us\"\nthreads = -1").1,
         [

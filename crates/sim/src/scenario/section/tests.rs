@@ -28,7 +28,7 @@ fn dotted_keys_descend_and_unknown_ones_get_their_line_and_the_nearest_name() {
 }
 
 #[test]
-fn a_value_where_a_table_belongs_is_said() {
+fn a_value_where_a_table_belongs_is_reported() {
     let table = parse("host_link = \"25Gbps\"\n", "s.toml").unwrap();
     let mut section = Section::root(&table, "s.toml");
     section.parameters().rate("host_link.rate", Rate(1), "");
@@ -56,7 +56,7 @@ fn another_kind_by_set_leaves_the_old_kinds_keys_out_with_a_warning() {
     let findings = root.finish();
     assert!(findings.problems.is_empty(), "{:?}", problems(&findings));
     assert_eq!(findings.warnings.len(), 2);
-    assert!(findings.warnings[0].starts_with("controller.eta of the file is left out"));
+    assert!(findings.warnings[0].starts_with("controller.eta of the file is ignored"));
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn the_example_of_the_contract_loads() {
     assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
     assert!(!config.switch.pfc.headroom_extra);
     let rdma = rdma_of(&config.transports[0]);
-    assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.ack_least, rdma.class), (1000, 48, 46, 60, 3));
+    assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.min_ack, rdma.class), (1000, 48, 46, 60, 3));
     assert_eq!((rdma.rto, rdma.ack_priority, rdma.recovery), (None, false, Recovery::GoBackN));
     // leaf0: 16 hosts and 2 spines.
     assert_eq!(config.measure.queue_series.unwrap().what.len(), 18);
@@ -135,6 +135,28 @@ fn a_workload_may_have_a_transport_of_its_own() {
 }
 
 #[test]
+fn what_a_workload_inherits_and_its_own_choice_leaves_without_effect_is_left_out() {
+    for (base, own, gone) in [
+        (
+            "controller = { kind = \"bbr3\" }\ninitial_window = 20",
+            "controller = { kind = \"timely\" }",
+            "initial_window",
+        ),
+        ("recovery = \"selective-repeat\"\nreordering = 9", "recovery = \"go-back-n\"", "reordering"),
+    ] {
+        let more = |own: &str| {
+            format!("{STAR}[transport]\n{base}\n[[workload]]\nkind = \"incast\"\ntransport = {{ {own} }}\n")
+        };
+        let scenario = load(&more(own));
+        assert_eq!(scenario.resolved().matches(gone).count(), 1, "{}", scenario.resolved());
+        assert_eq!(load(scenario.resolved()).resolved(), scenario.resolved());
+        let error =
+            load_with(&more(&format!("{own}, {gone} = 3")), &[]).err().expect("without effect").to_string();
+        assert!(error.contains(&format!("workload.1.transport.{gone}: has no effect")), "{error}");
+    }
+}
+
+#[test]
 fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
     let scenario = load_with(
         EXAMPLE,
@@ -149,8 +171,8 @@ fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
     assert_eq!(scenario.switch.balancer, BalancerConfig::Spray(SprayParameters::Random));
     let rdma = rdma_of(&scenario.transports[0]);
     assert_eq!(rdma.controller.name(), "dctcp");
-    let left_out = scenario.warnings.iter().filter(|warning| warning.contains("left out"));
-    assert_eq!(left_out.count(), 2, "{:?}", scenario.warnings);
+    let ignored = scenario.warnings.iter().filter(|warning| warning.contains("is ignored"));
+    assert_eq!(ignored.count(), 2, "{:?}", scenario.warnings);
     assert!(scenario.resolved().contains("load = 0.7"));
 }
 
@@ -195,7 +217,7 @@ fn acknowledgements_pass_pauses_where_the_authors_let_them() {
 }
 
 #[test]
-fn the_seed_given_beside_the_file_holds() {
+fn a_seed_given_with_the_file_overrides_it() {
     let hooks = Hooks::default();
     let load = |seed| Scenario::load(STAR, "s.toml", Path::new("."), &[], seed, hooks);
     assert_eq!(load(Some(7)).ok().unwrap().seed, 7);
@@ -226,7 +248,7 @@ fn a_controller_from_outside_is_found_by_name() {
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
         [
-            "--set transport.controller.kind=python:still: controller \"still\" is written in Python; say where: \
+            "--set transport.controller.kind=python:still: controller \"still\" is written in Python; set its location: \
              --controller still=FILE.py:CLASS, still = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
              controllers={\"still\": ...} in Python"
         ]
@@ -268,14 +290,14 @@ fn the_first_flows_tell_about_what_a_run_costs() {
 }
 
 #[test]
-fn a_run_that_will_not_fit_its_limit_is_told_before_it_starts() {
-    let said = |limit: &str| {
+fn a_run_that_will_not_fit_its_limit_is_reported_before_it_starts() {
+    let message = |limit: &str| {
         let sets = [("run.memory".to_string(), limit.to_string())];
         let loaded = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, Hooks::default());
         loaded.map(|scenario| scenario.check()["warnings"].to_string()).unwrap()
     };
-    assert_eq!(said("1GB"), "[]");
-    let warning = said("2MB");
+    assert_eq!(message("1GB"), "[]");
+    let warning = message("2MB");
     assert!(
         warning.contains("run.memory: the run will probably need about 32MB and exceed its limit of 2MB"),
         "{warning}"
@@ -323,7 +345,7 @@ fn every_kind_of_topology_and_of_generated_traffic_loads_with_its_defaults() {
 }
 
 #[test]
-fn files_are_found_beside_the_scenario_and_kept_by_their_whole_path() {
+fn files_are_found_next_to_the_scenario_and_kept_by_their_whole_path() {
     let folder = std::env::temp_dir().join(format!("weftline-scenario-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("net.txt"), "3 1 2\n2\n0 2 100Gbps 1000ns 0\n1 2 100Gbps 1000ns 0\n").unwrap();

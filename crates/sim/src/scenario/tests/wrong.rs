@@ -36,7 +36,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
 }
 
 #[test]
-fn a_key_of_another_kind_is_told_whose_it_is() {
+fn a_key_of_another_kind_is_reported_with_its_kind() {
     let wrong = problems(
         "[transport]\nkind = \"rdma\"\nmss = \"1KB\"\ncontroller = { kind = \"hpcc\", t_low = \"1us\" }\n",
     );
@@ -151,7 +151,7 @@ fn ports_of_a_queue_of_their_own_are_switch_ports_that_exist() {
     assert!(found[0].starts_with("s.toml:7: switch.port.0.match: unknown node \"swich0\""), "{found:?}");
     assert!(found[1].starts_with("s.toml:8: switch.port.1.match: missing: expected a pattern"), "{found:?}");
     assert!(
-        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" fits only ports of hosts"),
+        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" matches only ports of hosts"),
         "{found:?}"
     );
     assert!(found[3].contains("unknown queue \"fif\": did you mean \"fifo\"?"), "{found:?}");
@@ -183,7 +183,7 @@ fn a_buffer_that_cannot_drain_in_a_round_is_warned_about() {
     };
     assert_eq!(load(&queue("2ms")).warnings, [""; 0]);
     let warnings = load(&queue("1ms")).warnings;
-    assert!(warnings[0].contains("cannot drain in a round of 1ms: it takes 1.08ms"), "{warnings:?}");
+    assert!(warnings[0].contains("cannot drain in a round of 1ms: it needs 1.08ms"), "{warnings:?}");
     assert_eq!(load(&queue("auto")).warnings, [""; 0]);
 }
 
@@ -263,7 +263,7 @@ fn links_that_nobody_can_mean_are_refused() {
 }
 
 #[test]
-fn a_wrong_value_beside_right_keys_is_one_problem() {
+fn a_wrong_value_next_to_right_keys_is_one_problem() {
     let ports = ["queues", "queue_histogram", "utilisation", "port_events", "disciplines"];
     let of_ports = ports.map(|key| format!("{key} = {{ ports = [5], every = \"10us\" }}"));
     let others = [

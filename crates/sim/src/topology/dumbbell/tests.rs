@@ -34,7 +34,7 @@ fn groups_have_delays_of_their_own_on_both_sides() {
 }
 
 #[test]
-fn groups_that_make_no_sense_are_told() {
+fn groups_that_make_no_sense_are_reported() {
     let message = |groups| read(groups).1.remove(0);
     assert_eq!(message(vec![group(0, "1us")]), "groups: group 0: hosts: expected 1 to 1000000, found 0");
     assert_eq!(

@@ -34,7 +34,7 @@ fn duplicates_and_loops_are_dropped_with_a_warning() {
 }
 
 #[test]
-fn each_defect_is_told_with_its_line() {
+fn each_defect_is_reported_with_its_line() {
     for (from, to, expected) in [
         ("graph [", "grap [", "z.gml: no `graph [ ... ]` in the file: is it GML?"),
         ("target 1", "target 2", "z.gml:6: edge to unknown node \"2\": did you mean \"0\"?"),

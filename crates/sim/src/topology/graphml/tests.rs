@@ -31,7 +31,7 @@ fn the_same_graph_gives_the_same_network_as_in_gml() {
 }
 
 #[test]
-fn each_defect_is_told_with_its_line() {
+fn each_defect_is_reported_with_its_line() {
     for (from, to, expected) in [
         ("target=\"1\"", "target=\"7\"", "z.graphml:10: edge to unknown node \"7\""),
         ("target=\"1\"", "", "z.graphml:10: <edge> without target"),

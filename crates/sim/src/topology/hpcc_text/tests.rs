@@ -17,7 +17,7 @@ fn node_ids_stay_as_they_are_in_the_file() {
 }
 
 #[test]
-fn each_defect_is_told_with_its_line() {
+fn each_defect_is_reported_with_its_line() {
     for (found, expected) in [
         ("", "t.txt: the file is empty"),
         ("3 1", "t.txt:1: the file ends before the number of links: is it truncated?"),

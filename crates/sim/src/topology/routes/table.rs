@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::NextHops;
 
 /// Targets per chunk: the bits of a mask.
-pub(super) const TARGETS: u32 = 64;
+pub(in super::super) const TARGETS: u32 = 64;
 /// The entry without ports.
 pub(super) const EMPTY: u32 = LIST;
 /// Bit of an entry that is the index of a list instead of a port.
@@ -57,6 +57,11 @@ impl Table {
         let planes = self.packed[at + 1..][..planes].iter().enumerate();
         let number: u64 = planes.map(|(bit, plane)| (plane >> place & 1) << bit).sum();
         self.list(palette)[number as usize]
+    }
+
+    /// The number of a row's chunk in a column.
+    pub fn chunk(&self, row: usize, column: usize) -> u32 {
+        self.chunks[row + column]
     }
 
     /// The ports that an entry represents.

@@ -25,7 +25,7 @@ fn two_hosts_on_one_link_are_a_topology() {
 }
 
 #[test]
-fn each_defect_is_told_with_its_line() {
+fn each_defect_is_reported_with_its_line() {
     for (from, to, expected) in [
         (
             "kind = \"host\"",

@@ -45,9 +45,9 @@ impl Arbitration {
 
 impl Fastpass {
     /// The arbiter hears from a source, which may be at its own host.
-    pub(super) fn hear_source(&mut self, code: u8, packet: &Packet, cx: &mut HostContext) {
+    pub(super) fn on_source_packet(&mut self, code: u8, packet: &Packet, cx: &mut HostContext) {
         let Some(arbitration) = &mut self.arbitration else {
-            debug_assert!(false, "a request came to a host that is not the arbiter's");
+            debug_assert!(false, "a request arrived at a host that is not the arbiter");
             return;
         };
         if code == super::code::FORGET {

@@ -160,7 +160,7 @@ impl Transport for Fastpass {
             }
             (_, code) => {
                 cx.net.discard(id);
-                self.hear_source(code, &packet, cx);
+                self.on_source_packet(code, &packet, cx);
                 None
             }
         }

@@ -18,7 +18,7 @@ use crate::transport::parameters::{
     Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
 use crate::transport::policy::{Policy, policy};
-use crate::transport::silence::MOST_DOUBLINGS;
+use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
@@ -30,8 +30,8 @@ const STARTS: &[(&str, &str)] = &[
 
 const PUBLISHED_RATE: Rate = Rate::from_gbps(10);
 
-const LEAST_TIMEOUT: Time = Time::from_us(1);
-const MOST_TIME: Time = Time::from_ms(100_000);
+const MIN_TIMEOUT: Time = Time::from_us(1);
+const MAX_TIME: Time = Time::from_ms(100_000);
 
 /// What a packet takes on the slowest link of a host that workloads use; bounded, so that no sum can wrap.
 fn packet_time(topology: Option<&Topology>, bytes: u32) -> Time {
@@ -115,26 +115,26 @@ impl TransportParameters for FastpassConfig {
         let host = arbiter(p, cx.topology);
         let (epoch, slot) = epoch_and_slot(p, packet_time(cx.topology, mtu + header));
         let start = start(p, epoch, (cx.base_rtt)(control));
-        let help = "time that the arbiter computes before its schedules leave (published: none)";
+        let help = "computation time of the arbiter before its schedules leave (published: none)";
         let compute_time = bounded(p, "compute_time", Time::ZERO, (Time::ZERO, Time::from_ms(100)), help);
         let round_trip = (cx.base_rtt)(mtu + header);
-        let help = "what is not acknowledged so long after a flow's last packet left is asked for again (published: one epoch; \
-                    where two base RTTs are more, so much)";
+        let help = "timeslots are requested again for packets that are not acknowledged within this time after the \
+                    flow's last packet left (published: one epoch; here the larger of one epoch and two base RTTs)";
         let default = epoch.max(Time(round_trip.0.saturating_mul(2)));
-        let retry = bounded(p, "retry", default, (LEAST_RETRY, MOST_TIME), help);
+        let retry = bounded(p, "retry", default, (MIN_RETRY, MAX_TIME), help);
         let default = Time(epoch.0.max(round_trip.0).saturating_mul(10));
-        let help = "a flow that waits for timeslots and hears nothing for so long repeats its request, then after twice the time; \
-                    the authors' never does, and a lost request or schedule loses the flow (the most of 10 epochs and 10 base \
-                    RTTs)";
-        let request_timeout = bounded(p, "request_timeout", default, (LEAST_TIMEOUT, MOST_TIME), help);
+        let help = "a flow that waits for timeslots and receives nothing within this time repeats its request, and \
+                    doubles the time with every repetition (default: the larger of 10 epochs and 10 base RTTs); the \
+                    authors' simulator repeats no request, so that a lost request or schedule loses the flow";
+        let request_timeout = bounded(p, "request_timeout", default, (MIN_TIMEOUT, MAX_TIME), help);
         let help = "traffic class of requests, schedules and acknowledgements; data are in the next one";
         let class = p.integer("class", 1, (1, 6), help) as u8;
         let spray = labels_packets(p, "spray");
         let help = "whose packets get a timeslot first";
         let policy = policy(p, help);
-        let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
-                    be (Fastpass paper; the pHost authors' spray); between racks that are all joined by the same switches, with the \
-                    balancer \"label\"";
+        let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share as few \
+                    links as possible (Fastpass paper; the pHost authors' simulator sprays); needs racks that are \
+                    all connected by the same switches, and the balancer \"label\"";
         let assign_paths = p.flag("assign_paths", false, help);
         let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy, assign_paths };
         if arbiter.start == StartRule::Receipt {
@@ -144,8 +144,8 @@ impl TransportParameters for FastpassConfig {
         }
         let alone = cx.topology.is_none_or(|topology| topology.extra_hosts > 0);
         if !alone && p.peek("arbiter").is_none() {
-            let message = "transport.arbiter: the last host, which may carry traffic as well; set arbiter, or topology.extra_hosts = \
-                           1 on a leaf-spine network for a host of its own";
+            let message = "transport.arbiter: the arbiter runs on the last host, which may carry traffic as well; \
+                           set arbiter, or on a leaf-spine network topology.extra_hosts = 1 for a separate host";
             p.warn(message.into());
         }
         Some(FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray })
@@ -168,7 +168,7 @@ impl TransportParameters for FastpassConfig {
             labels_packets: self.spray,
             spreads_flows: self.spray || self.arbiter.assign_paths,
             any_order: true,
-            longest_timeout: Time(self.request_timeout.0 << MOST_DOUBLINGS).max(self.retry),
+            longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS).max(self.retry),
             ns_per_hop: 58.0,
             ..Facts::default()
         }
@@ -185,8 +185,8 @@ impl TransportParameters for FastpassConfig {
     }
 
     fn clash(&self, other: &FastpassConfig) -> Option<String> {
-        let message = "workloads ask for two arbiters of Fastpass: arbiter, epoch, slot, start, lead, compute_time and policy \
-                       must be the same for all of them";
+        let message = "the workloads configure two different Fastpass arbiters: arbiter, epoch, slot, start, lead, \
+                       compute_time and policy must be the same for all of them";
         (self.arbiter != other.arbiter).then(|| message.to_string())
     }
 
@@ -205,7 +205,8 @@ impl TransportParameters for FastpassConfig {
         }
         if let Err(why) = Racks::of(run.topology, run.routes) {
             let message = format!(
-                "transport.assign_paths needs racks that are all joined by the same switches (leaf-spine, star): {why}"
+                "transport.assign_paths needs racks that are all connected by the same switches (leaf-spine, star): \
+                 {why}"
             );
             refused.push(("balancer", message));
         }
@@ -224,9 +225,9 @@ impl TransportParameters for FastpassConfig {
         let name = &topology.nodes[node as usize].name;
         (takes > arbiter.epoch).then(|| {
             format!(
-                "transport.arbiter: the link of {name} takes {takes} for a schedule to each of {hosts} hosts, an epoch is {}: where \
-                 so many send at a time, schedules queue up; give it a faster link by [[topology.override]] between = \
-                 [\"{name}\", \"*\"]",
+                "transport.arbiter: the link of {name} needs {takes} to send a schedule to each of {hosts} hosts, \
+                 but an epoch is {}: if that many hosts send at the same time, schedules queue up; give it a faster \
+                 link with [[topology.override]] between = [\"{name}\", \"*\"]",
                 arbiter.epoch
             )
         })
@@ -261,29 +262,29 @@ impl TransportParameters for FastpassConfig {
 }
 
 /// Below it nothing could have been acknowledged anywhere.
-const LEAST_RETRY: Time = Time::from_ns(100);
+const MIN_RETRY: Time = Time::from_ns(100);
 
 /// A time within bounds; the default is brought within them.
 fn bounded(
     p: &mut Parameters,
     key: &'static str,
     default: Time,
-    (least, most): (Time, Time),
+    (min, max): (Time, Time),
     help: &'static str,
 ) -> Time {
-    let default = default.clamp(least, most);
+    let default = default.clamp(min, max);
     let time = p.time(key, default, help);
-    if (least..=most).contains(&time) {
+    if (min..=max).contains(&time) {
         return time;
     }
-    p.complain(key, format!("expected a time from {least} to {most}, found {time}"));
+    p.complain(key, format!("expected a time from {min} to {max}, found {time}"));
     default
 }
 
 /// The host of the arbiter: the first that no workload uses, or the last of all.
 fn arbiter(p: &mut Parameters, topology: Option<&Topology>) -> HostId {
-    let help = "host of the arbiter, by name or id; where it is not given, the topology's first extra host, which no workload \
-                uses, and without one the last host";
+    let help = "host of the arbiter, by name or id; default: the topology's first extra host, which no workload \
+                uses, or the last host if there is no extra host";
     let Some(topology) = topology else {
         p.text("arbiter", Some("auto"), help);
         return 0;
@@ -316,7 +317,8 @@ fn no_such_host(given: &str, topology: &Topology, last: &str) -> String {
     let near = nearest(given, names()).filter(|_| count <= 1000);
     let meant = near.map_or(String::new(), |near| format!(": did you mean \"{near}\"?"));
     format!(
-        "no host \"{given}\"{meant} (there are {count}, the last is \"{last}\"; leaf-spine has extra_hosts for one more)"
+        "no host \"{given}\"{meant} (there are {count}, the last is \"{last}\"; leaf-spine can add one with \
+         extra_hosts)"
     )
 }
 
@@ -325,33 +327,33 @@ fn epoch_and_slot(p: &mut Parameters, packet_time: Time) -> (Time, Time) {
     let help = "length of a timeslot (published: 1.275 us at 10 Gb/s, 17/16 of a packet time)";
     let slot = p.time("slot", Time(packet_time.0 * 17 / 16), help);
     let slots = u64::from(SLOTS_PER_EPOCH);
-    if slot < packet_time || slot > MOST_TIME {
+    if slot < packet_time || slot > MAX_TIME {
         let message = format!(
-            "{slot}: a timeslot must be at least as long as a full packet takes on a host's link, {packet_time}, and at most \
-             {MOST_TIME}"
+            "{slot}: a timeslot must be at least the time that a full packet takes on a host's link, {packet_time}, \
+             and at most {MAX_TIME}"
         );
         p.complain("slot", message);
     }
-    let slot = slot.clamp(packet_time, MOST_TIME);
-    let help = "length of an epoch, in which the arbiter gives eight timeslots (published: 10.2 us at 10 Gb/s, eight timeslots; \
-                10 us in the first code)";
+    let slot = slot.clamp(packet_time, MAX_TIME);
+    let help = "length of an epoch, in which the arbiter assigns eight timeslots (published: 10.2 us at 10 Gb/s, \
+                eight timeslots; 10 us in the first code)";
     let epoch = p.time("epoch", Time(slot.0 * slots), help);
-    let least = Time(packet_time.0 * slots);
-    if epoch < least || epoch > MOST_TIME {
+    let min = Time(packet_time.0 * slots);
+    if epoch < min || epoch > MAX_TIME {
         let message = format!(
-            "{epoch}: an epoch gives eight timeslots, and must be at least as long as eight packets take, {least}, and at \
-             most {MOST_TIME}"
+            "{epoch}: an epoch has eight timeslots, and must be at least the time that eight packets take, {min}, \
+             and at most {MAX_TIME}"
         );
         p.complain("epoch", message);
     }
-    (epoch.clamp(least, MOST_TIME), slot)
+    (epoch.clamp(min, MAX_TIME), slot)
 }
 
 /// The start rule; with receipt, a lead means nothing.
 fn start(p: &mut Parameters, epoch: Time, control_rtt: Time) -> StartRule {
     let rule = p.choice("start", "boundary", STARTS, "when the first timeslot of a schedule begins");
-    let help = "with start = \"boundary\": from the end of the arbiter's computation to the first timeslot (published: one \
-                epoch; where a round trip of control packets is more, so much)";
-    let lead = bounded(p, "lead", epoch.max(control_rtt), (Time::ZERO, MOST_TIME), help);
+    let help = "with start = \"boundary\": time from the end of the arbiter's computation to the first timeslot \
+                (published: one epoch; here the larger of one epoch and a round trip of control packets)";
+    let lead = bounded(p, "lead", epoch.max(control_rtt), (Time::ZERO, MAX_TIME), help);
     if rule == "receipt" { StartRule::Receipt } else { StartRule::Boundary { lead } }
 }

@@ -44,7 +44,7 @@ impl Racks {
                 return Err(format!("{} has several links", name(node)));
             };
             if topology.nodes[switch as usize].kind == NodeKind::Host {
-                return Err(format!("{} hangs on a host", name(node)));
+                return Err(format!("{} is connected to a host", name(node)));
             }
             if number[switch as usize] == NONE {
                 number[switch as usize] = switches.len() as u32;
@@ -66,7 +66,7 @@ impl Racks {
                 }
                 if *same.get_or_insert_with(|| over.clone()) != over {
                     return Err(format!(
-                        "other switches join {} and {} than other racks",
+                        "{} and {} are connected by other switches than other racks",
                         name(from),
                         name(to)
                     ));
@@ -136,8 +136,8 @@ impl Paths {
             self.degree[edge.from as usize][0] += 1;
             self.degree[edge.to as usize][1] += 1;
         }
-        let most = self.degree.iter().flatten().max().copied().unwrap_or(0);
-        self.colours = most.next_multiple_of(self.racks.paths.max(1));
+        let max_degree = self.degree.iter().flatten().max().copied().unwrap_or(0);
+        self.colours = max_degree.next_multiple_of(self.racks.paths.max(1));
         for table in [&mut self.leaving, &mut self.coming] {
             table.clear();
             table.resize(racks * self.colours as usize, NONE);

@@ -59,7 +59,7 @@ impl Fastpass {
         let hash = flow_hash(cx.host, arbiter, packet.flow);
         let packet = Packet { kind: PacketKind::Control, src: cx.host, dst: arbiter, hash, ..packet };
         if arbiter == cx.host {
-            self.hear_source(packet.code(), &packet, cx);
+            self.on_source_packet(packet.code(), &packet, cx);
             return None;
         }
         self.signal(packet, config, cx)
@@ -88,8 +88,8 @@ impl Fastpass {
             }
             let at = arbiter.departure(place, epoch, now);
             let timeslot = Timeslot { at, flow, slot, class: config.class + 1, path };
-            let behind = self.timeslots.iter().rposition(|known| known.at <= at).map_or(0, |at| at + 1);
-            self.timeslots.insert(behind, timeslot);
+            let place = self.timeslots.iter().rposition(|known| known.at <= at).map_or(0, |at| at + 1);
+            self.timeslots.insert(place, timeslot);
             if at > now {
                 cx.set_timer(at, timer::TIMESLOT);
             }

@@ -15,7 +15,7 @@ pub struct Assembly {
     beyond: BTreeMap<u64, u64>,
     /// Bytes that lie there, and the most that ever did.
     waiting: u64,
-    most_waiting: u64,
+    max_waiting: u64,
     /// Where flows end that have not arrived, as far as is known, in order.
     ends: VecDeque<u64>,
 }
@@ -40,8 +40,8 @@ impl Assembly {
     }
 
     /// The most bytes that waited since this was asked last.
-    pub fn take_most_waiting(&mut self) -> u64 {
-        std::mem::replace(&mut self.most_waiting, self.waiting)
+    pub fn take_max_waiting(&mut self) -> u64 {
+        std::mem::replace(&mut self.max_waiting, self.waiting)
     }
 
     /// All of these bytes have come.
@@ -55,12 +55,12 @@ impl Assembly {
     pub fn take(&mut self, first: u64, bytes: u64, last: bool) -> u64 {
         let (before, end) = (self.expected, first + bytes);
         if last && end > self.expected && !self.ends.contains(&end) {
-            let behind = self.ends.partition_point(|&other| other < end);
-            self.ends.insert(behind, end);
+            let place = self.ends.partition_point(|&other| other < end);
+            self.ends.insert(place, end);
         }
         if first > self.expected {
             self.keep(first, end);
-            self.most_waiting = self.most_waiting.max(self.waiting);
+            self.max_waiting = self.max_waiting.max(self.waiting);
             return 0;
         }
         self.expected = self.expected.max(end);

@@ -110,18 +110,18 @@ impl Mptcp {
         let slot = path.slot;
         let tcp = &mut self.outgoing[slot];
         if !sender.confirmed && tcp.board.outstanding() == 0 {
-            tcp.alarm.deadline = cx.now().saturating_add(tcp.trips.rto());
+            tcp.alarm.deadline = cx.now().saturating_add(tcp.rtt.rto());
         }
-        let round_trip = tcp.trips.smoothed().unwrap_or(config.rto.initial);
-        let fresh = sender.told.0 > 0 && cx.now() < sender.told.saturating_add(round_trip);
+        let round_trip = tcp.rtt.smoothed().unwrap_or(config.rto.initial);
+        let fresh = sender.keys_sent.0 > 0 && cx.now() < sender.keys_sent.saturating_add(round_trip);
         let header = Packet { sent: cx.now(), sender: sender_of(slot, 0), ..tcp.header(slot, cx) };
         self.outgoing.set_alarm(slot, cx);
         if fresh {
             return;
         }
-        let repeated = sender.told.0 > 0;
+        let repeated = sender.keys_sent.0 > 0;
         sender.repeated |= repeated;
-        sender.told = cx.now();
+        sender.keys_sent = cx.now();
         let both = MptcpOption::Capable {
             version: sender.version.number(),
             sender: Some(sender.keys[0]),

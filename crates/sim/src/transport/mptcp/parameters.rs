@@ -3,7 +3,7 @@
 //! Source: RFC 8684; where it leaves a choice Linux 6 (named at the keys) and Raiciu et al., NSDI 2012.
 
 use super::Mptcp;
-use super::stream::MOST_SUBFLOWS;
+use super::stream::MAX_SUBFLOWS;
 use crate::congestion::window::Profile;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
@@ -34,7 +34,7 @@ const JOINS: &[(&str, &str)] = &[
 const MAPPING: u32 = 24;
 const DATA_ACK: u32 = 12;
 /// A port is a byte: beyond it there are none to open another from.
-const MOST_REJOIN: Time = Time::from_ms(1_000_000);
+const MAX_REJOIN: Time = Time::from_ms(1_000_000);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct MptcpConfig {
@@ -86,8 +86,8 @@ impl TransportParameters for MptcpConfig {
         title: "a byte stream over several TCP subflows, coupled (LIA, OLIA, BALIA) or not, with reinjection (RFC 8684)",
         source: "RFC 8684 and RFC 6824, with RFC 6356; Raiciu et al., \"How hard can it be? Designing and implementing a deployable \
                  multipath TCP\", NSDI 2012; subflows as under \"tcp\"",
-        validation: "Handshake and one window take the time of the links, subflows carry a flow to its end, no connection is stuck \
-                     whatever is lost (tests/mptcp.rs).",
+        validation: "Durations of a handshake and of one window follow from the links; flows over several subflows \
+                     complete; no connection hangs, whichever packets are lost (tests/mptcp.rs).",
         ..SchemeDoc::NONE
     };
     /// RFC 6356 by default.
@@ -105,8 +105,9 @@ impl TransportParameters for MptcpConfig {
         };
         let tcp = tcp::read(p, Profile::Rfc, controller, wire, cx);
         refuse_what_is_not_modelled(p, &tcp);
-        let help = "subflows of a connection, each from a port of its own; on a host with several NICs they leave by these in turn";
-        let subflows = p.integer("subflows", 4, (1, MOST_SUBFLOWS as i64), help) as u8;
+        let help = "subflows of a connection, each with its own source port; on a host with several NICs they use \
+                    the NICs in turn";
+        let subflows = p.integer("subflows", 4, (1, MAX_SUBFLOWS as i64), help) as u8;
         let help = "version of MPTCP: 0 (RFC 6824: SHA-1) or 1 (RFC 8684: SHA-256)";
         let version = p.integer("version", 1, (0, 1), help) as u8;
         let scheduler =
@@ -119,24 +120,28 @@ impl TransportParameters for MptcpConfig {
             "at-once" => JoinRule::AtOnce,
             _ => JoinRule::Confirmed,
         };
-        let help = "selective blocks that fit beside a data acknowledgement and timestamps (32 bits: 2; 64 bits, as Linux has it: 1)";
+        let help = "SACK blocks that fit in an acknowledgement together with a data acknowledgement and timestamps \
+                    (2 with data acknowledgements of 32 bits; 1 with 64 bits, as in Linux)";
         let sack_blocks = p.integer("sack_blocks", 2, (0, 2), help) as u32;
         let help =
             "timeouts in a row after which a subflow is given up, if there is another (Linux: stale after 4)";
         let fail_after = p.integer("fail_after", 4, (1, 1000), help) as u32;
-        let help = "a subflow that was given up is opened anew after this time, by its own NIC from another port, and while it gets no answer tries \
-             at least as often; 0s: it is not given up but kept, and used again when it answers (ours)";
+        let help = "a subflow that was given up is opened again after this time, by its own NIC from another port, \
+                    and while it receives no answer it tries again at least once in this time; 0s: it is kept \
+                    instead, and used again when it answers (ours)";
         let mut rejoin = p.time("rejoin", Time::from_ms(1000), help);
-        if rejoin > MOST_REJOIN {
-            p.complain("rejoin", format!("expected at most {MOST_REJOIN}, found {rejoin}"));
-            rejoin = MOST_REJOIN;
+        if rejoin > MAX_REJOIN {
+            p.complain("rejoin", format!("expected at most {MAX_REJOIN}, found {rejoin}"));
+            rejoin = MAX_REJOIN;
         }
-        let help = "what a subflow that times out has not got across is sent by others too (RFC 8684 §3.3.6)";
+        let help = "data that are unacknowledged on a subflow that times out are also sent on other subflows (RFC \
+                    8684 §3.3.6)";
         let reinject = p.flag("reinject", true, help);
-        let help =
-            "a subflow with room sends what holds the shared window up (Raiciu et al., NSDI 2012, §4.2)";
+        let help = "a subflow with room in its window resends the segment that blocks the shared window (Raiciu et al., \
+             NSDI 2012, §4.2)";
         let opportunistic = p.flag("opportunistic", true, help);
-        let help = "with opportunistic: the slower subflow that held it up halves its window, once a round trip (the same)";
+        let help = "with opportunistic: the slower subflow that blocked the shared window halves its own window, at \
+                    most once per round trip (the same paper)";
         let penalise = p.flag("penalise", true, help);
         let config = MptcpConfig {
             tcp,
@@ -243,13 +248,13 @@ fn held_by_buffers(mptcp: &MptcpConfig, run: &RunContext) -> Option<String> {
         false => ("receive_buffer", mptcp.tcp.receive_buffer),
     };
     (buffer < all && rtt.0 > 0).then(|| {
-            let most = (u128::from(buffer) * 8_000_000_000_000 / u128::from(rtt.0)) as u64;
+            let max_rate = (u128::from(buffer) * 8_000_000_000_000 / u128::from(rtt.0)) as u64;
             let (held, enough) = (Bytes(rounded(all)), Bytes(rounded(2 * all)));
-            let (most, rtt) = (Rate(rounded(most)), Time(rounded(rtt.0)));
+            let (max_rate, rtt) = (Rate(rounded(max_rate)), Time(rounded(rtt.0)));
             format!(
-                "transport.{key}: {} are less than what the {} subflows of a connection may have on their way over the longest paths \
-                 ({held} in a round trip of {rtt} without queues), so that it sends at most {most}: set send_buffer and receive_buffer to \
-                 {enough} or more",
+                "transport.{key}: {} are less than what the {} subflows of a connection may have in flight over the \
+                 longest paths ({held} in a round trip of {rtt} without queues), so that a connection sends at most \
+                 {max_rate}: set send_buffer and receive_buffer to {enough} or more",
                 Bytes(buffer),
                 mptcp.subflows,
             )

@@ -167,7 +167,7 @@ impl Mptcp {
         self.owners[slot as usize] = (number, at as u8);
         let path = Path::new(slot, port, random.next_u64() as u32);
         match sender.paths.get_mut(at) {
-            Some(gone) => *gone = path.in_place_of(gone),
+            Some(closed) => *closed = path.in_place_of(closed),
             None => sender.paths.push(path),
         }
         self.send_opening(slot, cx);

@@ -62,7 +62,7 @@ impl Mptcp {
             if cx.settings.subflows {
                 let entity = Entity::Flow(message.flow);
                 sender.measure(|metric, value| cx.net.recorder.sample(cx.net.now, entity, metric, value));
-                sender.measure_anew();
+                sender.reset_measurement();
             }
         }
         self.rest(number);

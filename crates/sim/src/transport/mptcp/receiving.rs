@@ -264,8 +264,8 @@ impl Mptcp {
         while arrival.assembly.take_end() {
             let flow = cx.net.awaited.arrive(connection);
             if cx.settings.subflows {
-                let most = arrival.assembly.take_most_waiting() as f64;
-                cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", most);
+                let max_waiting = arrival.assembly.take_max_waiting() as f64;
+                cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", max_waiting);
             }
             if cx.settings.dependencies {
                 cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
@@ -285,8 +285,8 @@ impl Mptcp {
         let Some(mut arrival) = self.arrivals.open.remove(&flow) else { return };
         self.arrivals.tokens.remove(&arrival.token);
         if cx.settings.subflows {
-            let most = arrival.assembly.take_most_waiting() as f64;
-            cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", most);
+            let max_waiting = arrival.assembly.take_max_waiting() as f64;
+            cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", max_waiting);
         }
         for slot in arrival.streams {
             self.incoming.close(slot);

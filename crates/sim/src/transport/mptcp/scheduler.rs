@@ -4,14 +4,14 @@
 //! multipath TCP schedulers", CSWS 2014 (round robin); Frommgen et al., "ReMP TCP: low latency multipath TCP", ICC 2016
 //! (redundant).
 
-use super::stream::MOST_SUBFLOWS;
+use super::stream::MAX_SUBFLOWS;
 use crate::transport::mptcp::parameters::SchedulerKind;
 use crate::units::Time;
 
 /// Subflows with room, by number, in the order in which they are asked.
 #[derive(Debug, Default)]
 pub struct Order {
-    waiting: [(Time, u8); MOST_SUBFLOWS],
+    waiting: [(Time, u8); MAX_SUBFLOWS],
     count: usize,
 }
 
@@ -19,7 +19,7 @@ impl Order {
     /// `round_trips`: of each subflow that has room its smoothed round-trip time; `turn`: whose turn it is.
     pub fn new(kind: SchedulerKind, round_trips: impl Iterator<Item = Option<Time>>, turn: usize) -> Order {
         let mut order = Order::default();
-        for (subflow, rtt) in round_trips.enumerate().take(MOST_SUBFLOWS) {
+        for (subflow, rtt) in round_trips.enumerate().take(MAX_SUBFLOWS) {
             let Some(rtt) = rtt else { continue };
             let key = match kind {
                 SchedulerKind::MinRtt => rtt,

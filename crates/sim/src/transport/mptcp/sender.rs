@@ -82,8 +82,8 @@ impl Path {
     }
 
     /// The same, opened where another one is gone.
-    pub fn in_place_of(self, gone: &Path) -> Path {
-        Path { bytes: gone.bytes, reopened: gone.slot != NOWHERE, ..self }
+    pub fn in_place_of(self, closed: &Path) -> Path {
+        Path { bytes: closed.bytes, reopened: closed.slot != NOWHERE, ..self }
     }
 
     /// Everything below this byte of the subflow has been acknowledged.
@@ -96,8 +96,8 @@ impl Path {
 
     /// What the segment with this first byte is.
     fn piece(&self, first: u64) -> Option<Given> {
-        let behind = self.given.partition_point(|given| given.0 <= first);
-        Some(self.given.get(behind.checked_sub(1)?)?.1)
+        let after = self.given.partition_point(|given| given.0 <= first);
+        Some(self.given.get(after.checked_sub(1)?)?.1)
     }
 
     /// The next piece that leaves on it for the first time.
@@ -144,7 +144,7 @@ pub struct Sender {
     /// Data have been acknowledged, so the other end knows both keys.
     pub confirmed: bool,
     /// The keys were sent last.
-    pub told: Time,
+    pub keys_sent: Time,
     /// How often they were sent again because nothing was heard.
     pub unanswered: u32,
     /// Whose turn it is.
@@ -176,7 +176,7 @@ impl Sender {
             opened: 0,
             first_nic: 0,
             confirmed: false,
-            told: Time::ZERO,
+            keys_sent: Time::ZERO,
             unanswered: 0,
             turn: 0,
             packets_sent: 0,
@@ -194,7 +194,7 @@ impl Sender {
         let mss = u64::from(config.tcp.mss);
         let round_trips = self.paths.iter().map(|path| {
             let room = path.has_room(outgoing, mss);
-            room.then(|| outgoing[path.slot].trips.smoothed().unwrap_or(Time::ZERO))
+            room.then(|| outgoing[path.slot].rtt.smoothed().unwrap_or(Time::ZERO))
         });
         let order = Order::new(config.scheduler, round_trips, self.turn);
         for at in order.subflows() {
@@ -244,7 +244,7 @@ impl Sender {
     /// once a round trip: NSDI 2012, §4.2; states and thresholds as in the scheduler of multipath-tcp.org, which counts the round trip
     /// of the faster one. Out of slow start the threshold is halved too; a window that was cut to it again and again would not grow back.
     pub fn penalise(&mut self, by: usize, given: &Given, outgoing: &mut Outgoing, now: Time) {
-        let rtt = |outgoing: &Outgoing, slot| outgoing[slot].trips.smoothed().unwrap_or(Time::ZERO);
+        let rtt = |outgoing: &Outgoing, slot| outgoing[slot].rtt.smoothed().unwrap_or(Time::ZERO);
         let own = rtt(outgoing, self.paths[by].slot);
         for (at, path) in self.paths.iter_mut().enumerate() {
             if given.unblocks & 1 << at == 0 || at == by || path.standing != Standing::Up {
@@ -275,7 +275,7 @@ impl Sender {
             let recovers = tcp.state == State::Recovery;
             seen.push(Subflow {
                 window: if recovers { tcp.window.ssthresh } else { tcp.window.cwnd },
-                rtt: tcp.trips.smoothed().unwrap_or(Time::from_ms(1)),
+                rtt: tcp.rtt.smoothed().unwrap_or(Time::from_ms(1)),
                 between_losses: tcp.law.between_losses(),
             });
         }
@@ -350,7 +350,7 @@ impl Sender {
     }
 
     /// What its subflows carry from now on is the next flow's.
-    pub fn measure_anew(&mut self) {
+    pub fn reset_measurement(&mut self) {
         self.reinjected = 0;
         self.paths.iter_mut().for_each(|path| path.bytes = 0);
     }

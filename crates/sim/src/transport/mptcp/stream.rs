@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 /// Subflows that a connection may have at a time: they have a bit each.
-pub const MOST_SUBFLOWS: usize = 32;
+pub const MAX_SUBFLOWS: usize = 32;
 
 /// A piece that is out.
 #[derive(Debug, Clone, Copy, Default)]

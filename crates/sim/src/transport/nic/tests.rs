@@ -38,7 +38,7 @@ fn finished_pairs_are_removed_from_the_first_one_met_and_the_choice_follows() {
 }
 
 #[test]
-fn a_pair_that_is_taken_out_loses_its_gate_and_turns_go_on_behind_it() {
+fn a_pair_that_is_taken_out_loses_its_gate_and_the_turns_continue_after_it() {
     let mut nic = nic(&[(0, true, false), (0, true, false), (0, true, false), (0, true, false)]);
     assert_eq!(choose(&mut nic, 1), Choice::Send(1));
     let mut moves = Vec::new();

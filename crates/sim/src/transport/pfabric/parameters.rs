@@ -24,8 +24,8 @@ use crate::units::{Bytes, Rate, Time};
 const QUEUE: &str = "pfabric";
 
 const PRIORITIES: &[(&str, &str)] = &[
-    ("remaining", "bytes that the flow has left when the packet is sent"),
-    ("deadline", "the flow's deadline in microseconds; flows without one last"),
+    ("remaining", "remaining bytes of the flow when the packet is sent"),
+    ("deadline", "the flow's deadline in microseconds; flows without a deadline come last"),
 ];
 
 /// The published network: leaf-spine with 10 and 40 Gb/s and 200 ns a link, packets of 1460 B.
@@ -36,10 +36,10 @@ const PUBLISHED_MAX_WINDOW: u64 = 15;
 const PUBLISHED_LIMIT: u64 = 36 << 10;
 const PUBLISHED_RTO: Time = Time::from_us(45);
 
-const MOST_PACKETS: i64 = 1 << 20;
+const MAX_PACKETS: i64 = 1 << 20;
 /// Shorter ones end before any answer can come, and everything is sent again for ever.
-const LEAST_RTO: Time = Time::from_us(1);
-const MOST_RTO: Time = Time::from_ms(100_000);
+const MIN_RTO: Time = Time::from_us(1);
+const MAX_RTO: Time = Time::from_ms(100_000);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PfabricConfig {
@@ -76,7 +76,8 @@ pub enum PfabricPriority {
 impl TransportParameters for PfabricConfig {
     const DOC: SchemeDoc = SchemeDoc {
         name: "pfabric",
-        title: "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
+        title: "line rate from the start; queues serve first and drop last the flows with the fewest remaining \
+                bytes (SIGCOMM 2013)",
         source: "Alizadeh et al., \"pFabric: Minimal Near-Optimal Datacenter Transport\", SIGCOMM 2013, as in the simulator of \
                  the pHost authors",
         validation: "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); page: \
@@ -95,13 +96,15 @@ impl TransportParameters for PfabricConfig {
                     5); 0: never, as in the pHost authors' simulator";
         let probe_after = p.integer("probe_after", 0, (0, 1000), help) as u32;
         let queue_limit = queue_limit(p, cx, (mtu, mtu + header));
-        let help = "traffic class of data and acknowledgements, for pauses; the queues serve by what is left";
+        let help =
+            "traffic class of data and acknowledgements, for pauses; the queues serve by remaining bytes";
         let class = p.integer("class", 1, (1, 7), help) as u8;
         let spray = labels_packets(p, "spray");
-        let priority = match p.choice("priority", "remaining", PRIORITIES, "what a packet's urgency is") {
-            "deadline" => PfabricPriority::Deadline,
-            _ => PfabricPriority::Remaining,
-        };
+        let priority =
+            match p.choice("priority", "remaining", PRIORITIES, "what determines the urgency of a packet") {
+                "deadline" => PfabricPriority::Deadline,
+                _ => PfabricPriority::Remaining,
+            };
         Some(PfabricConfig {
             mtu,
             header,
@@ -162,7 +165,8 @@ impl TransportParameters for PfabricConfig {
         let other = !run.switch.queues().all(|queue| queue.facts().serves_by_remaining);
         other.then(|| {
             format!(
-                "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"{QUEUE}\" unless that is meant"
+                "switch.queue: switches do not serve pFabric's packets by remaining bytes: set kind = \"{QUEUE}\" \
+                 unless this is intended"
             )
         })
     }
@@ -200,34 +204,35 @@ fn rounded(numerator: u128, denominator: u128) -> u64 {
 
 /// The window at the start, and at the most, in packets.
 fn windows(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> (u32, u32) {
-    let scaled = |published| product(cx, published, mtu).min(MOST_PACKETS as u64) as i64;
-    let help = "packets of the first window (published: 12 at 10 Gb/s, a bandwidth-delay product)";
-    let initial = p.integer("initial_window", scaled(PUBLISHED_WINDOW), (0, MOST_PACKETS), help);
+    let scaled = |published| product(cx, published, mtu).min(MAX_PACKETS as u64) as i64;
+    let help = "initial window in packets (published: 12 at 10 Gb/s, a bandwidth-delay product)";
+    let initial = p.integer("initial_window", scaled(PUBLISHED_WINDOW), (0, MAX_PACKETS), help);
     if initial == 0 {
         p.complain("initial_window", "a window of 0 would never send: expected at least 1".into());
     }
-    let help = "packets of the largest window (published: 15, or 3 more than the first)";
-    let most = p.integer("max_window", scaled(PUBLISHED_MAX_WINDOW).max(initial), (0, MOST_PACKETS), help);
-    if most < initial {
-        let message = format!("{most} is less than initial_window, which is {initial}");
+    let help = "maximum window in packets (published: 15, or 3 more than the first window)";
+    let max = p.integer("max_window", scaled(PUBLISHED_MAX_WINDOW).max(initial), (0, MAX_PACKETS), help);
+    if max < initial {
+        let message = format!("{max} is less than initial_window, which is {initial}");
         p.complain("max_window", message);
     }
-    (initial as u32, most as u32)
+    (initial as u32, max as u32)
 }
 
 fn timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Time {
     let base_rtt = (cx.base_rtt)(mtu);
     let here = u128::from(base_rtt.0);
     let scaled = rounded(u128::from(PUBLISHED_RTO.0) * here, u128::from(PUBLISHED_BASE_RTT.0));
-    let default = Time(scaled).clamp(LEAST_RTO, MOST_RTO);
+    let default = Time(scaled).clamp(MIN_RTO, MAX_RTO);
     let help =
         "fixed retransmission timeout, not backed off (published: 45 us; scaled with the longest base RTT)";
     let rto = p.time("rto", default, help);
-    if !(LEAST_RTO..=MOST_RTO).contains(&rto) {
-        p.complain("rto", format!("expected a time from {LEAST_RTO} to {MOST_RTO}, found {rto}"));
+    if !(MIN_RTO..=MAX_RTO).contains(&rto) {
+        p.complain("rto", format!("expected a time from {MIN_RTO} to {MAX_RTO}, found {rto}"));
     } else if rto <= base_rtt {
         let message = format!(
-            "{rto} ends before an answer can come: the longest base RTT is {base_rtt} (published: ten times that)"
+            "{rto} expires before an answer can arrive: the longest base RTT is {base_rtt} (published: ten times \
+             the base RTT)"
         );
         p.complain("rto", message);
     }
@@ -235,13 +240,13 @@ fn timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Time {
 }
 
 fn queue_limit(p: &mut Parameters, cx: &ReadContext, (mtu, packet): (u32, u32)) -> Bytes {
-    let least = 2 * u64::from(packet);
-    let most = u64::from(u32::MAX);
-    let default = product(cx, PUBLISHED_LIMIT, mtu).clamp(least, most);
-    let help = "bytes that may wait in a host's NIC, and at the ports of switches whose queue has no limit given \
-                (published: 36KiB at 10 Gb/s, two bandwidth-delay products)";
+    let min = 2 * u64::from(packet);
+    let max = u64::from(u32::MAX);
+    let default = product(cx, PUBLISHED_LIMIT, mtu).clamp(min, max);
+    let help = "bytes that may wait in a host's NIC, and at switch ports whose queue has no limit set (published: \
+                36KiB at 10 Gb/s, two bandwidth-delay products)";
     let limit = p.bytes("queue_limit", Bytes(default), help);
-    if !(u64::from(packet)..=most).contains(&limit.0) {
+    if !(u64::from(packet)..=max).contains(&limit.0) {
         let message = format!(
             "expected room for a packet, {}, and less than 4GiB, found {limit}",
             Bytes(packet.into())

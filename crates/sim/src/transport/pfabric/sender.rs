@@ -20,7 +20,7 @@ use super::super::arrived::Arrived;
 use crate::transport::pfabric::parameters::PfabricConfig;
 
 /// The least `ssthresh` that a timeout sets.
-const LEAST_THRESHOLD: u32 = 2;
+const MIN_THRESHOLD: u32 = 2;
 
 #[derive(Debug, Clone)]
 pub struct Sender {
@@ -36,7 +36,7 @@ pub struct Sender {
     /// Packets below this one have been sent.
     sent_up_to: u32,
     cwnd: u32,
-    most: u32,
+    max_window: u32,
     threshold: u32,
     /// Acknowledgements counted towards the next packet of `cwnd` above the threshold.
     counted: u32,
@@ -69,7 +69,7 @@ impl Sender {
             next: 0,
             sent_up_to: 0,
             cwnd: config.initial_window,
-            most: config.max_window,
+            max_window: config.max_window,
             threshold: u32::MAX,
             counted: 0,
             timeouts: 0,
@@ -179,13 +179,13 @@ impl Sender {
                 self.cwnd += 1;
             }
         }
-        self.cwnd = self.cwnd.min(self.most);
+        self.cwnd = self.cwnd.min(self.max_window);
     }
 
     /// Nothing has been acknowledged for the time of the timeout. Whether a probe is to be sent.
     pub fn time_out(&mut self) -> bool {
         self.timeouts = self.timeouts.saturating_add(1);
-        self.threshold = (self.cwnd / 2).max(LEAST_THRESHOLD);
+        self.threshold = (self.cwnd / 2).max(MIN_THRESHOLD);
         self.counted = 0;
         self.cwnd = 1;
         self.next = self.whole;

@@ -5,7 +5,7 @@ use crate::units::Bytes;
 
 /// What is on the channel.
 #[derive(Clone, Copy)]
-enum OnWay {
+enum InFlight {
     Data(Sending),
     Probe,
     Ack { expected: u64, number: Option<u32> },
@@ -16,25 +16,25 @@ struct Channel {
     /// Percent of the packets that are lost, and that come twice.
     loses: u64,
     repeats: u64,
-    on_way: Vec<OnWay>,
+    in_flight: Vec<InFlight>,
 }
 
 impl Channel {
-    fn put(&mut self, packet: OnWay) {
+    fn put(&mut self, packet: InFlight) {
         if self.random.below(100) >= self.loses {
-            self.on_way.push(packet);
+            self.in_flight.push(packet);
         }
     }
 
     /// Any of what is on the way.
-    fn take(&mut self) -> Option<OnWay> {
-        if self.on_way.is_empty() {
+    fn take(&mut self) -> Option<InFlight> {
+        if self.in_flight.is_empty() {
             return None;
         }
-        let at = self.random.below(self.on_way.len() as u64) as usize;
+        let at = self.random.below(self.in_flight.len() as u64) as usize;
         match self.random.below(100) < self.repeats {
-            true => Some(self.on_way[at]),
-            false => Some(self.on_way.swap_remove(at)),
+            true => Some(self.in_flight[at]),
+            false => Some(self.in_flight.swap_remove(at)),
         }
     }
 }
@@ -52,22 +52,22 @@ fn complete(size: u64, config: &PfabricConfig, mut channel: Channel) {
         }
         while let Some(sending) = sender.send() {
             assert!(u64::from(sending.payload) <= sender.remaining());
-            channel.put(OnWay::Data(sending));
+            channel.put(InFlight::Data(sending));
         }
         let early = channel.random.below(50) == 0;
         match channel.take().filter(|_| !early) {
-            None if sender.time_out() => channel.put(OnWay::Probe),
+            None if sender.time_out() => channel.put(InFlight::Probe),
             None => {}
-            Some(OnWay::Data(sending)) => {
+            Some(InFlight::Data(sending)) => {
                 let flags = if sending.last { flag::LAST } else { 0 };
                 let (seq, payload) = (sending.first_byte, sending.payload);
                 let before = receiver.expected;
                 receiver.take(&Packet { seq, payload, flags, ..Packet::default() }, u64::from(config.mtu));
                 delivered += receiver.expected - before;
-                channel.put(OnWay::Ack { expected: receiver.expected, number: Some(sending.number) });
+                channel.put(InFlight::Ack { expected: receiver.expected, number: Some(sending.number) });
             }
-            Some(OnWay::Probe) => channel.put(OnWay::Ack { expected: receiver.expected, number: None }),
-            Some(OnWay::Ack { expected, number }) => {
+            Some(InFlight::Probe) => channel.put(InFlight::Ack { expected: receiver.expected, number: None }),
+            Some(InFlight::Ack { expected, number }) => {
                 sender.acknowledge(expected, number);
             }
         }
@@ -98,7 +98,7 @@ fn every_flow_ends_whatever_is_lost_reordered_or_repeated() {
             random: RandomStream::new(seed, "channel"),
             loses: random.below(60),
             repeats: random.below(40),
-            on_way: Vec::new(),
+            in_flight: Vec::new(),
         };
         complete(1 + random.below(100) * random.below(u64::from(mtu)), &config, channel);
     }

@@ -98,8 +98,8 @@ impl Pace {
 
 /// So many times a packet's time, to the nearest picosecond; 53 days at most, so that no sum of times wraps.
 pub fn scaled(packet_time: Time, factor: f64) -> Time {
-    const MOST: u64 = 1 << 62;
-    Time(((packet_time.0 as f64 * factor).round() as u64).min(MOST))
+    const MAX: u64 = 1 << 62;
+    Time(((packet_time.0 as f64 * factor).round() as u64).min(MAX))
 }
 
 impl DestinationFlow {

@@ -16,7 +16,7 @@ use crate::transport::parameters::{
     Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
 use crate::transport::policy::{Policy, policy};
-use crate::transport::silence::MOST_DOUBLINGS;
+use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
@@ -26,7 +26,7 @@ const QUEUE: &str = "priority";
 
 /// What a source is allowed before it has heard from the destination.
 const FREE_FOR: &[(&str, &str)] = &[
-    ("short", "only flows that need no other tokens have free ones (the released code)"),
+    ("short", "only flows that need no other tokens have free tokens (the released code)"),
     (
         "every",
         "every flow begins with free tokens (the paper); the destination's first token comes when they are spent",
@@ -35,9 +35,9 @@ const FREE_FOR: &[(&str, &str)] = &[
 
 /// Published, in packets.
 const PUBLISHED_ROUND_TRIP: u32 = 8;
-const MOST_PACKETS: i64 = 1 << 20;
+const MAX_PACKETS: i64 = 1 << 20;
 /// Beyond any use; keeps times within the clock.
-const MOST_PACKET_TIMES: f64 = 1e7;
+const MAX_PACKET_TIMES: f64 = 1e7;
 
 /// Times are in packet times of a host's own link.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,45 +124,48 @@ impl TransportParameters for PhostConfig {
         let round_trip = round_trip(cx, mtu, mtu + header);
         let (free_tokens, free_for) = free(p, round_trip);
         let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
-        let help = "tokens that a flow may have outstanding (published: 8; where two round trips take more packets, so many)";
-        let window = p.integer("window", i64::from(window_default), (0, MOST_PACKETS), help) as u32;
+        let help = "maximum number of outstanding tokens of a flow (published: 8; here the larger of 8 and the \
+                    packets of two round trips)";
+        let window = p.integer("window", i64::from(window_default), (0, MAX_PACKETS), help) as u32;
         if window == 0 {
-            p.complain(
-                "window",
-                "a window of 0 tokens would let nothing be sent: expected at least 1".into(),
-            );
+            p.complain("window", "no flow can send with a window of 0 tokens: expected at least 1".into());
         }
         let token_life = token_life(p);
-        let help = "packet times from one token of a destination to the next (published: 1; the paper's first code 1540/1500)";
-        let token_interval = p.number("token_interval", 1.0, (0.001, MOST_PACKET_TIMES), help);
-        let help = "leave a destination's next ticks to the free packets of a new flow (released code: true; the paper's first \
-                    code did not)";
+        let help = "packet times between two tokens of a destination (published: 1; the paper's first code: \
+                    1540/1500)";
+        let token_interval = p.number("token_interval", 1.0, (0.001, MAX_PACKET_TIMES), help);
+        let help = "reserve a destination's next token ticks for the free packets of a new flow (released code: \
+                    true; the paper's first code: false)";
         let hold = p.flag("hold", true, help);
-        let help = "packet times for each free token until a flow that has no others may be given new ones (published: 2)";
-        let first_wait = p.number("first_wait", 2.0, (0.0, MOST_PACKET_TIMES), help);
-        let help = "packet times until missing packets are asked for again once tokens for all were given (published: 9)";
-        let retoken = p.number("retoken", f64::from(window_default + 1), (0.0, MOST_PACKET_TIMES), help);
-        let help = "packet times that a flow with a full window gets no token (published: 25, three windows; in an older script \
-                    15)";
+        let help = "packet times per free token before a flow that had only free tokens may receive new ones \
+                    (published: 2)";
+        let first_wait = p.number("first_wait", 2.0, (0.0, MAX_PACKET_TIMES), help);
+        let help = "packet times after the last token of a flow until tokens for its missing packets are sent again \
+                    (published: 9)";
+        let retoken = p.number("retoken", f64::from(window_default + 1), (0.0, MAX_PACKET_TIMES), help);
+        let help = "packet times for which a flow with a full window receives no tokens (published: 25, three \
+                    windows; in an older script 15)";
         let downgrade =
-            p.number("downgrade", f64::from(3 * window_default + 1), (0.0, MOST_PACKET_TIMES), help);
-        let help = "a sleeping token clock looks again when data open a window (released code: false)";
+            p.number("downgrade", f64::from(3 * window_default + 1), (0.0, MAX_PACKET_TIMES), help);
+        let help =
+            "a stopped token clock restarts when arriving data open a flow's window (released code: false)";
         let wake_on_data = p.flag("wake_on_data", false, help);
         let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
         let spray = labels_packets(p, "spray");
         let packet_time = cx.host_rate.0.max(1);
         let packet_time = Rate(packet_time).transmission_time(u64::from(mtu + header)).min(Time::from_ms(1));
-        let least =
+        let default =
             Time(packet_time.0.saturating_mul(100)).max(Time((cx.base_rtt)(mtu).0.saturating_mul(10)));
-        let help = "a source that hears nothing of the destination for so long repeats its request, then after twice the time; \
-                    the authors' never does, and a lost request loses the flow (the most of 100 packet times and 10 base RTTs)";
-        let request_timeout = p.time("request_timeout", least.clamp(LEAST_TIMEOUT, MOST_TIMEOUT), help);
-        if !(LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&request_timeout) {
+        let help = "a source that receives nothing from the destination within this time repeats its request, and \
+                    doubles the time with every repetition (default: the larger of 100 packet times and 10 base \
+                    RTTs); the authors' simulator repeats no request, so that a lost request loses the flow";
+        let request_timeout = p.time("request_timeout", default.clamp(MIN_TIMEOUT, MAX_TIMEOUT), help);
+        if !(MIN_TIMEOUT..=MAX_TIMEOUT).contains(&request_timeout) {
             let message =
-                format!("expected a time from {LEAST_TIMEOUT} to {MOST_TIMEOUT}, found {request_timeout}");
+                format!("expected a time from {MIN_TIMEOUT} to {MAX_TIMEOUT}, found {request_timeout}");
             p.complain("request_timeout", message);
         }
-        let help = "who goes first, at sources and destinations";
+        let help = "which flow is served first, at sources and destinations";
         let policy = policy(p, help);
         Some(PhostConfig {
             mtu,
@@ -205,7 +208,7 @@ impl TransportParameters for PhostConfig {
             labels_packets: self.spray,
             spreads_flows: self.spray,
             any_order: true,
-            longest_timeout: Time(self.request_timeout.0 << MOST_DOUBLINGS),
+            longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS),
             ns_per_hop: 74.0,
             ..Facts::default()
         }
@@ -225,7 +228,8 @@ impl TransportParameters for PhostConfig {
     fn clash(&self, other: &PhostConfig) -> Option<String> {
         (self.policy != other.policy).then(|| {
             format!(
-                "hosts have one policy, but workloads ask for {:?} and {:?}: give all of them one transport.policy",
+                "all hosts have the same policy, but workloads set {:?} and {:?}: set the same transport.policy for \
+                 all of them",
                 self.policy, other.policy
             )
         })
@@ -274,15 +278,15 @@ fn round_trip(cx: &ReadContext, mtu: u32, packet: u32) -> u32 {
     u32::try_from(bytes.div_ceil(u64::from(packet))).unwrap_or(u32::MAX).clamp(1, 1 << 19)
 }
 
-const LEAST_TIMEOUT: Time = Time::from_us(1);
-const MOST_TIMEOUT: Time = Time::from_ms(100_000);
+const MIN_TIMEOUT: Time = Time::from_us(1);
+const MAX_TIMEOUT: Time = Time::from_ms(100_000);
 
 /// How many free tokens, and who has them.
 fn free(p: &mut Parameters, round_trip: u32) -> (u32, FreeTokens) {
     let default = PUBLISHED_ROUND_TRIP.max(round_trip);
-    let help = "packets that a flow may send before it has heard of the destination (published: 8, called a \
-                bandwidth-delay product; where a round trip takes more packets, so many)";
-    let tokens = p.integer("free_tokens", i64::from(default), (0, MOST_PACKETS), help) as u32;
+    let help = "packets that a flow may send before it receives anything from the destination (published: 8, called \
+                a bandwidth-delay product; here the larger of 8 and the packets of a round trip)";
+    let tokens = p.integer("free_tokens", i64::from(default), (0, MAX_PACKETS), help) as u32;
     let free_for = match p.choice("free_tokens_for", "short", FREE_FOR, "which flows have free tokens") {
         "every" => FreeTokens::Every,
         _ => FreeTokens::Short,
@@ -291,12 +295,12 @@ fn free(p: &mut Parameters, round_trip: u32) -> (u32, FreeTokens) {
 }
 
 fn token_life(p: &mut Parameters) -> f64 {
-    let help = "packet times for which a token is good at the source (published: 1.5)";
-    let life = p.number("token_life", 1.5, (0.0, MOST_PACKET_TIMES), help);
+    let help = "packet times for which a token is valid at the source (published: 1.5)";
+    let life = p.number("token_life", 1.5, (0.0, MAX_PACKET_TIMES), help);
     if life < 1.0 {
         let message = format!(
-            "tokens that live {life} packet times expire while the packet before is sent: expected at least 1 (published: \
-             1.5)"
+            "tokens that are valid for {life} packet times expire while the packet before is sent: expected at \
+             least 1 (published: 1.5)"
         );
         p.complain("token_life", message);
     }
@@ -308,8 +312,8 @@ fn classes(p: &mut Parameters, round_trip: u32) -> (u8, u32) {
     let help =
         "traffic class of requests, tokens and acknowledgements; data are in the next one, or the next two";
     let class = p.integer("class", 1, (1, 5), help) as u8;
-    let help = "flows of at most so many packets go above longer ones (published: 8; the released configuration leaves it \
-                out, which means 0: all data in one class)";
-    let short = p.integer("short_flow", i64::from(round_trip), (0, MOST_PACKETS), help) as u32;
+    let help = "flows of at most this number of packets have priority over longer ones (published: 8; the released \
+                configuration does not set it, which means 0: all data in one class)";
+    let short = p.integer("short_flow", i64::from(round_trip), (0, MAX_PACKETS), help) as u32;
     (class, short)
 }

@@ -27,6 +27,7 @@ use super::{FlowView, HostContext, Look, Transport};
 use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
+use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
@@ -302,8 +303,8 @@ fn start_law(
         packet: settings.data_bytes(mss),
         random: RandomStream::new(cx.settings.seed, &format!("rdma.flow{flow}")).next_u64(),
     };
-    let most = settings.window.map_or(u64::MAX, |window| window.0);
-    Box::new(Windowed::new(&window.law, &context, line_rate, most))
+    let max_in_flight = settings.window.map_or(u64::MAX, |window| window.0);
+    Box::new(Windowed::new(&window.law, &context, line_rate, max_in_flight))
 }
 
 fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaConfig {
@@ -354,6 +355,12 @@ impl Transport for Rdma {
             self.pairs[slot as usize] = pair;
         }
         Some(port)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self) {
+        prefetch_lines(self, 4);
+        prefetch(&self.nics, 0);
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 
 /// The timeout doubles with each expiry in a row, up to 2^6 times.
-pub const MOST_BACKOFF: u32 = 6;
+pub const MAX_BACKOFF: u32 = 6;
 
 pub struct QueuePair {
     /// The flow that opened it.
@@ -219,7 +219,7 @@ impl QueuePair {
 
     /// The timeout expired: everything in flight counts as lost.
     pub fn give_up_in_flight(&mut self) {
-        self.backoff = (self.backoff + 1).min(MOST_BACKOFF);
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.timeouts += 1;
         match &mut self.scoreboard {
             None => self.next = self.acknowledged,

@@ -1,7 +1,7 @@
 //! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of
 //! their authors' simulator.
 
-use super::pair::MOST_BACKOFF;
+use super::pair::MAX_BACKOFF;
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::SchemeDoc;
@@ -20,21 +20,21 @@ use crate::units::{Bytes, Time};
 use std::sync::Arc;
 
 const RECOVERIES: Names = &[
-    ("go-back-n", "after a gap everything from the missing packet on is sent again"),
+    ("go-back-n", "after a gap, all packets from the missing one on are sent again"),
     (
         "selective-repeat",
-        "out-of-order packets are kept and only missing ones sent again (IRN, SIGCOMM 2018)",
+        "out-of-order packets are kept and only missing ones are sent again (IRN, SIGCOMM 2018)",
     ),
 ];
 
 /// Bytes of the send timestamp that TIMELY's packets carry.
 const TIMESTAMP_BYTES: u32 = 8;
 /// The least retransmission timeout that `auto` gives.
-const LEAST_AUTO_RTO: Time = Time::from_ms(1);
+const MIN_AUTO_RTO: Time = Time::from_ms(1);
 /// Shorter ones end before any answer can come, and everything is sent again for ever.
-const LEAST_RTO: Time = Time::from_us(1);
+const MIN_RTO: Time = Time::from_us(1);
 /// Eleven days; leaves the clock room for timeouts that are backed off.
-const MOST_RTO: Time = Time::from_ms(1_000_000_000);
+const MAX_RTO: Time = Time::from_ms(1_000_000_000);
 /// Beyond any path; keeps windows within 64 bits.
 const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
 /// Packets of a first window (RFC 6928).
@@ -49,7 +49,7 @@ pub struct RdmaConfig {
     pub header: u32,
     /// Bytes of an acknowledgement without telemetry, and the least on the wire.
     pub ack_header: u32,
-    pub ack_least: u32,
+    pub min_ack: u32,
     /// Traffic class of data and acknowledgements, 1 to 7.
     pub class: u8,
     /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of
@@ -164,27 +164,27 @@ impl TransportParameters for RdmaConfig {
         let header = p.size("header", (48, 0, 1000), help);
         let help = "header of an acknowledgement without telemetry (published: 14 + 20 + 12 B)";
         let ack_header = p.size("ack_header", (46, 1, 1000), help);
-        let help = "an acknowledgement is padded to this (published: 60 B)";
-        let ack_least = p.size("ack_least", (60, 1, 1000), help);
+        let help = "minimum size of an acknowledgement; shorter ones are padded (published: 60 B)";
+        let min_ack = p.size("ack_least", (60, 1, 1000), help);
         let help = "traffic class of data and acknowledgements (published: 3)";
         let class = p.integer("class", 3, (1, 7), help) as u8;
-        let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
-                    window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
-                    overrun its headroom";
+        let help = "acknowledgements leave the NIC even while data is paused, as in the HPCC authors' NIC for DCQCN \
+                    without window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's \
+                    class and would overrun its headroom";
         let ignore = cx.rules.acks_ignore_pause;
         let ack_priority = p.flag_or_auto("ack_priority", acks_pass && ignore, help);
         if ack_priority && !ignore {
-            p.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
+            p.warn("transport.ack_priority has an effect only under [compat] like = \"hpcc-ns3\"".into());
         }
         let recovery = recovery(p);
-        let help = "one NACK per missing packet in this time (published: 500 us)";
+        let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
         let nack_interval = p.time("nack_interval", Time::from_us(500), help);
         let rto = retransmission_timeout(p, cx, mtu);
-        let help = "space the packets of a flow by its rate (published: true)";
+        let help = "pace the packets of a flow at its rate (published: true)";
         let pacing = p.flag("pacing", true, help);
-        let help = "bytes in flight allowed to a flow with a window; auto: line rate times base RTT";
+        let help = "maximum bytes in flight of a flow with a window; auto: line rate times base RTT";
         let window = p.bytes_or_auto("window", help);
-        let help = "base RTT T of controllers and windows; auto: the largest of all pairs of hosts";
+        let help = "base RTT T of controllers and windows; auto: the maximum over all pairs of hosts";
         let base_rtt = p.time_or_auto("base_rtt", help);
         if window == Some(Bytes(0)) {
             p.complain("window", "a window of 0 would never send: expected a size above 0B".into());
@@ -199,7 +199,7 @@ impl TransportParameters for RdmaConfig {
             mtu,
             header,
             ack_header,
-            ack_least,
+            min_ack,
             class,
             ack_priority,
             recovery,
@@ -218,7 +218,7 @@ impl TransportParameters for RdmaConfig {
 
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
         let telemetry = self.telemetry_bytes(telemetry);
-        let ack = (self.ack_header + telemetry).max(self.ack_least);
+        let ack = (self.ack_header + telemetry).max(self.min_ack);
         Framing::of(self.mtu, self.header + telemetry, ack)
     }
 
@@ -235,18 +235,18 @@ impl TransportParameters for RdmaConfig {
             Recovery::GoBackN => (
                 Overtaken::LostAfter {
                     packets: 1,
-                    why: "go-back-N takes an overtaken packet for lost and sends everything from it on again",
+                    why: "go-back-N treats an overtaken packet as lost and sends all packets from it on again",
                     instead: "transport.recovery = \"selective-repeat\" with a transport.reordering as large as a window of packets",
                 },
                 Some((
-                    "go-back-N sends everything from a dropped packet on again",
+                    "go-back-N sends all packets from a dropped one on again",
                     "transport.recovery = \"selective-repeat\"",
                 )),
             ),
             Recovery::SelectiveRepeat { reordering } => (
                 Overtaken::LostAfter {
                     packets: reordering,
-                    why: "packets are taken for lost by a count of those that came after them",
+                    why: "packets count as lost after a number of later packets have arrived",
                     instead: "a transport.reordering as large as a window of packets",
                 },
                 None,
@@ -259,7 +259,7 @@ impl TransportParameters for RdmaConfig {
             wants_lossless,
             controller: Some(&self.controller),
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
-            longest_timeout: Time(rto.0.saturating_mul(1 << MOST_BACKOFF)),
+            longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,
             ns_per_hop: self.controller.ns_per_hop(),
             ..Facts::default()
@@ -314,7 +314,7 @@ impl TransportParameters for RdmaConfig {
                 _ => None,
             },
             telemetry_bytes,
-            ack_bytes: (self.ack_header + telemetry_bytes).max(self.ack_least) as u16,
+            ack_bytes: (self.ack_header + telemetry_bytes).max(self.min_ack) as u16,
             ack_class: if ignores_pause { 0 } else { self.class },
             base_rtt: self.base_rtt.unwrap_or(longest),
             window_bytes: self.window.map(|w| w.0).or(whole_network),
@@ -344,8 +344,9 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
         }
         if name.starts_with("python:") {
             let message = format!(
-                "controller \"{bare}\" is written in Python; say where: --controller {bare}=FILE.py:CLASS, \
-                 {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or controllers={{\"{bare}\": ...}} in Python"
+                "controller \"{bare}\" is written in Python; set its location: --controller {bare}=FILE.py:CLASS, \
+                 {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or controllers={{\"{bare}\": ...}} in \
+                 Python"
             );
             table.refuse_kind(message);
             return None;
@@ -379,8 +380,8 @@ fn law(named: &pair_window::Named, table: &mut Parameters, cx: &ReadContext) -> 
 
 /// The first window, which controllers that steer a rate do not have: they begin at line rate.
 fn initial_window(p: &mut Parameters, controller: Option<&mut ControllerConfig>) {
-    let help = "with a window controller: packets of the first window (RFC 6928: 10); line rate from the start, as controllers of rates \
-                have it, is the path's bandwidth-delay product";
+    let help = "with a window controller: initial window in packets (RFC 6928: 10); the path's bandwidth-delay \
+                product gives line rate from the start, as rate controllers do";
     let packets = p.integer("initial_window", i64::from(INITIAL_WINDOW), (1, 1 << 20), help);
     match controller {
         Some(ControllerConfig::Window(window)) => window.initial = packets as u32,
@@ -396,10 +397,10 @@ fn initial_window(p: &mut Parameters, controller: Option<&mut ControllerConfig>)
 }
 
 fn recovery(p: &mut Parameters) -> Recovery {
-    let help = "what is sent again after a loss (published: go-back-n)";
+    let help = "which packets are sent again after a loss (published: go-back-n)";
     let chosen = p.choice("recovery", "go-back-n", RECOVERIES, help);
-    let help = "with selective-repeat: a packet counts as lost when one sent this many packets later has arrived \
-                (3, as TCP's duplicate acknowledgements)";
+    let help = "with selective-repeat: a packet counts as lost when a packet sent this number of packets later has \
+                arrived (3, like TCP's duplicate acknowledgements)";
     let reordering = p.integer("reordering", 3, (1, 1 << 20), help) as u32;
     if chosen == "selective-repeat" {
         return Recovery::SelectiveRepeat { reordering };
@@ -414,10 +415,10 @@ fn recovery(p: &mut Parameters) -> Recovery {
 fn retransmission_timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Option<Time> {
     let default = if cx.rules.no_timeout { "none" } else { "auto" };
     let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
-    let auto = ten_round_trips.max(cx.patience).clamp(LEAST_AUTO_RTO, MOST_RTO);
-    let help = "retransmission timeout: a time, \"none\" (the HPCC authors have none, and so has like = \"hpcc-ns3\"), or \
-                \"auto\": the most of 1 ms, ten base RTTs, and the time in which the slowest link empties a switch's buffer \
-                (four times that with PFC, whose pauses queue packets behind packets): sooner, packets that only wait \
-                would be sent again";
-    p.time_or_word("rto", (LEAST_RTO, MOST_RTO), (default, &[("auto", Some(auto)), ("none", None)]), help)
+    let auto = ten_round_trips.max(cx.patience).clamp(MIN_AUTO_RTO, MAX_RTO);
+    let help = "retransmission timeout: a time, \"none\" (as in the HPCC authors' simulator and under like = \
+                \"hpcc-ns3\"), or \"auto\": the maximum of 1 ms, ten base RTTs, and the time in which the slowest \
+                link empties a switch's buffer (four times that time with PFC, because pauses make queues wait for \
+                other queues); with a shorter timeout, packets that only wait in queues would be sent again";
+    p.time_or_word("rto", (MIN_RTO, MAX_RTO), (default, &[("auto", Some(auto)), ("none", None)]), help)
 }

@@ -75,13 +75,18 @@ pub struct Windowed {
     usage: WindowUsage,
     rates: Option<Box<RateEstimator>>,
     /// Bytes in flight that a scenario's `window` allows, whatever the law says.
-    most: u64,
+    max_in_flight: u64,
     line_rate: Rate,
 }
 
 impl Windowed {
-    /// A flow starts; `most`: bytes in flight that it may have at all.
-    pub fn new(config: &WindowConfig, context: &WindowContext, line_rate: Rate, most: u64) -> Windowed {
+    /// A flow starts; `max_in_flight`: bytes in flight that it may have at all.
+    pub fn new(
+        config: &WindowConfig,
+        context: &WindowContext,
+        line_rate: Rate,
+        max_in_flight: u64,
+    ) -> Windowed {
         let law = config.start(context);
         let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(false)));
         Windowed {
@@ -103,7 +108,7 @@ impl Windowed {
             lost: 0,
             usage: WindowUsage::default(),
             rates,
-            most,
+            max_in_flight,
             line_rate,
         }
     }
@@ -259,8 +264,8 @@ impl Windowed {
 
     /// RFC 3168 §6.1.2: once per window of data.
     fn answer_mark(&mut self, news: &News) {
-        let anew = news.acknowledged > self.answered || self.answered == 0;
-        if !anew || self.state != State::Open {
+        let is_new_window = news.acknowledged > self.answered || self.answered == 0;
+        if !is_new_window || self.state != State::Open {
             return;
         }
         self.fall(Signal::Mark, news);
@@ -310,7 +315,7 @@ impl Windowed {
 
     /// Hands window and rate to the pair.
     fn steer(&self, control: &mut Control) {
-        control.cwnd = Some(self.window.cwnd.min(self.most));
+        control.cwnd = Some(self.window.cwnd.min(self.max_in_flight));
         let line_rate = Rate(self.line_rate.0.max(1));
         control.rate = self.window.pacing.map_or(line_rate, |rate| Rate(rate.0.clamp(1, line_rate.0)));
     }

@@ -20,7 +20,7 @@ use super::forward_rto::ForwardRto;
 use super::loss_probe::LossProbe;
 use super::prr::{Bound, Prr, Step};
 use super::rack::Bounds;
-use super::rto::RoundTrips;
+use super::rto::RttEstimator;
 use super::scoreboard::{BLOCKS, Block, Update};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
 use crate::transport::tcp::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
@@ -87,7 +87,7 @@ impl Connection {
         self.source.written(self.board.acknowledged(), now);
         let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
         self.f_rto.look();
-        let (rates, rack, least) = (&mut self.rates, &mut self.rack, self.trips.least());
+        let (rates, rack, min_rtt) = (&mut self.rates, &mut self.rack, self.rtt.min_rtt());
         let f_rto = &mut self.f_rto;
         let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
             if let Some(rates) = rates {
@@ -95,7 +95,7 @@ impl Connection {
             }
             f_rto.arrived(segment);
             if let Some(rack) = rack {
-                rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), least, now);
+                rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), min_rtt, now);
             }
         });
         let more_room = ack.expected + ack.window > self.receivable;
@@ -126,8 +126,8 @@ impl Connection {
         let bounds = Bounds {
             recovering: matches!(self.state, State::Recovery | State::Loss),
             threshold: config.recovery.dup_threshold,
-            least: self.trips.least(),
-            smoothed: self.trips.smoothed(),
+            min_rtt: self.rtt.min_rtt(),
+            smoothed: self.rtt.smoothed(),
         };
         self.rack.as_mut().is_some_and(|rack| rack.detect(&mut self.board, &bounds, now))
     }
@@ -137,8 +137,8 @@ impl Connection {
         let fits = if config.rtt.karn { update.timed_once == Some(true) } else { true };
         let sampled = update.acknowledged > 0 && fits;
         if sampled {
-            let sample = RoundTrips::sample(ack.echo, now, config.rtt.clock);
-            self.trips.take(sample, &config.rtt, &config.rto);
+            let sample = RttEstimator::sample(ack.echo, now, config.rtt.clock);
+            self.rtt.take(sample, &config.rtt, &config.rto);
         }
         sampled
     }
@@ -157,12 +157,12 @@ impl Connection {
         let mss = self.window.mss;
         let counted = self.carry + update.acknowledged;
         self.carry = counted % mss;
-        let given = self.trips.given(&config.rtt).filter(|_| sampled || config.rtt.smoothed);
+        let given = self.rtt.given(&config.rtt).filter(|_| sampled || config.rtt.smoothed);
         let first = self.board.next_number() - self.board.segments() as u64;
         let rate = self
             .rates
             .as_mut()
-            .map_or(RateSample::default(), |rates| rates.sample(first, now, self.trips.least()));
+            .map_or(RateSample::default(), |rates| rates.sample(first, now, self.rtt.min_rtt()));
         Acked {
             now,
             bytes: update.acknowledged,
@@ -176,7 +176,7 @@ impl Connection {
             next: self.board.next(),
             cursor: self.cursor,
             rtt: given,
-            min_rtt: self.trips.least(),
+            min_rtt: self.rtt.min_rtt(),
             rate,
             marked: ack.marked && config.ecn != EcnEcho::Off,
             window_limited: !config.window_validation || self.usage.is_limited_by(&self.window),
@@ -314,8 +314,8 @@ impl Connection {
 
     /// An ECN echo: the window is reduced once per window of data.
     pub fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
-        let anew = self.board.acknowledged() > self.ecn.until || self.ecn.until == 0;
-        if !anew || !matches!(self.state, State::Open | State::Disorder) {
+        let new_window = self.board.acknowledged() > self.ecn.until || self.ecn.until == 0;
+        if !new_window || !matches!(self.state, State::Open | State::Disorder) {
             return;
         }
         self.ecn.tell = true;
@@ -350,8 +350,8 @@ impl Connection {
         }
         let partial = self.state == State::Recovery;
         if config.recovery.restart_each || !partial || self.first_partial {
-            self.trips.progress(&config.rto);
-            self.alarm.deadline = now.saturating_add(self.trips.rto());
+            self.rtt.progress(&config.rto);
+            self.alarm.deadline = now.saturating_add(self.rtt.rto());
         }
         if partial {
             self.first_partial = false;
@@ -388,7 +388,7 @@ impl Connection {
         if config.recovery.reactions.by_state {
             return self.time_out_by_state(now, config);
         }
-        self.trips.back_off(&config.rto);
+        self.rtt.back_off(&config.rto);
         let threshold = self.flight(config).max(self.window.ssthresh);
         let fresh = config.recovery.f_rto && !matches!(self.state, State::Recovery | State::Loss);
         self.f_rto =
@@ -408,7 +408,7 @@ impl Connection {
         self.window.cwnd = self.board.pipe() + self.window.mss;
         self.due = now;
         self.change(State::Loss, now);
-        self.alarm.deadline = now.saturating_add(self.trips.rto());
+        self.alarm.deadline = now.saturating_add(self.rtt.rto());
     }
 }
 

@@ -192,18 +192,18 @@ pub struct RtoConfig {
     pub initial: Time,
     /// Of the first SYN.
     pub syn: Time,
-    pub least: Time,
-    pub most: Time,
+    pub min: Time,
+    pub max: Time,
     /// Clock granularity G of RFC 6298: the least of 4 RTTVAR.
     pub granularity: Time,
-    /// `least` bounds 4 RTTVAR and not the whole timeout (Linux).
-    pub least_variance: bool,
+    /// `min` bounds 4 RTTVAR and not the whole timeout (Linux).
+    pub min_bounds_variance: bool,
 }
 
 impl RtoConfig {
     /// The longest of the timeouts that a connection may begin with.
     pub fn longest_first(&self) -> Time {
-        self.initial.max(self.syn).max(self.least)
+        self.initial.max(self.syn).max(self.min)
     }
 }
 

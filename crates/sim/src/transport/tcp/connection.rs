@@ -8,7 +8,7 @@ use super::loss_probe::LossProbe;
 use super::persist::Persist;
 use super::prr::Prr;
 use super::rack::Rack;
-use super::rto::RoundTrips;
+use super::rto::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
 use crate::congestion::window::{
@@ -115,7 +115,7 @@ pub struct Connection {
     pub phase: Phase,
     pub board: Scoreboard,
     pub source: Source,
-    pub trips: RoundTrips,
+    pub rtt: RttEstimator,
     pub window: CongestionWindow,
     pub law: WindowLaw,
     pub state: State,
@@ -189,7 +189,7 @@ impl Connection {
             )
             .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
-            trips: RoundTrips::new(&config.rto),
+            rtt: RttEstimator::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
             law,
             state: State::Open,
@@ -232,7 +232,7 @@ impl Connection {
         self.phase = Phase::Established;
         self.take_window(0, window);
         if config.rtt.handshake {
-            self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
+            self.rtt.take(RttEstimator::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
         if self.timeouts > 0 && !self.reactions.keeps_first_window {
             // RFC 5681 §3.1: a SYN was lost.
@@ -415,7 +415,7 @@ impl Connection {
         self.pace(u64::from(payload), now, config);
         if self.alarm.deadline == Time::MAX || self.persist.running {
             self.persist = Persist::default();
-            self.alarm.deadline = now.saturating_add(self.trips.rto());
+            self.alarm.deadline = now.saturating_add(self.rtt.rto());
         }
     }
 
@@ -440,7 +440,7 @@ impl Connection {
             return;
         }
         self.law.on_resume(now);
-        if now.saturating_sub(self.last_sent) > self.trips.rto() {
+        if now.saturating_sub(self.last_sent) > self.rtt.rto() {
             let initial = self.window.mss * u64::from(config.initial_window);
             if !self.law.steers_recovery() {
                 self.window.cwnd = self.window.cwnd.min(initial);
@@ -473,7 +473,7 @@ impl Connection {
                 // Linux: 200 % of window over RTT in slow start, 120 % after it.
                 let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
                 let bits = u128::from(self.window.cwnd) * percent * 80_000_000_000;
-                let rtt = self.trips.smoothed()?;
+                let rtt = self.rtt.smoothed()?;
                 Some(Rate(u64::try_from(bits / u128::from(rtt.0.max(1))).unwrap_or(u64::MAX)))
             }),
         }
@@ -537,7 +537,7 @@ impl Connection {
             cursor: self.cursor,
             in_flight: if self.reactions.notes_in_flight { self.noted } else { self.board.pipe() },
             delivered: self.delivered,
-            rtt: self.trips.smoothed(),
+            rtt: self.rtt.smoothed(),
         }
     }
 

@@ -111,7 +111,7 @@ impl Connection {
     fn undo_timeout(&mut self, update: &Update, now: Time, config: &TcpConfig) {
         self.board.forgive();
         if let Some(rack) = &mut self.rack {
-            rack.look_anew(&self.board);
+            rack.rebuild_order(&self.board);
         }
         self.recover = self.board.acknowledged();
         self.duplicates = 0;

@@ -100,7 +100,7 @@ impl Connection {
 
     fn begin_recovery(&mut self, step: &mut Step, now: Time, config: &TcpConfig) {
         if !self.board.is_lost_from(self.board.acknowledged()) {
-            self.board.lose_front_anew();
+            self.board.lose_front_again();
         }
         self.recover = self.board.next();
         self.recovering = true;
@@ -215,8 +215,8 @@ impl Connection {
     fn restart(&mut self, clock: bool, now: Time, config: &TcpConfig) {
         self.timeouts = 0;
         if clock {
-            self.trips.progress(&config.rto);
-            self.alarm.deadline = now.saturating_add(self.trips.rto());
+            self.rtt.progress(&config.rto);
+            self.alarm.deadline = now.saturating_add(self.rtt.rto());
         }
         let acknowledged = self.board.acknowledged();
         self.cursor = self.cursor.max(acknowledged);
@@ -274,7 +274,7 @@ impl Connection {
         self.board.lose_all();
         self.recover = self.board.next();
         self.recovering = true;
-        self.trips.back_off(&config.rto);
+        self.rtt.back_off(&config.rto);
         let congestion = Congestion { now, in_flight, by: Signal::Timeout };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         // Controllers hear of every timeout, also of the second in a row.

@@ -35,14 +35,14 @@ impl LossProbe {
 }
 
 impl Connection {
-    /// Sets the earlier timer (§8): to look again at what is suspected, or the PTO, which begins `anew` after new data and with each
+    /// Sets the earlier timer (§8): to look again at what is suspected, or the PTO, which is restarted after new data and with each
     /// acknowledgement that moves on.
-    pub fn arm_early(&mut self, anew: bool, now: Time, config: &TcpConfig) {
+    pub fn arm_early(&mut self, restart: bool, now: Time, config: &TcpConfig) {
         if let Some(due) = self.rack.as_ref().and_then(|rack| rack.due) {
             self.alarm.early = Early::Reordering(due);
         } else if !self.may_probe(config) {
             self.alarm.early = Early::None;
-        } else if anew || !matches!(self.alarm.early, Early::Probe(_)) {
+        } else if restart || !matches!(self.alarm.early, Early::Probe(_)) {
             let at = now.saturating_add(self.probe_timeout(config));
             self.alarm.early = Early::Probe(at.min(self.alarm.deadline));
         }
@@ -60,7 +60,7 @@ impl Connection {
     }
 
     fn probe_timeout(&self, config: &TcpConfig) -> Time {
-        let Some(smoothed) = self.trips.smoothed() else { return Time::from_ms(1000) };
+        let Some(smoothed) = self.rtt.smoothed() else { return Time::from_ms(1000) };
         let alone = self.board.segments() == 1;
         let delay = config.recovery.rack.filter(|_| alone).map_or(Time::ZERO, |rack| rack.ack_delay);
         Time(2 * smoothed.0).saturating_add(delay)
@@ -70,7 +70,7 @@ impl Connection {
     pub fn want_probe(&mut self, now: Time) {
         self.probe.wanted = self.board.outstanding() > 0;
         self.due = now;
-        self.alarm.deadline = now.saturating_add(self.trips.rto());
+        self.alarm.deadline = now.saturating_add(self.rtt.rto());
     }
 
     /// §7.3: new data, or the last segment again.

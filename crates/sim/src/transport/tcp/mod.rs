@@ -358,8 +358,8 @@ impl Transport for Tcp {
         let mut internals = vec![
             ("ssthresh_bytes", threshold),
             ("in_flight_bytes", connection.board.pipe() as f64),
-            ("srtt_ns", connection.trips.smoothed().map_or(0.0, |time| time.as_ns())),
-            ("rto_ns", connection.trips.rto().as_ns()),
+            ("srtt_ns", connection.rtt.smoothed().map_or(0.0, |time| time.as_ns())),
+            ("rto_ns", connection.rtt.rto().as_ns()),
         ];
         connection.law.internals(&mut internals);
         Some(FlowView {

@@ -206,5 +206,5 @@ fn take_duplicate(ack: &mut Acknowledgement) {
 
 /// How long a SYN is waited for, after so many in vain.
 pub fn syn_timeout(timeouts: u32, config: &TcpConfig) -> Time {
-    Time(config.rto.syn.0.saturating_mul(1 << timeouts.min(30))).min(config.rto.most)
+    Time(config.rto.syn.0.saturating_mul(1 << timeouts.min(30))).min(config.rto.max)
 }

@@ -28,15 +28,18 @@ use crate::units::{Bytes, Rate, Time};
 
 const PROFILES: &[(&str, &str)] = &[
     ("rfc", "current RFCs, and Linux where they leave a choice"),
-    ("ns3-3.35", "ns-3.35 as it was set for the Cebinae paper (SIGCOMM 2022)"),
+    ("ns3-3.35", "ns-3.35 as configured for the Cebinae paper (SIGCOMM 2022)"),
 ];
 const RECOVERIES: &[(&str, &str)] =
     &[("prr", "proportional rate reduction (RFC 6937)"), ("threshold", "the threshold at once (RFC 6675)")];
 const BOUNDS: &[(&str, &str)] = &[
-    ("progress", "a segment more per acknowledgement that moves on and shows no new loss (RFC 9937)"),
-    ("slow-start", "a segment more per acknowledgement (RFC 6937, SSRB)"),
-    ("conservative", "what was delivered (RFC 6937, CRB)"),
-    ("retransmitted", "a segment more per acknowledgement of something sent again (ns-3.35)"),
+    (
+        "progress",
+        "one segment more per acknowledgement that makes progress and indicates no new loss (RFC 9937)",
+    ),
+    ("slow-start", "one segment more per acknowledgement (RFC 6937, SSRB)"),
+    ("conservative", "the number of delivered bytes (RFC 6937, CRB)"),
+    ("retransmitted", "one segment more per acknowledgement of a retransmission (ns-3.35)"),
 ];
 const DOUBTFULS: &[(&str, &str)] = &[
     ("below", "those below the highest that has arrived (RFC 6675)"),
@@ -44,16 +47,19 @@ const DOUBTFULS: &[(&str, &str)] = &[
     ("any", "any (ns-3.35)"),
 ];
 const DETECTIONS: &[(&str, &str)] = &[
-    ("rack", "by time: one sent later has arrived, and a reordering window has passed (RFC 8985; Linux)"),
+    (
+        "rack",
+        "by time: a segment sent later has arrived, and a reordering window has passed (RFC 8985; Linux)",
+    ),
     ("sack", "by count: dup_threshold later segments have arrived (RFC 6675; ns-3.35)"),
 ];
 const FLIGHTS: &[(&str, &str)] = &[
-    ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
-    ("pipe", "without what is lost or has arrived out of order (ns-3.35)"),
+    ("outstanding", "all unacknowledged bytes, up to the window (RFC 5681)"),
+    ("pipe", "without bytes that are lost or have arrived out of order (ns-3.35)"),
 ];
 const REACTIONS: &[(&str, &str)] = &[
-    ("rfc", "as RFC 5681, RFC 6675, RFC 6582 and RFC 6298 say"),
-    ("ns3-3.35", "as in ns-3.35: see what the profile does"),
+    ("rfc", "as in RFC 5681, RFC 6675, RFC 6582 and RFC 6298"),
+    ("ns3-3.35", "as in ns-3.35 (docs/schemes/tcp.md)"),
 ];
 const RESTARTS: &[(&str, &str)] = &[
     ("each", "each partial acknowledgement (RFC 6582, slow-but-steady)"),
@@ -61,7 +67,7 @@ const RESTARTS: &[(&str, &str)] = &[
 ];
 const RTTS: &[(&str, &str)] =
     &[("sample", "the sample"), ("smoothed", "the smoothed time, with every acknowledgement (ns-3.35)")];
-const LEASTS: &[(&str, &str)] = &[
+const MIN_RTO_BOUNDS: &[(&str, &str)] = &[
     ("spread", "the part beyond the smoothed time: SRTT + max(rto_min, 4 RTTVAR) (Linux)"),
     ("whole", "the whole timeout: max(rto_min, SRTT + 4 RTTVAR) (RFC 6298)"),
 ];
@@ -72,22 +78,22 @@ const ECHOES: &[(&str, &str)] = &[
     ("exact", "the mark of every packet is echoed (RFC 8257)"),
 ];
 const PACINGS: &[(&str, &str)] = &[
-    ("controller", "as the controller says: BBR paces, others do not"),
-    ("window", "every flow: window over RTT, twice that in slow start and 1.2 times after it (Linux)"),
+    ("controller", "if the controller does: BBR paces, others do not"),
+    ("window", "every flow, at window / RTT times 2 in slow start and times 1.2 after it (Linux)"),
     ("off", "none"),
 ];
 
 /// Shorter ones end before any answer can come, and everything is sent again for ever.
-const LEAST_RTO: Time = Time::from_us(1);
-const MOST_RTO: Time = Time::from_ms(1_000_000);
+const MIN_RTO: Time = Time::from_us(1);
+const MAX_RTO: Time = Time::from_ms(1_000_000);
 /// Bounds of what `rto_syn = "auto"` gives.
-const LEAST_SYN_RTO: Time = Time::from_ms(1);
-const MOST_SYN_RTO: Time = Time::from_ms(1000);
-const MOST_BUFFER: Bytes = Bytes((1 << 30) - 1);
+const MIN_SYN_RTO: Time = Time::from_ms(1);
+const MAX_SYN_RTO: Time = Time::from_ms(1000);
+const MAX_BUFFER: Bytes = Bytes((1 << 30) - 1);
 
 /// Which profile the keys of TCP and of its controller follow.
 fn profile(p: &mut Parameters) -> Profile {
-    let help = "whose behaviour the defaults follow; every difference is a key of its own";
+    let help = "implementation whose behaviour the defaults follow; every difference has its own key";
     match p.choice("profile", "rfc", PROFILES, help) {
         "ns3-3.35" => Profile::Ns3_35,
         _ => Profile::Rfc,
@@ -97,11 +103,11 @@ fn profile(p: &mut Parameters) -> Profile {
 impl TransportParameters for TcpConfig {
     const DOC: SchemeDoc = SchemeDoc {
         name: "tcp",
-        title: "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
-        source: "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
-                 results of Cebinae (SIGCOMM 2022)",
-        validation: "Laws of the standards by hand, sharing and loss in whole runs (tests/tcp.rs); page: \
-                     docs/schemes/tcp.md.",
+        title: "a byte stream with a handshake, windows, SACK and timeouts, with NewReno, Cubic, Vegas and others",
+        source: "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models \
+                 of the Cebinae paper's results (SIGCOMM 2022)",
+        validation: "Rules of the standards by hand; sharing of links and recovery from loss in whole runs \
+                     (tests/tcp.rs); page: docs/schemes/tcp.md.",
         ..SchemeDoc::NONE
     };
     const CONTROLLERS: Controllers = Controllers::Windows { default: DEFAULT_WINDOW, several_paths: false };
@@ -131,11 +137,12 @@ impl TransportParameters for TcpConfig {
             keeps_connections: self.application.rate.is_none(),
             overtaken: match self.recovery.rack {
                 Some(_) => Overtaken::WaitedFor {
-                    why: "loss detection by time begins without patience and has that of a round trip at most (RFC 8985 §6.2)",
+                    why: "the reordering window of loss detection by time is 0 at first and at most one round trip \
+                          (RFC 8985 §6.2)",
                 },
                 None => Overtaken::LostAfter {
                     packets: self.recovery.dup_threshold,
-                    why: "segments are taken for lost by a count of those that came after them",
+                    why: "segments count as lost after a number of later segments have arrived",
                     instead: "transport.loss_detection = \"rack\"",
                 },
             },
@@ -162,7 +169,7 @@ impl TransportParameters for TcpConfig {
             ("ack_bytes", Some(self.ack_header.into())),
             ("send_buffer_bytes", Some(self.send_buffer.into())),
             ("receive_buffer_bytes", Some(self.receive_buffer.into())),
-            ("rto_ns", Some(self.rto.least.as_ns().into())),
+            ("rto_ns", Some(self.rto.min.as_ns().into())),
         ]
     }
 
@@ -179,7 +186,7 @@ impl TransportParameters for TcpConfig {
 /// Of this network the round trip and the longest queue are known. Ten round trips are that second at 100 ms.
 fn syn_timeout(cx: &ReadContext, mss: u32) -> Time {
     let round_trips = Time((cx.base_rtt)(mss).0.saturating_mul(10));
-    round_trips.max(cx.drain).clamp(LEAST_SYN_RTO, MOST_SYN_RTO)
+    round_trips.max(cx.drain).clamp(MIN_SYN_RTO, MAX_SYN_RTO)
 }
 
 /// Reads the settings of TCP, once the profile and the controller are known.
@@ -191,14 +198,15 @@ pub fn read(
     cx: &ReadContext,
 ) -> TcpConfig {
     let wire = wire.read(p);
-    let help = "traffic class of all its packets, for pauses and for queues of classes";
+    let help = "traffic class of all packets, for pauses and for queues with classes";
     let class = p.integer("class", 1, (1, 7), help) as u8;
-    let help =
-        "bytes that the application may write beyond what is acknowledged (Linux: 4 MiB; ns3-3.35: 2 MiB)";
+    let help = "send buffer: bytes that the application may write beyond the last acknowledged byte (Linux: 4 MiB; \
+         ns3-3.35: 2 MiB)";
     let send_buffer = buffer(p, "send_buffer", profile.pick(4 << 20, 2 << 20), wire.mss, help);
-    let help = "bytes that the receiver takes beyond the last one in order: its window (Linux: 6 MiB; ns3-3.35: 2 MiB)";
+    let help = "receive buffer: bytes that the receiver accepts beyond the last byte in order, which is its window \
+                (Linux: 6 MiB; ns3-3.35: 2 MiB)";
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
-    let help = "segments of the first window (RFC 6928: 10)";
+    let help = "initial window in segments (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
     let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
@@ -213,19 +221,21 @@ pub fn read(
         "off" => TcpPacing::Off,
         _ => TcpPacing::Controller,
     };
-    let help = "segments that leave unpaced at the start of a connection (ns3-3.35: 10)";
+    let help = "segments that are sent unpaced at the start of a connection (ns3-3.35: 10)";
     let unpaced = p.integer("unpaced", profile.pick(0, 10), (0, 1 << 20), help) as u32;
-    let help = "the window grows only while it is what limits the sender, and begins anew after idling for a timeout; time in which \
-                it is not used does not count for Cubic (RFC 7661, RFC 5681 §4.1, as in Linux; RFC 9438 §5.8; ns3-3.35: false)";
+    let help = "the window grows only while it limits the sender, and restarts from the initial window after the \
+                sender was idle for a timeout; time in which the window is not used does not count for Cubic (RFC \
+                7661, RFC 5681 §4.1, as in Linux; RFC 9438 §5.8; ns3-3.35: false)";
     let window_validation = p.flag("window_validation", profile.pick(true, false), help);
-    let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
+    let help = "consecutive timeouts after which a connection is aborted and its flow stays unfinished (Linux: 15; \
+                ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
-    let help = "SYNs that are repeated before a connection dies (Linux, ns3-3.35: 6)";
+    let help = "retransmissions of a SYN before a connection is aborted (Linux, ns3-3.35: 6)";
     let syn_retries = p.integer("syn_retries", 6, (0, 1000), help) as u32;
-    let help = "a short segment waits while something is unacknowledged (RFC 9293 §3.7.4)";
+    let help = "a short segment waits while any data is unacknowledged (RFC 9293 §3.7.4)";
     let nagle = p.flag("nagle", true, help);
-    let help = "a flow that ends sends the three packets of a close, each of ack_header; a flow's end stays the acknowledgement of its last \
-                byte, and none of them is repeated";
+    let help = "a flow that ends sends the three packets of a close, each of ack_header bytes; the flow still \
+                completes with the acknowledgement of its last byte, and these packets are not retransmitted";
     let fin = p.flag("fin", false, help);
     TcpConfig {
         application: application(p, wire.mss),
@@ -289,48 +299,54 @@ fn wire(p: &mut Parameters, default: Wire) -> Wire {
     let header = p.size("header", (default.header, 0, 1000), help);
     let help = "bytes of an acknowledgement without SACK blocks (the same headers; mptcp: 12 B more, for the data acknowledgement)";
     let ack_header = p.size("ack_header", (default.ack_header, 1, 1000), help);
-    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58; mptcp: its own option comes on top)";
+    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58; mptcp: its option is added to this)";
     let syn_header = p.size("syn_header", (default.syn_header, 1, 1000), help);
-    let help = "bytes that SACK blocks add to an acknowledgement beside 8 for each (rfc: 4; ns3-3.35: 0, for they fill the \
-                padding of the timestamps)";
+    let help = "bytes that SACK blocks add to an acknowledgement in addition to 8 per block (rfc: 4; ns3-3.35: 0, \
+                because they fill the padding of the timestamps)";
     let sack_header = p.size("sack_header", (default.sack_header, 0, 40), help);
     Wire { mss, header, ack_header, syn_header, sack_header }
 }
 
 fn buffer(p: &mut Parameters, key: &'static str, default: u64, mss: u32, help: &'static str) -> u64 {
     let given = p.bytes(key, Bytes(default), help);
-    let least = Bytes(2 * u64::from(mss));
-    if (least..=MOST_BUFFER).contains(&given) {
+    let min = Bytes(2 * u64::from(mss));
+    if (min..=MAX_BUFFER).contains(&given) {
         return given.0;
     }
-    let message = format!("{given} is out of range: expected two segments, {least}, to {MOST_BUFFER}");
+    let message = format!(
+        "{given} is out of range: expected at least two segments, {min}, and at most \
+                           {MAX_BUFFER}"
+    );
     p.complain(key, message);
     default
 }
 
 fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
-    let help = "segments in order that one acknowledgement answers (RFC 5681: 2; ns3-3.35 as it was set: 1)";
+    let help = "segments in order per acknowledgement (RFC 5681: 2; ns3-3.35 as configured for the paper: 1)";
     let every = p.integer("ack_every", profile.pick(2, 1), (1, 1000), help) as u32;
-    let help = "an acknowledgement waits no longer than this (Linux: 40 ms; ns3-3.35: 200 ms; RFC 9293: below 500 ms)";
+    let help = "maximum delay of an acknowledgement (Linux: 40 ms; ns3-3.35: 200 ms; RFC 9293: below 500 ms)";
     let delay = p.time("ack_delay", Time::from_ms(profile.pick(40, 200)), help);
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
+    let help = "the receiver reports data that arrived twice (D-SACK, RFC 2883; ns3-3.35: false)";
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
-    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let help = "number of out-of-order blocks that a receiver remembers for its reports, the newest; 0: all \
+                (ns3-3.35: 4)";
     let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
     AckConfig { every, first_at_once: false, delay, stamp_clock: Time::ZERO, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let window = p.choice("recovery", "prr", RECOVERIES, "the window during fast recovery");
-    let help = "with recovery = \"prr\": what may be sent once the pipe is below the threshold (RFC 6937 §3)";
+    let help =
+        "with recovery = \"prr\": bytes that may be sent once the pipe is below the threshold (RFC 6937 §3)";
     let bound = p.choice("prr_bound", profile.pick("progress", "retransmitted"), BOUNDS, help);
-    let help = "with recovery = \"prr\": products of byte counts wrap at 32 bits, which holds windows above some 64 KB back until \
-                the pipe is at the threshold (ns3-3.35: true)";
+    let help = "with recovery = \"prr\": products of byte counts wrap at 32 bits, which delays sending with windows \
+                above about 64 KB until the pipe is at the threshold (ns3-3.35: true)";
     let wraps = p.flag("prr_wraps", profile.pick(false, true), help);
-    let help = "which segments recovery sends again when nothing counts as lost and nothing new can be sent (NextSeg rule 3)";
+    let help = "which segments recovery sends again when no segment counts as lost and no new one can be sent \
+                (NextSeg rule 3)";
     let doubtful = p.choice("doubtful", profile.pick("below", "any"), DOUBTFULS, help);
     let bound = match bound {
         "slow-start" => PrrBound::SlowStart,
@@ -340,13 +356,14 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     };
     let help = "segments that must have arrived beyond a hole before it counts as lost (RFC 6675: 3)";
     let dup_threshold = p.integer("dup_threshold", 3, (1, 1 << 20), help) as u32;
-    let help = "the first duplicate acknowledgements let new segments out (RFC 3042)";
+    let help = "the first duplicate acknowledgements allow new segments to be sent (RFC 3042)";
     let limited_transmit = p.flag("limited_transmit", true, help);
     let help = "the bytes in flight from which the threshold is computed";
     let flight = p.choice("flight", profile.pick("outstanding", "pipe"), FLIGHTS, help);
     let help = "which partial acknowledgements restart the timeout during recovery";
     let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
-    let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
+    let help = "reactions to acknowledgements and timeouts: when recovery begins and ends, what is sent \
+                immediately, what counts as in flight";
     let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     let f_rto = f_rto(p, profile, reactions == "rfc");
     RecoveryConfig {
@@ -370,8 +387,8 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
 }
 
 fn f_rto(p: &mut Parameters, profile: Profile, possible: bool) -> bool {
-    let help = "after a timeout two new segments ask whether it was spurious; if it was, it is undone (F-RTO, RFC 5682; Linux: true; \
-                ns3-3.35: false)";
+    let help = "after a timeout two new segments probe whether it was spurious; if it was, its effects are undone \
+                (F-RTO, RFC 5682; Linux: true; ns3-3.35: false)";
     let asks = p.flag("f_rto", possible && profile.pick(true, false), help);
     if asks && !possible {
         p.complain("f_rto", "ns-3.35 has no F-RTO: expected false, or reactions = \"rfc\"".into());
@@ -380,7 +397,7 @@ fn f_rto(p: &mut Parameters, profile: Profile, possible: bool) -> bool {
 }
 
 fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConfig> {
-    let help = "what makes a segment count as lost";
+    let help = "when a segment counts as lost";
     let default = if possible { profile.pick("rack", "sack") } else { "sack" };
     let detection = p.choice("loss_detection", default, DETECTIONS, help);
     if detection == "rack" && !possible {
@@ -389,10 +406,11 @@ fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConf
             "ns-3.35 counts segments: expected \"sack\", or reactions = \"rfc\"".into(),
         );
     }
-    let help = "with loss_detection = \"rack\": a segment that asks for losses at the end of a flight, two round trips after the last one \
-                (RFC 8985 §7)";
+    let help = "with loss_detection = \"rack\": a segment is sent two round trips after the last one of a flight, \
+                so that losses at its end are detected (RFC 8985 §7)";
     let probes = p.flag("loss_probe", true, help);
-    let help = "with loss_probe: how long the peer may hold back the acknowledgement of a segment alone (Linux: 200 ms)";
+    let help = "with loss_probe: maximum time for which the peer may delay the acknowledgement of a single segment \
+                (Linux: 200 ms)";
     let ack_delay = p.time("loss_probe_ack_delay", Time::from_ms(200), help);
     if ack_delay > Time::from_ms(10_000) {
         p.complain("loss_probe_ack_delay", format!("expected at most 10s, found {ack_delay}"));
@@ -401,36 +419,44 @@ fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConf
 }
 
 fn round_trips(p: &mut Parameters, profile: Profile) -> RttConfig {
-    let help = "ticks of the clock of timestamps, in which round-trip times are counted; 0us: exact (ns3-3.35: 1 ms)";
-    let clock = p.time("rtt_clock", Time::from_ms(profile.pick(0, 1)), help);
-    let help = "the round-trip time that controllers see";
-    let smoothed = p.choice("rtt", profile.pick("sample", "smoothed"), RTTS, help) == "smoothed";
-    let help = "the handshake gives the first sample";
-    let handshake = p.flag("handshake_rtt", true, help);
     let help =
-        "what was sent twice gives no sample, though timestamps tell which one was answered (ns3-3.35: true)";
+        "tick of the timestamp clock, in which round-trip times are measured; 0us: exact (ns3-3.35: 1 ms)";
+    let clock = p.time("rtt_clock", Time::from_ms(profile.pick(0, 1)), help);
+    let help = "round-trip time that is passed to controllers";
+    let smoothed = p.choice("rtt", profile.pick("sample", "smoothed"), RTTS, help) == "smoothed";
+    let help = "the handshake gives the first RTT sample";
+    let handshake = p.flag("handshake_rtt", true, help);
+    let help = "segments that were sent twice give no RTT sample, although timestamps show which transmission was \
+         acknowledged (ns3-3.35: true)";
     let karn = p.flag("karn", profile.pick(false, true), help);
     RttConfig { clock, smoothed, handshake, karn }
 }
 
 fn timeouts(p: &mut Parameters, profile: Profile, syn_timeout: Time) -> RtoConfig {
     let second = Time::from_ms(1000);
-    let initial = timeout(p, "rto_initial", second, "before the first sample (RFC 6298: 1 s)");
-    let help = "of the first SYN; auto: the most of 1 ms, ten base RTTs, and the time in which the slowest link empties a switch's \
-                buffer, but at most the 1 s of RFC 6298, which is for paths of any length (ns3-3.35: 3 s)";
+    let initial = timeout(
+        p,
+        "rto_initial",
+        second,
+        "retransmission timeout before the first RTT sample (RFC 6298: 1 s)",
+    );
+    let help = "retransmission timeout of the first SYN; auto: the maximum of 1 ms, ten base RTTs, and the time in \
+                which the slowest link empties a switch's buffer, but at most the 1 s of RFC 6298, which holds for \
+                paths of any length (ns3-3.35: 3 s)";
     let syn = p.time_or_derived("rto_syn", profile.pick(syn_timeout, Time::from_ms(3000)), help);
     let syn = within_bounds(p, "rto_syn", syn, syn_timeout);
-    let help = "least retransmission timeout (Linux: 200 ms; ns3-3.35: 1 s)";
-    let least = timeout(p, "rto_min", Time::from_ms(profile.pick(200, 1000)), help);
-    let bounds = p.choice("rto_min_of", profile.pick("spread", "whole"), LEASTS, "what rto_min bounds");
-    let help = "most, however often it is doubled (RFC 6298: 60 s)";
-    let most = timeout(p, "rto_max", Time::from_ms(profile.pick(120_000, 60_000)), help);
-    if most < least {
-        p.complain("rto_max", format!("expected at least rto_min ({least}), found {most}"));
+    let help = "minimum retransmission timeout (Linux: 200 ms; ns3-3.35: 1 s)";
+    let min = timeout(p, "rto_min", Time::from_ms(profile.pick(200, 1000)), help);
+    let bounds =
+        p.choice("rto_min_of", profile.pick("spread", "whole"), MIN_RTO_BOUNDS, "what rto_min bounds");
+    let help = "maximum retransmission timeout, however often it is doubled (RFC 6298: 60 s)";
+    let max = timeout(p, "rto_max", Time::from_ms(profile.pick(120_000, 60_000)), help);
+    if max < min {
+        p.complain("rto_max", format!("expected at least rto_min ({min}), found {max}"));
     }
-    let help = "clock granularity G: the least of 4 RTTVAR (ns3-3.35: 1 ms)";
+    let help = "clock granularity G: minimum of 4 RTTVAR (ns3-3.35: 1 ms)";
     let granularity = p.time("rto_granularity", Time::from_us(profile.pick(1, 1000)), help);
-    RtoConfig { initial, syn, least, most, granularity, least_variance: bounds == "spread" }
+    RtoConfig { initial, syn, min, max, granularity, min_bounds_variance: bounds == "spread" }
 }
 
 fn timeout(p: &mut Parameters, key: &'static str, default: Time, help: &'static str) -> Time {
@@ -439,10 +465,10 @@ fn timeout(p: &mut Parameters, key: &'static str, default: Time, help: &'static 
 }
 
 fn within_bounds(p: &mut Parameters, key: &'static str, time: Time, default: Time) -> Time {
-    if (LEAST_RTO..=MOST_RTO).contains(&time) {
+    if (MIN_RTO..=MAX_RTO).contains(&time) {
         return time;
     }
-    p.complain(key, format!("expected a time from {LEAST_RTO} to {MOST_RTO}, found {time}"));
+    p.complain(key, format!("expected a time from {MIN_RTO} to {MAX_RTO}, found {time}"));
     default
 }
 
@@ -456,8 +482,8 @@ fn echo(p: &mut Parameters, controller: &WindowConfig) -> EcnEcho {
 }
 
 fn application(p: &mut Parameters, mss: u32) -> ApplicationConfig {
-    let help = "payload that the application writes per time, in messages that are left out when the send buffer is full; \
-                auto: all at once, as the buffer takes it";
+    let help = "rate at which the application writes payload, in messages that are skipped when the send buffer is \
+                full; auto: everything at once, limited only by the buffer";
     let rate = p.rate_or_auto("app_rate", help);
     if rate == Some(Rate(0)) {
         p.complain(
@@ -465,12 +491,13 @@ fn application(p: &mut Parameters, mss: u32) -> ApplicationConfig {
             "an application that writes nothing would never end: expected a rate above 0".into(),
         );
     }
-    let help = "with app_rate: bytes of a message; auto: a segment";
+    let help = "with app_rate: bytes of a message; auto: one segment";
     let message = p.bytes_or_auto("app_message", help).unwrap_or(Bytes(u64::from(mss)));
     if !(1..=1 << 20).contains(&message.0) {
         p.complain("app_message", format!("expected 1B to 1MiB, found {message}"));
     }
-    let help = "payload that the receiving application reads per time: the window closes when the buffer is full; auto: at once";
+    let help = "rate at which the receiving application reads payload; the window closes when the buffer is full; \
+                auto: immediately";
     let read_rate = p.rate_or_auto("app_read_rate", help);
     if read_rate == Some(Rate(0)) {
         let why = "an application that reads nothing would never end: expected a rate above 0";

@@ -33,7 +33,7 @@ impl Connection {
             self.phase == Phase::Established && self.board.outstanding() == 0 && self.is_held(now, config);
         if held && !self.persist.running {
             self.persist = Persist { running: true, ..Persist::default() };
-            self.alarm.deadline = now.saturating_add(self.trips.rto());
+            self.alarm.deadline = now.saturating_add(self.rtt.rto());
         } else if !held && self.persist.running {
             self.persist = Persist::default();
             self.alarm.deadline = Time::MAX;
@@ -49,8 +49,8 @@ impl Connection {
         if self.timeouts > config.retries {
             self.phase = Phase::Dead;
         }
-        let wait = Time(self.trips.rto().0.saturating_mul(1 << self.persist.probes.min(30)));
-        self.alarm.deadline = now.saturating_add(wait.min(config.rto.most));
+        let wait = Time(self.rtt.rto().0.saturating_mul(1 << self.persist.probes.min(30)));
+        self.alarm.deadline = now.saturating_add(wait.min(config.rto.max));
         closed && !self.is_over()
     }
 

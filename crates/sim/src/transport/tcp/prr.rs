@@ -52,8 +52,8 @@ impl Prr {
             };
             limit.min(ssthresh - pipe)
         };
-        let least = if self.out == 0 { mss } else { 0 };
-        pipe + may_send.max(least)
+        let min = if self.out == 0 { mss } else { 0 };
+        pipe + may_send.max(min)
     }
 }
 

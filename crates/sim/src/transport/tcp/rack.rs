@@ -53,7 +53,7 @@ pub struct Bounds {
     /// Segments that count as a loss at once.
     pub threshold: u32,
     /// [`Time::MAX`] before the first sample.
-    pub least: Time,
+    pub min_rtt: Time,
     pub smoothed: Option<Time>,
 }
 
@@ -80,7 +80,7 @@ impl Rack {
 
     /// A segment has arrived (steps 2 and 3). `echo`: the time echoed, if the segment moved the stream on.
     #[inline]
-    pub fn arrived(&mut self, segment: &Segment, echo: Option<Time>, least: Time, now: Time) {
+    pub fn arrived(&mut self, segment: &Segment, echo: Option<Time>, min_rtt: Time, now: Time) {
         let (rtt, again) = (now.saturating_sub(segment.sent), segment.sent_twice());
         if segment.end() > self.highest {
             self.highest = segment.end();
@@ -88,7 +88,7 @@ impl Rack {
             self.reordering_seen = true;
         }
         let of_the_original =
-            echo.is_some_and(|echo| echo < segment.sent) || least != Time::MAX && rtt < least;
+            echo.is_some_and(|echo| echo < segment.sent) || min_rtt != Time::MAX && rtt < min_rtt;
         if again && of_the_original {
             return;
         }
@@ -140,7 +140,7 @@ impl Rack {
     }
 
     /// What counted as lost is in flight again: all that is, in the order in which it was sent.
-    pub fn look_anew(&mut self, board: &Scoreboard) {
+    pub fn rebuild_order(&mut self, board: &Scoreboard) {
         let first = board.next_number() - board.segments() as u64;
         let flying = (first..board.next_number())
             .filter_map(|number| board.in_flight(number).map(|segment| (number, segment.sent)));
@@ -155,10 +155,10 @@ impl Rack {
 
     fn reordering_window(&self, board: &Scoreboard, bounds: &Bounds) -> Time {
         let at_once = bounds.recovering || board.sacked_segments() >= bounds.threshold;
-        if !self.reordering_seen && at_once || bounds.least == Time::MAX {
+        if !self.reordering_seen && at_once || bounds.min_rtt == Time::MAX {
             return Time::ZERO;
         }
-        let window = Time(bounds.least.0.saturating_mul(u64::from(self.steps)) / 4);
+        let window = Time(bounds.min_rtt.0.saturating_mul(u64::from(self.steps)) / 4);
         window.min(bounds.smoothed.unwrap_or(Time::MAX))
     }
 }

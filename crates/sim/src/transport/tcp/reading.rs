@@ -64,9 +64,9 @@ impl Reading {
 
     /// When an update is due; none while the window is wide, or as wide as it gets.
     pub fn update_at(&self, expected: u64, rate: Rate, config: &TcpConfig) -> Option<Time> {
-        let told = self.edge.saturating_sub(expected);
+        let window = self.edge.saturating_sub(expected);
         // One step of the scale more, for what is lost in rounding.
-        let wanted = (2 * told).max(told + step(config)) + (config.receive_buffer >> 16);
+        let wanted = (2 * window).max(window + step(config)) + (config.receive_buffer >> 16);
         let read = (expected + wanted).checked_sub(config.receive_buffer)?;
         let possible = wanted <= config.receive_buffer && self.read < read;
         possible.then(|| self.since.saturating_add(rate.transmission_time(read - self.read)))

@@ -68,7 +68,7 @@ pub struct Receiver {
     /// What has come beyond the first hole, the block that changed last first.
     beyond: Vec<Block>,
     /// With a limited memory: the blocks that acknowledgements tell of, the newest first.
-    told: Vec<Block>,
+    reported: Vec<Block>,
     limited: bool,
     /// Where the first flow ends that has not arrived, as far as is known, and those behind it on a connection that stays open.
     end: Option<u64>,
@@ -93,7 +93,7 @@ impl Receiver {
         Receiver {
             expected: 0,
             beyond: Vec::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
             limited: false,
             end: None,
             ends: Vec::new(),
@@ -188,7 +188,7 @@ impl Receiver {
         let filled = !self.beyond.is_empty();
         if filled {
             self.join();
-            self.told.retain(|block| block.1 > self.expected);
+            self.reported.retain(|block| block.1 > self.expected);
         }
         let first = segment.first == 0 && config.first_at_once;
         let now = filled || first || self.is_complete() || self.unanswered >= config.every;
@@ -220,17 +220,17 @@ impl Receiver {
         self.beyond.insert(0, (from, to));
     }
 
-    /// Remembers a new block in front of `most` at the most, joined to those of them that it touches.
-    fn tell(&mut self, (mut from, mut to): Block, most: usize) {
-        self.told.retain(|&(start, end)| {
+    /// Remembers a new block in front of `max` at the most, joined to those of them that it touches.
+    fn tell(&mut self, (mut from, mut to): Block, max: usize) {
+        self.reported.retain(|&(start, end)| {
             let touches = end == from || start == to;
             if touches {
                 (from, to) = (from.min(start), to.max(end));
             }
             !touches
         });
-        self.told.insert(0, (from, to));
-        self.told.truncate(most);
+        self.reported.insert(0, (from, to));
+        self.reported.truncate(max);
     }
 
     /// The hole was filled up to `expected`: moves on over what lies behind it.
@@ -244,8 +244,8 @@ impl Receiver {
     /// The acknowledgement of everything that has come.
     pub fn answer(&mut self) -> Answer {
         let mut blocks = [(0, 0); BLOCKS];
-        let told = if self.limited { &self.told } else { &self.beyond };
-        for (place, block) in blocks.iter_mut().zip(told) {
+        let reported = if self.limited { &self.reported } else { &self.beyond };
+        for (place, block) in blocks.iter_mut().zip(reported) {
             *place = *block;
         }
         self.unanswered = 0;

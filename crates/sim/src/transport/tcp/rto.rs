@@ -7,29 +7,29 @@
 //! ```
 //!
 //! Source: Paxson, Allman, Chu, Sargent, RFC 6298 §2 and §5; samples from timestamps, RFC 7323 §4.
-//! Differs from the source: a backoff ends when something new is acknowledged, also without a sample (Linux, ns-3.35). With `least_variance`
+//! Differs from the source: a backoff ends when something new is acknowledged, also without a sample (Linux, ns-3.35). With `min_bounds_variance`
 //! the least bounds 4 RTTVAR: RTO = SRTT + max(least, 4 RTTVAR) (Linux).
 
 use crate::transport::tcp::config::{RtoConfig, RttConfig};
 use crate::units::Time;
 
 #[derive(Debug)]
-pub struct RoundTrips {
+pub struct RttEstimator {
     /// None before the first sample.
     smoothed: Option<Time>,
     variation: Time,
     /// The least that controllers were given.
-    least: Time,
+    min_rtt: Time,
     latest: Time,
     rto: Time,
 }
 
-impl RoundTrips {
-    pub fn new(config: &RtoConfig) -> RoundTrips {
-        RoundTrips {
+impl RttEstimator {
+    pub fn new(config: &RtoConfig) -> RttEstimator {
+        RttEstimator {
             smoothed: None,
             variation: Time::ZERO,
-            least: Time::MAX,
+            min_rtt: Time::MAX,
             latest: Time::ZERO,
             rto: config.initial,
         }
@@ -38,8 +38,8 @@ impl RoundTrips {
     pub fn smoothed(&self) -> Option<Time> {
         self.smoothed
     }
-    pub fn least(&self) -> Time {
-        self.least
+    pub fn min_rtt(&self) -> Time {
+        self.min_rtt
     }
     pub fn rto(&self) -> Time {
         self.rto
@@ -73,7 +73,7 @@ impl RoundTrips {
         };
         self.smoothed = Some(smoothed);
         self.latest = sample;
-        self.least = self.least.min(if rtt.smoothed { smoothed } else { sample });
+        self.min_rtt = self.min_rtt.min(if rtt.smoothed { smoothed } else { sample });
         self.compute(rto);
     }
 
@@ -81,11 +81,11 @@ impl RoundTrips {
     fn compute(&mut self, rto: &RtoConfig) {
         let Some(smoothed) = self.smoothed else { return };
         let spread = Time(4 * self.variation.0).max(rto.granularity);
-        let timeout = match rto.least_variance {
-            true => smoothed + spread.max(rto.least),
-            false => (smoothed + spread).max(rto.least),
+        let timeout = match rto.min_bounds_variance {
+            true => smoothed + spread.max(rto.min),
+            false => (smoothed + spread).max(rto.min),
         };
-        self.rto = timeout.min(rto.most);
+        self.rto = timeout.min(rto.max);
     }
 
     /// Something new was acknowledged: a backoff ends, sample or not.
@@ -100,7 +100,7 @@ impl RoundTrips {
 
     /// The timeout expired (RFC 6298 §5.5).
     pub fn back_off(&mut self, config: &RtoConfig) {
-        self.rto = Time(self.rto.0.saturating_mul(2)).min(config.most);
+        self.rto = Time(self.rto.0.saturating_mul(2)).min(config.max);
     }
 }
 

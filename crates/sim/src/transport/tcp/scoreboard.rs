@@ -426,8 +426,8 @@ impl Scoreboard {
     #[inline]
     pub fn in_flight(&self, number: u64) -> Option<&Segment> {
         let segment = self.segments.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
-        let gone = segment.is(mark::SACKED) || segment.is(mark::LOST) && !segment.is(mark::AGAIN);
-        (!gone).then_some(segment)
+        let left = segment.is(mark::SACKED) || segment.is(mark::LOST) && !segment.is(mark::AGAIN);
+        (!left).then_some(segment)
     }
 
     /// What was sent last of a segment is lost, be it the first time or another.
@@ -482,7 +482,7 @@ impl Scoreboard {
     }
 
     /// The same, and that it was sent again does not count.
-    pub fn lose_front_anew(&mut self) {
+    pub fn lose_front_again(&mut self) {
         let Some(front) = self.segments.front_mut() else { return };
         let was = *front;
         front.marks &= !mark::AGAIN;

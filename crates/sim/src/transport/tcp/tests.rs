@@ -72,20 +72,20 @@ fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
     let config = config("newreno", Profile::Rfc);
     let echoes = |echoing, packets: &[(bool, bool)]| -> Vec<(u64, bool)> {
         let mut receiver = Receiver::new(echoing);
-        let mut said = Vec::new();
+        let mut answers = Vec::new();
         for (segment, &(marked, reduced)) in packets.iter().enumerate() {
             let sending = Sending { first: 1000 * segment as u64, payload: 1000, sent: Time::ZERO, reduced };
             let segment = Incoming { marked, ..incoming(&sending, Time::ZERO, u64::MAX) };
             if receiver.must_answer_before(&segment) {
                 let answer = receiver.answer();
-                said.push((answer.expected / 1000, answer.marked));
+                answers.push((answer.expected / 1000, answer.marked));
             }
             if receiver.take(&segment, &config.ack) == Reply::Now {
                 let answer = receiver.answer();
-                said.push((answer.expected / 1000, answer.marked));
+                answers.push((answer.expected / 1000, answer.marked));
             }
         }
-        said
+        answers
     };
     let packets =
         [(false, false), (true, false), (false, false), (false, false), (false, true), (false, false)];
@@ -149,7 +149,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
 }
 
 #[test]
-fn a_timeout_begins_anew_with_one_segment_and_doubles() {
+fn a_timeout_restarts_with_one_segment_and_doubles() {
     let mut config = config("newreno", Profile::Rfc);
     config.recovery.rack = None;
     let mss = u64::from(config.mss);
@@ -157,13 +157,13 @@ fn a_timeout_begins_anew_with_one_segment_and_doubles() {
     let now = Time::from_ms(20);
     assert_eq!(sent(&mut c, now, &config).len(), 10);
     // SRTT 20 ms of the handshake, RTTVAR 10 ms: 20 + max(200, 40) ms.
-    assert_eq!(c.trips.rto(), Time::from_ms(220));
-    c.time_out(now + c.trips.rto(), &config);
-    assert_eq!((c.window.cwnd, c.window.ssthresh, c.trips.rto()), (mss, 5 * mss, Time::from_ms(440)));
+    assert_eq!(c.rtt.rto(), Time::from_ms(220));
+    c.time_out(now + c.rtt.rto(), &config);
+    assert_eq!((c.window.cwnd, c.window.ssthresh, c.rtt.rto()), (mss, 5 * mss, Time::from_ms(440)));
     assert_eq!(sent(&mut c, now, &config), [0]);
     c.time_out(now, &config);
     // The threshold falls once for one loss.
-    assert_eq!((c.window.ssthresh, c.trips.rto()), (5 * mss, Time::from_ms(880)));
+    assert_eq!((c.window.ssthresh, c.rtt.rto()), (5 * mss, Time::from_ms(880)));
     assert_eq!(sent(&mut c, now, &config), [0]);
     let ack = Acknowledgement {
         expected: mss,
@@ -177,5 +177,5 @@ fn a_timeout_begins_anew_with_one_segment_and_doubles() {
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     // Slow start: two segments, the next ones that count as lost.
     assert_eq!(sent(&mut c, now, &config), [1, 2]);
-    assert!(c.trips.rto() < Time::from_ms(300));
+    assert!(c.rtt.rto() < Time::from_ms(300));
 }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn place_and_port_are_told_apart() {
+    fn place_and_port_are_distinguished() {
         let packet = Packet { sender: sender_of(77, 255), ..Packet::default() };
         assert_eq!(subflow_of(&packet), (77, 255));
     }

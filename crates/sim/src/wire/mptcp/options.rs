@@ -10,7 +10,7 @@ const MPTCP: u8 = 30;
 /// One MPTCP option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MptcpOption {
-    /// MP_CAPABLE: the keys that it has. A first packet of version 1 has none, the answer the server's, the third both.
+    /// MP_CAPABLE: its keys. A first packet of version 1 has no key, the answer the server's, the third both.
     Capable {
         version: u8,
         sender: Option<u64>,
@@ -45,7 +45,7 @@ pub enum Join {
 pub const LONGEST: usize = 24;
 
 impl MptcpOption {
-    /// Bytes of the option, padding to a whole word included, and how many they are. Options of no set-up have none.
+    /// Bytes of the option, padding to a whole word included, and their number. Options after the set-up do not have these.
     pub fn write(&self) -> ([u8; LONGEST], usize) {
         let mut bytes = [0; LONGEST];
         let mut length = 4;

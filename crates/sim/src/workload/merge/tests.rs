@@ -11,7 +11,7 @@ fn merged(traffic: &Traffic) -> Vec<Arrival> {
 }
 
 #[test]
-fn flows_beyond_the_last_number_do_not_come_and_are_told() {
+fn flows_beyond_the_last_number_do_not_come_and_are_reported() {
     let mut merged = Merged::new(&traffic(vec![source("incast", 4, &[("receiver", text("0"))])]));
     merged.next_id = MAX_FLOWS - 1;
     assert_eq!(merged.next().map(|arrival| arrival.id), Some(MAX_FLOWS - 1));

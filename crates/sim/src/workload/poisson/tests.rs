@@ -19,7 +19,7 @@ fn the_measured_load_is_the_one_asked_for() {
 }
 
 #[test]
-fn what_is_to_come_is_told_about_as_it_is_drawn() {
+fn coming_flows_are_announced_as_they_are_drawn() {
     let until = [("duration", text("40ms"))];
     let counted = [("count", Value::Integer(30_000))];
     let both = [("duration", text("40ms")), ("count", Value::Integer(5_000))];

@@ -145,7 +145,7 @@ fn the_authors_flow_file_counts_from_two_seconds() {
 }
 
 #[test]
-fn a_stray_digit_behind_the_number_of_flows_is_forgiven_with_a_warning() {
+fn a_stray_digit_after_the_number_of_flows_is_forgiven_with_a_warning() {
     let trace = hpcc("19\n0 1 3 100 1000 2\n").unwrap();
     assert_eq!(trace.len(), 1);
     assert!(trace.warnings[0].starts_with("flow.txt:1: 19 flows announced, 1 found"));
@@ -192,8 +192,8 @@ fn parquet_comes_through_the_hook_or_is_refused() {
 
 /// The reference data, if present.
 fn reference() -> Option<std::path::PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
-    let folder = std::env::var_os("WEFTLINE_REFERENCE").map_or_else(beside, Into::into);
+    let shared = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+    let folder = std::env::var_os("WEFTLINE_REFERENCE").map_or_else(shared, Into::into);
     if !folder.is_dir() {
         println!("skipped: no reference data in {}", folder.display());
         return None;

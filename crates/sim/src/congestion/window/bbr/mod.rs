@@ -137,7 +137,7 @@ impl WindowParameters for BbrParameters {
             probe_rtt: None,
             prior_cwnd: 0,
             conserves: false,
-            rounds_anew: false,
+            restarts_rounds: false,
             initial: flow.initial,
             packet: flow.packet,
         }
@@ -181,7 +181,7 @@ pub struct Bbr {
     /// Packet conservation: the first round of recovery.
     conserves: bool,
     /// The next acknowledgement begins a round, because recovery has begun.
-    rounds_anew: bool,
+    restarts_rounds: bool,
     initial: u64,
     /// Size of a full segment on the wire.
     packet: u64,
@@ -349,7 +349,7 @@ impl WindowController for Bbr {
             return ns3.on_ack(ack, window);
         }
         self.model.update_bandwidth(ack);
-        if std::mem::take(&mut self.rounds_anew) {
+        if std::mem::take(&mut self.restarts_rounds) {
             self.model.begin_round(ack.delivered_ever);
             self.model.round_start = false;
         }
@@ -379,7 +379,7 @@ impl WindowController for Bbr {
                 self.save_cwnd(window, change.from);
                 window.cwnd = change.in_flight + window.mss;
                 self.conserves = true;
-                self.rounds_anew = true;
+                self.restarts_rounds = true;
             }
             State::Loss => {
                 // The transport has set the window to one segment.

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filter_keeps_the_most_of_ten_rounds() {
+    fn the_filter_keeps_the_maximum_of_ten_rounds() {
         let mut filter = MaxFilter::default();
         let rates = [10, 30, 20, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
         let max: Vec<u64> = rates

@@ -27,9 +27,9 @@ use crate::parameters::Parameters;
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "olia",
     title: "OLIA: couples subflows, and moves window from large subflows to better ones",
-    text: "A coupled increase like LIA's, plus a term that moves window from the paths with the largest \
-           windows to those that carry the most data between losses, if these are other paths. For \
-           multipath TCP only.",
+    text: "A coupled increase like LIA's, plus a term that moves window from the paths with the largest windows to \
+           those that carry more data between losses than all others, if these are other paths. For multipath TCP \
+           only.",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
     equations: "w_r += b MSS [(w_r / rtt_r^2) / sum(w_p / rtt_p)^2 + alpha_r / w_r] per b bytes acknowledged\n\
                 alpha_r = 1 / (n |B \\ M|) in B \\ M, -1 / (n |M|) in M if B \\ M is not empty, else 0",

@@ -27,7 +27,7 @@ fn every_time_lies_in_the_slot_of_its_number() {
 /// Against a heap, in steps of any length, with delays from zero to far beyond the ring.
 #[test]
 fn events_come_out_in_order_whatever_their_distance() {
-    for (seed, width, most) in [(1, 1 << 10, 36), (2, 1 << 15, 36), (3, 1 << 24, 36), (4, 1 << 10, 20)] {
+    for (seed, width, max) in [(1, 1 << 10, 36), (2, 1 << 15, 36), (3, 1 << 24, 36), (4, 1 << 10, 20)] {
         let mut random = RandomStream::new(seed, "calendar");
         let mut calendar = Calendar::by_time(Time(width));
         let mut oracle = BinaryHeap::new();
@@ -37,7 +37,7 @@ fn events_come_out_in_order_whatever_their_distance() {
                 for _ in 0..random.below(60) {
                     // Now and then far beyond the ring, while most go on within it.
                     let far = random.below(40) == 0;
-                    let magnitude = random.below(if far { 36 } else { most });
+                    let magnitude = random.below(if far { 36 } else { max });
                     let at = now + Time(random.below(1 << magnitude));
                     added += 1;
                     let event = Event::new(at, Action::Timer { host: 0, token: added, transport: 0 });
@@ -47,7 +47,7 @@ fn events_come_out_in_order_whatever_their_distance() {
             }
             let Some(from) = calendar.none_before() else { continue };
             assert!(from <= oracle.peek().expect("an event").0.time());
-            let magnitude = random.below(most - 6);
+            let magnitude = random.below(max - 6);
             let limit = from + Time(1 + random.below(1 << magnitude));
             loop {
                 let expected = oracle.peek().filter(|event| event.0.time() < limit).copied();
@@ -57,7 +57,7 @@ fn events_come_out_in_order_whatever_their_distance() {
                 oracle.pop();
                 now = event.time();
                 if added < 40_000 && random.below(8) == 0 {
-                    let magnitude = random.below(most);
+                    let magnitude = random.below(max);
                     let at = now + Time(random.below(1 << magnitude));
                     added += 1;
                     let event = Event::new(at, Action::Timer { host: 0, token: added, transport: 0 });

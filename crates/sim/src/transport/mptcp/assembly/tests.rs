@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn what_fills_a_hole_brings_what_waited_behind_it() {
+fn bytes_that_fill_a_hole_release_those_that_waited_after_it() {
     let mut stream = Assembly::default();
     assert_eq!(stream.take(2000, 1000, false), 0);
     assert_eq!(stream.take(4000, 500, true), 0);
@@ -14,7 +14,7 @@ fn what_fills_a_hole_brings_what_waited_behind_it() {
     assert!(!stream.is_complete());
     assert_eq!(stream.take(3000, 1000, false), 1500);
     assert!(stream.is_complete());
-    assert_eq!((stream.expected(), stream.take_most_waiting()), (4500, 1500));
+    assert_eq!((stream.expected(), stream.take_max_waiting()), (4500, 1500));
 }
 
 #[test]
@@ -25,9 +25,9 @@ fn flows_arrive_one_after_the_other_and_each_once() {
     assert_eq!(stream.take(0, 1000, true), 0, "again");
     assert!(!stream.take_end());
     assert_eq!((stream.take(2000, 500, true), stream.take(2000, 500, true)), (0, 0));
-    assert_eq!((stream.take(1000, 1000, true), stream.take_most_waiting()), (1500, 500));
+    assert_eq!((stream.take(1000, 1000, true), stream.take_max_waiting()), (1500, 500));
     assert!(stream.take_end() && stream.take_end() && !stream.take_end());
-    assert_eq!(stream.take_most_waiting(), 0);
+    assert_eq!(stream.take_max_waiting(), 0);
 }
 
 proptest! {

@@ -24,7 +24,7 @@ fn pieces_are_handed_out_in_order_and_the_last_is_short() {
 }
 
 #[test]
-fn pieces_of_a_flow_that_is_appended_begin_behind_the_short_one_before() {
+fn pieces_of_an_appended_flow_begin_after_the_short_one_before() {
     let mut stream = stream(2_500, 10_000);
     (0..2).for_each(|_| assert!(stream.next_for(0, true).is_some()));
     stream.append(1_200);

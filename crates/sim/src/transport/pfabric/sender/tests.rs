@@ -25,7 +25,7 @@ fn numbers(sender: &mut Sender) -> Vec<u32> {
 }
 
 #[test]
-fn the_window_grows_by_a_packet_for_every_acknowledgement_that_moves_on_up_to_the_most() {
+fn the_window_grows_by_a_packet_for_every_acknowledgement_of_new_data_up_to_the_maximum() {
     let mut sender = Sender::new(20_000, &config());
     assert_eq!(numbers(&mut sender), [0, 1, 2, 3]);
     assert!(sender.acknowledge(1000, Some(0)));

@@ -41,7 +41,7 @@ fn tenants_take_turns_and_each_serves_its_shortest() {
 }
 
 #[test]
-fn a_tenant_that_was_idle_goes_before_all_others_only_where_the_least_recent_one_is_served() {
+fn a_tenant_that_was_idle_goes_before_all_others_only_where_the_tenant_served_longest_ago_is_next() {
     let order = |policy| {
         let mut ranking = Ranking::new(policy);
         for tenant in [1, 2] {

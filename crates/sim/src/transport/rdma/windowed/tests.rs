@@ -16,9 +16,9 @@ fn law(kind: &str) -> WindowConfig {
     WindowConfig::read(kind, &mut Parameters::new(&mut Nothing::default()), Profile::Rfc).expect("a law")
 }
 
-fn start(kind: &str, most: u64) -> (Windowed, Control) {
+fn start(kind: &str, max_in_flight: u64) -> (Windowed, Control) {
     let context = WindowContext { initial: 10 * MTU, mss: MTU, packet: MTU, random: 3 };
-    let mut windowed = Windowed::new(&law(kind), &context, LINE, most);
+    let mut windowed = Windowed::new(&law(kind), &context, LINE, max_in_flight);
     let mut control = Control::new(LINE);
     windowed.start(Time::ZERO, &mut control);
     (windowed, control)
@@ -33,8 +33,8 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(kind: &str, most: u64) -> Pair {
-        let (windowed, control) = start(kind, most);
+    fn new(kind: &str, max_in_flight: u64) -> Pair {
+        let (windowed, control) = start(kind, max_in_flight);
         Pair { windowed, control, sent: 0, acknowledged: 0 }
     }
 
@@ -285,7 +285,7 @@ struct Link {
 }
 
 /// A packet on its way: its number, when it was sent, when its answer comes, whether it is marked; none arrived that was lost.
-type OnWay = (u64, Time, Time, bool, bool);
+type InFlight = (u64, Time, Time, bool, bool);
 
 impl Link {
     /// The window in packets at the end of each round trip of 20 us.
@@ -293,20 +293,20 @@ impl Link {
         let (mut windowed, mut control) = start(kind, u64::MAX);
         let (mut next, mut highest, mut expected, mut acknowledged) = (0u64, 0u64, 0u64, 0u64);
         let (mut free, mut due, mut now) = (Time::ZERO, Time::ZERO, Time::ZERO);
-        let mut on_way: VecDeque<OnWay> = VecDeque::new();
-        let (mut told, mut heard, mut seen) = ((u64::MAX, Time::ZERO), Time::ZERO, Vec::new());
+        let mut queue: VecDeque<InFlight> = VecDeque::new();
+        let (mut nack, mut last_ack, mut seen) = ((u64::MAX, Time::ZERO), Time::ZERO, Vec::new());
         while seen.len() < rounds as usize {
             let may_send = (next - acknowledged) * MTU < control.cwnd.unwrap();
-            let answer = on_way.front().map_or(Time::MAX, |way| way.2);
+            let answer = queue.front().map_or(Time::MAX, |packet| packet.2);
             let sending = if may_send { due.max(now) } else { Time::MAX };
-            let timeout = if highest > 0 { heard + us(200) } else { Time::MAX };
+            let timeout = if highest > 0 { last_ack + us(200) } else { Time::MAX };
             now = sending.min(answer).min(timeout);
             while (seen.len() as u64 + 1) * 20_000_000 <= now.0 && seen.len() < rounds as usize {
                 seen.push(control.cwnd.unwrap() / MTU);
             }
             if timeout < sending.min(answer) {
                 let outstanding = (next - acknowledged) * MTU;
-                (next, heard) = (acknowledged, now);
+                (next, last_ack) = (acknowledged, now);
                 let bytes = acknowledged * MTU;
                 let news = News {
                     now,
@@ -332,27 +332,27 @@ impl Link {
                 if !lost {
                     free = free.max(now) + us(1);
                 }
-                on_way.push_back((number, now, free.max(now) + us(19), waiting > self.marks, lost));
+                queue.push_back((number, now, free.max(now) + us(19), waiting > self.marks, lost));
                 continue;
             }
-            let Some((number, sent, at, marked, lost)) = on_way.pop_front() else { continue };
+            let Some((number, sent, at, marked, lost)) = queue.pop_front() else { continue };
             if lost {
                 continue;
             }
             let in_order = number == expected;
             expected += u64::from(in_order);
-            let missing = number > expected && (told.0 != expected || at >= told.1);
+            let missing = number > expected && (nack.0 != expected || at >= nack.1);
             if !in_order && !missing {
                 continue;
             }
             let (prior, before, was_next) = ((next - acknowledged) * MTU, acknowledged, next);
             if in_order {
-                heard = at;
+                last_ack = at;
                 windowed.arrived(Numbered { number, payload: MTU as u16 }, sent, at);
                 acknowledged = expected;
                 next = next.max(acknowledged);
             } else {
-                told = (expected, at + us(50));
+                nack = (expected, at + us(50));
                 next = acknowledged;
                 windowed.lost(Numbered { number: acknowledged, payload: MTU as u16 }, at);
             }

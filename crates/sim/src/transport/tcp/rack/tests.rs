@@ -4,7 +4,7 @@ use super::*;
 use crate::transport::tcp::config::Reactions;
 
 const BOUNDS: Bounds =
-    Bounds { recovering: false, threshold: 3, least: Time(20_000), smoothed: Some(Time(30_000)) };
+    Bounds { recovering: false, threshold: 3, min_rtt: Time(20_000), smoothed: Some(Time(30_000)) };
 
 /// Ten segments of 1000 B, sent one a nanosecond from 1 ns on, on a path of 20 ns.
 struct Flight {
@@ -23,11 +23,11 @@ impl Flight {
     }
 
     /// Blocks of segments arrive; what is lost then.
-    fn hear(&mut self, expected: u64, block: (u64, u64), bounds: &Bounds, now: u64) -> u64 {
+    fn acknowledge(&mut self, expected: u64, block: (u64, u64), bounds: &Bounds, now: u64) -> u64 {
         let blocks = [(1000 * block.0, 1000 * block.1)];
         let rack = &mut self.rack;
         self.board.update(1000 * expected, &blocks[..usize::from(block.0 < block.1)], &mut |_, segment| {
-            rack.arrived(segment, None, bounds.least, Time(now));
+            rack.arrived(segment, None, bounds.min_rtt, Time(now));
         });
         self.rack.detect(&mut self.board, bounds, Time(now));
         self.board.lost() / 1000
@@ -38,7 +38,7 @@ impl Flight {
 fn a_segment_is_lost_a_quarter_round_trip_after_one_sent_later_arrived() {
     let mut flight = Flight::new();
     // Segment 1 (sent at 2 ns) arrives at 22 ns; segment 0, sent at 1 ns, has until 1 + 20 + 5 ns.
-    assert_eq!(flight.hear(0, (1, 2), &BOUNDS, 22_000), 0);
+    assert_eq!(flight.acknowledge(0, (1, 2), &BOUNDS, 22_000), 0);
     assert_eq!(flight.rack.due, Some(Time(26_000)));
     assert!(!flight.rack.detect(&mut flight.board, &BOUNDS, Time(25_999)));
     assert!(flight.rack.detect(&mut flight.board, &BOUNDS, Time(26_000)));
@@ -48,14 +48,14 @@ fn a_segment_is_lost_a_quarter_round_trip_after_one_sent_later_arrived() {
 #[test]
 fn three_segments_beyond_a_hole_lose_it_at_once_unless_reordering_was_seen() {
     let mut flight = Flight::new();
-    assert_eq!(flight.hear(0, (1, 3), &BOUNDS, 23_000), 0);
-    assert_eq!(flight.hear(0, (1, 4), &BOUNDS, 24_000), 1);
+    assert_eq!(flight.acknowledge(0, (1, 3), &BOUNDS, 23_000), 0);
+    assert_eq!(flight.acknowledge(0, (1, 4), &BOUNDS, 24_000), 1);
 
     let mut flight = Flight::new();
     // Segment 1 arrives before segment 0.
-    flight.hear(0, (1, 2), &BOUNDS, 22_000);
-    flight.hear(2, (0, 0), &BOUNDS, 23_000);
-    assert_eq!(flight.hear(2, (3, 7), &BOUNDS, 27_000), 0);
+    flight.acknowledge(0, (1, 2), &BOUNDS, 22_000);
+    flight.acknowledge(2, (0, 0), &BOUNDS, 23_000);
+    assert_eq!(flight.acknowledge(2, (3, 7), &BOUNDS, 27_000), 0);
     // Segment 2, sent at 3 ns: 20 ns of the segment sent last, and 5 ns.
     assert_eq!(flight.rack.due, Some(Time(28_000)));
 }
@@ -63,16 +63,16 @@ fn three_segments_beyond_a_hole_lose_it_at_once_unless_reordering_was_seen() {
 #[test]
 fn a_segment_sent_again_and_lost_again_is_found_by_its_own_time() {
     let mut flight = Flight::new();
-    assert_eq!(flight.hear(0, (1, 4), &BOUNDS, 24_000), 1);
+    assert_eq!(flight.acknowledge(0, (1, 4), &BOUNDS, 24_000), 1);
     flight.board.send_again(0, Time(25_000));
     flight.rack.sent(0, Time(25_000));
     flight.board.send_new(1000, Time(26_000));
     flight.rack.sent(10, Time(26_000));
     let recovering = Bounds { recovering: true, ..BOUNDS };
     // What was sent before it says nothing of it; what was sent after it does.
-    assert_eq!(flight.hear(0, (4, 10), &recovering, 30_000), 1);
+    assert_eq!(flight.acknowledge(0, (4, 10), &recovering, 30_000), 1);
     assert!(!flight.board.has_lost());
-    assert_eq!(flight.hear(0, (10, 11), &recovering, 46_000), 1);
+    assert_eq!(flight.acknowledge(0, (10, 11), &recovering, 46_000), 1);
     assert!(flight.board.has_lost());
     assert_eq!(flight.board.pipe(), 0);
 }
@@ -80,11 +80,11 @@ fn a_segment_sent_again_and_lost_again_is_found_by_its_own_time() {
 #[test]
 fn an_original_that_answers_for_what_was_sent_again_does_not_count() {
     let mut flight = Flight::new();
-    flight.hear(0, (1, 4), &BOUNDS, 24_000);
+    flight.acknowledge(0, (1, 4), &BOUNDS, 24_000);
     flight.board.send_again(0, Time(25_000));
     let before = flight.rack.latest;
     // One ns after it was sent again: less than a path takes.
-    flight.hear(4, (0, 0), &BOUNDS, 26_000);
+    flight.acknowledge(4, (0, 0), &BOUNDS, 26_000);
     assert_eq!(flight.rack.latest, before);
 }
 

@@ -10,7 +10,7 @@ use crate::transport::tcp::reading::Reading;
 use crate::units::Rate;
 
 #[derive(Clone, Copy)]
-enum OnWay {
+enum InFlight {
     Data(Incoming),
     Ack(Answer, u32),
     /// Asks for the window.
@@ -24,26 +24,26 @@ struct Channel {
     repeats: u64,
     marks: u64,
     reorders: u64,
-    on_way: Vec<OnWay>,
+    in_flight: Vec<InFlight>,
 }
 
 impl Channel {
-    fn put(&mut self, packet: OnWay) {
+    fn put(&mut self, packet: InFlight) {
         if self.random.below(100) >= self.loses {
-            self.on_way.push(packet);
+            self.in_flight.push(packet);
         }
     }
 
     /// Any of what is on the way, most often the first.
-    fn take(&mut self) -> Option<OnWay> {
-        if self.on_way.is_empty() {
+    fn take(&mut self) -> Option<InFlight> {
+        if self.in_flight.is_empty() {
             return None;
         }
         let late = self.random.below(100) < self.reorders;
-        let at = if late { self.random.below(self.on_way.len() as u64) as usize } else { 0 };
+        let at = if late { self.random.below(self.in_flight.len() as u64) as usize } else { 0 };
         match self.random.below(100) < self.repeats {
-            true => Some(self.on_way[at]),
-            false => Some(self.on_way.remove(at)),
+            true => Some(self.in_flight[at]),
+            false => Some(self.in_flight.remove(at)),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Pair<'_> {
             assert!(sending.first + u64::from(sending.payload) <= self.sender.receivable);
             let segment = incoming(&sending, sending.sent, self.size);
             let marked = self.channel.random.below(100) < self.channel.marks;
-            self.channel.put(OnWay::Data(Incoming { marked, ..segment }));
+            self.channel.put(InFlight::Data(Incoming { marked, ..segment }));
         }
     }
 
@@ -81,7 +81,7 @@ impl Pair<'_> {
             let update = self.reading.update_at(answer.expected, rate, self.config);
             self.update = update.map(|at| at.max(self.now + Time(1)));
         }
-        self.channel.put(OnWay::Ack(answer, window));
+        self.channel.put(InFlight::Ack(answer, window));
     }
 
     fn receive(&mut self, segment: &Incoming) {
@@ -116,7 +116,7 @@ impl Pair<'_> {
             if !self.sender.persist.running {
                 self.sender.time_out(self.now, self.config);
             } else if self.sender.persist_expires(self.now, self.config) {
-                self.channel.put(OnWay::Probe);
+                self.channel.put(InFlight::Probe);
             }
         }
     }
@@ -159,9 +159,9 @@ fn complete(seed: u64, size: u64, config: &TcpConfig, channel: Channel) {
         pair.send_all();
         match pair.channel.take() {
             None => pair.wait(),
-            Some(OnWay::Data(segment)) => pair.receive(&segment),
-            Some(OnWay::Ack(answer, window)) => pair.acknowledge(&answer, window),
-            Some(OnWay::Probe) => pair.answer(),
+            Some(InFlight::Data(segment)) => pair.receive(&segment),
+            Some(InFlight::Ack(answer, window)) => pair.acknowledge(&answer, window),
+            Some(InFlight::Probe) => pair.answer(),
         }
         let board = &pair.sender.board;
         assert!(board.lost() <= board.outstanding() && board.acknowledged() <= board.next(), "seed {seed}");
@@ -202,7 +202,7 @@ fn every_byte_arrives_once_whatever_is_lost_reordered_or_repeated_under_every_co
             marks: random.below(30),
             reorders: random.below(30),
             random,
-            on_way: Vec::new(),
+            in_flight: Vec::new(),
         };
         complete(seed, size, &config, channel);
     }

@@ -29,7 +29,7 @@ fn ack(expected: u64, window: u64) -> Acknowledgement {
 }
 
 #[test]
-fn a_window_is_told_in_steps_of_the_scale_that_its_buffer_needs() {
+fn a_window_is_advertised_in_steps_of_the_scale_that_its_buffer_needs() {
     let window = |bytes| {
         let mut config = small();
         config.receive_buffer = bytes;

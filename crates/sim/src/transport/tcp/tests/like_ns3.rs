@@ -93,7 +93,7 @@ fn every_timeout_lowers_the_threshold_and_its_end_adds_nothing() {
 }
 
 #[test]
-fn a_controller_hears_of_every_timeout_in_a_row_so_that_cubic_forgets_each_time() {
+fn a_controller_is_informed_of_every_consecutive_timeout_so_that_cubic_resets_each_time() {
     let config = config("cubic", Profile::Ns3_35);
     let mut c = connection(u64::MAX / 4, &config);
     sent(&mut c);

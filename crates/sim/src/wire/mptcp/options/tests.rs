@@ -4,9 +4,9 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn the_forms_of_both_versions_are_told_apart_by_their_length() {
+fn the_forms_of_both_versions_are_distinguished_by_their_length() {
     let capable = |version, sender, receiver| Some(MptcpOption::Capable { version, sender, receiver });
-    // Behind a maximum segment size, padding and a timestamp, as in a first packet.
+    // After a maximum segment size, padding and a timestamp, as in a first packet.
     let mut syn = vec![2, 4, 5, 0xb4, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0];
     syn.extend([30, 4, 0x01, 0x81]);
     assert_eq!(find(&syn), capable(1, None, None));

@@ -30,7 +30,7 @@ fn the_best_lasts_for_its_window_and_the_next_is_of_a_later_quarter() {
 }
 
 #[test]
-fn places_are_told_apart_by_their_rates() {
+fn entries_are_distinguished_by_their_rates() {
     // Second and third best have the same rate but different rounds: more than five rounds after the third,
     // the newest replaces it. Distinguished by rounds they would be two samples, and remain.
     let mut filter = Ns3Filter::new(10, 0);
