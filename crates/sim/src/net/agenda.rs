@@ -387,6 +387,24 @@ impl Windows {
         self.due.insert(event);
     }
 
+    /// These nodes are to be looked at in the next window, because of events that [`Windows::push_now`] will add, the first
+    /// of them at `first`.
+    pub fn expect(&mut self, nodes: &[u32], first: Time) {
+        self.first = self.first.min(first);
+        for &node in nodes {
+            self.coming[node as usize / 64] |= 1 << (node % 64);
+        }
+    }
+
+    /// Adds what happens at a node in the window that is open, or later, before the node begins it.
+    #[inline(always)]
+    pub fn push_now(&mut self, node: u32, event: Event) {
+        if event.time().0.wrapping_sub(self.until.0) as i64 >= self.span.0 as i64 {
+            return self.far.push(Far { event, node });
+        }
+        self.inboxes[node as usize].push(event);
+    }
+
     fn nothing_before(&self) -> Option<Time> {
         let near = (self.first < Time::MAX).then_some(self.first);
         near.into_iter().chain(self.far.none_before()).min()

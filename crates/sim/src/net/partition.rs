@@ -216,18 +216,38 @@ impl Partition {
         Some(event)
     }
 
+    /// Under windows: puts a node's events of this window in order; whether there are any.
+    pub fn begins(&mut self, node: u32) -> bool {
+        let Agenda::Windows(windows) = &mut self.agenda else { return false };
+        windows.begin(node)
+    }
+
     /// Schedules what happens at a node.
     #[inline]
     pub fn schedule(&mut self, node: u32, at: Time, action: Action) {
         self.agenda.push(node, Event::new(at, action));
     }
 
-    /// Takes in what another partition sent here.
-    pub fn take_in(&mut self, outbox: &mut Outbox) {
+    /// Takes in all that another partition sent here.
+    pub fn take_in(&mut self, inbox: &mut Outbox) {
         let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
-        match &mut self.agenda {
-            Agenda::Windows(windows) => outbox.empty_into(into, |node, event| windows.push(node, event)),
-            agenda => outbox.empty_into(into, |node, event| agenda.push(node, event)),
+        inbox.empty_into(into, |node, event| self.agenda.push(node, event));
+    }
+
+    /// Under windows: what another partition sent here will be taken in node by node, in the next window.
+    pub fn expect(&mut self, inbox: &Outbox) {
+        if let (Agenda::Windows(windows), Some(first)) = (&mut self.agenda, inbox.first_arrival()) {
+            windows.expect(inbox.nodes(), first);
+        }
+    }
+
+    /// Under windows: takes in what another partition sent to the node whose turn comes.
+    #[inline]
+    pub fn take_in_at(&mut self, node: u32, inbox: &mut Outbox) {
+        let Agenda::Windows(windows) = &mut self.agenda else { return };
+        if let Some(mail) = inbox.of_node(node) {
+            let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
+            mail.empty_into(into, |event| windows.push_now(node, event));
         }
     }
 
@@ -260,12 +280,13 @@ impl Partition {
             Ok(partition) => &mut self.outboxes[partition],
             Err(tap) => return self.pass_tap(tap, at, node, port, id),
         };
-        outbox.post(at, node, port, &self.packets[id], &self.stacks);
+        let mail = outbox.to_node(node, at);
+        mail.post(at, port, &self.packets[id], &self.stacks);
         if !self.headers.is_empty() {
-            outbox.post_header(self.headers.get(id));
+            mail.post_header(self.headers.get(id));
         }
         if !self.trails.is_empty() {
-            outbox.post_trail(self.trails.get(id));
+            mail.post_trail(self.trails.get(id));
         }
         self.discard(id);
     }

@@ -105,30 +105,28 @@ impl Packet {
 #[derive(Default)]
 pub struct PacketSlab {
     packets: Vec<Packet>,
-    free: u32,
+    free: Vec<PacketId>,
     live: usize,
 }
 
 impl PacketSlab {
     pub fn new() -> PacketSlab {
-        PacketSlab { packets: Vec::new(), free: NONE, live: 0 }
+        PacketSlab { packets: Vec::new(), free: Vec::new(), live: 0 }
     }
 
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
-        let id = if self.free != NONE { self.free } else { self.grow() };
-        let place = &mut self.packets[id as usize];
-        self.free = place.next;
-        *place = packet;
+        let Some(id) = self.free.pop() else { return self.grow(packet) };
+        self.packets[id as usize] = packet;
         id
     }
 
-    /// Appends one more free place.
+    /// Appends one more place.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) -> PacketId {
-        self.packets.push(Packet { next: NONE, ..Packet::default() });
+    fn grow(&mut self, packet: Packet) -> PacketId {
+        self.packets.push(packet);
         (self.packets.len() - 1) as PacketId
     }
 
@@ -136,8 +134,7 @@ impl PacketSlab {
     pub fn remove(&mut self, id: PacketId) {
         debug_assert!(self.live > 0);
         self.live -= 1;
-        self.packets[id as usize].next = self.free;
-        self.free = id;
+        self.free.push(id);
     }
 
     /// Prefetches a packet into the cache.

@@ -42,7 +42,10 @@ impl Region {
 
     /// Handles the events before the limit; returns after `max` of them, to continue when called again.
     fn work(&mut self, max: u32) {
-        self.take_mail();
+        match self.net.agenda {
+            Agenda::Windows(_) => self.inboxes.iter().for_each(|inbox| self.net.expect(inbox)),
+            _ => self.take_mail(),
+        }
         let before = self.net.events_handled();
         while self.net.events_handled() - before < u64::from(max) {
             let over = match &self.net.agenda {
@@ -50,6 +53,7 @@ impl Region {
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
             };
             if over {
+                self.take_mail();
                 self.arrived = true;
                 return;
             }
@@ -76,10 +80,14 @@ impl Region {
 
     /// One node after the other, each with its events of the window.
     fn work_window(&mut self) {
+        let has_mail = self.inboxes.iter().any(|inbox| !inbox.is_empty());
         let mut next = self.net.next_node(0);
         let mut second = next.and_then(|node| self.net.next_node(node + 1));
-        while let (Some(node), Agenda::Windows(windows)) = (next, &mut self.net.agenda) {
-            let works = windows.begin(node);
+        while let Some(node) = next {
+            if has_mail {
+                self.inboxes.iter_mut().for_each(|inbox| self.net.take_in_at(node, inbox));
+            }
+            let works = self.net.begins(node);
             let third = second.and_then(|node| self.net.next_node(node + 1));
             if self.net.fetches_far {
                 self.prefetch(second, third);
@@ -90,6 +98,9 @@ impl Region {
                 None => self.work_host(node),
                 Some(switch) => self.work_switch(switch),
             }
+        }
+        if has_mail {
+            self.inboxes.iter_mut().for_each(Outbox::clear);
         }
     }
 
