@@ -57,7 +57,9 @@ def _scenario(result: SweepResult, first: Line) -> list[str]:
     varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
     if varied:
         parts.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")
-    kinds = dict.fromkeys(answer_text.transport(cell.runs[0]) for cell in result.cells if cell.runs)
+    kinds = dict.fromkeys(
+        answer_text.transport(next(iter(cell.runs.values()))) for cell in result.cells if cell.runs
+    )
     if len(kinds) > 1:
         parts.append(f"Transports: {'; '.join(kinds)}.")
     return parts
