@@ -5,7 +5,7 @@
 use crate::common::{Kept, run_as};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use weftline_sim::measure::{Balance, Ending, Outcome};
+use weftline_sim::measure::{Balance, Ending, Outcome, QueueHistogram};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::{Execution, Simulation};
@@ -102,6 +102,17 @@ fn samples_of_quiet_time_are_all_there() {
             "{regions} regions"
         );
     }
+}
+
+#[test]
+fn a_histogram_has_a_bin_for_the_longest_queue_that_was_sampled_and_none_beyond() {
+    let mut histogram = QueueHistogram::default();
+    histogram.add(1500, 2);
+    histogram.add(9_000, 0);
+    assert_eq!(histogram.bins, [0, 2]);
+    histogram.add(200, 0);
+    histogram.add(2_000, 1);
+    assert_eq!(histogram.bins, [0, 2, 1]);
 }
 
 #[test]

@@ -166,13 +166,15 @@ pub struct QueueHistogram {
 impl QueueHistogram {
     pub const BIN_BYTES: u64 = 1000;
 
-    /// Adds this number of equal samples.
+    /// Adds this number of equal samples; none of them makes no bin.
     pub fn add(&mut self, bytes: u64, samples: u64) {
         let bin = (bytes / Self::BIN_BYTES) as usize;
-        if bin >= self.bins.len() {
+        if samples > 0 && bin >= self.bins.len() {
             self.bins.resize(bin + 1, 0);
         }
-        self.bins[bin] += samples;
+        if let Some(count) = self.bins.get_mut(bin) {
+            *count += samples;
+        }
     }
 
     /// Returns the lower edge, in bytes, of the bin in which the share `p` of all samples is reached.
