@@ -13,7 +13,7 @@ EXPERIMENTS := $(filter-out demo scale cebinae-table,$(patsubst experiments/%/ex
 EXTRA = $(PYTHON) -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test test-rust test-python trials random clusters loom check instructions bench guided fuzz tables measured docs validate clean
+.PHONY: help demo wheel test test-rust test-python trials random clusters loom check instructions bench profile guided fuzz tables measured docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ instructions: ## instructions per packet-hop against benches/instructions.json (
 
 bench: $(NATIVE) ## packet-hops per CPU second on the standard workloads
 	$(BIN)/weftline bench
+
+profile: ## the functions and source lines that take most of the time of a workload (WORKLOAD=k32; needs perf)
+	benches/profile.sh $(or $(WORKLOAD),fat320-hpcc)
 
 guided: $(NATIVE) ## build the native module again with profile-guided optimisation, for the last 3 to 6 % of speed (two builds)
 	benches/guided.sh
