@@ -105,28 +105,33 @@ impl Packet {
 #[derive(Default)]
 pub struct PacketSlab {
     packets: Vec<Packet>,
-    free: Vec<PacketId>,
+    /// The first free place; each leads to the next one.
+    free: u32,
     live: usize,
 }
 
 impl PacketSlab {
     pub fn new() -> PacketSlab {
-        PacketSlab { packets: Vec::new(), free: Vec::new(), live: 0 }
+        PacketSlab { packets: Vec::new(), free: NONE, live: 0 }
     }
 
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
-        let Some(id) = self.free.pop() else { return self.grow(packet) };
-        self.packets[id as usize] = packet;
+        let id = if self.free != NONE { self.free } else { self.grow() };
+        let place = &mut self.packets[id as usize];
+        self.free = place.next;
+        *place = packet;
+        // Whoever inserts several does not wait for each place in turn.
+        self.prefetch(self.free);
         id
     }
 
-    /// Appends one more place.
+    /// Appends one more free place.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, packet: Packet) -> PacketId {
-        self.packets.push(packet);
+    fn grow(&mut self) -> PacketId {
+        self.packets.push(Packet { next: NONE, ..Packet::default() });
         (self.packets.len() - 1) as PacketId
     }
 
@@ -134,7 +139,8 @@ impl PacketSlab {
     pub fn remove(&mut self, id: PacketId) {
         debug_assert!(self.live > 0);
         self.live -= 1;
-        self.free.push(id);
+        self.packets[id as usize].next = self.free;
+        self.free = id;
     }
 
     /// Prefetches a packet into the cache.
