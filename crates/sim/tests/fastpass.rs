@@ -278,7 +278,10 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
             "racks that are all connected by the same switches",
         ),
         (&[ARBITER, ("workload.0.hosts", "0-144")], "unknown host 144: the topology has hosts 0 to 143"),
-        (&[("workload.0.transport", "{ start = \"receipt\" }")], "the workloads configure two different Fastpass arbiters"),
+        (
+            &[("workload.0.transport", "{ start = \"receipt\" }")],
+            "the workloads configure two different Fastpass arbiters",
+        ),
     ];
     for (sets, reason) in cases {
         let problems = problems("fastpass", sets);
