@@ -1,5 +1,5 @@
 //! Runs a scenario once for each number of threads and prints what came out, one line of JSON a run: the bits of one line are
-//! those of every other, also of another build. `make random` compares them; a debug build checks the assertions on the way.
+//! those of every other, also of another build. `make random` compares them; a debug build checks the assertions too.
 //!
 //!     cargo run -p weftline-sim --example same_bits -- benches/p8.toml 1 2 4
 

@@ -1,6 +1,6 @@
 //! Quiet time costs nothing: networks in which nothing happens for seconds or hours, measures at short intervals, and looks for the
 //! end of a run at every picosecond. A run takes no window for time in which nothing happens, and an estimate counts what is
-//! done at intervals. `quiet/cases.toml` says what each case sets in `quiet/base.toml`.
+//! done at intervals. `quiet/cases.toml` lists what each case sets in `quiet/base.toml`.
 
 use crate::common::{Kept, run_as};
 use std::collections::BTreeMap;
@@ -143,18 +143,18 @@ fn a_stalled_run_is_given_up_the_stall_time_after_the_last_delivery() {
 }
 
 #[test]
-fn check_names_the_interval_that_takes_most_of_a_run() {
+fn check_names_the_interval_that_dominates_a_run() {
     let warnings = |sets: &[(&str, &str)]| case("warned", sets).check()["warnings"].to_string();
     let often = ("measure.queues", "{ ports = \"*\", every = \"1us\" }");
     assert_eq!(warnings(&[often, ("run.stall", "\"1s\"")]), "[]");
-    let said = warnings(&[often, ("run.stall", "\"1200s\"")]);
-    assert!(said.contains("measure.queues.every = 1us: 2.9e10 rows of series.parquet in 1200s"), "{said}");
-    assert!(said.contains("run.stall = 1200s"), "{said}");
-    let said = warnings(&[often, ("run.until", "\"1200s\"")]);
-    assert!(said.contains("2.9e10 rows") && !said.contains("run.stall"), "{said}");
-    let said = warnings(&[("switch.balancer.kind", "\"hula\""), ("run.until", "\"100000s\"")]);
-    assert!(said.contains("switch.balancer.probe_interval = 200us: 4.0e9 packet-hops of probes"), "{said}");
-    let said =
+    let found = warnings(&[often, ("run.stall", "\"1200s\"")]);
+    assert!(found.contains("measure.queues.every = 1us: 2.9e10 rows of series.parquet in 1200s"), "{found}");
+    assert!(found.contains("run.stall = 1200s"), "{found}");
+    let found = warnings(&[often, ("run.until", "\"1200s\"")]);
+    assert!(found.contains("2.9e10 rows") && !found.contains("run.stall"), "{found}");
+    let found = warnings(&[("switch.balancer.kind", "\"hula\""), ("run.until", "\"100000s\"")]);
+    assert!(found.contains("switch.balancer.probe_interval = 200us: 4.0e9 packet-hops of probes"), "{found}");
+    let found =
         warnings(&[("run.grid", "\"1ps\""), ("workload.0.flows", "[{ src = 0, dst = 4, size = \"10GB\" }]")]);
-    assert!(said.contains("run.grid = 1ps"), "{said}");
+    assert!(found.contains("run.grid = 1ps"), "{found}");
 }

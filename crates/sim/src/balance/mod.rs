@@ -91,7 +91,7 @@ pub struct BalancerFacts {
     pub knows_fabric: bool,
     /// Maximum number of subflows of a connection that it tells apart; none: it does not look at subflows.
     pub distinguishable_subflows: Option<u32>,
-    /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that says so, and its value.
+    /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that sets this interval, and its value.
     pub probes: Option<(&'static str, Time)>,
 }
 

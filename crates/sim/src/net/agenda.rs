@@ -476,8 +476,8 @@ impl Windows {
         self.due.pop()
     }
 
-    /// The packet of the event that lies so many places behind the one taken last, if that is about a packet; else
-    /// some number. Whoever takes the events may have it fetched.
+    /// The packet of the event at this distance after the one taken last, if that event has a packet; otherwise an
+    /// arbitrary number. It is for prefetching.
     #[inline(always)]
     pub fn packet_ahead(&self, ahead: usize) -> PacketId {
         self.due.ahead(ahead).packet()

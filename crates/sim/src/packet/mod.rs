@@ -122,7 +122,7 @@ impl PacketSlab {
         let place = &mut self.packets[id as usize];
         self.free = place.next;
         *place = packet;
-        // Whoever inserts several does not wait for each place in turn.
+        // Several insertions in a row then do not wait for each place.
         self.prefetch(self.free);
         id
     }

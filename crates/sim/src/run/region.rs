@@ -104,8 +104,7 @@ impl Region {
         }
     }
 
-    /// Begins to fetch what the node behind the one at work touches whatever happens there, and, of the one behind that,
-    /// what leads there.
+    /// Prefetches what the next node will access in any case and, for the second next one, what leads to that.
     #[inline(always)]
     fn prefetch(&self, next: Option<u32>, second: Option<u32>) {
         if let Some(node) = next {

@@ -136,7 +136,7 @@ fn a_workload_may_have_a_transport_of_its_own() {
 
 #[test]
 fn what_a_workload_inherits_and_its_own_choice_leaves_without_effect_is_left_out() {
-    for (base, own, gone) in [
+    for (base, own, removed) in [
         (
             "controller = { kind = \"bbr3\" }\ninitial_window = 20",
             "controller = { kind = \"timely\" }",
@@ -148,11 +148,13 @@ fn what_a_workload_inherits_and_its_own_choice_leaves_without_effect_is_left_out
             format!("{STAR}[transport]\n{base}\n[[workload]]\nkind = \"incast\"\ntransport = {{ {own} }}\n")
         };
         let scenario = load(&more(own));
-        assert!(!scenario.resolved().contains(&format!(", {gone} = ")), "{}", scenario.resolved());
+        assert!(!scenario.resolved().contains(&format!(", {removed} = ")), "{}", scenario.resolved());
         assert_eq!(load(scenario.resolved()).resolved(), scenario.resolved());
-        let error =
-            load_with(&more(&format!("{own}, {gone} = 3")), &[]).err().expect("without effect").to_string();
-        assert!(error.contains(&format!("workload.1.transport.{gone}: has no effect")), "{error}");
+        let error = load_with(&more(&format!("{own}, {removed} = 3")), &[])
+            .err()
+            .expect("without effect")
+            .to_string();
+        assert!(error.contains(&format!("workload.1.transport.{removed}: has no effect")), "{error}");
     }
 }
 
