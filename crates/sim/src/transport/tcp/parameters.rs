@@ -4,6 +4,8 @@
 //! Source of `rfc`: the RFCs named at the keys, and Linux 6 where they leave a choice. Source of `ns3-3.35`:
 //! the models and settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35
 //! with an acknowledgement per segment, over links that add 2 bytes to a packet.
+//!
+//! The file is above 500 lines because all keys of a connection, their profiles and their checks are here.
 
 use super::Tcp;
 use super::config::{
