@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,23 @@ if "default_worker" in " ".join(sys.orig_argv):
     runs.start = slow
 """
 """One whose runs take this much longer."""
+
+
+def assert_same(folder: Path, out: str) -> None:
+    """Check that a sweep has the tables and bits of the one in `local`."""
+    for name in ("points.csv", "table.csv"):
+        assert (folder / out / name).read_bytes() == (folder / "local" / name).read_bytes()
+    for one in (folder / "local/points").iterdir():
+        for name in ("flows.parquet", "scenario.toml"):
+            assert (folder / out / "points" / one.name / name).read_bytes() == (one / name).read_bytes()
+
+
+def wait_for_points(store: Path, count: int, child: subprocess.Popen) -> None:
+    """Wait until so many points are stored; a sweep that ends before fails the test."""
+    until = time.monotonic() + 120
+    while len(list(store.glob("points/*"))) < count:
+        assert child.poll() is None and time.monotonic() < until
+        time.sleep(0.02)
 
 
 class RealCluster:

@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import commands
 import pytest
 import texts
+from ray_cluster import assert_same, wait_for_points
 
 from weftline import _native
 from weftline.cli.main import main
@@ -105,22 +105,6 @@ def sweep(folder: Path, out: str, **more: str) -> subprocess.Popen:
         text=True,
         env=environment(**more),
     )
-
-
-def assert_same(folder: Path, out: str) -> None:
-    for name in ("points.csv", "table.csv"):
-        assert (folder / out / name).read_bytes() == (folder / "local" / name).read_bytes()
-    for one in (folder / "local/points").iterdir():
-        for name in ("flows.parquet", "scenario.toml"):
-            assert (folder / out / "points" / one.name / name).read_bytes() == (one / name).read_bytes()
-
-
-def wait_for_points(store: Path, count: int, child: subprocess.Popen) -> None:
-    until = time.monotonic() + 120
-    while time.monotonic() < until and child.poll() is None:
-        if (store / "points").is_dir() and len(list((store / "points").iterdir())) >= count:
-            return
-        time.sleep(0.02)
 
 
 def test_ray_gives_the_bits_of_threads_and_keeps_quiet(folder):

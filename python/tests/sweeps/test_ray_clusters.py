@@ -20,7 +20,7 @@ import commands
 import pytest
 import ray_cluster
 import texts
-from ray_cluster import RealCluster
+from ray_cluster import RealCluster, assert_same, wait_for_points
 
 from weftline import _native
 from weftline.cli.main import main
@@ -87,21 +87,6 @@ def finish(child: subprocess.Popen, *, within: float = 120.0) -> tuple[int, str]
     finally:
         child.kill()
     return child.returncode, err
-
-
-def assert_same(folder: Path, out: str) -> None:
-    for name in ("points.csv", "table.csv"):
-        assert (folder / out / name).read_bytes() == (folder / "local" / name).read_bytes()
-    for one in (folder / "local/points").iterdir():
-        for name in ("flows.parquet", "scenario.toml"):
-            assert (folder / out / "points" / one.name / name).read_bytes() == (one / name).read_bytes()
-
-
-def wait_for_points(store: Path, count: int, child: subprocess.Popen) -> None:
-    until = time.monotonic() + 60
-    while len(list(store.glob("points/*"))) < count:
-        assert child.poll() is None and time.monotonic() < until
-        time.sleep(0.02)
 
 
 def runs_by_node(store: Path) -> Counter[str]:

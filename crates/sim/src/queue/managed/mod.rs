@@ -137,7 +137,7 @@ impl PortPlace<'_> {
 pub trait Discipline {
     /// Takes in a packet, or drops it, or others for it.
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext);
-    /// The next packet to leave; what is dropped on the way is told to the cx. None only if nothing waits.
+    /// The next packet to leave; packets dropped meanwhile are reported to `cx`. None only if no packet waits.
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued>;
     /// All that waits is gone, as the link is.
     fn reset(&mut self);

@@ -50,7 +50,7 @@ pub struct PfabricConfig {
     pub ack_header: u32,
     /// Traffic class of data and acknowledgements, 1 to 7.
     pub class: u8,
-    /// Packets that a flow may have on the way when it starts, and at the most.
+    /// Packets that a flow may have in flight when it starts, and the maximum later.
     pub initial_window: u32,
     pub max_window: u32,
     /// Fixed retransmission timeout.

@@ -218,7 +218,7 @@ impl TransportParameters for PhostConfig {
         let free = u64::from(self.free_tokens) * u64::from(self.packet());
         SwitchDefaults {
             queue: QUEUE,
-            // Published: three times what a flow may send before it is told to.
+            // Published: three times what a flow may send before it has a token.
             limit: Some(Bytes((3 * free).max(36 << 10))),
             balancer: balance::BY_LABEL,
             ..SwitchDefaults::LOSSY

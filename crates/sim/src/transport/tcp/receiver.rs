@@ -220,7 +220,7 @@ impl Receiver {
         self.beyond.insert(0, (from, to));
     }
 
-    /// Remembers a new block in front of `max` at the most, joined to those of them that it touches.
+    /// Stores a new block before at most `max` others, merged with those that it touches.
     fn tell(&mut self, (mut from, mut to): Block, max: usize) {
         self.reported.retain(|&(start, end)| {
             let touches = end == from || start == to;
