@@ -58,7 +58,7 @@ def assert_same(folder: Path, out: str) -> None:
 
 
 def wait_for_points(store: Path, count: int, child: subprocess.Popen) -> None:
-    """Wait until so many points are stored; a sweep that ends before fails the test."""
+    """Wait until `count` points are stored; a sweep that ends earlier fails the test."""
     until = time.monotonic() + 120
     while len(list(store.glob("points/*"))) < count:
         assert child.poll() is None and time.monotonic() < until

@@ -91,7 +91,11 @@ class Index:
         return entries, choices, broken
 
     def note(self, entry: Entry) -> None:
-        """Add the line of a run."""
+        """Add the line of a run.
+
+        Another process may be in the middle of its own line when this one looks at the end of the file; then an
+        empty line stands between them, which readers pass over.
+        """
         line = integrity.sealed(vars(entry)).encode()
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
@@ -126,4 +130,4 @@ class Index:
             data = self.path.read_bytes()
         except OSError:
             return []
-        return data.splitlines(keepends=True)
+        return [line for line in data.splitlines(keepends=True) if line.strip()]

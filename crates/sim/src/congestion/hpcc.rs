@@ -126,7 +126,6 @@ impl ControllerParameters for HpccParameters {
             law,
             base_rtt_ns: flow.base_rtt.ns().max(1),
             window_bytes: flow.window_bytes.max(1) as f64,
-            queue_weight: law.range.max as f64 / flow.window_bytes.max(1) as f64,
             layout: flow.int_layout,
             reference,
             last_update_seq: 0,
@@ -181,8 +180,6 @@ pub struct Hpcc {
     base_rtt_ns: u64,
     /// W0.
     window_bytes: f64,
-    /// The line rate over W0.
-    queue_weight: f64,
     layout: IntLayout,
     reference: Reference,
     /// An ACK beyond this byte causes a full update; 0 until the first ACK. Set to the next byte to send.
@@ -272,12 +269,10 @@ impl Hpcc {
             }
             judged = true;
             let old = &self.records[hop];
-            if !self.is_below(busiest, record, old) {
-                let (load, tau_ns) = self.load(record, old);
-                if load > busiest {
-                    busiest = load;
-                    interval_ns = tau_ns;
-                }
+            let (load, tau_ns) = self.load(record, old);
+            if load > busiest {
+                busiest = load;
+                interval_ns = tau_ns;
             }
             self.records[hop] = *record;
         }
@@ -313,17 +308,6 @@ impl Hpcc {
             min = Some(min.map_or(rate, |l: u64| l.min(rate)));
         }
         min
-    }
-
-    /// Whether the load of a hop is certainly below `busiest`: [`Hpcc::load`] without its divisions, with more room than all
-    /// roundings take.
-    #[inline]
-    fn is_below(&self, busiest: f64, new: &IntRecord, old: &IntRecord) -> bool {
-        let duration = new.ns_since(old) as f64 * 1e-9;
-        let sent = (new.bytes_since(old, self.layout) * 8) as f64;
-        let queue = new.queue_bytes(self.layout).min(old.queue_bytes(self.layout)) as f64;
-        let capacity = (u64::from(new.rate_kbps) * 1_000) as f64;
-        (sent + queue * self.queue_weight * duration) * (1.0 + 1e-9) < busiest * capacity * duration
     }
 
     /// Load of a hop between two records (Eq. 2), and the time between them in ns. The order of the
