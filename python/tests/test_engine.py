@@ -1,13 +1,16 @@
 """The package with the real engine: short runs from end to end. Skipped where it has not been built."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 import weftline
-from weftline import _native, runs
+from weftline import _native
 from weftline.cli.main import main
 from weftline.reproduce import experiments, reproduction
+from weftline.scenario import status_of
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -59,6 +62,34 @@ def test_tables_go_to_arrow_with_the_columns_of_the_contract():
     assert {"flow_id", "src", "dst", "size_bytes", "start_ns", "finish_ns", "fct_ns", "slowdown"} <= set(
         table.column_names
     )
+
+
+def test_tables_become_frames_of_every_library_and_plain_rows():
+    flows = weftline.run(STAR).flows
+    rows = flows.to_dicts()
+    assert sorted(row["flow_id"] for row in rows) == [0, 1, 2, 3] and list(rows[0]) == flows.columns
+    assert flows.to_dicts(max_rows=2) == rows[:2]
+    for package, method in (("pyarrow", "to_arrow"), ("polars", "to_polars"), ("pandas", "to_pandas")):
+        pytest.importorskip(package)
+        frame = getattr(flows, method)()
+        assert list(frame["fct_ns"].to_numpy()) == [row["fct_ns"] for row in rows]
+    html = flows._repr_html_()
+    assert "<th>fct_ns</th>" in html and "the first" not in html
+
+
+def test_a_table_without_its_library_names_it(monkeypatch):
+    flows = weftline.run(STAR).flows
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(weftline.InputError, match="pip install polars"):
+        flows.to_polars()
+
+
+def test_a_damaged_table_raises():
+    run = weftline.run(STAR)
+    flows = run.flows
+    (run.out / "flows.parquet").write_bytes(b"PAR1")
+    with pytest.raises(weftline.DamagedError):
+        flows.to_dicts()
 
 
 def test_the_same_scenario_gives_the_same_fingerprint():
@@ -161,7 +192,7 @@ def test_progress_that_raises_stops_the_run_and_leaves_its_folder():
     long = STAR | {"workload": [{"kind": "incast", "hosts": "0-3", "receiver": "4", "size": "500MB"}]}
     with pytest.raises(KeyboardInterrupt):
         weftline.run(long, out="a", progress=stop)
-    assert runs.status_of(weftline.runs.Path("a")) == "interrupted"
+    assert status_of(Path("a")) == "interrupted"
 
 
 @pytest.mark.parametrize("name", [n for n in experiments.names() if not experiments.load(n).tries])

@@ -30,18 +30,15 @@ ENDLESS = (("workload.0.duration", "10s"), ("workload.0.load", "0.8"))
 
 
 def start(out, *, sets=(), seed=None, force=False, progress=None, controllers=None, memory=None):
-    return json.loads(
-        native.run(
-            STAR, "star.toml", ".", list(sets), seed, str(out), force, 1, progress, controllers, memory
-        )
-    )
+    scenario = native.Scenario(STAR, "star.toml", ".", list(sets), seed, controllers)
+    return json.loads(scenario.run(str(out), force=force, threads=1, progress=progress, memory=memory))
 
 
 TREE = STAR.replace('kind = "star"\nhosts = 8', 'kind = "fat-tree"\nk = 4')
 
 
 def threaded(out, threads, *sets):
-    return json.loads(native.run(TREE, "tree.toml", ".", list(sets), None, str(out), False, threads))
+    return json.loads(native.Scenario(TREE, "tree.toml", ".", list(sets)).run(str(out), threads=threads))
 
 
 def test_threads_share_a_run_and_change_nothing_but_its_cost(tmp_path):
@@ -65,7 +62,7 @@ def test_a_run_that_cannot_be_shared_says_so_and_goes_on_with_one_thread(tmp_pat
     found = threaded(tmp_path / "1", 2, ("compat.like", "hpcc-ns3"))
     assert found["threads"] == 1 and "hpcc-ns3" in found["warnings"][0]
     out = str(tmp_path / "star")
-    (warning,) = json.loads(native.run(STAR, "star.toml", ".", [], None, out, False, 2))["warnings"]
+    (warning,) = json.loads(native.Scenario(STAR, "star.toml", ".").run(out, threads=2))["warnings"]
     assert warning.startswith("threads: hosts stay with their switch")
 
 
@@ -90,7 +87,7 @@ def test_a_run_leaves_a_folder_that_says_what_it_came_to(tmp_path):
 def test_the_resolved_scenario_gives_the_same_bits(done, tmp_path):
     first = json.loads((done / "summary.json").read_text())
     text = (done / "scenario.toml").read_text()
-    again = json.loads(native.run(text, "again.toml", ".", [], None, str(tmp_path / "b"), False, 1))
+    again = json.loads(native.Scenario(text, "again.toml", ".").run(str(tmp_path / "b"), threads=1))
     assert again["fingerprint"] == first["fingerprint"]
     other = start(tmp_path / "c", seed=2)
     assert other["seed"] == 2
@@ -162,9 +159,9 @@ def test_percentiles_come_as_json(done):
         (lambda out: native.slowdown(str(out), 0, "equal-count"), "bins: expected"),
         (lambda out: native.slowdown(str(out), 5, "decade"), '"decades"'),
         (lambda out: native.explain("hpc"), '"hpcc"'),
-        (lambda out: native.run("a = ", "s.toml", ".", [], None, str(out), False, 1), "s.toml:1"),
-        (lambda out: native.run(STAR, "s.toml", ".", [], None, str(out), False, -3), "threads: expected"),
-        (lambda out: native.run(STAR, "s.toml", ".", [], None, str(out), False, 2000), "0 to 1024"),
+        (lambda out: native.Scenario("a = ", "s.toml", "."), "s.toml:1"),
+        (lambda out: native.Scenario(STAR, "s.toml", ".").run(str(out), threads=-3), "threads: expected"),
+        (lambda out: native.Scenario(STAR, "s.toml", ".").run(str(out), threads=2000), "0 to 1024"),
     ],
 )
 def test_wrong_input_says_what_was_expected(tmp_path, call, text):
@@ -308,7 +305,7 @@ def lone(out, kind, **more):
         '[[workload]]\nkind = "flows"\nflows = [{ src = 0, dst = 1, size = "1MB", start = "0ns" }]\n'
     )
     sets = [("transport.controller.kind", kind)]
-    return json.loads(native.run(text, "lone.toml", ".", sets, None, str(out), False, 1, None, more))
+    return json.loads(native.Scenario(text, "lone.toml", ".", sets, None, more).run(str(out), threads=1))
 
 
 def test_a_controller_in_python_steers_its_flow(tmp_path):
@@ -381,7 +378,7 @@ def test_a_parquet_trace_of_other_tools_is_replayed(tmp_path):
     text = STAR.split("[[workload]]")[0] + '[[workload]]\nkind = "trace"\nfile = "trace.parquet"\n'
 
     def run(out):
-        return json.loads(native.run(text, "t.toml", str(tmp_path), [], None, str(tmp_path / out), False, 1))
+        return json.loads(native.Scenario(text, "t.toml", str(tmp_path)).run(str(tmp_path / out), threads=1))
 
     summary = run("a")
     assert summary["flows_done"] == 2
@@ -407,7 +404,7 @@ def test_window_controllers_run_over_rdma_alike_on_any_number_of_threads(tmp_pat
     def run(kind, threads):
         text = STAR.replace('"hpcc"', f'"{kind}"')
         out = str(tmp_path / f"{kind}-{threads}")
-        return json.loads(native.run(text, "star.toml", ".", [], None, out, False, threads))
+        return json.loads(native.Scenario(text, "star.toml", ".").run(out, threads=threads))
 
     for kind in ("tcp.dctcp", "bbr3"):
         one, two = run(kind, 1), run(kind, 2)

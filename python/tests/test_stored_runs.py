@@ -45,5 +45,5 @@ def test_a_stored_run_is_a_line_of_a_comparison(stored):
 
 def test_the_resolved_scenario_of_a_stored_run_is_still_understood(stored, tmp_path):
     text = (stored.out / "scenario.toml").read_text("utf-8")
-    resolved = native.resolve(text, "scenario.toml", tmp_path, [], None)
+    resolved = native.Scenario(text, "scenario.toml", tmp_path).resolved
     assert resolved.startswith('name = "')

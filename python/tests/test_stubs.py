@@ -23,8 +23,9 @@ CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDe
 
 def parameters(node: ast.FunctionDef) -> list[tuple[str, object]]:
     """Names of a stub's parameters, each with its default; ``...`` is any, None if it has no default."""
-    found = node.args.args
-    defaults = [None] * (len(found) - len(node.args.defaults)) + list(node.args.defaults)
+    found = [*node.args.args, *node.args.kwonlyargs]
+    required = [None] * (len(node.args.args) - len(node.args.defaults))
+    defaults = [*required, *node.args.defaults, *node.args.kw_defaults]
     values = [
         inspect.Parameter.empty if default is None else ast.literal_eval(default) for default in defaults
     ]

@@ -28,15 +28,19 @@ if TYPE_CHECKING:
     from weftline.runs import Run as Run
     from weftline.runs import run as run
     from weftline.runs import show_versions as show_versions
+    from weftline.scenario import Scenario as Scenario
     from weftline.sweeps.result import SweepResult as SweepResult
     from weftline.sweeps.runner import load as load
     from weftline.sweeps.runner import sweep as sweep
+    from weftline.tables import Table as Table
 
 _HOMES = {
     "run": "weftline.runs",
     "plot": "weftline.figures.plots",
     "Run": "weftline.runs",
     "show_versions": "weftline.runs",
+    "Scenario": "weftline.scenario",
+    "Table": "weftline.tables",
     "SweepResult": "weftline.sweeps.result",
     "load": "weftline.sweeps.runner",
     "Comparison": "weftline.measures.comparison",
@@ -60,7 +64,9 @@ __all__ = [
     "ResultsWarning",
     "Run",
     "RunFailed",
+    "Scenario",
     "SweepResult",
+    "Table",
     "WeftlineWarning",
     "compare",
     "load",

@@ -132,54 +132,34 @@ def names() -> Json: ...
 def schema() -> Json: ...
 def explain(name: str) -> Json: ...
 def workloads() -> Json: ...
-def check(
-    text: str,
-    file: str,
-    base_dir: Path,
-    sets: Sets,
-    seed: int | None,
-    controllers: Mapping[str, type] | None = None,
-) -> Json: ...
-def look(
-    text: str,
-    file: str,
-    base_dir: Path,
-    sets: Sets,
-    seed: int | None,
-    max_flows: int,
-    controllers: Mapping[str, type] | None = None,
-) -> Json: ...
-def network(
-    text: str,
-    file: str,
-    base_dir: Path,
-    sets: Sets,
-    seed: int | None,
-    controllers: Mapping[str, type] | None = None,
-) -> Json: ...
-def resolve(
-    text: str,
-    file: str,
-    base_dir: Path,
-    sets: Sets,
-    seed: int | None,
-    controllers: Mapping[str, type] | None = None,
-) -> str: ...
-def run(
-    text: str,
-    file: str,
-    base_dir: Path,
-    sets: Sets,
-    seed: int | None,
-    out: str,
-    force: bool,
-    threads: int | None,
-    progress: Callable[[dict], None] | None = None,
-    controllers: Mapping[str, type] | None = None,
-    memory: str | None = None,
-    provenance: Callable[[str], Json] | None = None,
-    sync: bool = True,
-) -> Json: ...
+
+class Scenario:
+    def __init__(
+        self,
+        text: str,
+        file: str,
+        base_dir: Path,
+        sets: Sets = ...,
+        seed: int | None = None,
+        controllers: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> None: ...
+    @property
+    def resolved(self) -> str: ...
+    def check(self) -> Json: ...
+    def look(self, max_flows: int) -> Json: ...
+    def network(self) -> Json: ...
+    def run(
+        self,
+        out: Path,
+        *,
+        force: bool = False,
+        threads: int | None = None,
+        progress: Callable[[dict], None] | None = None,
+        memory: str | None = None,
+        provenance: Json | None = None,
+        sync: bool = True,
+    ) -> Json: ...
+
 def bench(name: str, threads: int = 1, sets: Sets = ...) -> Json: ...
 def bench_scenario(text: str, file: str, base_dir: Path, sets: Sets = ..., threads: int = 1) -> Json: ...
 def counters() -> Json: ...

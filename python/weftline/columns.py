@@ -73,8 +73,8 @@ _Stream._fields_ = [
 ]
 
 
-def read(table: Any, names: Sequence[str]) -> dict[str, list]:
-    """Return columns of a table by name, None where a value is missing.
+def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> dict[str, list]:
+    """Return columns of a table by name, None where a value is missing; with `max_rows` the first rows alone.
 
     Raises
     ------
@@ -97,7 +97,9 @@ def read(table: Any, names: Sequence[str]) -> dict[str, list]:
             for name in names:
                 number = places[name]
                 found[name] += _values(fields[number], batch.children[number].contents, batch)
-        return found
+            if max_rows is not None and names and len(found[names[0]]) >= max_rows:
+                break
+        return {name: values[:max_rows] for name, values in found.items()}
     finally:
         schema.release(schema)
 

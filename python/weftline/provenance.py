@@ -16,7 +16,7 @@ from weftline import _native, own_schemes, scenarios
 from weftline.errors import InputError
 
 
-def of(resolved: str, source: scenarios.Scenario) -> str:
+def of(resolved: str, source: scenarios.Source) -> str:
     """Return the provenance of a resolved scenario as JSON.
 
     ``build``; ``files``: digests of what the scenario names, by key (``workload.0.sizes``); ``controllers``:

@@ -7,20 +7,17 @@ them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, integrity, own_schemes, provenance, renamed, scenarios
+from weftline import _native, integrity, own_schemes, renamed
 from weftline.errors import DamagedError, InputError, RunFailed, warn
+from weftline.tables import Table
 
 if TYPE_CHECKING:
     from weftline.figures.plots import Plots
@@ -80,201 +77,10 @@ def run(
     RunFailed
         If the run could not be completed; what was computed stays in the folder.
     """
-    source = scenarios.load(scenario)
-    if controllers:
-        from weftline.controllers import of
+    from weftline.scenario import Scenario
 
-        source = replace(source, controllers=of(controllers))
-    changes = scenarios.settings(set)
-    place = place_of(source, changes, seed=seed, out=out, force=force)
-    found = place.stored
-    if found is None:
-        from weftline.figures import notebook
-
-        with notebook.progress(Path(place.out).name, progress) as show:
-            found = start(
-                source,
-                changes,
-                seed=seed,
-                threads=threads,
-                memory=memory,
-                out=place.out,
-                force=place.force,
-                progress=show,
-            )
-    else:
-        print(reused_text(found, "force=True"), file=sys.stderr)
-    warn(found.warnings)
-    return found
-
-
-def start(
-    source: scenarios.Scenario,
-    changes: list[tuple[str, str]],
-    *,
-    seed: int | None,
-    threads: int | None,
-    out: str | os.PathLike,
-    force: bool,
-    memory: str | None = None,
-    progress: Callable[[dict], None] | None = None,
-    sync: bool = True,
-) -> Run:
-    """Run a loaded scenario into a given folder; with `sync` it ends when the disk has the results."""
-    _native.run(
-        source.text,
-        source.file,
-        source.base_dir,
-        changes,
-        seed,
-        str(out),
-        force,
-        threads,
-        progress,
-        classes(source),
-        memory,
-        lambda resolved: provenance.of(resolved, source),
-        **({} if sync else {"sync": False}),
-    )
-    return Run.read(out)
-
-
-def classes(source: scenarios.Scenario) -> dict[str, Callable] | None:
-    """Return the controllers in Python of a scenario as the engine takes them, None for none."""
-    return {name: law.make for name, law in source.controllers.items()} or None
-
-
-def resolve(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None) -> str:
-    """Return the scenario with every default written out, as TOML."""
-    return _native.resolve(source.text, source.file, source.base_dir, changes, seed, classes(source))
-
-
-def check(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None) -> dict:
-    """Return everything that follows from a scenario."""
-    return json.loads(
-        _native.check(source.text, source.file, source.base_dir, changes, seed, classes(source))
-    )
-
-
-def look(
-    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, max_flows: int
-) -> dict:
-    """Return the estimate of `check` by the first flows alone, which takes less time where there are many."""
-    return json.loads(
-        _native.look(source.text, source.file, source.base_dir, changes, seed, max_flows, classes(source))
-    )
-
-
-def content_hash(resolved: str) -> str:
-    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline.
-
-    Under this build too, where schemes of another crate take part.
-    """
-    text = f"{_native.version()}\n{resolved}{own_schemes.as_comments(resolved)}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where the results of a run go."""
-
-    out: str
-    """The folder, as it was named."""
-    force: bool
-    """Whether they may take the place of what the folder holds."""
-    stored: Run | None
-    """The results of an equal run that are there already."""
-
-
-def place_of(
-    source: scenarios.Scenario,
-    changes: list[tuple[str, str]],
-    *,
-    seed: int | None,
-    out: str | os.PathLike | None,
-    force: bool,
-) -> Place:
-    """Return where the results of a run go: into `out`, else into ``out/<name>-<short hash>``.
-
-    What the latter holds may be replaced where its name does not tell what differs (the code of a controller
-    in Python), or where it is incomplete. Damaged results in it are moved to ``out/damaged/``, with a
-    `ResultsWarning`.
-
-    Raises
-    ------
-    InputError
-        If the scenario cannot be run as it is written, or the folder holds the results of another run.
-    """
-    resolved = resolve(source, changes, seed=seed)
-    ours = out is None
-    out = os.fspath(_default_folder(resolved) if ours else out)
-    folder = Path(out)
-    if force or status_of(folder) != "done":
-        return Place(out=out, force=force or (ours and folder.exists()), stored=None)
-    why = _difference(folder, resolved, source)
-    if why is None:
-        found = Run.read(folder)
-        found.reused = True
-        return Place(out=out, force=False, stored=found)
-    if ours and source.controllers:
-        return Place(out=out, force=True, stored=None)
-    raise InputError(
-        f"{out}: holds the results of another run: {why}; choose another folder with --out, or overwrite it "
-        "with --force (in Python: out=, force=True)"
-    )
-
-
-def _default_folder(resolved: str) -> Path:
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
-    folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"
-    try:
-        _native.check_files(str(folder))
-    except DamagedError as error:
-        aside = integrity.put_aside(folder, folder.parent / "damaged")
-        integrity.warn(f"{error}. They are now in {aside}, and the scenario is run again")
-    return folder
-
-
-def _difference(folder: Path, resolved: str, source: scenarios.Scenario) -> str | None:
-    """Return how the finished run in a folder differs from one that would be started; None: not at all."""
-    try:
-        if _native.check_files(str(folder)) is None:
-            return "an earlier version wrote them, without digests"
-        text = (folder / "scenario.toml").read_text("utf-8")
-        stored = json.loads((folder / "summary.json").read_text("utf-8")).get("provenance")
-    except (OSError, ValueError) as error:
-        return str(error)
-    if text != resolved:
-        return "its scenario, its settings or its seed differ"
-    planned = json.loads(provenance.of(resolved, source))
-    if not isinstance(stored, dict):
-        return "they do not record what they were made of"
-    for part in sorted(stored.keys() | planned.keys()):
-        then, now = stored.get(part), planned.get(part)
-        if then != now or now is None or (isinstance(now, dict) and None in now.values()):
-            return _PARTS.get(part, f"its {part} differ")
-    return None
-
-
-_PARTS = {
-    "build": "another build of weftline made them",
-    "controllers": "the code of its controllers in Python differs",
-    "files": "the content of the files that it names differs",
-    "schemes": "its schemes are of another crate or version",
-}
-
-
-def reused_text(found: Run, force: str) -> str:
-    """Return the line that says that the results of an equal run were there."""
-    return f"{found.out}: has the results of this run already; {force} runs it again"
-
-
-def status_of(folder: Path) -> str | None:
-    """Return the status that a run's folder records, None if it records none."""
-    try:
-        return json.loads((folder / "summary.json").read_text("utf-8")).get("status")
-    except (OSError, ValueError, AttributeError):
-        return None
+    found = Scenario(scenario, set=set, seed=seed, controllers=controllers)
+    return found.run(threads=threads, memory=memory, out=out, force=force, progress=progress)
 
 
 # What tables and pages calculate with; the rest of a summary is passed on as it is.
@@ -379,14 +185,14 @@ class Run:
         return _native.check_files(str(self.out)) is not None
 
     @property
-    def flows(self):
-        """One row per flow, as an Arrow stream (see the columns in docs/results.md; times in ns)."""
-        return _native.table(str(self.out), "flows")
+    def flows(self) -> Table:
+        """One row per flow (see the columns in docs/results.md; times in ns)."""
+        return Table(_native.table(str(self.out), "flows"))
 
     @property
-    def series(self):
-        """What `[measure]` records over time, as an Arrow stream: time_ns, entity, metric, value."""
-        return _native.table(str(self.out), "series")
+    def series(self) -> Table:
+        """What `[measure]` records over time: time_ns, entity, metric, value."""
+        return Table(_native.table(str(self.out), "series"))
 
     def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:
         """Return FCT slowdown by flow size.

@@ -27,7 +27,7 @@ FILE_KEYS = frozenset({"file", "sizes", "queries"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scenario:
+class Source:
     """The text of a scenario and where it is from."""
 
     text: str
@@ -39,8 +39,8 @@ class Scenario:
     """Controllers in Python that it may name."""
 
 
-def load(scenario: str | os.PathLike | Mapping) -> Scenario:
-    """Return the scenario of a path or of a dict.
+def load(scenario: str | os.PathLike | Mapping) -> Source:
+    """Return the text of a path or of a dict.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def load(scenario: str | os.PathLike | Mapping) -> Scenario:
     """
     if isinstance(scenario, Mapping):
         scenario = {"name": "run", **scenario}
-        return Scenario(text=to_toml(scenario), file="<scenario from Python>", base_dir=".")
+        return Source(text=to_toml(scenario), file="<scenario from Python>", base_dir=".")
     path = Path(scenario)
-    return Scenario(text=read_text(path, "a scenario"), file=str(path), base_dir=str(path.parent))
+    return Source(text=read_text(path, "a scenario"), file=str(path), base_dir=str(path.parent))
 
 
 def read_text(path: Path, what: str) -> str:

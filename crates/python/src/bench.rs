@@ -18,7 +18,7 @@ use crate::errors::{failed, input};
 use crate::instructions::Instructions;
 use crate::pint;
 use crate::pint::bench::WORKLOADS as PINT_WORKLOADS;
-use crate::scenarios::Source;
+use crate::scenarios;
 
 /// Every workload. A file opens with one line of comment, which describes it, and the scenario's `name`.
 const WORKLOADS: &[&str] = &[
@@ -104,10 +104,9 @@ pub fn bench_scenario(
     threads: u16,
 ) -> PyResult<String> {
     let before = peak_memory_bytes();
-    let source = Source { text, file, base_dir, sets, seed: None };
     py.detach(|| {
         let began = Instant::now();
-        let scenario = source.load(Vec::new(), Ok)?;
+        let scenario = scenarios::load(text, file, base_dir, sets, None, Vec::new())?;
         measure(&scenario, threads, began, before)
     })
 }

@@ -133,8 +133,9 @@ impl Failure {
         interrupt.map(|(_, error)| error)
     }
 
-    /// What went wrong, with the traceback; none if nothing did.
+    /// What went wrong, with the traceback; none if nothing did. After it nothing has happened.
     pub fn take(&self) -> Option<String> {
+        self.happened.store(false, Ordering::Relaxed);
         let (name, error) = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()?;
         Some(Python::attach(|py| {
             let traceback = error.traceback(py).and_then(|t| t.format().ok()).unwrap_or_default();

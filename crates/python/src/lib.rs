@@ -45,9 +45,7 @@ mod _native {
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]
-    use runs::run;
-    #[pymodule_export]
-    use scenarios::{check, explain, look, names, network, resolve, schema};
+    use scenarios::{Scenario, explain, names, schema};
     #[pymodule_export]
     use tables::{
         Table, backlog, completion, counters, deadlines, distribution, queues, series, shares, slowdown,

@@ -15,52 +15,27 @@ use weftline_sim::scenario::{self, MAX_THREADS, Scenario};
 use weftline_sim::units::Bytes;
 use weftline_sim::{Execution, Simulation};
 
-use crate::controllers::{self, Failure};
+use crate::controllers::Failure;
 use crate::errors::{failed, input, of_results, whole};
 use crate::interrupts::interruptible;
-use crate::scenarios::{self, Source};
 
-/// Runs a scenario into the folder `out` and returns its summary as JSON.
-///
-/// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
-/// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
-/// it ends with the status "memory-limit". `provenance` is given the resolved scenario and returns, as JSON, what the
-/// summary states about the program and about the files that the run was made of. Without `sync` it does not wait until the
-/// disk has the results.
-#[pyfunction]
-#[pyo3(signature = (
-    text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None,
-    provenance=None, sync=true
-))]
-#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
-pub fn run(
-    py: Python<'_>,
-    text: String,
-    file: String,
-    base_dir: PathBuf,
-    sets: Vec<(String, String)>,
-    seed: Option<Bound<'_, PyAny>>,
-    out: PathBuf,
-    force: bool,
-    threads: Option<Bound<'_, PyAny>>,
-    progress: Option<Py<PyAny>>,
-    controllers: Option<Bound<'_, PyDict>>,
-    memory: Option<Bound<'_, PyAny>>,
-    provenance: Option<Py<PyAny>>,
-    sync: bool,
-) -> PyResult<String> {
-    let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
-    let threads = threads.map(|number| threads_of(&number)).transpose()?;
-    let memory = memory.map(memory_limit).transpose()?;
-    let (external, failure) = controllers::external(controllers)?;
-    py.detach(|| {
-        let mut scenario = source.load(external, Ok)?;
-        scenario.memory = memory.unwrap_or(scenario.memory);
-        let mut watch = Watch::new(progress, &failure, scenario.memory);
-        let provenance = provenance_of(&scenario, provenance)?;
-        let threads = threads.unwrap_or(scenario.threads);
-        simulate(&scenario, provenance, threads, &Place { out, force, sync }, &mut watch)
-    })
+/// What a run may use.
+pub struct Limits {
+    threads: usize,
+    memory: Option<Bytes>,
+}
+
+impl Limits {
+    /// As the caller gave them; where it gave none, those of the scenario.
+    pub fn of(
+        threads: Option<Bound<'_, PyAny>>,
+        memory: Option<Bound<'_, PyAny>>,
+        scenario: &Scenario,
+    ) -> PyResult<Limits> {
+        let threads = threads.map(|number| threads_of(&number)).transpose()?;
+        let memory = memory.map(memory_limit).transpose()?;
+        Ok(Limits { threads: threads.unwrap_or(scenario.threads), memory: memory.unwrap_or(scenario.memory) })
+    }
 }
 
 /// The number of threads; 0: choose automatically.
@@ -79,40 +54,43 @@ fn memory_limit(value: Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     scenario::memory_limit(&text).map_err(|message| input(format!("memory: {message}")))
 }
 
-/// What `provenance` returns for a scenario; nothing without it.
-fn provenance_of(scenario: &Scenario, provenance: Option<Py<PyAny>>) -> PyResult<Map<String, Value>> {
-    let Some(provenance) = provenance else { return Ok(Map::new()) };
-    let text: String = Python::attach(|py| provenance.call1(py, (scenario.resolved(),))?.extract(py))?;
-    serde_json::from_str(&text).map_err(|error| input(format!("provenance: expected a JSON object: {error}")))
+/// What the caller states about the program and the files; nothing without it.
+pub fn provenance_of(text: Option<&str>) -> PyResult<Map<String, Value>> {
+    let Some(text) = text else { return Ok(Map::new()) };
+    serde_json::from_str(text).map_err(|error| input(format!("provenance: expected a JSON object: {error}")))
 }
 
 /// Where the results go.
-struct Place {
-    out: PathBuf,
+pub struct Place {
+    pub out: PathBuf,
     /// Whether they may take the place of others.
-    force: bool,
+    pub force: bool,
     /// Whether to wait until the disk has them.
-    sync: bool,
+    pub sync: bool,
 }
 
 /// Builds, runs and ends the folder, whatever happens.
-fn simulate(
+pub fn simulate(
     scenario: &Scenario,
     provenance: Map<String, Value>,
-    threads: usize,
+    limits: &Limits,
     place: &Place,
-    watch: &mut Watch,
+    progress: Option<Py<PyAny>>,
+    failure: &Failure,
 ) -> PyResult<String> {
+    // An earlier run of the same scenario may have failed.
+    failure.take();
+    let mut watch = Watch::new(progress, failure, limits.memory);
     let out = &place.out;
     let mut warnings = scenario.warnings.clone();
-    warnings.extend(memory_warning(scenario));
+    warnings.extend(limits.memory.and_then(|limit| memory_warning(scenario, limit)));
     let config = scenario.config().map_err(input)?;
     let about = About {
         name: scenario.name.clone(),
         seed: scenario.seed,
         scenario: scenario.resolved().to_string(),
         warnings,
-        memory_limit: scenario.memory.map(|limit| limit.0),
+        memory_limit: limits.memory.map(|limit| limit.0),
         provenance,
     };
     let capture = CapturePlan::of(&config);
@@ -123,7 +101,7 @@ fn simulate(
     if let Some(plan) = &capture {
         folder.capture(plan).map_err(of_results)?;
     }
-    let (network, built) = match build(config, threads) {
+    let (network, built) = match build(config, limits.threads) {
         Ok(built) => built,
         Err(error) => return Err(end_unbuilt(folder, error)),
     };
@@ -161,8 +139,7 @@ fn ended(folder: RunFolder, outcome: &Outcome, cost: &Resources, out: &Path) -> 
 }
 
 /// What to say before a run whose memory is limited.
-fn memory_warning(scenario: &Scenario) -> Option<String> {
-    let limit = scenario.memory?;
+fn memory_warning(scenario: &Scenario, limit: Bytes) -> Option<String> {
     let Some(held) = memory_bytes() else {
         return Some(
             "run.memory: this system does not report the memory of a process; the limit is not enforced"

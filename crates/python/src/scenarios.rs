@@ -1,6 +1,7 @@
-//! Scenarios: loaded, checked, resolved, described.
+//! Scenarios: loaded, checked, resolved, run, described.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,62 +9,65 @@ use serde_json::{Value, json};
 use weftline_results::trace;
 use weftline_sim::congestion::ExternalController;
 use weftline_sim::describe;
-use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::scenario::{self, Hooks};
 use weftline_sim::topology::{NodeKind, Topology};
 use weftline_sim::{Execution, Plan};
 
+use crate::controllers::Failure;
 use crate::errors::{input, whole};
 use crate::interrupts::interruptible;
+use crate::runs::{self, Limits, Place};
 
-/// What every function that takes a scenario is given.
-pub struct Source {
-    pub text: String,
-    /// Its name in messages.
-    pub file: String,
-    /// Where its relative paths start.
-    pub base_dir: PathBuf,
-    /// (path, value) as `--set` has them.
-    pub sets: Vec<(String, String)>,
-    pub seed: Option<u64>,
+/// A scenario that has been read and found valid. Controllers in Python are classes by name.
+#[pyclass(frozen, module = "weftline._native")]
+pub struct Scenario {
+    loaded: Arc<scenario::Scenario>,
+    /// What its controllers in Python raised.
+    failure: Arc<Failure>,
 }
 
-impl Source {
-    /// The scenario, and what `derive` makes of it. Ctrl-C ends it.
-    pub fn load<T: Send + 'static>(
-        self,
-        controllers: Vec<ExternalController>,
-        derive: impl FnOnce(Scenario) -> PyResult<T> + Send + 'static,
+impl Scenario {
+    /// What `derive` makes of it. Ctrl-C ends it.
+    fn derive<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        derive: impl FnOnce(&scenario::Scenario) -> PyResult<T> + Send + 'static,
     ) -> PyResult<T> {
-        interruptible(move || {
-            let read_parquet = |path: &Path| trace::read(path).map_err(|e| e.to_string());
-            let hooks = Hooks { read_parquet: Some(&read_parquet), controllers: &controllers };
-            let loaded = Scenario::load(&self.text, &self.file, &self.base_dir, &self.sets, self.seed, hooks);
-            derive(loaded.map_err(input)?)
-        })
+        let loaded = self.loaded.clone();
+        py.detach(|| interruptible(move || derive(&loaded)))
     }
 }
 
-/// A seed as Python has it: none, or a whole number that may not fit.
-pub fn seed(value: Option<Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
-    value.map(|value| whole(&value, "seed", "a whole number from 0 to 2^64 - 1")).transpose()
-}
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario. `file` is its name in messages, `base_dir` where its relative paths start, `sets` the pairs of
+    /// path and value of `--set`.
+    #[new]
+    #[pyo3(signature = (text, file, base_dir, sets=Vec::new(), seed=None, controllers=None))]
+    fn new(
+        py: Python<'_>,
+        text: String,
+        file: String,
+        base_dir: PathBuf,
+        sets: Vec<(String, String)>,
+        seed: Option<Bound<'_, PyAny>>,
+        controllers: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Scenario> {
+        let seed = seed.map(|seed| whole(&seed, "seed", "a whole number from 0 to 2^64 - 1")).transpose()?;
+        let (controllers, failure) = crate::controllers::external(controllers)?;
+        let loaded = py.detach(|| load(text, file, base_dir, sets, seed, controllers))?;
+        Ok(Scenario { loaded: Arc::new(loaded), failure })
+    }
 
-/// Everything that follows from a scenario, as JSON.
-#[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
-pub fn check(
-    py: Python<'_>,
-    text: String,
-    file: String,
-    base_dir: PathBuf,
-    sets: Vec<(String, String)>,
-    seed: Option<Bound<'_, PyAny>>,
-    controllers: Option<Bound<'_, PyDict>>,
-) -> PyResult<String> {
-    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
-    let (external, _) = crate::controllers::external(controllers)?;
-    py.detach(|| {
-        source.load(external, |scenario| {
+    /// The scenario with every value in force, as TOML.
+    #[getter]
+    fn resolved(&self) -> &str {
+        self.loaded.resolved()
+    }
+
+    /// Everything that follows from it, as JSON.
+    fn check(&self, py: Python<'_>) -> PyResult<String> {
+        self.derive(py, |scenario| {
             let execution = Execution { threads: scenario.threads, ..Execution::default() };
             let plan = Plan::of(&scenario.config().map_err(input)?, execution);
             let mut facts = scenario.check_on(plan.threads);
@@ -72,64 +76,58 @@ pub fn check(
             }
             Ok(facts.to_string())
         })
-    })
+    }
+
+    /// What a run is expected to cost, by its first `max_flows` flows: the `estimate` of `check`, sooner.
+    fn look(&self, py: Python<'_>, max_flows: u64) -> PyResult<String> {
+        self.derive(py, move |scenario| Ok(scenario.look(max_flows).to_string()))
+    }
+
+    /// Its network as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the places of
+    /// its ends in `nodes`, the names of their ports, `rate_bps` and `delay_ns`.
+    fn network(&self, py: Python<'_>) -> PyResult<String> {
+        self.derive(py, |scenario| Ok(network_of(&scenario.config().map_err(input)?.topology).to_string()))
+    }
+
+    /// Runs it into the folder `out` and returns the summary as JSON.
+    ///
+    /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
+    /// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
+    /// it ends with the status "memory-limit". `provenance` is JSON: what the summary states about the program and about
+    /// the files that the run was made of. Without `sync` it does not wait until the disk has the results.
+    #[pyo3(signature = (out, *, force=false, threads=None, progress=None, memory=None, provenance=None, sync=true))]
+    #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
+    fn run(
+        &self,
+        py: Python<'_>,
+        out: PathBuf,
+        force: bool,
+        threads: Option<Bound<'_, PyAny>>,
+        progress: Option<Py<PyAny>>,
+        memory: Option<Bound<'_, PyAny>>,
+        provenance: Option<&str>,
+        sync: bool,
+    ) -> PyResult<String> {
+        let place = Place { out, force, sync };
+        let limits = Limits::of(threads, memory, &self.loaded)?;
+        let provenance = runs::provenance_of(provenance)?;
+        py.detach(|| runs::simulate(&self.loaded, provenance, &limits, &place, progress, &self.failure))
+    }
 }
 
-/// What a run is expected to cost, by its first `max_flows` flows: the `estimate` of [`check`], sooner.
-#[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, max_flows, controllers=None))]
-#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
-pub fn look(
-    py: Python<'_>,
+/// A scenario of the engine. Ctrl-C ends the reading.
+pub fn load(
     text: String,
     file: String,
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
-    seed: Option<Bound<'_, PyAny>>,
-    max_flows: u64,
-    controllers: Option<Bound<'_, PyDict>>,
-) -> PyResult<String> {
-    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
-    let (external, _) = crate::controllers::external(controllers)?;
-    py.detach(|| source.load(external, move |scenario| Ok(scenario.look(max_flows).to_string())))
-}
-
-/// The scenario with every value in force, as TOML.
-#[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
-pub fn resolve(
-    py: Python<'_>,
-    text: String,
-    file: String,
-    base_dir: PathBuf,
-    sets: Vec<(String, String)>,
-    seed: Option<Bound<'_, PyAny>>,
-    controllers: Option<Bound<'_, PyDict>>,
-) -> PyResult<String> {
-    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
-    let (external, _) = crate::controllers::external(controllers)?;
-    py.detach(|| source.load(external, |scenario| Ok(scenario.resolved().to_string())))
-}
-
-/// The network of a scenario as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the
-/// places of its ends in `nodes`, the names of their ports, `rate_bps` and `delay_ns`.
-#[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
-pub fn network(
-    py: Python<'_>,
-    text: String,
-    file: String,
-    base_dir: PathBuf,
-    sets: Vec<(String, String)>,
-    seed: Option<Bound<'_, PyAny>>,
-    controllers: Option<Bound<'_, PyDict>>,
-) -> PyResult<String> {
-    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
-    let (external, _) = crate::controllers::external(controllers)?;
-    py.detach(|| {
-        source.load(external, |scenario| {
-            Ok(network_of(&scenario.config().map_err(input)?.topology).to_string())
-        })
+    seed: Option<u64>,
+    controllers: Vec<ExternalController>,
+) -> PyResult<scenario::Scenario> {
+    interruptible(move || {
+        let read_parquet = |path: &Path| trace::read(path).map_err(|e| e.to_string());
+        let hooks = Hooks { read_parquet: Some(&read_parquet), controllers: &controllers };
+        scenario::Scenario::load(&text, &file, &base_dir, &sets, seed, hooks).map_err(input)
     })
 }
 

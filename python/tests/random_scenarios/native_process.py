@@ -19,9 +19,9 @@ def answer(request: dict, base: str, folder: Path) -> dict:
     text, file = request["text"], "s.toml"
     try:
         if request["operation"] == "check":
-            return json.loads(_native.check(text, file, base, [], None))
+            return json.loads(_native.Scenario(text, file, base).check())
         if request["operation"] == "network":
-            return json.loads(_native.network(text, file, base, [], None))
+            return json.loads(_native.Scenario(text, file, base).network())
         return run(text, file, base, folder)
     except _native.InputError as error:
         return {"input_error": str(error)}
@@ -29,14 +29,15 @@ def answer(request: dict, base: str, folder: Path) -> dict:
 
 def run(text: str, file: str, base: str, folder: Path) -> dict:
     """Run, and check what the run wrote."""
-    report = json.loads(_native.check(text, file, base, [], None))
+    scenario = _native.Scenario(text, file, base)
+    report = json.loads(scenario.check())
     out = folder / "run"
     shutil.rmtree(out, ignore_errors=True)
-    summary = json.loads(_native.run(text, file, base, [], None, str(out), True, 1, sync=False))
+    summary = json.loads(scenario.run(str(out), threads=1, sync=False))
     _native.check_files(str(out))
     wrong = list(dict.fromkeys(outputs.wrong(out, report)))[:5]
     resolved = (out / "scenario.toml").read_text()
-    if _native.resolve(resolved, file, base, [], None) != resolved:
+    if _native.Scenario(resolved, file, base).resolved != resolved:
         wrong.append("the resolved scenario does not resolve to itself")
     _native.slowdown(str(out), 10, "equal-count")
     _native.completion(str(out))

@@ -73,16 +73,16 @@ def test_a_failed_point_is_recorded_and_the_rest_goes_on(engine, kept, scenario,
     points = points_of(kept, scenario)
     good = engine.run
 
-    def bad(text, file, base_dir, sets, seed, *rest):
+    def bad(text, file, base_dir, sets, seed, out, **options):
         if seed == 2:
             raise RunFailed("the controller broke")
-        return good(text, file, base_dir, sets, seed, *rest)
+        return good(text, file, base_dir, sets, seed, out, **options)
 
-    monkeypatch.setattr(store._native, "run", bad)
+    monkeypatch.setattr(engine, "run", bad)
     outcome = run(points, kept)
     assert outcome.ran == 2 and sorted(p.seed for p, _ in outcome.failed) == [2, 2]
     assert kept.failure(points[1].key) == "the controller broke"
-    monkeypatch.setattr(store._native, "run", good)
+    monkeypatch.setattr(engine, "run", good)
     again = run(points, kept)
     assert again.ran == 0 and len(again.failed) == 2, "a failed point waits until it is asked for"
     assert run(points, kept, retry=True).ran == 2
@@ -171,14 +171,14 @@ def test_a_point_begins_when_its_memory_is_free(engine, kept, scenario, monkeypa
     running, highest = [], []
     good = engine.run
 
-    def slow(*arguments):
+    def slow(*arguments, **options):
         running.append(1)
         highest.append(len(running))
         time.sleep(0.03)
         running.pop()
-        return good(*arguments)
+        return good(*arguments, **options)
 
-    monkeypatch.setattr(store._native, "run", slow)
+    monkeypatch.setattr(engine, "run", slow)
     points = points_of(kept, scenario)
     costs = {point.key: executor.Cost(seconds=1, memory_bytes=6e9) for point in points}
     assert run(points, kept, costs=costs).ran == 4 and max(highest) == 1
@@ -194,7 +194,7 @@ def test_a_file_counts_by_what_is_in_it(engine, tmp_path):
         trace = tmp_path / folder / "flows.csv"
         trace.write_text(text)
         resolved = f'[[workload]]\nkind = "trace"\nfile = "{trace}"\n'
-        return store.content_key(resolved, scenarios.Scenario(text=resolved, file="s.toml", base_dir="."))
+        return store.content_key(resolved, scenarios.Source(text=resolved, file="s.toml", base_dir="."))
 
     assert key("a", "one") == key("b", "one") != key("a", "two")
 

@@ -87,17 +87,17 @@ def test_the_bound_of_an_answer_is_kept_missed_or_open(file, engine, tmp_path):
 def test_a_failed_point_is_shown_and_tried_again_only_when_asked(file, engine, capsys, monkeypatch):
     good = engine.run
 
-    def bad(text, file, base_dir, sets, seed, *rest):
+    def bad(text, file, base_dir, sets, seed, out, **options):
         if seed == 2 and ("workload.0.load", "0.5") in sets:
             raise RunFailed("it broke")
-        return good(text, file, base_dir, sets, seed, *rest)
+        return good(text, file, base_dir, sets, seed, out, **options)
 
-    monkeypatch.setattr(_native, "run", bad)
+    monkeypatch.setattr(engine, "run", bad)
     assert main(["sweep", str(file)]) == 1
     output = capsys.readouterr()
     assert "failed: scheme HPCC, load 0.5, seed 2: it broke" in output.err and "--retry" in output.err
     assert "slowdown, p99" in output.out, "what there is is shown"
-    monkeypatch.setattr(_native, "run", good)
+    monkeypatch.setattr(engine, "run", good)
     assert main(["sweep", str(file), "--quiet"]) == 1 and len(engine.runs) == 10
     assert main(["sweep", str(file), "--quiet", "--retry"]) == 0 and len(engine.runs) == 12
 

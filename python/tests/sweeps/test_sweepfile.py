@@ -147,7 +147,7 @@ def test_an_axis_that_names_no_key_is_named(engine, tmp_path, scenario, monkeypa
         raise InputError(f'{file}: --set {sets[0][0]}: unknown key "laod": did you mean "load"?')
 
     sweep = read('[[axis]]\nname = "load"\nkey = "workload.0.laod"\nvalues = [0.3]', tmp_path, scenario)
-    monkeypatch.setattr(runner.store._native, "resolve", refuse)
+    monkeypatch.setattr(engine, "resolve", refuse)
     with pytest.raises(InputError, match=r'sweep.toml:2: axis "load", load 0.3: .*did you mean "load"'):
         runner.plan(sweep, tmp_path / "s")
 

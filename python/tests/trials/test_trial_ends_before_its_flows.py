@@ -44,5 +44,5 @@ def test_flows_are_those_in_the_table_whenever_the_run_ends(tmp_path, seed):
     assert summary["flows_done"] + summary["flows_unfinished"] == due
     assert summary["slowdown"]["count"] == summary["flows_done"] and summary["slowdown"]["without"] == 0
     if all("after" not in flow for flow in listed):
-        found = json.loads(_native.check(to_toml(file), "s.toml", tmp_path, [], None))
+        found = json.loads(_native.Scenario(to_toml(file), "s.toml", tmp_path).check())
         assert found["traffic"]["flows_not_due"] == len(listed) - due

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 import weftline
-from weftline import runs, scenarios
 
 TRIAL = Path(__file__).parents[3] / "trials" / "phost_beside_dctcp.toml"
 
 
 def check(scenario, changes=None):
-    return runs.check(scenarios.load(scenario), scenarios.settings(changes), seed=None)
+    return weftline.Scenario(scenario, set=changes).check()
 
 
 def of_marks(found):

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 import weftline
-from weftline import runs, scenarios
 from weftline.report import run_page
 
 TRIAL = Path(__file__).parents[3] / "trials" / "spray_default.toml"
 
 
 def check(scenario, changes=None):
-    return runs.check(scenarios.load(scenario), scenarios.settings(changes), seed=None)
+    return weftline.Scenario(scenario, set=changes).check()
 
 
 def test_spraying_over_go_back_n_is_warned_of_before_and_after_the_run(tmp_path):

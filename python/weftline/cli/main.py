@@ -382,19 +382,17 @@ def _whole(text: str, low: int, high: int) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weftline import runs, terminal
+    from weftline import terminal
     from weftline.measures import comparison
+    from weftline.scenario import reused_text
 
-    source, changes = _source(options)
-    place = runs.place_of(source, changes, seed=options.seed, out=options.out, force=options.force)
+    scenario = _scenario(options)
+    place = scenario.place(options.out, force=options.force)
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
     show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
     try:
-        run = place.stored or runs.start(
-            source,
-            changes,
-            seed=options.seed,
+        run = place.stored or scenario.start(
             threads=options.threads,
             memory=options.memory,
             out=place.out,
@@ -412,7 +410,7 @@ def _run(options: argparse.Namespace) -> int:
     line.clear()
     if not options.quiet:
         if run.reused:
-            print(runs.reused_text(run, "--force"), file=sys.stderr)
+            print(reused_text(run, "--force"), file=sys.stderr)
         for warning in run.summary.get("warnings", []):
             print(f"warning: {warning}", file=sys.stderr)
     if options.json:
@@ -432,9 +430,10 @@ def _ending(run) -> int:
     return FAILED
 
 
-def _source(options: argparse.Namespace):
-    """Return the scenario that the command line names, with its controllers in Python, and the changes."""
+def _scenario(options: argparse.Namespace):
+    """Return the scenario that the command line names, with its controllers in Python and the changes."""
     from weftline import scenarios
+    from weftline.scenario import Scenario
 
     source = scenarios.load(options.scenario)
     if options.controller:
@@ -443,18 +442,18 @@ def _source(options: argparse.Namespace):
         from weftline import controllers
 
         source = replace(source, controllers=controllers.parse(options.controller))
-    return source, [scenarios.parse_set(argument) for argument in options.set]
+    changes = [scenarios.parse_set(argument) for argument in options.set]
+    return Scenario.of(source, changes, seed=options.seed)
 
 
 def _check(options: argparse.Namespace) -> int:
-    from weftline import runs
     from weftline.cli import facts
 
-    source, changes = _source(options)
+    scenario = _scenario(options)
     if options.resolved:
-        print(runs.resolve(source, changes, seed=options.seed), end="")
+        print(scenario.resolved, end="")
         return DONE
-    found = runs.check(source, changes, seed=options.seed)
+    found = scenario.check()
     if options.json:
         _print_json(found)
     else:

@@ -152,7 +152,8 @@ def _switches(run: Run) -> list[int]:
     """Return the node numbers of a run's switches, which follow its hosts."""
     text = (run.out / "scenario.toml").read_text("utf-8")
     laws = controllers.stand_ins(text)
-    checked = json.loads(_native.check(text, "scenario.toml", str(run.out), [], None, laws))["topology"]
+    scenario = _native.Scenario(text, "scenario.toml", str(run.out), controllers=laws)
+    checked = json.loads(scenario.check())["topology"]
     try:
         return list(range(checked["hosts"], checked["hosts"] + checked["switches"]))
     except (KeyError, TypeError):

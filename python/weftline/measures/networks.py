@@ -25,7 +25,7 @@ def built(run: Run) -> dict | None:
     try:
         text = path.read_text("utf-8")
         laws = controllers.stand_ins(text)
-        return json.loads(_native.network(text, str(path), str(run.out), [], None, laws))
+        return json.loads(_native.Scenario(text, str(path), str(run.out), controllers=laws).network())
     except (InputError, RunFailed, OSError, ValueError):
         return None
 

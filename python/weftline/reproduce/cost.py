@@ -22,11 +22,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, integrity, quantities, runs, scenarios
+from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.reproduce import claims
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+from weftline.scenario import Scenario
 
 if TYPE_CHECKING:
     from weftline.reproduce.reproduction import Size
@@ -161,7 +162,7 @@ def _point(
     size: Size,
     figure: FigureDefinition,
     chosen: Choice,
-    source: scenarios.Scenario,
+    source: scenarios.Source,
     out: Path,
 ) -> Point:
     here = dict(chosen)
@@ -169,7 +170,7 @@ def _point(
     changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full), "seed": size.seeds[0]}
     settings = tuple(scenarios.settings(changes))
     threads = experiment.axes[figure.lines][line].get("threads", 1)
-    name = f"{_hash(runs.resolve(source, list(settings), seed=None))}-{threads}.json"
+    name = f"{_hash(Scenario.of(source, list(settings), seed=None).resolved)}-{threads}.json"
     return Point(
         line=line,
         place=place,

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import quantities, runs
+from weftline import quantities
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps.store import Point, Store, state_of
 from weftline.terminal import share_done
@@ -63,11 +63,7 @@ def cores() -> int:
 
 def cost_of(point: Point, *, max_flows: int | None = None) -> Cost:
     """Return what a point is expected to need, where `max_flows` is given by its first flows alone."""
-    changes = list(point.settings)
-    if max_flows is None:
-        found = runs.check(point.source, changes, seed=point.seed)["estimate"]
-    else:
-        found = runs.look(point.source, changes, seed=point.seed, max_flows=max_flows)
+    found = point.scenario().estimate(max_flows=max_flows)
     memory = found["memory_bytes"] - found.get("memory", {}).get("program_bytes", 0)
     return Cost(seconds=AROUND_SECONDS + float(found["seconds"]), memory_bytes=max(0.0, float(memory)))
 
@@ -349,15 +345,8 @@ class _Work:
                 raise KeyboardInterrupt
 
         try:
-            found = runs.start(
-                point.source,
-                list(point.settings),
-                seed=point.seed,
-                threads=self._threads,
-                out=part,
-                force=True,
-                progress=progress,
-            )
+            scenario = point.scenario()
+            found = scenario.start(threads=self._threads, out=part, force=True, progress=progress)
         except KeyboardInterrupt:
             return None
         except (InputError, RunFailed) as error:

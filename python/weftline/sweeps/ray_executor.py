@@ -31,7 +31,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, runs, scenarios
+from weftline import _native, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor, ray_nodes, ray_worker
@@ -309,7 +309,7 @@ class _Work:
 
     def _spec(self, point: Point) -> tuple[dict[str, Any], dict[str, bytes]]:
         """Return what a worker needs for a point, and the files that Ray does not have yet."""
-        text = runs.resolve(point.source, list(point.settings), seed=point.seed)
+        text = point.scenario().resolved
         names, files = {}, {}
         for path in scenarios.named_files(text, point.source.base_dir):
             data = (Path(point.source.base_dir) / path).read_bytes()

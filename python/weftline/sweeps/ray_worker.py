@@ -17,6 +17,7 @@ from typing import Any
 from weftline import _native, own_schemes, provenance, runs, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
+from weftline.scenario import Scenario
 
 
 @cache
@@ -75,18 +76,19 @@ def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     try:
         text, moved = _with_files(spec, files, folder)
         laws = {name: _law(name, files[digest]) for name, digest in spec["controllers"].items()}
-        source = scenarios.Scenario(text=text, file=spec["file"], base_dir=spec["base_dir"], controllers=laws)
+        source = scenarios.Source(text=text, file=spec["file"], base_dir=spec["base_dir"], controllers=laws)
         # The results are on a disk that counts when the sweep has written them into its store.
         out = folder / "out"
-        run = runs.start(source, [], seed=None, threads=spec["threads"], out=out, force=True, sync=False)
+        scenario = Scenario.of(source, [], seed=None)
+        run = scenario.start(threads=spec["threads"], out=out, force=True, sync=False)
         if run.summary.get("status") == "memory-limit":
             return _failed(spec, run.summary.get("reason") or "the memory limit was reached", began)
         if moved:
-            scenario = run.out / "scenario.toml"
-            text = scenario.read_text("utf-8")
+            file = run.out / "scenario.toml"
+            text = file.read_text("utf-8")
             for here, there in moved.items():
                 text = text.replace(here, there)
-            scenario.write_text(text, "utf-8", newline="")
+            file.write_text(text, "utf-8", newline="")
             _native.write_digests(str(run.out))
         found = {path.name: path.read_bytes() for path in run.out.iterdir()}
         hops = run.summary.get("packet_hops") or 0

@@ -6,8 +6,9 @@ import json
 import os
 from pathlib import Path
 
-from weftline import _native, runs
+from weftline import _native
 from weftline.errors import InputError, RunFailed
+from weftline.scenario import status_of
 
 FINISHED = ("done", "stalled")
 """A stalled run ended too, and would end so again."""
@@ -42,7 +43,7 @@ def examined(folder: Path, *, scenario: str = "", thorough: bool = False) -> tup
         return "damaged", str(error)
     if scenario and digests.get("scenario.toml") != scenario:
         return "damaged", f"{folder}: the folder holds the run of another key"
-    status = runs.status_of(folder)
+    status = status_of(folder)
     return ("finished" if status in FINISHED else "absent"), ""
 
 

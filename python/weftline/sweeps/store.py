@@ -36,8 +36,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weftline import _native, integrity, runs, scenarios
+from weftline import _native, integrity, scenarios
 from weftline.errors import InputError
+from weftline.scenario import Scenario, content_hash
 from weftline.sweeps import store_files
 from weftline.sweeps.index import Entry, Index, entry_of
 from weftline.sweeps.states import examined, state_of
@@ -58,7 +59,7 @@ class Point:
 
     name: str
     """What tells it from the others, for people."""
-    source: scenarios.Scenario
+    source: scenarios.Source
     settings: tuple[tuple[str, str], ...]
     seed: int
     folder: Path
@@ -73,10 +74,14 @@ class Point:
         """The hash of what it is."""
         return self.folder.name
 
+    def scenario(self) -> Scenario:
+        """Return the scenario of the point, read again."""
+        return Scenario.of(self.source, list(self.settings), seed=self.seed)
+
 
 def point(
     root: Path,
-    source: scenarios.Scenario,
+    source: scenarios.Source,
     changes: Mapping[str, object],
     seed: int,
     *,
@@ -92,14 +97,14 @@ def point(
         If the scenario cannot be run so.
     """
     settings = tuple(scenarios.settings(changes))
-    resolved = runs.resolve(source, list(settings), seed=seed)
+    resolved = Scenario.of(source, list(settings), seed=seed).resolved
     folder = root / "points" / content_key(resolved, source)
     return Point(
         name=name, source=source, settings=settings, seed=seed, folder=folder, place=place, choice=choice
     )
 
 
-def content_key(resolved: str, source: scenarios.Scenario) -> str:
+def content_key(resolved: str, source: scenarios.Source) -> str:
     """Return the key of a resolved scenario; files and code in Python count by their content."""
     laws: list = []
     if source.controllers:
@@ -109,7 +114,7 @@ def content_key(resolved: str, source: scenarios.Scenario) -> str:
     for path in scenarios.named_files(resolved, source.base_dir):
         digest = hashlib.sha256((Path(source.base_dir) / path).read_bytes()).hexdigest()
         resolved = resolved.replace(scenarios.value_to_toml(path), f'"sha256 {digest}"')
-    return runs.content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
+    return content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
 
 
 class Claim:

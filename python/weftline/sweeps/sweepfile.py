@@ -94,7 +94,7 @@ class Sweep:
     name: str
     question: str
     file: str
-    source: scenarios.Scenario
+    source: scenarios.Source
     settings: Mapping[str, Any]
     axes: Sequence[Axis]
     zipped: Sequence[Sequence[str]]
@@ -208,7 +208,7 @@ def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
     return value
 
 
-def _with_controllers(data: Mapping, base_dir: Path, where: Where) -> scenarios.Scenario:
+def _with_controllers(data: Mapping, base_dir: Path, where: Where) -> scenarios.Source:
     source = _scenario(data, base_dir, where)
     if not data.get("controllers"):
         return source
@@ -220,11 +220,11 @@ def _with_controllers(data: Mapping, base_dir: Path, where: Where) -> scenarios.
         raise InputError(f"{where('', 'controllers')}: {error}") from None
 
 
-def _scenario(data: Mapping, base_dir: Path, where: Where) -> scenarios.Scenario:
+def _scenario(data: Mapping, base_dir: Path, where: Where) -> scenarios.Source:
     given = data.get("scenario")
     if isinstance(given, Mapping):
         named = {"name": data.get("name", "sweep"), **given}
-        return scenarios.Scenario(
+        return scenarios.Source(
             text=scenarios.to_toml(named), file=f"{where()}, [scenario]", base_dir=str(base_dir)
         )
     if not isinstance(given, str):

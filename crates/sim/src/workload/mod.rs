@@ -130,7 +130,7 @@ pub struct FlowSpec {
 ///
 /// Generators are lazy, so that memory does not grow with the number of flows, and cloneable, so that the
 /// flows and bytes of a run can be counted before it starts.
-pub trait FlowSource: Send {
+pub trait FlowSource: Send + Sync + Sync {
     /// Returns the next flow; its start is not earlier than that of the previous one.
     fn next(&mut self) -> Option<FlowSpec>;
     fn clone_box(&self) -> Box<dyn FlowSource>;

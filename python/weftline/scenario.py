@@ -1,0 +1,262 @@
+"""A scenario that has been read and found valid: checked, estimated and run without being read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from weftline import _native, integrity, own_schemes, provenance, scenarios
+from weftline.errors import DamagedError, InputError, warn
+from weftline.runs import Run
+
+
+class Scenario:
+    """A scenario with its changes, its seed and its controllers in Python.
+
+    Parameters
+    ----------
+    scenario : path or dict
+        A TOML file, or the same content as a dict; a dict without a name is called ``run``.
+    set : dict, optional
+        Values by dotted path that replace those of the scenario: ``{"workload.0.load": 0.7}``.
+    seed : int, optional
+        Seed of every random stream; the scenario's own without it.
+    controllers : dict of name to class, optional
+        Congestion controllers in Python, which the scenario names as ``python:NAME``: classes (see
+        `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``.
+
+    Raises
+    ------
+    InputError
+        If the scenario cannot be run as it is written.
+    """
+
+    def __init__(
+        self,
+        scenario: str | os.PathLike | Mapping,
+        *,
+        set: Mapping[str, object] | None = None,
+        seed: int | None = None,
+        controllers: Mapping[str, type | str] | None = None,
+    ) -> None:
+        source = scenarios.load(scenario)
+        if controllers:
+            from weftline.controllers import of
+
+            source = replace(source, controllers=of(controllers))
+        self._take(source, scenarios.settings(set), seed)
+
+    @classmethod
+    def of(cls, source: scenarios.Source, changes: list[tuple[str, str]], *, seed: int | None) -> Scenario:
+        """Return the scenario of a text; `changes` are pairs of path and value as ``--set`` has them."""
+        found = cls.__new__(cls)
+        found._take(source, changes, seed)
+        return found
+
+    def _take(self, source: scenarios.Source, changes: list[tuple[str, str]], seed: int | None) -> None:
+        self.source = source
+        self._asked = (changes, seed)
+        self._loaded = self._load()
+
+    def _load(self) -> _native.Scenario:
+        source, (changes, seed) = self.source, self._asked
+        laws = {name: law.make for name, law in source.controllers.items()} or None
+        return _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
+
+    @property
+    def resolved(self) -> str:
+        """The scenario as TOML with every default written out: running it again gives the same bits."""
+        return self._loaded.resolved
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The same as a dict."""
+        return tomllib.loads(self.resolved)
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return str(self.values.get("name", ""))
+
+    def check(self) -> dict:
+        """Return everything that follows from the scenario, as ``weftline check --json`` prints it."""
+        return json.loads(self._loaded.check())
+
+    def estimate(self, *, max_flows: int | None = None) -> dict:
+        """Return what a run is expected to cost: time, memory, packet-hops.
+
+        Parameters
+        ----------
+        max_flows : int, optional
+            Estimate by the first flows alone, which takes less time where there are many.
+        """
+        return self.check()["estimate"] if max_flows is None else json.loads(self._loaded.look(max_flows))
+
+    def network(self) -> dict:
+        """Return ``nodes`` (``name``, ``kind``, ``tier``) and ``links``.
+
+        A link has ``a`` and ``b``, the places of its ends in ``nodes``, ``a_port``, ``b_port``, ``rate_bps``
+        and ``delay_ns``.
+        """
+        return json.loads(self._loaded.network())
+
+    def run(
+        self,
+        *,
+        threads: int | None = None,
+        memory: str | None = None,
+        out: str | os.PathLike | None = None,
+        force: bool = False,
+        progress: Callable[[dict], None] | None = None,
+    ) -> Run:
+        """Run it and return the results, or those that an equal run has stored: see `weftline.run`."""
+        place = self.place(out, force=force)
+        found = place.stored
+        if found is None:
+            from weftline.figures import notebook
+
+            with notebook.progress(Path(place.out).name, progress) as show:
+                found = self.start(
+                    threads=threads, memory=memory, out=place.out, force=place.force, progress=show
+                )
+        else:
+            print(reused_text(found, "force=True"), file=sys.stderr)
+        warn(found.warnings)
+        return found
+
+    def start(
+        self,
+        *,
+        out: str | os.PathLike,
+        force: bool,
+        threads: int | None = None,
+        memory: str | None = None,
+        progress: Callable[[dict], None] | None = None,
+        sync: bool = True,
+    ) -> Run:
+        """Run it into a given folder; with `sync` it ends when the disk has the results."""
+        # Objects of controllers in Python belong to one run.
+        loaded = self._load() if self.source.controllers else self._loaded
+        loaded.run(
+            str(out),
+            force=force,
+            threads=threads,
+            progress=progress,
+            memory=memory,
+            provenance=provenance.of(self.resolved, self.source),
+            sync=sync,
+        )
+        return Run.read(out)
+
+    def place(self, out: str | os.PathLike | None, *, force: bool) -> Place:
+        """Return where the results go: into `out`, else into ``out/<name>-<short hash>``.
+
+        What the latter holds may be replaced where its name does not tell what differs (the code of a
+        controller in Python), or where it is incomplete. Damaged results in it are moved to
+        ``out/damaged/``, with a `ResultsWarning`.
+
+        Raises
+        ------
+        InputError
+            If the folder holds the results of another run.
+        """
+        ours = out is None
+        named = os.fspath(self._default_folder() if out is None else out)
+        folder = Path(named)
+        if force or status_of(folder) != "done":
+            return Place(out=named, force=force or (ours and folder.exists()), stored=None)
+        why = self._difference(folder)
+        if why is None:
+            found = Run.read(folder)
+            found.reused = True
+            return Place(out=named, force=False, stored=found)
+        if ours and self.source.controllers:
+            return Place(out=named, force=True, stored=None)
+        raise InputError(
+            f"{named}: holds the results of another run: {why}; choose another folder with --out, or "
+            "overwrite it with --force (in Python: out=, force=True)"
+        )
+
+    def _default_folder(self) -> Path:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.") or "run"
+        folder = Path("out") / f"{name}-{content_hash(self.resolved)[:8]}"
+        try:
+            _native.check_files(str(folder))
+        except DamagedError as error:
+            aside = integrity.put_aside(folder, folder.parent / "damaged")
+            integrity.warn(f"{error}. They are now in {aside}, and the scenario is run again")
+        return folder
+
+    def _difference(self, folder: Path) -> str | None:
+        """Return how the finished run in a folder differs from this scenario's; None: not at all."""
+        try:
+            if _native.check_files(str(folder)) is None:
+                return "an earlier version wrote them, without digests"
+            text = (folder / "scenario.toml").read_text("utf-8")
+            stored = json.loads((folder / "summary.json").read_text("utf-8")).get("provenance")
+        except (OSError, ValueError) as error:
+            return str(error)
+        if text != self.resolved:
+            return "its scenario, its settings or its seed differ"
+        if not isinstance(stored, dict):
+            return "they do not record what they were made of"
+        planned = json.loads(provenance.of(self.resolved, self.source))
+        for part in sorted(stored.keys() | planned.keys()):
+            then, now = stored.get(part), planned.get(part)
+            if then != now or now is None or (isinstance(now, dict) and None in now.values()):
+                return _PARTS.get(part, f"its {part} differ")
+        return None
+
+    def __repr__(self) -> str:
+        return f"<weftline.Scenario {self.name!r} of {self.source.file}>"
+
+
+_PARTS = {
+    "build": "another build of weftline made them",
+    "controllers": "the code of its controllers in Python differs",
+    "files": "the content of the files that it names differs",
+    "schemes": "its schemes are of another crate or version",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the results of a run go."""
+
+    out: str
+    """The folder, as it was named."""
+    force: bool
+    """Whether they may take the place of what the folder holds."""
+    stored: Run | None
+    """The results of an equal run that are there already."""
+
+
+def reused_text(found: Run, force: str) -> str:
+    """Return the line that states that the results of an equal run were there."""
+    return f"{found.out}: has the results of this run already; {force} runs it again"
+
+
+def content_hash(resolved: str) -> str:
+    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline.
+
+    Under this build too, where schemes of another crate take part.
+    """
+    text = f"{_native.version()}\n{resolved}{own_schemes.as_comments(resolved)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def status_of(folder: Path) -> str | None:
+    """Return the status that a run's folder records, None if it records none."""
+    try:
+        return json.loads((folder / "summary.json").read_text("utf-8")).get("status")
+    except (OSError, ValueError, AttributeError):
+        return None
