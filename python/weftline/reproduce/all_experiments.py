@@ -134,7 +134,7 @@ def _skipped(book: ledger.Ledger, names: list[str]) -> list[str]:
 def task(name: str, out: Path, *, full: bool, seeds: list[int] | None = None) -> Task:
     """Return the task of an experiment; seeds are for those that do not take one alone."""
     experiment = experiments.load(name)
-    alone = experiment.tries or experiment.measures_cost
+    alone = not experiment.seeded or experiment.measures_cost
     size = chosen_size(experiment, full=full, seeds=None if alone else seeds)
     file = out / "ledger" / "results" / f"{name}-{content_key(experiment, size)}.json"
     return Task(experiment=experiment, size=size, out=out / experiment.out, file=file)
@@ -290,7 +290,6 @@ def _end(book: ledger.Ledger, tasks: list[Task], folder: Path, options: argparse
     for (source, _), table in zip(found, ledger_exhibits.tables(found), strict=True):
         table.title = ""
         sections.append(Section(title=source.name, text=source.title, tables=[table]))
-    sections.append(Section(title="Every bound", tables=[ledger_exhibits.bounds(found)]))
     sections.append(Section(title="What was run", tables=[ledger_exhibits.runs(book, results)]))
     versions = [("weftline", _native.version()), ("ledger", book.path.name)]
     written = page.write(

@@ -3,7 +3,8 @@
     title, source, text     what it is
     scenario                the scenario file in the same folder
     folder                  where results go below out/ (default experiments/NAME)
-    [small], [full]         says, duration, hosts, seeds, set: the two sizes
+    [small], [full]         says, duration, hosts, seeds, set: the two sizes; without seeds those of `SEEDS`
+    seeded                  false: no seed changes a result (default true), so one seed decides its claims
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
@@ -43,9 +44,12 @@ KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "c
 KINDS += ("cdf", "groups", "matrix")
 ALONG = ("trend", "cost", "trials", "matrix")
 """Kinds of figures with an axis of x, or of columns."""
+SEEDS = {"small": [1, 2, 3, 4, 5], "full": [1, 2, 3]}
+"""Seeds of an experiment that has claims and does not name any: five at the small size, whose runs take less
+than ten seconds, and at the full one as many as a verdict needs."""
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
-    " repeats",
+    " repeats seeded",
     "size": "says duration hosts seeds set",
     "axis": "name variants",
     "variant": "name set full size threads with",
@@ -100,6 +104,8 @@ class Experiment:
     figures: list[FigureDefinition]
     claims: list[dict]
     repeats: int
+    seeded: bool = True
+    """Whether a seed can change a result."""
 
     @property
     def measures_cost(self) -> bool:
@@ -264,7 +270,14 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         ],
         claims=data["claim"],
         repeats=data.get("repeats", 3),
+        seeded=_flag(data, "seeded", path),
     )
+
+
+def _flag(data: dict, key: str, path: Path) -> bool:
+    if not isinstance(data.get(key, True), bool):
+        raise InputError(f"{path}: {key}: expected true or false, found {data[key]!r}")
+    return data.get(key, True)
 
 
 def _maybe_scenario(data: dict, folder: Path) -> Path:

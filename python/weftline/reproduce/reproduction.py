@@ -235,7 +235,7 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
         wanted = claim.get("panel", {})
         if claim.get("kind") in ("agreement", "order"):
             fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
-            verdict = agreement.check(experiment, claim, fitting)
+            verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
             verdicts += [verdict] if verdict else []
             continue
         for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
@@ -244,7 +244,9 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
                 against = claim.get("against", [])
                 needed = {claim["line"], *([against] if isinstance(against, str) else against)}
                 if needed <= {line.label for line in panel.lines}:
-                    verdicts.append(claims.check(claim, panel.lines, panel.published))
+                    verdicts.append(
+                        claims.check(claim, panel.lines, panel.published, seeded=experiment.seeded)
+                    )
                 break
     return verdicts
 
