@@ -23,8 +23,8 @@ it here. A row is answered by bounds of [experiments](experiments.md), each writ
 judges, and has two verdicts, both by rule from the numbers.
 
 **Direction**: *confirmed* where the 95 % interval over seeds, and every seed by itself, lies on the stated
-side of no effect (or, where the statement is that two are about the same, within its bounds); *contradicted*
-where the interval lies on the other side; *partly* where that is so of some of the row's bounds. **Size**:
+side of no effect (or of the row's bound, where no number was published, and where two are said to be about the
+same); *contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's bounds. **Size**:
 *same* where the published number lies inside the interval or within 15 % of ours under the same definition,
 else *other*. Either is *open*, with the reason, where nothing was decided: fewer than three seeds, an
 interval that reaches over what decides, unfinished flows. *–*: there is nothing to decide, as without a

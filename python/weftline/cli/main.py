@@ -314,7 +314,9 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         "--budget", metavar="TIME", help="with --published: the most that all of it may take (default 16h)"
     )
     command.add_argument(
-        "--sitting", metavar="TIME", help="with --published: end this call before it takes longer, such as 2.5h"
+        "--sitting",
+        metavar="TIME",
+        help="with --published: end this call before it takes longer, such as 2.5h",
     )
     command.add_argument(
         "--full", action="store_true", help="run the published size instead of the small default"

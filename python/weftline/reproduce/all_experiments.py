@@ -202,7 +202,8 @@ def seconds_of(due: Sequence[tuple[Point, int]]) -> float:
         alike[point.settings] += runs
     one_of_each = {point.settings: point for point, _ in due}
     return sum(
-        runs * executor.cost_of(one_of_each[what], max_flows=LOOK_FLOWS).seconds for what, runs in alike.items()
+        runs * executor.cost_of(one_of_each[what], max_flows=LOOK_FLOWS).seconds
+        for what, runs in alike.items()
     )
 
 
@@ -357,7 +358,9 @@ def with_published(results: dict, folder: Path) -> dict[str, Mapping[str, Any]]:
     """Return the results with the claims that `--published` has decided in place of those of a small size."""
     from weftline.reproduce import published
 
-    kept = {path.name.removesuffix("-published.json"): _read(path) for path in folder.glob("*-published.json")}
+    kept = {
+        path.name.removesuffix("-published.json"): _read(path) for path in folder.glob("*-published.json")
+    }
     found = {name: entry["result"] for name, entry in kept.items() if entry is not None}
     return {name: published.merge(results.get(name), found.get(name)) for name in [*results, *found]}
 

@@ -91,9 +91,7 @@ class Verdict:
         return "PASS" if self.holds else "DIFFERS"
 
 
-def check(
-    claim: dict, lines: Sequence[Line], published: Sequence[dict], *, seeded: bool = True
-) -> Verdict:
+def check(claim: dict, lines: Sequence[Line], published: Sequence[dict], *, seeded: bool = True) -> Verdict:
     """Check one claim against the lines of its panel and the published values of that panel.
 
     `seeded`: whether a seed can change the number.

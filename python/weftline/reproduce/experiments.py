@@ -315,7 +315,9 @@ def _published(data: dict, path: Path) -> Published | None:
         for name, known in [(axis, list(axes)), *((variant, axes.get(axis, [])) for variant in variants)]:
             if name not in known:
                 hint = nearest(name, known)
-                raise InputError(f'{path}: published: only: unknown "{name}": {hint}known: {", ".join(known)}')
+                raise InputError(
+                    f'{path}: published: only: unknown "{name}": {hint}known: {", ".join(known)}'
+                )
     if not isinstance(part.get("order"), int):
         raise InputError(f"{path}: published: order: expected a number, found {part.get('order')!r}")
     return Published(

@@ -45,7 +45,18 @@ FEW = 3
 """Maximum number of claims of which a row shows every number; of more it shows the range."""
 _KEYS = {
     "source": ("name", "title", "rivals", "row"),
-    "row": ("id", "at", "claim", "published", "experiment", "claims", "at_most", "definition", "not_tried", "why"),
+    "row": (
+        "id",
+        "at",
+        "claim",
+        "published",
+        "experiment",
+        "claims",
+        "at_most",
+        "definition",
+        "not_tried",
+        "why",
+    ),
 }
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -153,7 +164,10 @@ def _source(entry: dict, path: Path) -> Source:
         raise InputError(f'{path}: source "{name}": rivals: expected true or false')
     where = f'{path}: source "{name}"'
     return Source(
-        name=name, title=title, rows=tuple(_row(row, where) for row in rows), rivals=entry.get("rivals", False)
+        name=name,
+        title=title,
+        rows=tuple(_row(row, where) for row in rows),
+        rivals=entry.get("rivals", False),
     )
 
 

@@ -70,7 +70,9 @@ def command(options: argparse.Namespace) -> int:
     if not wanted:
         known = [name for name in experiments.names() if experiments.load(name).published_part]
         hint = nearest(str(options.experiment), known)
-        raise InputError(f"--published: {options.experiment} has no part of published size; {hint}known: {known}")
+        raise InputError(
+            f"--published: {options.experiment} has no part of published size; {hint}known: {known}"
+        )
     jobs = all_experiments.jobs_of(options)
     budget = hours(options.budget or BUDGET, "--budget") * 3600
     rounds = plan(wanted, out)
@@ -203,8 +205,10 @@ def _show(rounds: Sequence[Round], jobs: int, options: argparse.Namespace) -> No
     for row in rows:
         if row["runs_left_out"]:
             hours_text = f"{row['hours_left_out']:.2f} h"
-            print(f"left out of {row['experiment']}, seeds {row['seeds']}: {row['runs_left_out']} runs, "
-                  f"{hours_text}; {row['command']}")
+            print(
+                f"left out of {row['experiment']}, seeds {row['seeds']}: {row['runs_left_out']} runs, "
+                f"{hours_text}; {row['command']}"
+            )
 
 
 def _facts(one: Round, jobs: int) -> dict:

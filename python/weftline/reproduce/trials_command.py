@@ -39,7 +39,9 @@ def carry_out(
         return None
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}
-    verdicts = [v for claim in experiment.claims if (v := trials.check(claim, panels, seeded=experiment.seeded))]
+    verdicts = [
+        v for claim in experiment.claims if (v := trials.check(claim, panels, seeded=experiment.seeded))
+    ]
     return trials_exhibits.findings(experiment, size, panels, verdicts, failed)
 
 

@@ -6,9 +6,10 @@ number of each seed, the published number and the bounds. Nothing of a verdict i
 claim asks here.
 
     direction   YES where the whole interval, and every seed by itself, lies on the claimed side of "no
-                effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1; where
-                the bounds allow 1 (the claim says "about the same"), and for numbers that are no ratios, it is
-                the bounds themselves. A number that is no ratio between two bounds has no direction.
+                effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1 where a
+                published ratio decides on the size. Without one, for numbers that are no ratios, and where the
+                bounds allow 1 (the claim says "about the same"), it is the bounds themselves. A number that is
+                no ratio between two bounds has no direction.
     size        YES where the published number lies inside the interval, or within 15 % of ours; else NO. An
                 interval that is wider than the published number itself says nothing. A claim that counts the
                 places outside of published numbers has a size and no direction.
@@ -106,7 +107,7 @@ def _side(claim: Mapping[str, Any]) -> Side | None:
     above = bounds.get("above", -math.inf)
     below = min(bounds.get("below", math.inf), bounds.get("at_most", math.inf))
     reached = "at_most" in bounds and below == bounds["at_most"]
-    if claim.get("ratio") and not _in((above, below, reached), 1.0):
+    if claim.get("ratio") and claim.get("published") is not None and not _in((above, below, reached), 1.0):
         return (1.0, math.inf, False) if above >= 1.0 else (-math.inf, 1.0, False)
     if math.isfinite(above) and math.isfinite(below) and not claim.get("ratio"):
         return None
