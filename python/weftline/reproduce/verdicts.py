@@ -10,9 +10,10 @@ claim asks here.
                 published ratio decides on the size. Without one, for numbers that are no ratios, and where the
                 bounds allow 1 (the claim says "about the same"), it is the bounds themselves. A number that is
                 no ratio between two bounds has no direction.
-    size        YES where the published number lies inside the interval, or within 15 % of ours; else NO. An
-                interval that is wider than the published number itself says nothing. A claim that counts the
-                places outside of published numbers has a size and no direction.
+    size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO. Of a
+                ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval that is
+                wider than the published number says nothing. "About the same" is no size; a claim that counts
+                the places outside of published numbers has a size and no direction.
 
 Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds, unless no seed changes a
 number), where a run did not end, flows are unfinished or too few, and where the interval reaches over what
@@ -101,12 +102,15 @@ def _in(side: Side, value: float) -> bool:
     return side[0] < value < side[1] or (side[2] and value == side[1])
 
 
+def _bounds(claim: Mapping[str, Any]) -> Side:
+    bounds = claim.get("bounds", {})
+    below = min(bounds.get("below", math.inf), bounds.get("at_most", math.inf))
+    return bounds.get("above", -math.inf), below, "at_most" in bounds and below == bounds["at_most"]
+
+
 def _side(claim: Mapping[str, Any]) -> Side | None:
     """The values on the claimed side of "no effect"; None for a claim without a direction."""
-    bounds = claim.get("bounds", {})
-    above = bounds.get("above", -math.inf)
-    below = min(bounds.get("below", math.inf), bounds.get("at_most", math.inf))
-    reached = "at_most" in bounds and below == bounds["at_most"]
+    above, below, reached = _bounds(claim)
     if claim.get("ratio") and claim.get("published") is not None and not _in((above, below, reached), 1.0):
         return (1.0, math.inf, False) if above >= 1.0 else (-math.inf, 1.0, False)
     if math.isfinite(above) and math.isfinite(below) and not claim.get("ratio"):
@@ -116,12 +120,14 @@ def _side(claim: Mapping[str, Any]) -> Side | None:
 
 def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
     published = claim.get("published")
-    if published is None:
+    if published is None or (claim.get("ratio") and _in(_bounds(claim), 1.0)):
         return Answer(NONE)
     if doubt:
         return Answer(OPEN, doubt)
-    ours = claim["measured"]
-    if abs(ours - published) <= SAME_SIZE * abs(published):
+    ours, size = claim["measured"], abs(published)
+    if claim.get("ratio"):
+        size = min(size, abs(published - 1.0))
+    if abs(ours - published) <= SAME_SIZE * size:
         return Answer(YES)
     low, high = claim.get("interval") or (ours, ours)
     if not low <= published <= high:
@@ -132,8 +138,8 @@ def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
 def together(answers: Sequence[Answer], wanted: int) -> Answer:
     """Return what the answers on several claims come to; `wanted` is how many there should be.
 
-    YES: all are yes. NO: some are no, and none yes. "partly": some are yes, others are not, or are missing.
-    OPEN, with the reasons: nothing is decided.
+    YES: all are yes. NO: some are no, and none yes. "partly": some are yes, others are not, or are missing; both
+    with how many, where it is not all. OPEN, with the reasons: nothing is decided.
     """
     asked = [answer for answer in answers if answer.word != NONE]
     if not asked:
@@ -143,7 +149,10 @@ def together(answers: Sequence[Answer], wanted: int) -> Answer:
     if YES in words:
         if words.count(YES) == len(words) and not missing:
             return Answer(YES)
-        return Answer("partly", f"{words.count(YES)} of {len(words) + missing}")
+        open_ones = [answer.why for answer in asked if answer.word == OPEN]
+        rest = f"; open: {', '.join(dict.fromkeys(open_ones))}" if open_ones else ""
+        return Answer("partly", f"{words.count(YES)} of {len(words) + missing}{rest}")
     if NO in words:
-        return Answer(NO)
+        alone = words.count(NO) == len(words) and not missing
+        return Answer(NO, "" if alone else f"{words.count(NO)} of {len(words) + missing}")
     return Answer(OPEN, ", ".join(dict.fromkeys(answer.why for answer in asked if answer.why)))
