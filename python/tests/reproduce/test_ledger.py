@@ -84,7 +84,7 @@ INTERVALS = {True: (0.7, 0.9), False: (1.1, 1.3), None: (0.9, 1.1)}
 
 
 def facts(interval=(0.7, 0.9), **more):
-    """What is stored of a ratio that is said to be below 1."""
+    """A stored claim that a ratio is below 1."""
     low, high = interval
     mean = (low + high) / 2
     found = {"measured": mean, "interval": interval, "seeds": 3, "bounds": {"below": 1}, "ratio": True}
@@ -170,7 +170,7 @@ def test_a_size_under_another_definition_has_no_verdict():
 
 def test_few_numbers_are_shown_and_of_many_the_range():
     def claim(value):
-        return facts(text=str(value), measured=value, said=f"{value} s")
+        return facts(text=str(value), measured=value) | {"said": f"{value} s"}
 
     many = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3", "1", "2", "4"))
     found = {"e": {"claims": [claim(value) for value in (3, 1, 2, 4)]}}

@@ -315,7 +315,7 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         help="run what has to have the published size to decide claims, of all experiments or one, in order",
     )
     command.add_argument(
-        "--budget", metavar="TIME", help="with --published: the most that all of it may take (default 16h)"
+        "--budget", metavar="TIME", help="with --published: limit of the time of all of it (default 16h)"
     )
     command.add_argument(
         "--sitting",

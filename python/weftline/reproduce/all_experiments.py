@@ -2,10 +2,9 @@
 
 What an experiment came to is kept in `OUT/ledger/results/NAME-KEY.json`, where KEY is the hash of the files
 of its folder, of its size and seeds, and of weftline's version: what is finished is not run again. All
-experiments keep their points in one store, which `weftline reproduce NAME` uses too: those that two experiments
-share are run once. An experiment that fails is recorded with its error,
-is tried again by the next call, and does not keep the rest from running.
-"""
+experiments keep their points in one store, which `weftline reproduce NAME` uses too: those that two
+experiments share are run once. An experiment that fails is recorded with its error, is tried again by the
+next call, and does not keep the rest from running."""
 
 from __future__ import annotations
 
@@ -196,7 +195,7 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
 
 
 def seconds_of(due: Sequence[tuple[Point, int]]) -> float:
-    """Return the expected time of points on one core, each as often as it is run."""
+    """Return the expected time of points on one core; each has a number of runs."""
     alike: Counter = Counter()
     for point, runs in due:
         alike[point.settings] += runs
@@ -227,7 +226,7 @@ def dry_run(
 
 
 def jobs_of(options: argparse.Namespace) -> int:
-    """Return how many runs go on at a time."""
+    """Return the number of parallel runs."""
     return options.jobs or max(1, executor.cores() // max(1, options.threads))
 
 

@@ -50,7 +50,7 @@ ALONG = ("trend", "cost", "trials", "matrix")
 """Kinds of figures with an axis of x, or of columns."""
 SEEDS = {"small": [1, 2, 3, 4, 5], "full": [1, 2, 3]}
 """Seeds of an experiment that has claims and does not name any: five at the small size, whose runs take less
-than ten seconds, and at the full one as many as a verdict needs."""
+than ten seconds, and at the full size the minimum for a verdict."""
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
     " repeats seeded published",

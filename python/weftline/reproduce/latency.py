@@ -31,7 +31,6 @@ from weftline.sweeps import store
 
 if TYPE_CHECKING:
     from weftline.reproduce.experiments import Experiment
-    from weftline.reproduce.reproduction import Size
     from weftline.reproduce.trials import Point
 
 SETTINGS: dict[str, Any] = {

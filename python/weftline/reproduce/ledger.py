@@ -11,17 +11,16 @@
                             experiment  the experiment that answers it, and
                             claims      the texts of those of its claims that do
                             at_most     "partly": the claims bound less than what is stated
-                            definition  "other": the published number is of something else than the claims
-                                        measure, so it has no verdict on its size; `why` says of what
+                            definition  "other": the published number has another definition than what the
+                                        claims measure: no verdict on the size; `why` names it
                             not_tried   instead of an experiment: why there is none
                             why         how to read the answer
 
 A row has two verdicts, both by rule from the numbers of its experiment's claims (see `verdicts`): on the
 direction, confirmed when that of every claim is as stated, contradicted when that of some is the opposite and
-of none as stated, partly when some are, or when `at_most` says that they are weaker than the statement; and on
-the size, same, other, or partly. Either is open, with the reason, where nothing was decided, as on one seed.
-A row is not run without results.
-"""
+of none as stated, partly when some are, or when `at_most` says that they are weaker than the statement; and
+on the size, same, other, or partly. Either is open, with the reason, where nothing was decided, as on one
+seed. A row is not run without results."""
 
 from __future__ import annotations
 
@@ -192,7 +191,9 @@ def _row(entry: dict, where: str) -> Row:
     if entry.get("definition", "other") != "other":
         raise InputError(f'{where}: definition: expected "other", found {entry["definition"]!r}')
     if "definition" in entry and not ("published" in entry and "why" in entry):
-        raise InputError(f'{where}: definition = "other": expected published, and why to say what differs')
+        raise InputError(
+            f'{where}: definition = "other": expected published, and why, which names the difference'
+        )
     return Row(**{**entry, "claims": tuple(claims)})
 
 

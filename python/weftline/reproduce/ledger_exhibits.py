@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from weftline.reproduce import ledger
 from weftline.reproduce.ledger import Judged, Ledger, Results, Source

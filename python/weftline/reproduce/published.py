@@ -1,16 +1,15 @@
 """`weftline reproduce --published`: what has to have the published size to decide claims, within a budget.
 
 The part of an experiment that `[published]` of its file names is run at the full size, experiment by
-experiment in the order that these say: first one seed of each, then the other seeds of each, in the same order.
-`--budget` is the most that all of it may take, finished points included, in hours of the runs that go on at a
-time; what no longer fits is left out, and named with its hours and its command. `--sitting` ends this call
-before it takes longer: a point that would probably end later is left for the next call.
+experiment in the order that these say: first one seed of each, then the other seeds of each, in the same
+order. `--budget` is the most that all of it may take, finished points included, in hours of the runs that go
+on at a time; what no longer fits is left out, and named with its hours and its command. `--sitting` ends this
+call before it takes longer: a point that would probably end later is left for the next call.
 
 Points are in the store of all experiments, so those that several share, or that `--full` ran, are run once.
 Claims are checked on the seeds that are finished; what they came to goes into the ledger as
-`OUT/ledger/results/NAME-published.json`, and there a claim at its published size stands in place of that at the
-small one.
-"""
+`OUT/ledger/results/NAME-published.json`, and there a claim at its published size stands in place of that at
+the small one."""
 
 from __future__ import annotations
 
@@ -22,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from weftline import quantities
 from weftline.errors import InputError, nearest
 from weftline.reproduce import all_experiments, experiments, findings, ledger
 from weftline.reproduce.choices import Size, chosen_size
@@ -83,6 +81,7 @@ def command(options: argparse.Namespace) -> int:
     until = time.monotonic() + hours(options.sitting, "--sitting") * 3600 if options.sitting else None
     if not _run(rounds, until, jobs, options):
         return 1
+    (out / "ledger" / "results").mkdir(parents=True, exist_ok=True)
     _collect(rounds, out)
     _show([one for one in rounds if not all(one.done)], jobs, options)
     book = ledger.load()
@@ -200,7 +199,7 @@ def _show(rounds: Sequence[Round], jobs: int, options: argparse.Namespace) -> No
     total = [f"{sum(row[key] for row in rows):.2f}" for key in ("hours", "hours_left", "hours_left_out")]
     counts = [str(sum(row[key] for row in rows)) for key in ("runs", "finished")]
     cells.append(["all", "", "", *counts, *total])
-    note = f"hours with {jobs} runs at a time"
+    note = f"hours with {jobs} parallel runs"
     print(Table(columns, cells, left=3, note=note).text())
     for row in rows:
         if row["runs_left_out"]:
@@ -229,7 +228,7 @@ def _facts(one: Round, jobs: int) -> dict:
 
 
 def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argparse.Namespace) -> bool:
-    """Run the points within the budget that are not finished; return whether nobody interrupted."""
+    """Run the points within the budget that are not finished; return False after an interrupt."""
     from weftline.reproduce import reproduction
 
     for one in rounds:

@@ -8,8 +8,8 @@ of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows th
 Settings that begin with "scenario." are those of the experiment's scenario, which a latency experiment runs
 once for all points that share them.
 
-A point is kept under the hash of its settings and its seed, of the topology or the scenario, and of weftline's
-version. Each seed has as many trials; numbers are means over the seeds.
+A point is kept under the hash of its settings and its seed, of the topology or the scenario, and of
+weftline's version. Each seed has as many trials; numbers are means over the seeds.
 
 A claim of kind "trials" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
 itself, or with `against` and `against_at` (each `line` and `at` where it is left out) its ratio to the other.

@@ -2,22 +2,21 @@
 the published one.
 
 A claim here is what `weftline.reproduce.claims.as_json` wrote: the number, its 95 % interval over seeds, the
-number of each seed, the published number and the bounds. Nothing of a verdict is stored; whoever shows a
-claim asks here.
+number of each seed, the published number and the bounds. Verdicts are not stored but made from these.
 
     direction   YES where the whole interval, and every seed by itself, lies on the claimed side of "no
-                effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1 where a
-                published ratio decides on the size. Without one, for numbers that are no ratios, and where the
-                bounds allow 1 (the claim says "about the same"), it is the bounds themselves. A number that is
-                no ratio between two bounds has no direction.
-    size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO. Of a
-                ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval that is
-                wider than the published number says nothing. "About the same" is no size; a claim that counts
-                the places outside of published numbers has a size and no direction.
+                effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1 where
+                a published ratio decides on the size. Without a published number, for numbers that are not
+                ratios, and where the bounds allow 1 (the claim is "about the same"), the bounds themselves
+                decide. A number that is not a ratio, between two bounds, has no direction.
+    size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO.
+                Of a ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval
+                that is wider than the published number leaves the size open. A claim of "about the same" has
+                no size; one that counts the places outside of published numbers has a size and no direction.
 
 Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds, unless no seed changes a
-number), where a run did not end, flows are unfinished or too few, and where the interval reaches over what
-decides.
+number), where a run did not end, flows are unfinished or too few, and where the interval reaches over the
+deciding value.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _doubt(claim: Mapping[str, Any]) -> str:
     if claim.get("unseeded"):
         return "; ".join(reasons)
     seeds = claim.get("seeds") or 1
-    if seeds < MIN_SEEDS or claim.get("interval") is None and not claim.get("counts"):
+    if seeds < MIN_SEEDS or (claim.get("interval") is None and not claim.get("counts")):
         reasons.insert(0, "one seed" if seeds == 1 else f"{seeds} seeds")
     return "; ".join(reasons)
 
@@ -138,8 +137,8 @@ def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
 def together(answers: Sequence[Answer], wanted: int) -> Answer:
     """Return what the answers on several claims come to; `wanted` is how many there should be.
 
-    YES: all are yes. NO: some are no, and none yes. "partly": some are yes, others are not, or are missing; both
-    with how many, where it is not all. OPEN, with the reasons: nothing is decided.
+    YES: all are yes. NO: some are no, and none yes. "partly": some are yes, others are not, or are missing.
+    Both with their number, where it is not all. OPEN, with the reasons: none is decided.
     """
     asked = [answer for answer in answers if answer.word != NONE]
     if not asked:
