@@ -2,14 +2,15 @@
 
 The part of an experiment that `[published]` of its file names is run at the full size, experiment by
 experiment in the order that these say: first one seed of each, then the other seeds of each, in the same
-order. `--budget` is the most that all of it may take, finished points included, in hours of the runs that go
-on at a time; what no longer fits is left out, and named with its hours and its command. `--sitting` ends this
-call before it takes longer: a point that would probably end later is left for the next call.
+order. `--budget` limits the time of all of it, finished points included, in hours with the given number of
+parallel runs; what no longer fits is left out, and named with its hours and its command. `--sitting` ends
+this call before it takes longer: a point that would probably end later is left for the next call.
 
 Points are in the store of all experiments, so those that several share, or that `--full` ran, are run once.
 Claims are checked on the seeds that are finished; what they came to goes into the ledger as
-`OUT/ledger/results/NAME-published.json`, and there a claim at its published size stands in place of that at
-the small one."""
+`OUT/ledger/results/NAME-published.json`, where a claim at its published size
+replaces that at the small one.
+"""
 
 from __future__ import annotations
 
