@@ -13,6 +13,7 @@ from weftline.errors import InputError
 from weftline.measures.lines import Line
 from weftline.reproduce import claims, experiments, ledger
 from weftline.reproduce import verdicts as rules
+from weftline.reproduce.choices import chosen_size
 from weftline.runs import Run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -413,6 +414,13 @@ def test_every_row_names_an_experiment_and_claims_that_there_are():
     book = shipped()
     assert len(list(book.rows)) > 100
     assert set(book.experiments) <= set(experiments.names())
+
+
+@pytest.mark.parametrize("name", shipped().experiments)
+def test_an_experiment_runs_as_many_seeds_as_a_verdict_on_its_claims_needs(name):
+    experiment = experiments.load(name)
+    small, full = (chosen_size(experiment, full=full).seeds for full in (False, True))
+    assert not experiment.seeded or (len(small) >= 5 and len(full) >= rules.MIN_SEEDS)
 
 
 def test_rows_that_are_not_tried_say_why():

@@ -35,7 +35,7 @@ from weftline.sweeps.store import Point, state_of, write_whole
 from weftline.terminal import ProgressLine
 
 GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"
-FORMAT = 1
+FORMAT = 2
 """Of the files of results."""
 LONGEST_LOOK_SECONDS = 20.0
 """Time limit of the estimate, before experiments are run."""
