@@ -19,20 +19,29 @@ KEPT = ("size", "full", "weftline", "date", "failed", "claims")
 INTRODUCTION = """# Claims
 
 What the papers behind these schemes state as measured or drawn, a row each in our words, and what came of
-it here. A row is answered by bounds of [experiments](experiments.md). *Confirmed*: all of them hold.
-*Partly*: some do, or they bound less than what is stated. *Not confirmed*: none does. *Open*: nothing was
-decided, because the size that was run is too small, or the 95 % interval over seeds reaches over the bound.
-*Not run*: no result is stored yet. Our numbers are those of the bounds, often ratios, intervals in
-brackets; every bound is spelt out further below, and the last table says how much was run of each
-experiment, when and by which version.
+it here. A row is answered by bounds of [experiments](experiments.md), each written before the run that it
+judges, and has two verdicts, both by rule from the numbers.
 
-Rows are in `experiments/ledger.toml` (`weftline list claims`), results in [claims.json](claims.json). To
-make it all anew, going on where it was stopped:
+**Direction**: *confirmed* where the 95 % interval over seeds, and every seed by itself, lies on the stated
+side of no effect (or of the row's bound, where no number was published, and where two are said to be about the
+same); *contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's bounds. **Size**:
+*same* where the published number lies inside the interval, or ours within 15 % of it (of a ratio, of what it
+differs from 1), under the same definition, else *other*. Either is *open*, with the reason, where nothing was decided: fewer than three seeds, an
+interval that reaches over what decides, unfinished flows. *–*: there is nothing to decide, as without a
+published number. *Not tried* rows say why.
+
+Our numbers are those of the bounds, often ratios, intervals in brackets. The last table says how much was run
+of each experiment, when and by which version. Every bound with its numbers, seed by seed, is in
+[claims.json](claims.json); [Sources](sources.md) leads from each statement of the source documents to its row.
+
+Rows are in `experiments/ledger.toml` (`weftline list claims`). To make it all anew, going on where it was
+stopped:
 
 ```console
 $ weftline reproduce --all --dry-run        # what is left, and how long it takes
-$ weftline reproduce --all                  # the small sizes; --full: the published ones
-$ weftline reproduce --all --seeds 1-5      # intervals for every number that a seed can change
+$ weftline reproduce --all                  # the small sizes, as many seeds as a verdict needs
+$ weftline reproduce --all --seeds 1        # one seed: faster, and decides little
+$ weftline reproduce --published --dry-run  # the published sizes: the plan, with hours
 $ weftline reproduce --all --skip cebinae-table
 ```
 

@@ -318,4 +318,4 @@ def test_a_claim_is_open_for_runs_that_did_not_end_and_flows_that_are_left_out(s
         table = claims.table([verdict]).text()
         assert all(KINDS[OF_KIND.get(kind, kind)] in table for kind in kinds)
     alone = [Line(line.label, line.runs[:1]) for line in lines]
-    assert "one seed; chance is not known" in claims.table([claims.check(claim, alone, [])]).text()
+    assert "1 seed; a verdict needs 3" in claims.table([claims.check(claim, alone, [])]).text()

@@ -49,20 +49,25 @@ def test_places_outside_a_bound_are_counted_and_named():
     # Jain's index of (9, 3): 144 / 180 = 0.8; of equal rates 1.
     runs = [Share(a=[9, 3]), Share(a=[1, 1]), Share(a=[9, 3])]
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}]}
-    verdict = agreement.check(None, claim, [panel(runs, [0.84, 0.96, 0.9])])
+    verdict = agreement.check(None, claim, [panel(runs, [0.84, 0.96, 0.9])], seeded=False)
     assert (verdict.word, verdict.measured, verdict.bound) == ("PASS", 1, "≤ 1")
     assert verdict.write(verdict.measured) == "1 of 3 differ (3)"
     assert [place["agrees"] for place in as_json(verdict)["places"]] == [True, True, False]
     assert "0.800 / 0.840" in verdict.detail.text()
-    assert agreement.check(None, claim | {"outside": 0}, [panel(runs, [0.84, 0.96, 0.9])]).word == "DIFFERS"
+    assert (
+        agreement.check(None, claim | {"outside": 0}, [panel(runs, [0.84, 0.96, 0.9])], seeded=False).word
+        == "DIFFERS"
+    )
 
 
 def test_of_runs_that_are_too_short_nothing_is_decided():
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.01}], "seconds": 100, "outside": 0}
-    short = agreement.check(None, claim, [panel([Share(a=[9, 3])], [0.9])])
+    short = agreement.check(None, claim, [panel([Share(a=[9, 3])], [0.9])], seeded=False)
     assert (short.word, short.measured) == ("–", 1)
     assert "10 s measured / 100 s published" in short.detail.text()
-    long = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])])
+    one_seed = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])])
+    assert one_seed.word == "OPEN" and one_seed.reasons[0].text == "1 seed; a verdict needs 3"
+    long = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])], seeded=False)
     assert long.word == "DIFFERS"
 
 
@@ -106,8 +111,8 @@ class Published:
 
 def test_order_is_checked_against_the_published_groups():
     claim = CLAIM | {"kind": "order", "outside": 0}
-    won = agreement.check(Published(), claim, [panel([Share(reno=[1, 2], cubic=[4])], [1])])
-    lost = agreement.check(Published(), claim, [panel([Share(reno=[5, 5], cubic=[4])], [1])])
+    won = agreement.check(Published(), claim, [panel([Share(reno=[1, 2], cubic=[4])], [1])], seeded=False)
+    lost = agreement.check(Published(), claim, [panel([Share(reno=[5, 5], cubic=[4])], [1])], seeded=False)
     assert (won.word, lost.word) == ("PASS", "DIFFERS")
     assert won.places[0]["published_mbps"] == {"reno": 5.0, "cubic": 9.0}
 

@@ -11,13 +11,15 @@ from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures.lines import Line
-from weftline.reproduce import claims, experiments, ledger, ledger_exhibits
+from weftline.reproduce import claims, experiments, ledger
+from weftline.reproduce import verdicts as rules
+from weftline.reproduce.choices import chosen_size
 from weftline.runs import Run
 
 ROOT = Path(__file__).resolve().parents[3]
 
 HERE = TWO_SCHEMES.replace("fabric.toml", "scenario.toml")
-SMALL = HERE.replace("seeds = [1, 2, 3]", 'says = "two seeds"\nseeds = [1, 2]')
+SMALL = HERE.replace("seeds = [1, 2, 3]", 'says = "as few as decide"\nseeds = [1, 2, 3]')
 EXPERIMENT = (
     SMALL
     + """
@@ -72,18 +74,26 @@ def book(engine, scenario, tmp_path, monkeypatch):
 
 def verdicts(out="out"):
     found = json.loads(Path(out, "ledger/ledger.json").read_text())
-    return {row["id"]: row["verdict"] for row in found["rows"]}
+    return {row["id"]: row["direction"] for row in found["rows"]}
 
 
 def row(**more):
     return ledger.Row(id="r", at="Fig 1", claim="c", experiment="e", claims=("a", "b"), **more)
 
 
+INTERVALS = {True: (0.7, 0.9), False: (1.1, 1.3), None: (0.9, 1.1)}
+
+
+def facts(interval=(0.7, 0.9), **more):
+    """A stored claim that a ratio is below 1."""
+    low, high = interval
+    mean = (low + high) / 2
+    found = {"measured": mean, "interval": interval, "seeds": 3, "bounds": {"below": 1}, "ratio": True}
+    return found | {"said": f"{mean:.1f}", "published": None, "by_seed": [low, mean, high]} | more
+
+
 def result(*decided):
-    output = [
-        {"text": text, "measured": 1.0, "said": "1", "holds": one, "decided": one}
-        for text, one in zip("ab", decided, strict=False)
-    ]
+    output = [facts(INTERVALS[one], text=text) for text, one in zip("ab", decided, strict=False)]
     return {"e": {"claims": output, "size": "small", "weftline": "1", "date": "2026-01-01"}}
 
 
@@ -92,37 +102,80 @@ def result(*decided):
     [
         ((True, True), "confirmed"),
         ((True, False), "partly"),
-        ((False, False), "not confirmed"),
+        ((False, False), "contradicted"),
         ((None, None), "open"),
         ((True, None), "partly"),
-        ((False, None), "not confirmed"),
+        ((False, None), "contradicted"),
         ((True,), "partly"),
         ((), "open"),
     ],
 )
 def test_a_verdict_follows_from_the_claims(decided, verdict):
-    assert ledger.judge(row(), result(*decided)).verdict == verdict
+    assert ledger.judge(row(), result(*decided)).direction == verdict
 
 
 def test_weaker_claims_confirm_no_more_than_a_part():
     weak = row(at_most="partly")
-    assert ledger.judge(weak, result(True, True)).verdict == "partly"
-    assert ledger.judge(weak, result(False, False)).verdict == "not confirmed"
+    assert ledger.judge(weak, result(True, True)).direction == "partly"
+    assert ledger.judge(weak, result(False, False)).direction == "contradicted"
 
 
 def test_what_was_not_run_or_not_tried_is_reported():
-    assert ledger.judge(row(), {}).verdict == "not run"
+    assert ledger.judge(row(), {}).direction == "not run"
     untried = ledger.Row(id="r", at="Fig 1", claim="c", not_tried="hardware")
-    assert ledger.judge(untried, {}).verdict == "not tried"
+    assert ledger.judge(untried, {}).direction == "not tried"
+
+
+@pytest.mark.parametrize(
+    ("claim", "direction", "size"),
+    [
+        ({**facts(), "seeds": 1, "interval": None}, "open: one seed", "–"),
+        ({**facts(), "seeds": 2}, "open: 2 seeds", "–"),
+        ({**facts(), "seeds": 1, "interval": None, "unseeded": True}, "yes", "–"),
+        (facts(by_seed=[0.7, 1.02, 0.8]), "open: 2 of 3 seeds", "–"),
+        (facts(reasons=[{"kind": "unfinished", "text": "3 flows"}]), "open: 3 flows", "–"),
+        (facts(published=0.81), "yes", "yes"),
+        (facts((0.79, 0.81), published=0.82), "yes", "yes"),
+        # A fifth less is not a tenth less, though 0.8 is within 15 % of 0.9.
+        (facts((0.79, 0.81), published=0.9), "yes", "no"),
+        (facts(published=0.6), "yes", "no"),
+        # Without a published number the bound is all that there is.
+        (facts((1.05, 1.1), bounds={"above": 1.5}), "no", "–"),
+        # "No effect" is a ratio of 1, not the bound: the direction is as published, and the size is not.
+        (facts((1.05, 1.1), bounds={"above": 1.5}, published=1.7), "yes", "no"),
+        # The bounds allow 1: about the same.
+        (facts((1.05, 1.1), bounds={"above": 0.9, "below": 1.08}), "open: within chance", "–"),
+        (facts((1.1, 1.2), bounds={"above": 0.9, "below": 1.08}, published=1.04), "no", "–"),
+        # A level between two bounds has a size alone.
+        (facts((4, 6), bounds={"above": 4, "below": 9}, ratio=False, published=5), "–", "yes"),
+        (
+            facts((-9, 19), bounds={"above": 4, "below": 9}, ratio=False, published=8),
+            "–",
+            "open: the interval is too wide",
+        ),
+        (facts(counts="agreement", holds=True), "–", "yes"),
+        (facts(counts="order", holds=False), "no", "–"),
+    ],
+)
+def test_both_verdicts_on_a_claim_follow_from_its_numbers(claim, direction, size):
+    found = rules.of(claim)
+    assert (found.direction.text, found.size.text) == (direction, size)
+
+
+def test_a_size_under_another_definition_has_no_verdict():
+    found = {"e": {"claims": [facts(text=text, published=0.8) for text in "ab"]}}
+    assert ledger.judge(row(published="0.8"), found).size == "same"
+    other = ledger.judge(row(published="0.8", definition="other", why="of the shortest flows"), found)
+    assert (other.direction, other.size, other.size_why) == ("confirmed", "–", "another definition")
 
 
 def test_few_numbers_are_shown_and_of_many_the_range():
     def claim(value):
-        return {"text": str(value), "measured": value, "said": f"{value} s", "holds": True, "decided": True}
+        return facts(text=str(value), measured=value) | {"said": f"{value} s"}
 
     many = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3", "1", "2", "4"))
     found = {"e": {"claims": [claim(value) for value in (3, 1, 2, 4)]}}
-    assert ledger.judge(many, found).ours == "1 s … 4 s; 4 of 4 hold"
+    assert ledger.judge(many, found).ours == "1 s … 4 s"
     one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
     assert ledger.judge(one, found).ours == "3 s"
 
@@ -159,14 +212,14 @@ def test_ratios_have_an_interval_over_their_seeds(engine, scenario):
 def test_all_experiments_run_once_and_the_ledger_is_written(book, engine, capsys):
     assert main(["reproduce", "--all"]) == 0
     printed = capsys.readouterr().out
-    assert "2 experiments of the ledger; left: 8 runs" in printed and "[2 of 2] second" in printed
-    assert len(engine.runs) == 8
+    assert "2 experiments of the ledger; left: 12 runs" in printed and "[2 of 2] second" in printed
+    assert len(engine.runs) == 12
     assert verdicts() == {"faster": "confirmed", "much-faster": "partly", "heat": "not tried"}
     page = Path("out/ledger/ledger.md").read_text()
     assert "Fig 2 \\| 3" in page and "Heat is not modelled." in page
     assert "It is much faster" in Path("out/ledger/ledger.html").read_text()
     assert main(["reproduce", "--all", "--quiet"]) == 0
-    assert len(engine.runs) == 8
+    assert len(engine.runs) == 12
 
 
 def test_a_finished_experiment_is_not_even_looked_at_again(book, engine, monkeypatch):
@@ -178,14 +231,14 @@ def test_a_finished_experiment_is_not_even_looked_at_again(book, engine, monkeyp
     monkeypatch.setattr(reproduction, "carry_out", lambda e, *rest: carried.append(e.name) or real(e, *rest))
     (book / "second/experiment.toml").write_text(EXPERIMENT.replace("below = 0.1", "below = 0.2"))
     assert main(["reproduce", "--all", "--quiet"]) == 0
-    assert carried == ["second"] and len(engine.runs) == 8
+    assert carried == ["second"] and len(engine.runs) == 12
 
 
 def test_points_are_shared_with_the_experiment_alone(book, engine):
     main(["reproduce", "first", "--quiet"])
-    assert len(engine.runs) == 4
+    assert len(engine.runs) == 6
     main(["reproduce", "--all", "--quiet"])
-    assert len(engine.runs) == 8
+    assert len(engine.runs) == 12
 
 
 @pytest.mark.parametrize("error", [_native.RunFailed("no way"), ValueError("a bug"), BaseException("panic")])
@@ -227,7 +280,7 @@ def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
     assert "finished experiments are kept" in capsys.readouterr().err
     assert verdicts() == {"faster": "confirmed", "much-faster": "not run", "heat": "not tried"}
     assert main(["reproduce", "--all", "--quiet"]) == 0
-    assert len(engine.runs) == 8
+    assert len(engine.runs) == 12
 
 
 def test_half_a_file_of_results_is_made_again(book, engine):
@@ -240,8 +293,8 @@ def test_half_a_file_of_results_is_made_again(book, engine):
 
 def test_a_dry_run_says_what_is_left_and_runs_nothing(book, engine, capsys):
     assert main(["reproduce", "--all", "--dry-run", "--jobs", "2"]) == 0
-    # 8 runs of 83.4 s each by the stand-in's estimate, two at a time.
-    assert "8 runs, about 5:30 min with 2 at a time" in capsys.readouterr().out
+    # 12 runs of 83.4 s each by the stand-in's estimate, two at a time.
+    assert "12 runs, about 8:20 min with 2 at a time" in capsys.readouterr().out
     assert main(["reproduce", "--all", "--dry-run", "--json", "--skip", "first"]) == 0
     assert json.loads(capsys.readouterr().out)["experiments"] == ["second"]
     assert engine.runs == [] and not Path("out/ledger/ledger.json").exists()
@@ -274,7 +327,7 @@ def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeyp
 
 def test_what_is_skipped_is_marked_unless_it_is_there_already(book, engine):
     main(["reproduce", "--all", "--quiet", "--skip", "first"])
-    assert verdicts()["faster"] == "not run" and len(engine.runs) == 4
+    assert verdicts()["faster"] == "not run" and len(engine.runs) == 6
     main(["reproduce", "--all", "--quiet"])
     main(["reproduce", "--all", "--quiet", "--skip", "first"])
     assert verdicts()["faster"] == "confirmed"
@@ -282,13 +335,13 @@ def test_what_is_skipped_is_marked_unless_it_is_there_already(book, engine):
 
 def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, engine):
     main(["reproduce", "--all", "--quiet"])
-    main(["reproduce", "--all", "--quiet", "--seeds", "1-3"])
-    assert len(engine.runs) == 12
+    main(["reproduce", "--all", "--quiet", "--seeds", "1-4"])
+    assert len(engine.runs) == 16
     found = json.loads(Path("out/ledger/ledger.json").read_text())
-    assert "3 seeds" in found["experiments"]["first"]["size"]
+    assert "4 seeds" in found["experiments"]["first"]["size"]
     main(["reproduce", "--all", "--quiet"])
     found = json.loads(Path("out/ledger/ledger.json").read_text())
-    assert "2 seeds" in found["experiments"]["first"]["size"] and len(engine.runs) == 12
+    assert "3 seeds" in found["experiments"]["first"]["size"] and len(engine.runs) == 16
 
 
 @pytest.mark.parametrize(
@@ -299,7 +352,7 @@ def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, eng
         (["--all", "--hosts", "32"], "--hosts: is about one experiment"),
         (["--all", "--seeds", "3-1"], "--seeds 3-1"),
         (["--all", "--skip", "fist"], 'did you mean "first"?'),
-        (["first", "--dry-run"], "--dry-run: only with --all"),
+        (["first", "--sitting", "1h"], "--sitting: only with --published"),
         (["first", "--skip", "second"], "--skip: only with --all"),
     ],
 )
@@ -363,6 +416,13 @@ def test_every_row_names_an_experiment_and_claims_that_there_are():
     assert set(book.experiments) <= set(experiments.names())
 
 
+@pytest.mark.parametrize("name", shipped().experiments)
+def test_an_experiment_runs_as_many_seeds_as_a_verdict_on_its_claims_needs(name):
+    experiment = experiments.load(name)
+    small, full = (chosen_size(experiment, full=full).seeds for full in (False, True))
+    assert not experiment.seeded or (len(small) >= 5 and len(full) >= rules.MIN_SEEDS)
+
+
 def test_rows_that_are_not_tried_say_why():
     assert all(len(row.not_tried) > 10 for row in shipped().rows if not row.experiment)
 
@@ -385,10 +445,10 @@ def test_stored_results_are_of_experiments_of_the_ledger():
     assert all({"weftline", "date", "size"} <= result.keys() for result in stored.values())
 
 
-def test_rows_that_are_not_confirmed_say_why():
+def test_rows_with_a_claim_that_goes_the_other_way_say_why():
     found = ledger.judged(shipped(), page_maker().stored())
-    bare = (ledger.PARTLY, ledger.NOT, ledger.OPEN)
-    assert [one.row.id for _, rows in found for one in rows if one.verdict in bare and not one.row.why] == []
+    bare = [one for _, rows in found for one in rows if not one.row.why]
+    assert [one.row.id for one in bare if any(claim["direction"] == "no" for claim in one.claims)] == []
 
 
 def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
@@ -407,18 +467,3 @@ def test_a_ledger_that_there_is_not_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(experiments, "directories", lambda: [tmp_path])
     with pytest.raises(InputError, match=r"no ledger\.toml"):
         ledger.load()
-
-
-def test_every_bound_stands_once_in_the_list_of_bounds():
-    two = [row(), row()]
-    found = [
-        (
-            ledger.Source(name="s", title="t", rows=tuple(two)),
-            [ledger.judge(r, result(True, None)) for r in two],
-        )
-    ]
-    for _, judged in found:
-        for one in judged:
-            for claim in one.claims:
-                claim["bound"] = "< 2"
-    assert [line[1] for line in ledger_exhibits.bounds(found).rows] == ["a", "b"]

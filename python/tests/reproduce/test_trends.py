@@ -16,6 +16,8 @@ EXPERIMENT = """
 title = "Goodput by load"
 source = "own"
 scenario = "scenario.toml"
+[small]
+seeds = [1]
 [[axis]]
 name = "load"
 variants = [
@@ -108,11 +110,18 @@ def test_claims_compare_lines_and_places(folder, capsys):
     assert {point["load"] for point in found["points"].values()} == {"20", "60"}
 
 
-def test_a_claim_is_open_where_its_interval_reaches_over_a_bound():
+class Numbers(Line):
+    """A line whose runs are the numbers that they come to."""
+
+    def values(self, name):
+        return list(self.runs)
+
+
+def test_a_claim_is_open_where_its_interval_reaches_over_a_bound(monkeypatch):
+    monkeypatch.setattr(claims, "_reasons", lambda claim, used: [])
+
     def line(label, values):
-        found = Line(label=label, runs=[], place="60")
-        found.values = lambda name: values
-        return found
+        return Numbers(label=label, runs=values, place="60")
 
     # Ratios of 1, 2 and 3: mean 2, and Student's 4.303 times 1 / sqrt(3) to each side.
     lines = [line("one", [1.0, 4.0, 9.0]), line("other", [1.0, 2.0, 3.0])]
@@ -126,6 +135,11 @@ def test_a_claim_is_open_where_its_interval_reaches_over_a_bound():
     assert mean.said == "2.00 (-0.484 to 4.48)"
     assert claims.check({**claim, "above": -1}, lines, []).word == "PASS"
     assert claims.check({**claim, "above": 5}, lines, []).word == "DIFFERS"
+    assert mean.by_seed == (1.0, 2.0, 3.0)
+    two = [line("one", [1.0, 4.0]), line("other", [1.0, 2.0])]
+    few = claims.check({**claim, "above": -9}, two, [])
+    assert few.word == "OPEN" and few.reasons[0].text == "2 seeds; a verdict needs 3"
+    assert claims.check({**claim, "above": -9}, two, [], seeded=False).word == "PASS"
 
 
 def test_slowdowns_can_be_drawn_over_those_of_one_line(folder, tmp_path):

@@ -15,8 +15,10 @@ title = "Two widths on a ring"
 source = "own"
 [small]
 set = { trials = 40 }
+seeds = [1]
 [full]
 set = { trials = 60 }
+seeds = [1]
 [[axis]]
 name = "hops"
 variants = [{ name = "2" }, { name = "4" }, { name = "5" }, { name = "9", size = "full" }]
@@ -90,8 +92,7 @@ def test_numbers_and_published_points_stand_side_by_side(folder, capsys, tmp_pat
     assert main(["reproduce", str(folder), "--jobs", "2"]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"PPM +\d[\d.]* +\d[\d.]* / 12[89] +\d[\d.]* / 170", printed), printed
-    assert re.search(r"two bytes need fewer packets than a bit +PASS", printed)
-    assert re.search(r"PPM needs few +DIFFERS +\d+", printed), "a finding, not an error"
+    assert re.search(r"two bytes need fewer packets than a bit +OPEN \[1\]", printed), "one seed"
     page = (tmp_path / "out/experiments/ring/report.html").read_text()
     specs = json.loads(re.search(r'id="figures">(.*?)</script>', page)[1])
     rows = specs[0]["data"]["values"]
@@ -141,9 +142,18 @@ def test_what_cannot_be_tried_is_reported_before_the_first_trial(folder, capsys,
     assert message in capsys.readouterr().err
 
 
-def test_several_seeds_are_refused(folder, capsys):
-    assert main(["reproduce", str(folder), "--seeds", "1-3"]) == 2
-    assert "expected one seed" in capsys.readouterr().err
+def test_every_seed_has_its_trials_and_numbers_are_means_with_intervals(folder, capsys):
+    assert main(["reproduce", str(folder), "--seeds", "1-3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["points"]) == 3 * 9 and {point["seed"] for point in found["points"]} == {1, 2, 3}
+    two, few = found["claims"]
+    assert len(two["by_seed"]) == 3 and two["measured"] == pytest.approx(sum(two["by_seed"]) / 3)
+    assert two["interval"][0] < two["measured"] < two["interval"][1] and two["decided"] is True
+    assert few["decided"] is False, "a finding, not an error"
+    assert main(["reproduce", str(folder), "--seeds", "1-3"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"two bytes need fewer packets than a bit +PASS", printed)
+    assert re.search(r"PPM needs few +DIFFERS +\d+", printed)
 
 
 @pytest.mark.parametrize("name", ["pint-fig10", "pint-topology-aware", "pint-fig9"])
@@ -193,6 +203,7 @@ source = "own"
 scenario = "scenario.toml"
 [small]
 set = { trials = 200 }
+seeds = [1]
 [full]
 says = "the same"
 [[axis]]
@@ -233,7 +244,7 @@ def test_latency_is_tried_on_what_one_run_recorded(tmp_path, monkeypatch, capsys
         (folder / f"{name}.toml").write_text(text)
     assert main(["reproduce", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert len(list((tmp_path / "out/experiments/port/points").iterdir())) == 1, "all points share one run"
+    assert len(list((tmp_path / "out/experiments/points").iterdir())) == 1, "all points share one run"
     errors = {(p["line"], p["samples"]): p["found"]["mean_relative_error"] for p in found["points"]}
     assert len(errors) == 8 and {p["found"]["streams"] for p in found["points"]} == {2}
     assert errors["8 bits", 200] == pytest.approx(errors["exact", 200], abs=0.03)

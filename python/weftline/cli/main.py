@@ -302,12 +302,25 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         "--skip",
         action="append",
         metavar="EXPERIMENT",
-        help="with --all: skip an experiment; may be given several times",
+        help="with --all or --published: skip an experiment; may be given several times",
     )
     command.add_argument(
         "--dry-run",
         action="store_true",
-        help="with --all: print which experiments are left and how long they take; run nothing",
+        help="print what is left and how long it takes; run nothing",
+    )
+    command.add_argument(
+        "--published",
+        action="store_true",
+        help="run what has to have the published size to decide claims, of all experiments or one, in order",
+    )
+    command.add_argument(
+        "--budget", metavar="TIME", help="with --published: limit of the time of all of it (default 16h)"
+    )
+    command.add_argument(
+        "--sitting",
+        metavar="TIME",
+        help="with --published: end this call before it takes longer, such as 2.5h",
     )
     command.add_argument(
         "--full", action="store_true", help="run the published size instead of the small default"

@@ -23,7 +23,7 @@ from weftline.measures import evidence, sharing
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows, metric
 from weftline.reproduce import trends
-from weftline.reproduce.claims import Verdict
+from weftline.reproduce.claims import Verdict, few_seeds
 from weftline.reproduce.exhibits import Panel
 from weftline.reproduce.experiments import Experiment
 from weftline.terminal import Table
@@ -43,8 +43,13 @@ class Place:
     """For programs: measured and published, by metric or group."""
 
 
-def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdict | None:
-    """Check a claim of either kind; None where nothing of it was run or published."""
+def check(
+    experiment: Experiment, claim: dict, panels: Sequence[Panel], *, seeded: bool = True
+) -> Verdict | None:
+    """Check a claim of either kind; None where nothing of it was run or published.
+
+    `seeded`: whether a seed can change what the places come to.
+    """
     if "outside" not in claim:
         raise InputError(f'claim "{claim["text"]}": expected "outside", how many places may differ')
     found = _order(experiment, claim, panels) if claim["kind"] == "order" else _within(claim, panels)
@@ -59,7 +64,8 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
     ran = _seconds(claim, panels)
     short = ran < seconds
     holds = None if short else len(outside) <= claim["outside"]
-    reasons = _reasons(claim, panels)
+    seeds = _seeds(claim, panels)
+    reasons = [*(few_seeds(seeds) if seeded else []), *_reasons(claim, panels)]
     title = f"{claim['text']}: {total - len(outside)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
     table = Table([figure.along, "", *columns], rows, title=title, note=note, left=2)
@@ -71,6 +77,10 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
         holds=holds,
         decided=None if reasons else holds,
         reasons=tuple(reasons),
+        seeds=seeds,
+        unseeded=not seeded,
+        bounds={"at_most": claim["outside"]},
+        counts=claim["kind"],
         write=_counted(total, outside),
         detail=table,
         places=[{"place": p.name, "agrees": p.agrees} | p.values for p in places],
@@ -94,6 +104,12 @@ def _seconds(claim: dict, panels: Sequence[Panel]) -> float:
     """The simulated seconds of the shortest run that the claim looks at."""
     _, lines = _lines(panels, claim["figure"], claim["line"])
     return min(1e-9 * run.summary["end_ns"] for line in lines.values() for run in line.runs)
+
+
+def _seeds(claim: dict, panels: Sequence[Panel]) -> int:
+    """On how many seeds each place was run."""
+    _, lines = _lines(panels, claim["figure"], claim["line"])
+    return min(len(line.runs) for line in lines.values())
 
 
 def _counted(total: int, outside: Sequence[str]) -> Callable[[float | None], str]:

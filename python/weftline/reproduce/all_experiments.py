@@ -1,10 +1,10 @@
 """`weftline reproduce --all`: every experiment that the ledger names, then the ledger with our numbers.
 
 What an experiment came to is kept in `OUT/ledger/results/NAME-KEY.json`, where KEY is the hash of the files
-of its folder, of its size and seeds, and of weftline's version: what is finished is not run again, and its
-points are those that `weftline reproduce NAME` keeps. An experiment that fails is recorded with its error,
-is tried again by the next call, and does not keep the rest from running.
-"""
+of its folder, of its size and seeds, and of weftline's version: what is finished is not run again. All
+experiments keep their points in one store, which `weftline reproduce NAME` uses too: those that two
+experiments share are run once. An experiment that fails is recorded with its error, is tried again by the
+next call, and does not keep the rest from running."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import datetime
 import hashlib
 import json
 import math
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from weftline.sweeps.store import Point, state_of, write_whole
 from weftline.terminal import ProgressLine
 
 GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"
-FORMAT = 1
+FORMAT = 2
 """Of the files of results."""
 LONGEST_LOOK_SECONDS = 20.0
 """Time limit of the estimate, before experiments are run."""
@@ -50,8 +51,9 @@ class Task:
 
     experiment: Experiment
     size: Size
-    out: Path
-    """Where its points and its page are."""
+    root: Path
+    """Where its points are, the same for most."""
+    page: Path
     file: Path
     """Named by the hash of what would be run."""
 
@@ -73,6 +75,18 @@ class Left:
     """Points that need no run; what they take is not known ahead."""
     unseen: int = 0
     """Experiments that there was no time to look at."""
+
+    def text(self, jobs: int) -> str:
+        """Return the same in words; "" where nothing is left."""
+        parts = []
+        if self.runs:
+            seconds = quantities.seconds_text(float(f"{self.seconds / jobs:.2g}"))
+            parts.append(f"{self.runs} runs, about {seconds} with {jobs} at a time")
+        if self.trials:
+            parts.append(f"{self.trials} points of trials, whose time is not known ahead")
+        if self.unseen:
+            parts.append(f"{self.unseen} experiments more (--dry-run looks at all)")
+        return " and ".join(parts)
 
 
 def command(options: argparse.Namespace) -> int:
@@ -102,15 +116,17 @@ def command(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     interrupted = not _run(waiting, options)
-    status = _end(book, tasks, folder, options)
+    status = end(book, with_published(collected(tasks), folder / "results"), folder, options)
     return 1 if interrupted else status
 
 
 def refuse_its_options(options: argparse.Namespace) -> None:
     """Raise InputError for what only --all has, or if there is no experiment."""
-    for name in ("skip", "dry_run"):
+    if options.skip:
+        raise InputError("--skip: only with --all")
+    for name in ("budget", "sitting"):
         if getattr(options, name):
-            raise InputError(f"--{name.replace('_', '-')}: only with --all")
+            raise InputError(f"--{name}: only with --published")
     if options.experiment is None:
         raise InputError("expected an experiment, or --all; `weftline list experiments` has their names")
 
@@ -134,18 +150,20 @@ def _skipped(book: ledger.Ledger, names: list[str]) -> list[str]:
 def task(name: str, out: Path, *, full: bool, seeds: list[int] | None = None) -> Task:
     """Return the task of an experiment; seeds are for those that do not take one alone."""
     experiment = experiments.load(name)
-    alone = experiment.tries or experiment.measures_cost
+    alone = not experiment.seeded or experiment.measures_cost
     size = chosen_size(experiment, full=full, seeds=None if alone else seeds)
     file = out / "ledger" / "results" / f"{name}-{content_key(experiment, size)}.json"
-    return Task(experiment=experiment, size=size, out=out / experiment.out, file=file)
+    page = out / experiment.out / "report.html"
+    return Task(experiment=experiment, size=size, root=out / experiment.store, page=page, file=file)
 
 
 def content_key(experiment: Experiment, size: Size) -> str:
-    """Return the hash of the files of an experiment's folder, of a size, of seeds and of the version."""
+    """Return the hash of an experiment's files, of a size, of seeds and of the version."""
     digest = hashlib.sha256(f"{FORMAT}\n{_native.version()}\n{size.full} {size.seeds}\n".encode())
-    for path in sorted(experiment.folder.rglob("*")):
+    scenario = [experiment.scenario] if experiment.scenario.is_file() else []
+    for path in sorted(experiment.folder.rglob("*")) + scenario:
         if path.is_file():
-            digest.update(f"{path.relative_to(experiment.folder).as_posix()}\n".encode())
+            digest.update(f"{os.path.relpath(path, experiment.folder)}\n".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
@@ -153,9 +171,10 @@ def content_key(experiment: Experiment, size: Size) -> str:
 def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
     """Return what is still to be run, by what `weftline check` expects of each point.
 
-    It looks for no longer than about `longest` seconds; points that differ in the seed alone cost the same.
+    It looks for no longer than about `longest` seconds; points that differ in the seed alone cost the same,
+    and one that several experiments share counts once.
     """
-    left = Left()
+    left, seen = Left(), set()
     until = time.monotonic() + longest
     for number, one in enumerate(waiting):
         if time.monotonic() > until:
@@ -164,15 +183,10 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
         line.show(f"looking at {one.experiment.name}, {number + 1} of {len(waiting)}", at_once=True)
         try:
             due, tried = _due(one)
-            alike: Counter = Counter()
-            for point, runs in due:
-                alike[point.settings] += runs
-            one_of_each = {point.settings: point for point, _ in due}
-            left.seconds += sum(
-                runs * executor.cost_of(one_of_each[what], max_flows=LOOK_FLOWS).seconds
-                for what, runs in alike.items()
-            )
-            left.runs += alike.total()
+            due = [(point, runs) for point, runs in due if point.folder not in seen]
+            seen |= {point.folder for point, _ in due}
+            left.seconds += seconds_of(due)
+            left.runs += sum(runs for _, runs in due)
             left.trials += tried
         except (InputError, RunFailed):
             continue  # it fails when it is run, and is recorded then
@@ -180,7 +194,43 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
     return left
 
 
-def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
+def seconds_of(due: Sequence[tuple[Point, int]]) -> float:
+    """Return the expected time of points on one core; each has a number of runs."""
+    alike: Counter = Counter()
+    for point, runs in due:
+        alike[point.settings] += runs
+    one_of_each = {point.settings: point for point, _ in due}
+    return sum(
+        runs * executor.cost_of(one_of_each[what], max_flows=LOOK_FLOWS).seconds
+        for what, runs in alike.items()
+    )
+
+
+def dry_run(
+    experiment: Experiment,
+    size: Size,
+    root: Path,
+    only: Mapping[str, list[str]],
+    options: argparse.Namespace,
+) -> int:
+    """Print what is left of one experiment and how long it takes; return the exit status."""
+    one = Task(experiment=experiment, size=size, root=root, page=root, file=root)
+    due, tried = _due(one, only)
+    left = Left(runs=sum(runs for _, runs in due), seconds=seconds_of(due), trials=tried)
+    jobs = jobs_of(options)
+    if options.json:
+        print(json.dumps({"experiments": [experiment.name], **vars(left), "jobs": jobs}, indent=2))
+    else:
+        print(f"{experiment.name}: {size.says}; left: {left.text(jobs) or 'nothing'}")
+    return 0
+
+
+def jobs_of(options: argparse.Namespace) -> int:
+    """Return the number of parallel runs."""
+    return options.jobs or max(1, executor.cores() // max(1, options.threads))
+
+
+def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[tuple[Point, int]], int]:
     """The unfinished points of an experiment, each with how many runs it stands for, and how many trials.
 
     Where nothing was run yet a point of one seed stands for those of the others.
@@ -191,12 +241,12 @@ def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
         return [], 0
     if not one.experiment.tries:
         size, seeds = one.size, 1
-        if not (one.out / "points").exists():
+        if not (one.root / "points").exists():
             size, seeds = dataclasses.replace(size, seeds=size.seeds[:1]), len(size.seeds)
-        plan = reproduction.plan_points(one.experiment, size, one.out)
+        plan = reproduction.plan_points(one.experiment, size, one.root, only=only)
         due = {p.folder: (p, 1 if figure.seeds else seeds) for figure, _, _, found in plan for p in found}
         return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
-    panels = trials.plan(one.experiment, one.size, one.out)
+    panels = trials.plan(one.experiment, one.size, one.root, only)
     points = {p.file: p for panel in panels for p in panel.points if trials.kept(p) is None}.values()
     recorded = {p.recorded.folder: p.recorded for p in points if p.recorded}.values()
     return [(point, 1) for point in recorded if state_of(point.folder) != "finished"], len(points)
@@ -204,7 +254,7 @@ def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
 
 def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:
     """Print what is left and how long it takes."""
-    jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
+    jobs = jobs_of(options)
     if options.json:
         names = [one.experiment.name for one in waiting]
         about = {"experiments": names, **vars(left), "jobs": jobs}
@@ -213,15 +263,8 @@ def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argp
     text = f"{len(wanted)} experiments of the ledger"
     if len(waiting) < len(wanted):
         text += f"; {len(wanted) - len(waiting)} are finished already"
-    parts = []
-    if left.runs:
-        seconds = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))
-        parts.append(f"{left.runs} runs, about {seconds} with {jobs} at a time")
-    if left.trials:
-        parts.append(f"{left.trials} points of trials, whose time is not known ahead")
-    if left.unseen:
-        parts.append(f"{left.unseen} experiments more (--dry-run looks at all)")
-    print(f"{text}; left: {' and '.join(parts)}" if parts else text)
+    found = left.text(jobs)
+    print(f"{text}; left: {found}" if found else text)
 
 
 def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
@@ -238,8 +281,7 @@ def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
             return False
         for name, why in result["failed"].items():
             print(f"failed: {one.experiment.name}: {f'{name}: ' if name else ''}{why}", file=sys.stderr)
-        about = {"failed": bool(result["failed"]), "result": result}
-        _write(one.file, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+        keep(one.file, result)
     return True
 
 
@@ -252,10 +294,10 @@ def _result(one: Task, options: argparse.Namespace) -> dict | None:
     if one.experiment.measures_cost:
         how.jobs, how.threads, how.on = None, 1, "local"
     try:
-        found = reproduction.carry_out(one.experiment, one.size, one.out, {}, how)
+        found = reproduction.carry_out(one.experiment, one.size, one.root, {}, how)
         if found is None:
             return None
-        findings.write_page(found, one.out / "report.html")
+        findings.write_page(found, one.page)
         result = findings.as_json(found)
         result.pop("points")
         return result
@@ -279,9 +321,8 @@ def _failure(one: Task, why: str) -> dict:
     }
 
 
-def _end(book: ledger.Ledger, tasks: list[Task], folder: Path, options: argparse.Namespace) -> int:
+def end(book: ledger.Ledger, results: ledger.Results, folder: Path, options: argparse.Namespace) -> int:
     """Write the ledger and show it; return the exit status."""
-    results = collected(tasks)
     found = ledger.judged(book, results)
     about = ledger_exhibits.as_json(book, found, results)
     _write(folder / "ledger.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
@@ -290,7 +331,6 @@ def _end(book: ledger.Ledger, tasks: list[Task], folder: Path, options: argparse
     for (source, _), table in zip(found, ledger_exhibits.tables(found), strict=True):
         table.title = ""
         sections.append(Section(title=source.name, text=source.title, tables=[table]))
-    sections.append(Section(title="Every bound", tables=[ledger_exhibits.bounds(found)]))
     sections.append(Section(title="What was run", tables=[ledger_exhibits.runs(book, results)]))
     versions = [("weftline", _native.version()), ("ledger", book.path.name)]
     written = page.write(
@@ -311,6 +351,24 @@ def collected(tasks: list[Task]) -> dict[str, Mapping[str, Any]]:
     """Return what each experiment came to, those that failed included; without those that were not run."""
     kept = {one.experiment.name: _read(one.file) for one in tasks}
     return {name: found["result"] for name, found in kept.items() if found is not None}
+
+
+def with_published(results: dict, folder: Path) -> dict[str, Mapping[str, Any]]:
+    """Return the results with the claims that `--published` has decided in place of those of a small size."""
+    from weftline.reproduce import published
+
+    kept = {
+        path.name.removesuffix("-published.json"): _read(path) for path in folder.glob("*-published.json")
+    }
+    found = {name: entry["result"] for name, entry in kept.items() if entry is not None}
+    return {name: published.merge(results.get(name), found.get(name)) for name in [*results, *found]}
+
+
+def keep(file: Path, result: dict) -> None:
+    """Keep what an experiment came to."""
+    about = {"failed": bool(result["failed"]), "result": result}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _write(file, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
 
 def _read(path: Path) -> dict | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
-from weftline.reproduce.experiments import Experiment
+from weftline.reproduce.experiments import SEEDS, Experiment
 
 
 @dataclass(kw_only=True)
@@ -62,11 +62,18 @@ def chosen_size(
         parts.append(f"{hosts} hosts")
     if duration is not None:
         parts.append(f"{quantities.spaced(duration)} of arrivals")
-    seeds = list(seeds or size.get("seeds", [1]))
+    seeds = list(seeds or size.get("seeds") or _usual_seeds(experiment, full=full))
     parts.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
     label = "Full size" if full else "Small size"
     label = f"Chosen part{' of the full size' if full else ''}" if only else label
     return Size(full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds)
+
+
+def _usual_seeds(experiment: Experiment, *, full: bool) -> list[int]:
+    """The seeds that a verdict on the claims of an experiment needs."""
+    if not experiment.claims or not experiment.seeded or experiment.measures_cost:
+        return [1]
+    return SEEDS["full" if full else "small"]
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -11,18 +11,19 @@
 `below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
 
-A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile: each
-makes a claim OPEN, with the reason below the table (`weftline.measures.evidence`). Of one seed there is no
-interval, which the table says; the bounds are held against the single value.
+A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, fewer
+than three seeds: each makes a claim OPEN, with the reason below the table (`weftline.measures.evidence`).
 
-Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
-ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or none of it; else OPEN.
+A number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the ratios seed by seed.
+A claim is decided where the whole interval keeps its bounds, or none of it; else OPEN. An experiment with
+`seeded = false`, whose results no seed changes, needs one seed alone. The ledger's verdicts on direction and
+size are made of the same numbers, in `weftline.reproduce.verdicts`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from weftline import quantities
@@ -30,7 +31,7 @@ from weftline.errors import InputError
 from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean, at_share
 from weftline.measures.metrics import Flows, metric
-from weftline.reproduce import trends
+from weftline.reproduce import trends, verdicts
 from weftline.terminal import Table
 
 Curve = list[tuple[float, float, float]]
@@ -58,8 +59,18 @@ class Verdict:
     """Whether it holds; None where the interval reaches over a bound or there is a reason against it."""
     reasons: tuple[evidence.Reason, ...] = ()
     """Reasons against a verdict."""
-    one_seed: bool = False
-    """Whether it was measured on one seed, of which there is no interval."""
+    seeds: int = 1
+    """On how many it was measured."""
+    by_seed: tuple[float | None, ...] = ()
+    """The number of each seed, where there are several."""
+    unseeded: bool = False
+    """Whether no seed changes it."""
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    """`above`, `below`, `at_most`, those that there are."""
+    ratio: bool = False
+    """Whether it is a ratio to another line, or to another place."""
+    counts: str = ""
+    """"agreement" or "order" of a claim that counts places."""
 
     @property
     def said(self) -> str:
@@ -80,31 +91,63 @@ class Verdict:
         return "PASS" if self.holds else "DIFFERS"
 
 
-def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
-    """Check one claim against the lines of its panel and the published values of that panel."""
-    by_label = {line.label: line for line in lines}
-    if claim.get("kind") == "trend":
-        mean, write = _trend(claim, lines)
-        text = claim.get("published")
-    elif claim.get("kind", "metric") == "curve":
-        mean, text = _curve(claim, by_label, published)
-        write = quantities.digits
-    else:
-        mean, write = _metric(claim, by_label)
-        text = claim.get("published")
+def check(claim: dict, lines: Sequence[Line], published: Sequence[dict], *, seeded: bool = True) -> Verdict:
+    """Check one claim against the lines of its panel and the published values of that panel.
+
+    `seeded`: whether a seed can change the number.
+    """
+    mean, text, write = _measured(claim, lines, published)
     if mean is None:
         return verdict(claim, None, write, published=text)
     interval = None if mean.interval is None else (mean.low, mean.high)
     used = used_lines(claim, lines)
+    seeds = min((len(line.runs) for line in used), default=1)
     return verdict(
         claim,
         mean.value,
         write,
         published=text,
         interval=interval,
-        reasons=_reasons(claim, used),
-        one_seed=interval is None and all(len(line.runs) == 1 for line in used),
+        reasons=[*(few_seeds(seeds) if seeded else []), *_reasons(claim, used)],
+        seeds=seeds,
+        by_seed=_by_seed(claim, lines, seeds),
+        unseeded=not seeded,
     )
+
+
+def few_seeds(seeds: int) -> list[evidence.Reason]:
+    """Return the reason that so few seeds give, if they do."""
+    if seeds >= verdicts.MIN_SEEDS:
+        return []
+    counted = "1 seed" if seeds == 1 else f"{seeds} seeds"
+    return [evidence.Reason("seeds", f"{counted}; a verdict needs {verdicts.MIN_SEEDS}")]
+
+
+def _measured(
+    claim: dict, lines: Sequence[Line], published: Sequence[dict]
+) -> tuple[Mean | None, float | None, Callable]:
+    """The measured number, the published one, and how it is written."""
+    by_label = {line.label: line for line in lines}
+    if claim.get("kind") == "trend":
+        mean, write = _trend(claim, lines)
+    elif claim.get("kind", "metric") == "curve":
+        mean, text = _curve(claim, by_label, published)
+        return mean, text, quantities.digits
+    else:
+        mean, write = _metric(claim, by_label)
+    return mean, claim.get("published"), write
+
+
+def _by_seed(claim: dict, lines: Sequence[Line], seeds: int) -> tuple[float | None, ...]:
+    """The number of each seed by itself."""
+    if seeds < 2:
+        return ()
+    found = []
+    for number in range(seeds):
+        alone = [replace(line, runs=[line.runs[number]]) for line in lines if len(line.runs) > number]
+        mean, _, _ = _measured(claim, alone, [])
+        found.append(mean.value if mean else None)
+    return tuple(found)
 
 
 def used_lines(claim: dict, lines: Sequence[Line]) -> list[Line]:
@@ -133,7 +176,9 @@ def verdict(
     published: float | None = None,
     interval: tuple[float, float] | None = None,
     reasons: Sequence[evidence.Reason] = (),
-    one_seed: bool = False,
+    seeds: int = 1,
+    by_seed: tuple[float | None, ...] = (),
+    unseeded: bool = False,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
     holds = None if measured is None else _within(claim, measured)
@@ -148,27 +193,30 @@ def verdict(
         interval=interval,
         decided=None if undecided else holds,
         reasons=tuple(reasons),
-        one_seed=one_seed,
+        seeds=seeds,
+        by_seed=by_seed,
+        unseeded=unseeded,
+        bounds={key: claim[key] for key in ("above", "below", "at_most") if key in claim},
+        ratio=claim.get("kind") == "curve" or "against" in claim or "against_at" in claim,
     )
 
 
-def table(verdicts: Sequence[Verdict]) -> Table:
+def table(found: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
     notes = evidence.Footnotes()
-    rows = [[v.text, v.word + notes.mark(v.reasons), v.said, v.bound, v.write(v.published)] for v in verdicts]
-    note = notes.text()
-    if any(v.one_seed for v in verdicts):
-        note = "\n".join(filter(None, ["Without an interval: one seed; chance is not known.", note]))
+    rows = [[v.text, v.word + notes.mark(v.reasons), v.said, v.bound, v.write(v.published)] for v in found]
     columns = ["claim", "", "measured", "expected", "published"]
-    if all(v.published is None for v in verdicts):
+    if all(v.published is None for v in found):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
-    return Table(columns, rows, left=2, note=note)
+    return Table(columns, rows, left=2, note=notes.text())
 
 
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
-    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided")
+    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided", "seeds")
     found = {name: getattr(verdict, name) for name in names}
+    more = ("by_seed", "unseeded", "bounds", "ratio", "counts")
+    found |= {name: value for name in more if (value := getattr(verdict, name))}
     found |= {"reasons": [asdict(reason) for reason in verdict.reasons]} if verdict.reasons else {}
     return found | ({"places": verdict.places} if verdict.places else {})
 

@@ -3,7 +3,12 @@
     title, source, text     what it is
     scenario                the scenario file in the same folder
     folder                  where results go below out/ (default experiments/NAME)
-    [small], [full]         says, duration, hosts, seeds, set: the two sizes
+    [small], [full]         says, duration, hosts, seeds, set: the two sizes; without seeds those of `SEEDS`
+    [published]             what has to have the published size to decide claims: order, its place among all
+                            experiments; figures = [names] and only = { axis = [variants] }, a part of them;
+                            seeds, the first of which is run before the others of any experiment; says; and
+                            set = { settings on top of those of [full] }
+    seeded                  false: no seed changes a result (default true), so one seed decides its claims
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
@@ -43,10 +48,14 @@ KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "c
 KINDS += ("cdf", "groups", "matrix")
 ALONG = ("trend", "cost", "trials", "matrix")
 """Kinds of figures with an axis of x, or of columns."""
+SEEDS = {"small": [1, 2, 3, 4, 5], "full": [1, 2, 3]}
+"""Seeds of an experiment that has claims and does not name any: five at the small size, whose runs take less
+than ten seconds, and at the full size the minimum for a verdict."""
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
-    " repeats",
+    " repeats seeded published",
     "size": "says duration hosts seeds set",
+    "published": "order figures only seeds says set",
     "axis": "name variants",
     "variant": "name set full size threads with",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
@@ -81,6 +90,19 @@ class FigureDefinition:
     options: dict = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """The part of an experiment that has to have the published size to decide its claims."""
+
+    order: int
+    """Its place among all experiments: lower ones are run first."""
+    figures: tuple[str, ...]
+    only: Mapping[str, list[str]]
+    seeds: list[int]
+    says: str = ""
+    set: Mapping[str, object] = field(default_factory=dict)
+
+
 @dataclass(kw_only=True)
 class Experiment:
     """An experiment as its folder says it."""
@@ -100,6 +122,14 @@ class Experiment:
     figures: list[FigureDefinition]
     claims: list[dict]
     repeats: int
+    seeded: bool = True
+    """Whether a seed can change a result."""
+    published_part: Published | None = None
+
+    @property
+    def store(self) -> str:
+        """The folder below out/ of its points: one for all experiments, which share what is the same."""
+        return "experiments" if self.out.startswith("experiments/") else self.out
 
     @property
     def measures_cost(self) -> bool:
@@ -264,7 +294,46 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         ],
         claims=data["claim"],
         repeats=data.get("repeats", 3),
+        seeded=_flag(data, "seeded", path),
+        published_part=_published(data, path),
     )
+
+
+def _published(data: dict, path: Path) -> Published | None:
+    part = data.get("published")
+    if part is None:
+        return None
+    _check_keys(part, "published", path)
+    figures = [entry["name"] for entry in data["figure"]]
+    wanted = part.get("figures", figures)
+    for name in wanted:
+        if name not in figures:
+            hint = nearest(name, figures)
+            raise InputError(f'{path}: published: unknown figure "{name}": {hint}known: {", ".join(figures)}')
+    axes = {axis["name"]: [str(v["name"]) for v in axis["variants"]] for axis in data.get("axis", [])}
+    for axis, variants in part.get("only", {}).items():
+        for name, known in [(axis, list(axes)), *((variant, axes.get(axis, [])) for variant in variants)]:
+            if name not in known:
+                hint = nearest(name, known)
+                raise InputError(
+                    f'{path}: published: only: unknown "{name}": {hint}known: {", ".join(known)}'
+                )
+    if not isinstance(part.get("order"), int):
+        raise InputError(f"{path}: published: order: expected a number, found {part.get('order')!r}")
+    return Published(
+        order=part["order"],
+        figures=tuple(wanted),
+        only=part.get("only", {}),
+        seeds=part.get("seeds", SEEDS["full"] if data.get("seeded", True) else [1]),
+        says=part.get("says", ""),
+        set=part.get("set", {}),
+    )
+
+
+def _flag(data: dict, key: str, path: Path) -> bool:
+    if not isinstance(data.get(key, True), bool):
+        raise InputError(f"{path}: {key}: expected true or false, found {data[key]!r}")
+    return data.get(key, True)
 
 
 def _maybe_scenario(data: dict, folder: Path) -> Path:

@@ -31,7 +31,6 @@ from weftline.sweeps import store
 
 if TYPE_CHECKING:
     from weftline.reproduce.experiments import Experiment
-    from weftline.reproduce.reproduction import Size
     from weftline.reproduce.trials import Point
 
 SETTINGS: dict[str, Any] = {
@@ -48,12 +47,12 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def run_of(experiment: Experiment, size: Size, settings: Mapping[str, Any], out: Path) -> store.Point:
+def run_of(experiment: Experiment, seed: int, settings: Mapping[str, Any], out: Path) -> store.Point:
     """Return the run, a point of a store, whose digests are looked at."""
     source = scenarios.load(experiment.scenario)
     changed = scenarios.settings(settings)
     name = ", ".join(f"{key.rsplit('.', 1)[-1]} {value}" for key, value in changed) or experiment.name
-    return store.point(out, source, settings, size.seeds[0], name=name)
+    return store.point(out, source, settings, seed, name=name)
 
 
 def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:

@@ -2,7 +2,8 @@
 
 `experiments/ledger.toml`:
 
-    [[source]]              name, title: a paper, a talk, a page of results
+    [[source]]              name, title: a paper, a talk, a page of results; rivals = true for papers whose
+                            schemes are only what others are compared with: a table of their own
     [[source.row]]          id          short, unlike all others
                             at          section, figure or table
                             claim       the statement, in our words
@@ -10,14 +11,16 @@
                             experiment  the experiment that answers it, and
                             claims      the texts of those of its claims that do
                             at_most     "partly": the claims bound less than what is stated
+                            definition  "other": the published number has another definition than what the
+                                        claims measure: no verdict on the size; `why` names it
                             not_tried   instead of an experiment: why there is none
                             why         how to read the answer
 
-A row's verdict follows from its experiment's claims: confirmed when all hold, not confirmed when none does,
-partly when some do, or when `at_most` says that they are weaker than the statement. A claim whose interval
-over seeds reaches over its bound decides nothing. A row is open where nothing was decided at the size that
-was run, and not run without results.
-"""
+A row has two verdicts, both by rule from the numbers of its experiment's claims (see `verdicts`): on the
+direction, confirmed when that of every claim is as stated, contradicted when that of some is the opposite and
+of none as stated, partly when some are, or when `at_most` says that they are weaker than the statement; and
+on the size, same, other, or partly. Either is open, with the reason, where nothing was decided, as on one
+seed. A row is not run without results."""
 
 from __future__ import annotations
 
@@ -29,17 +32,30 @@ from typing import Any
 
 from weftline import scenarios
 from weftline.errors import InputError, nearest
-from weftline.reproduce import experiments
+from weftline.reproduce import experiments, verdicts
 
 FILE = "ledger.toml"
-CONFIRMED, PARTLY, NOT = "confirmed", "partly", "not confirmed"
-OPEN, NOT_RUN, NOT_TRIED = "open", "not run", "not tried"
-VERDICTS = (CONFIRMED, PARTLY, NOT, OPEN, NOT_RUN, NOT_TRIED)
+CONFIRMED, PARTLY, CONTRADICTED = "confirmed", "partly", "contradicted"
+SAME, OTHER = "same", "other"
+OPEN, NONE, NOT_RUN, NOT_TRIED = "open", "–", "not run", "not tried"
+DIRECTIONS = (CONFIRMED, PARTLY, CONTRADICTED, OPEN, NONE, NOT_RUN, NOT_TRIED)
+SIZES = (SAME, PARTLY, OTHER, OPEN, NONE)
 FEW = 3
 """Maximum number of claims of which a row shows every number; of more it shows the range."""
 _KEYS = {
-    "source": ("name", "title", "row"),
-    "row": ("id", "at", "claim", "published", "experiment", "claims", "at_most", "not_tried", "why"),
+    "source": ("name", "title", "rivals", "row"),
+    "row": (
+        "id",
+        "at",
+        "claim",
+        "published",
+        "experiment",
+        "claims",
+        "at_most",
+        "definition",
+        "not_tried",
+        "why",
+    ),
 }
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -57,6 +73,7 @@ class Row:
     experiment: str = ""
     claims: tuple[str, ...] = ()
     at_most: str = CONFIRMED
+    definition: str = ""
     not_tried: str = ""
     why: str = ""
 
@@ -68,6 +85,8 @@ class Source:
     name: str
     title: str
     rows: tuple[Row, ...]
+    rivals: bool = False
+    """Whether its schemes are only what others are compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +112,16 @@ class Judged:
     """What became of a row."""
 
     row: Row
-    verdict: str
+    direction: str
+    """One of `DIRECTIONS`."""
+    size: str = NONE
+    """One of `SIZES`."""
+    direction_why: str = ""
+    """Why it is open, or how many of its claims it is."""
+    size_why: str = ""
     ours: str = "–"
     """Our numbers, as text."""
-    size: str = ""
+    ran: str = ""
     """How much was run, and with which version."""
     claims: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     """What became of each of its claims."""
@@ -134,7 +159,15 @@ def _source(entry: dict, path: Path) -> Source:
     name, title = _text(entry, "name", f"{path}: a source"), _text(entry, "title", f"{path}: a source")
     _only(entry, _KEYS["source"], f'{path}: source "{name}"')
     rows = _tables(entry, "row", path)
-    return Source(name=name, title=title, rows=tuple(_row(row, f'{path}: source "{name}"') for row in rows))
+    if not isinstance(entry.get("rivals", False), bool):
+        raise InputError(f'{path}: source "{name}": rivals: expected true or false')
+    where = f'{path}: source "{name}"'
+    return Source(
+        name=name,
+        title=title,
+        rows=tuple(_row(row, where) for row in rows),
+        rivals=entry.get("rivals", False),
+    )
 
 
 def _row(entry: dict, where: str) -> Row:
@@ -155,6 +188,12 @@ def _row(entry: dict, where: str) -> Row:
         )
     if entry.get("at_most", PARTLY) != PARTLY:
         raise InputError(f'{where}: at_most: expected "{PARTLY}", found {entry["at_most"]!r}')
+    if entry.get("definition", "other") != "other":
+        raise InputError(f'{where}: definition: expected "other", found {entry["definition"]!r}')
+    if "definition" in entry and not ("published" in entry and "why" in entry):
+        raise InputError(
+            f'{where}: definition = "other": expected published, and why, which names the difference'
+        )
     return Row(**{**entry, "claims": tuple(claims)})
 
 
@@ -213,40 +252,45 @@ def _check_names(ledger: Ledger) -> None:
 def judge(row: Row, results: Results) -> Judged:
     """Return what became of a row, from what its experiment came to."""
     if row.not_tried:
-        return Judged(row=row, verdict=NOT_TRIED)
+        return Judged(row=row, direction=NOT_TRIED)
     result = results.get(row.experiment)
     if result is None:
-        return Judged(row=row, verdict=NOT_RUN)
+        return Judged(row=row, direction=NOT_RUN)
     by_text = {claim["text"]: claim for claim in result.get("claims", [])}
     found = [by_text[text] for text in row.claims if text in by_text]
-    size = f"{result.get('size', '')}; weftline {result.get('weftline', '?')}, {result.get('date', '?')}"
+    answers = [verdicts.of(claim) for claim in found]
+    direction = verdicts.together([answer.direction for answer in answers], len(row.claims))
+    size = verdicts.together([answer.size for answer in answers], len(row.claims))
+    words = {verdicts.YES: row.at_most, verdicts.NO: CONTRADICTED, verdicts.NONE: NONE}
+    sizes = {verdicts.YES: SAME, verdicts.NO: OTHER, verdicts.NONE: NONE}
+    if row.definition or not row.published:
+        size = verdicts.Answer(verdicts.NONE, "another definition" if row.definition else "")
     return Judged(
-        row=row, verdict=_verdict(row, found), ours=_ours(row, found), size=size, claims=tuple(found)
+        row=row,
+        direction=words.get(direction.word, direction.word),
+        direction_why=direction.why,
+        size=sizes.get(size.word, size.word),
+        size_why=size.why,
+        ours=_ours(found),
+        ran=f"{result.get('size', '')}; weftline {result.get('weftline', '?')}, {result.get('date', '?')}",
+        claims=tuple({**claim, **_words(answer)} for claim, answer in zip(found, answers, strict=True)),
     )
 
 
-def _verdict(row: Row, found: Sequence[Mapping[str, Any]]) -> str:
-    decided = [claim["decided"] for claim in found if claim.get("decided") is not None]
-    if not decided:
-        return OPEN
-    if not all(decided):
-        return PARTLY if any(decided) else NOT
-    return row.at_most if len(decided) == len(row.claims) else PARTLY
+def _words(answer: verdicts.Verdicts) -> dict[str, str]:
+    """The verdicts on a claim, for programs."""
+    return {"direction": answer.direction.text, "size": answer.size.text}
 
 
-def _ours(row: Row, found: Sequence[Mapping[str, Any]]) -> str:
-    """Our numbers as text; how many claims hold where there are several."""
+def _ours(found: Sequence[Mapping[str, Any]]) -> str:
+    """Our numbers as text; of many the range."""
     known = [claim for claim in found if claim.get("measured") is not None]
     if not known:
         return "–"
     if len(known) <= FEW:
-        text = "; ".join(claim["said"] for claim in known)
-    else:
-        ordered = sorted(known, key=lambda claim: claim["measured"])
-        text = f"{ordered[0]['said']} … {ordered[-1]['said']}"
-    if len(row.claims) == 1:
-        return text
-    return f"{text}; {sum(claim.get('decided') is True for claim in found)} of {len(row.claims)} hold"
+        return "; ".join(claim["said"] for claim in known)
+    ordered = sorted(known, key=lambda claim: claim["measured"])
+    return f"{ordered[0]['said']} … {ordered[-1]['said']}"
 
 
 def judged(ledger: Ledger, results: Results) -> list[tuple[Source, list[Judged]]]:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from weftline.reproduce import ledger
 from weftline.reproduce.ledger import Judged, Ledger, Results, Source
 from weftline.terminal import Table
 
-FORMAT = 1
-COLUMNS = ["claim", "published", "ours", "verdict", "experiment", "how to read it"]
+FORMAT = 2
+COLUMNS = ["claim", "published", "ours", "direction", "size", "experiment", "how to read it"]
 Found = Sequence[tuple[Source, Sequence[Judged]]]
 
 
 def summary(found: Found) -> Table:
-    """Return how many rows of each source were confirmed, and so on."""
-    rows = []
-    for source, judged in found:
-        count = Counter(one.verdict for one in judged)
-        rows.append([source.name, *(str(count[v]) for v in ledger.VERDICTS), str(len(judged))])
-    total = Counter(one.verdict for _, judged in found for one in judged)
-    rows.append(["all", *(str(total[v]) for v in ledger.VERDICTS), str(sum(total.values()))])
-    return Table(["claims of", *ledger.VERDICTS, "all"], rows)
+    """Return how many rows of each source were confirmed, and so on; rivals are not among them."""
+    counted = [(source, judged) for source, judged in found if not source.rivals]
+    columns = ["claims of", *ledger.DIRECTIONS, *(f"size {word}" for word in ledger.SIZES), "all"]
+    rows = [[source.name, *_counts(judged)] for source, judged in counted]
+    rows.append(["all", *_counts([one for _, judged in counted for one in judged])])
+    return Table(columns, rows)
+
+
+def _counts(judged: Sequence[Judged]) -> list[str]:
+    direction = Counter(one.direction for one in judged)
+    size = Counter(one.size for one in judged)
+    counts = [direction[word] for word in ledger.DIRECTIONS] + [size[word] for word in ledger.SIZES]
+    return [str(count) for count in (*counts, len(judged))]
 
 
 def tables(found: Found) -> list[Table]:
@@ -38,38 +42,26 @@ def cells(one: Judged) -> list[str]:
     """Return a row's cells."""
     row = one.row
     read = " ".join(text for text in (row.not_tried, row.why) if text)
-    return [f"{row.claim} ({row.at})", row.published or "–", one.ours, one.verdict, row.experiment, read]
+    direction, size = _verdict(one.direction, one.direction_why), _verdict(one.size, one.size_why)
+    published = row.published or "–"
+    return [f"{row.claim} ({row.at})", published, one.ours, direction, size, row.experiment, read]
+
+
+def _verdict(word: str, why: str) -> str:
+    return f"{word} ({why})" if why else word
 
 
 def markdown(book: Ledger, found: Found, results: Results) -> str:
     """Return the whole as Markdown below a heading: how many, a table for each source, what was run."""
     parts = [_table(summary(found))]
     for (source, _), table in zip(found, tables(found), strict=True):
-        parts += [f"## {source.name}", f"{source.title}.", _table(table, bold=ledger.VERDICTS)]
-    parts += ["## Every bound", _table(bounds(found))]
+        title = f"Rivals: {source.name}" if source.rivals else source.name
+        parts += [f"## {title}", f"{source.title}.", _table(table, bold=True)]
     parts += ["## What was run", _table(runs(book, results))]
     lost = [f"- `{name}`: {why}" for name, result in results.items() for why in _failures(result)]
     if lost:
         parts += ["## What failed", "\n".join(lost)]
     return "\n\n".join(parts) + "\n"
-
-
-def bounds(found: Found) -> Table:
-    """Return every bound that answers a row, by experiment, each once."""
-    judged = [one for _, listed in found for one in listed]
-    known = {(one.row.experiment, claim["text"]): claim for one in judged for claim in one.claims}
-    rows = [
-        [experiment, text, claim["said"], claim["bound"], _word(claim)]
-        for (experiment, text), claim in sorted(known.items(), key=lambda item: item[0][0])
-    ]
-    return Table(["experiment", "bound", "ours", "expected", ""], rows, left=2, prose=True)
-
-
-def _word(claim: Mapping[str, Any]) -> str:
-    if claim.get("holds") is None:
-        return "not decided"
-    word = "holds" if claim["holds"] else "differs"
-    return word if claim.get("decided") is not None else f"{word}, within chance"
 
 
 def runs(book: Ledger, results: Results) -> Table:
@@ -90,10 +82,15 @@ def _failures(result: dict) -> list[str]:
     return [f"{point}: {why}" if point else why for point, why in result.get("failed", {}).items()]
 
 
-def _table(table: Table, *, bold: Sequence[str] = ()) -> str:
+def _table(table: Table, *, bold: bool = False) -> str:
+    """A table as Markdown; with `bold` the words of the verdicts are."""
+
     def cell(text: str) -> str:
         text = text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
-        return f"**{text}**" if text in bold else text
+        word, _, why = text.partition(" (")
+        if bold and word in (*ledger.DIRECTIONS, *ledger.SIZES) and word != ledger.NONE:
+            return f"**{word}**" + (f" ({why}" if why else "")
+        return text
 
     rule = ["---" if table.prose or i < table.left else "---:" for i in range(len(table.columns))]
     lines = [table.columns, rule, *([cell(text) for text in row] for row in table.rows)]
@@ -110,9 +107,12 @@ def as_json(book: Ledger, found: Found, results: Results) -> dict:
             "claim": one.row.claim,
             "published": one.row.published or None,
             "experiment": one.row.experiment or None,
-            "verdict": one.verdict,
+            "direction": one.direction,
+            "direction_why": one.direction_why or None,
+            "size": one.size,
+            "size_why": one.size_why or None,
             "ours": one.ours,
-            "size": one.size or None,
+            "ran": one.ran or None,
             "why": one.row.not_tried or one.row.why or None,
             "claims": list(one.claims),
         }

@@ -27,6 +27,7 @@ from weftline.reproduce import (
     exhibits,
     experiments,
     findings,
+    published,
     trends,
     trials_command,
 )
@@ -46,6 +47,8 @@ from weftline.terminal import ProgressLine
 
 def command(options: argparse.Namespace) -> int:
     """Do what the command line asks for and return the exit status."""
+    if options.published:
+        return published.command(options)
     if options.all:
         return all_experiments.command(options)
     all_experiments.refuse_its_options(options)
@@ -61,9 +64,12 @@ def command(options: argparse.Namespace) -> int:
         seeds=parse_seeds(options.seeds) if options.seeds else None,
         only=only,
     )
-    out = Path(options.out) if options.out else Path("out") / experiment.out
-    found = carry_out(experiment, size, out, only, options)
-    return 1 if found is None else findings.show(found, options, out / "report.html")
+    root = Path(options.out) if options.out else Path("out") / experiment.store
+    page_folder = Path(options.out) if options.out else Path("out") / experiment.out
+    if options.dry_run:
+        return all_experiments.dry_run(experiment, size, root, only, options)
+    found = carry_out(experiment, size, root, only, options)
+    return 1 if found is None else findings.show(found, options, page_folder / "report.html")
 
 
 def carry_out(
@@ -139,16 +145,24 @@ Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
 
 
 def plan_points(
-    experiment: Experiment, size: Size, out: Path, *, only: Mapping[str, list[str]] | None = None
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    *,
+    only: Mapping[str, list[str]] | None = None,
+    part: experiments.Published | None = None,
 ) -> Plan:
     """Return every line of every panel with its points; all scenarios are checked before the first run.
 
-    `only` names the variants that are wanted of an axis; a figure without that axis is left out.
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out. Of a `part`
+    figures, variants and seeds are its own, and figures without one of its axes stay.
     """
     only = only or {}
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
     for figure in experiment.figures:
+        if part and figure.name not in part.figures:
+            continue
         for choice in experiment.panels(figure, full=size.full, asked=only):
             for label, place in experiment.points(figure, full=size.full, asked=only):
                 along = ((figure.along, place),) if place else ()
@@ -156,12 +170,14 @@ def plan_points(
                 here = dict(full)
                 if any(here.get(axis) not in wanted for axis, wanted in only.items()):
                     continue
+                if part and any(variant not in part.only.get(axis, [variant]) for axis, variant in full):
+                    continue
                 # The size comes first: the settings of a variant override it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
                 points = [
                     store.point(out, source, changes, seed, name=name, place=place)
-                    for seed in figure.seeds or size.seeds
+                    for seed in (figure.seeds if not part else ()) or size.seeds
                 ]
                 plan.append((figure, choice, label, points))
     return plan
@@ -175,10 +191,13 @@ def run_points(
     name: str,
     threads: int = 1,
     on: str = "local",
+    costs: Mapping[str, executor.Cost] | None = None,
+    until: float | None = None,
 ) -> list[tuple[Point, str]] | None:
     """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
 
     With `on` ``"ray"`` it runs on the Ray cluster that there is, with all cores it has, or on one of `jobs`.
+    `costs` and `until` are those of `executor.run`.
 
     Returns
     -------
@@ -203,7 +222,7 @@ def run_points(
         costs = {point.key: executor.cost_of(point) for point in left}
         outcome = ray_executor.run(points, kept, show=show, costs=costs, **how)
     else:
-        outcome = executor.run(points, kept, show=show, **how)
+        outcome = executor.run(points, kept, show=show, costs=costs, until=until, **how)
     line.clear()
     for remark in outcome.remarks:
         print(f"note: {remark}", file=sys.stderr)
@@ -217,7 +236,7 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
     panels: dict[str, dict[Choice, list[Line]]] = {}
     definitions = {figure.name: figure for figure in experiment.figures}
     for figure, choice, label, points in plan:
-        found = [runs.Run.read(point.folder) for point in points if point.folder not in lost]
+        found = [runs.Run.read(p.folder) for p in points if p.folder not in lost]
         lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
         if found:
             group, sizes = figure.options.get("group"), trends.sizes(figure.options)
@@ -235,7 +254,7 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
         wanted = claim.get("panel", {})
         if claim.get("kind") in ("agreement", "order"):
             fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
-            verdict = agreement.check(experiment, claim, fitting)
+            verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
             verdicts += [verdict] if verdict else []
             continue
         for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
@@ -244,7 +263,9 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
                 against = claim.get("against", [])
                 needed = {claim["line"], *([against] if isinstance(against, str) else against)}
                 if needed <= {line.label for line in panel.lines}:
-                    verdicts.append(claims.check(claim, panel.lines, panel.published))
+                    verdicts.append(
+                        claims.check(claim, panel.lines, panel.published, seeded=experiment.seeded)
+                    )
                 break
     return verdicts
 

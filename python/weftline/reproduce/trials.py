@@ -8,7 +8,8 @@ of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows th
 Settings that begin with "scenario." are those of the experiment's scenario, which a latency experiment runs
 once for all points that share them.
 
-A point is kept under the hash of its settings, of the topology or the scenario, and of weftline's version.
+A point is kept under the hash of its settings and its seed, of the topology or the scenario, and of
+weftline's version. Each seed has as many trials; numbers are means over the seeds.
 
 A claim of kind "trials" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
 itself, or with `against` and `against_at` (each `line` and `at` where it is left out) its ratio to the other.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, quantities
 from weftline.errors import InputError, RunFailed, nearest
+from weftline.measures.lines import Mean
 from weftline.reproduce import claims, flow_cache, latency, switch_state, tracing
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 
@@ -126,9 +129,14 @@ class Panel:
         return list(dict.fromkeys(point.line for point in self.points))
 
     def value(self, line: str, place: str, metric: str) -> float | None:
-        """Return a number of a place of a line."""
-        found = (f for point, f in self.found.items() if (point.line, point.place) == (line, place))
-        return next((f.get(METRICS[metric].key) for f in found), None)
+        """Return a number of a place of a line, the mean over the seeds."""
+        known = [value for value in self.values(line, place, metric).values() if value is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    def values(self, line: str, place: str, metric: str) -> dict[int, float | None]:
+        """Return the same by seed."""
+        key = METRICS[metric].key
+        return {p.seed: f.get(key) for p, f in self.found.items() if (p.line, p.place) == (line, place)}
 
     def published_value(self, line: str, place: str, metric: str) -> float | None:
         """Return the published number of a place of a line, in the unit of `value`."""
@@ -155,7 +163,8 @@ def plan(
                 for line in experiment.variants(figure, figure.lines, full=size.full)
                 for place in experiment.variants(figure, figure.along, full=size.full)
                 if _wanted(chosen := (*choice, (figure.lines, line), (figure.along, place)), only or {})
-                and (point := _point(experiment, size, figure, chosen, out)) is not None
+                for seed in size.seeds
+                if (point := _point(experiment, size, figure, chosen, seed, out)) is not None
             ]
             if points:
                 panels.append(_panel(experiment, figure, choice, points))
@@ -180,7 +189,7 @@ def _panel(experiment: Experiment, figure: FigureDefinition, choice: Choice, poi
 
 
 def _point(
-    experiment: Experiment, size: Size, figure: FigureDefinition, chosen: Choice, out: Path
+    experiment: Experiment, size: Size, figure: FigureDefinition, chosen: Choice, seed: int, out: Path
 ) -> Point | None:
     """Return a point, None for a place that the line or the panel does not reach."""
     here = dict(chosen)
@@ -203,17 +212,17 @@ def _point(
         ALONE[what].check(settings, name)
     else:
         queries = latency.check(settings, experiment.folder, name)
-        recorded = latency.run_of(experiment, size, of_run, out)
+        recorded = latency.run_of(experiment, seed, of_run, out)
         basis = queries + recorded.folder.name
     digest = hashlib.sha256(
-        json.dumps([_native.version(), what, settings, size.seeds[0], basis], sort_keys=True).encode()
+        json.dumps([_native.version(), what, settings, seed, basis], sort_keys=True).encode()
     ).hexdigest()[:12]
     return Point(
         line=line,
         place=place,
         what=what,
         settings=settings,
-        seed=size.seeds[0],
+        seed=seed,
         file=out / "trials" / f"{digest}.json",
         recorded=recorded,
     )
@@ -307,7 +316,7 @@ def _tried(group: Sequence[Point], folder: Path) -> list[dict]:
     return (latency.tried if what == "latency" else tracing.tried)(group, folder)
 
 
-def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
+def check(claim: dict, panels: Sequence[Panel], *, seeded: bool = True) -> claims.Verdict | None:
     """Check a claim; None where not all that it is about is tried at this size, or was requested."""
     wanted = claim.get("panel", {})
     chosen = [
@@ -323,11 +332,26 @@ def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
     used = [(claim["line"], at), against]
     if any(line not in panel.lines or place not in panel.places for line, place in used):
         return None
-    mine, text = (read(claim["line"], at, metric) for read in (panel.value, panel.published_value))
-    if against == (claim["line"], at):
-        published = claim.get("published", text)
-        return claims.verdict(claim, mine, METRICS[metric].text, published=published)
-    other, stated_other = (read(*against, metric) for read in (panel.value, panel.published_value))
-    ratio = mine / other if mine is not None and other else None
-    published = text / stated_other if text is not None and stated_other else None
-    return claims.verdict(claim, ratio, quantities.digits, published=claim.get("published", published))
+    alone = against == (claim["line"], at)
+    by_seed = panel.values(claim["line"], at, metric)
+    text = panel.published_value(claim["line"], at, metric)
+    if not alone:
+        others = panel.values(*against, metric)
+        by_seed = {
+            seed: mine / other if mine is not None and (other := others.get(seed)) else None
+            for seed, mine in by_seed.items()
+        }
+        stated_other = panel.published_value(*against, metric)
+        text = text / stated_other if text is not None and stated_other else None
+    mean = Mean.of(list(by_seed.values()))
+    return claims.verdict(
+        claim,
+        mean.value if mean else None,
+        METRICS[metric].text if alone else quantities.digits,
+        published=claim.get("published", text),
+        interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
+        reasons=claims.few_seeds(len(by_seed)) if seeded else [],
+        seeds=len(by_seed),
+        by_seed=tuple(by_seed.values()) if len(by_seed) > 1 else (),
+        unseeded=not seeded,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from weftline.errors import InputError
 from weftline.reproduce import findings, trials, trials_exhibits
 from weftline.reproduce.choices import Size
 from weftline.reproduce.experiments import Experiment
@@ -16,9 +15,7 @@ plan = trials.plan
 
 
 def refuse(experiment: Experiment, size: Size, options: argparse.Namespace) -> None:
-    """Refuse options that an experiment of trials cannot follow."""
-    if len(size.seeds) > 1:
-        raise InputError(f"--seeds: {experiment.name} has many trials of each point; expected one seed")
+    """Refuse options that an experiment of trials cannot follow: there is none."""
 
 
 def amount(experiment: Experiment, points: Sequence[trials.Point]) -> str:
@@ -42,7 +39,9 @@ def carry_out(
         return None
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}
-    verdicts = [v for claim in experiment.claims if (v := trials.check(claim, panels)) is not None]
+    verdicts = [
+        v for claim in experiment.claims if (v := trials.check(claim, panels, seeded=experiment.seeded))
+    ]
     return trials_exhibits.findings(experiment, size, panels, verdicts, failed)
 
 

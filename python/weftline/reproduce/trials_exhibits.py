@@ -72,9 +72,9 @@ def figure(panel: Panel) -> specs.Figure:
     for name in _metrics(panel):
         metric = METRICS[name]
         values = [
-            (point.line, point.x, metric.scale * value)
-            for point, found in panel.found.items()
-            if (value := found.get(metric.key)) is not None
+            (line, x, metric.scale * value)
+            for line, place, x in dict.fromkeys((p.line, p.place, p.x) for p in panel.found)
+            if (value := panel.value(line, place, name)) is not None
         ]
         places = [point.x for point in panel.points]
         published = [
@@ -109,6 +109,7 @@ def findings(
     points = [
         {
             **place_of(panel, point),
+            "seed": point.seed,
             "found": found,
             "published": {
                 name: panel.published_value(point.line, point.place, name) for name in _metrics(panel)

@@ -139,6 +139,7 @@ def run(
     name: str = "",
     show: Callable[[str], None] | None = None,
     costs: Mapping[str, Cost] | None = None,
+    until: float | None = None,
 ) -> Outcome:
     """Run what has no results yet, `jobs` at a time, each on `threads` threads.
 
@@ -156,12 +157,15 @@ def run(
         Given the line of progress several times a second.
     costs : mapping of key to Cost, optional
         What points are expected to need; without it memory is not looked after.
+    until : float, optional
+        Time of `time.monotonic` by which all is to be over: a point that would probably end later is left,
+        and so are those after it.
     """
     wanted, outcome = waiting(points, store, retry=retry)
     if not wanted:
         return outcome
     total = len({point.folder for point in points})
-    work = _Work(wanted, store, outcome, threads=threads, costs=costs or {})
+    work = _Work(wanted, store, outcome, threads=threads, costs=costs or {}, until=until)
     progress = Progress(name, total)
     try:
         work.begin(min(jobs, len(wanted)))
@@ -189,7 +193,9 @@ class _Work:
         *,
         threads: int,
         costs: Mapping[str, Cost],
+        until: float | None = None,
     ) -> None:
+        self._until = until
         self._states: dict[str, dict] = {}
         """The progress of the points under way."""
         self._hops = 0
@@ -280,6 +286,8 @@ class _Work:
         with self._changed:
             while not self._stopping:
                 if self._queue:
+                    if self._is_too_late_for(self._queue[0]):
+                        return None
                     if not self._running or self._held + self._need(self._queue[0]) <= self._memory:
                         return self._take(self._queue)
                     self._changed.wait()
@@ -290,6 +298,10 @@ class _Work:
                 else:
                     return None
         return None
+
+    def _is_too_late_for(self, point: Point) -> bool:
+        cost = self._costs.get(point.key)
+        return self._until is not None and time.monotonic() + (cost.seconds if cost else 0.0) > self._until
 
     def _take(self, queue: deque[Point]) -> Point:
         point = queue.popleft()

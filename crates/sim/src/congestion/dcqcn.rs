@@ -75,7 +75,7 @@ impl ControllerParameters for DcqcnParameters {
     type State = Dcqcn;
     const DOC: SchemeDoc = DOC;
     /// Measured: `fat320-hpcc` with this one (benches/).
-    const NS_PER_HOP: f64 = 66.0;
+    const NS_PER_HOP: f64 = 54.0;
 
     fn read(p: &mut Parameters) -> DcqcnParameters {
         let us = Time::from_us;

@@ -57,7 +57,7 @@ impl ControllerParameters for DctcpParameters {
     const DOC: SchemeDoc = DOC;
     const MARKS_AT_STEP: bool = true;
     /// Measured: `fat320-dctcp`, `p8` and `w8-0.5` (benches/).
-    const NS_PER_HOP: f64 = 68.0;
+    const NS_PER_HOP: f64 = 52.0;
 
     fn read(p: &mut Parameters) -> DctcpParameters {
         DctcpParameters {

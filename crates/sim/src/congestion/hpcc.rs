@@ -71,7 +71,7 @@ impl ControllerParameters for HpccParameters {
     type State = Hpcc;
     const DOC: SchemeDoc = DOC;
     /// Measured: `pod` and `fat320-hpcc` (benches/).
-    const NS_PER_HOP: f64 = 88.0;
+    const NS_PER_HOP: f64 = 66.0;
 
     fn read(p: &mut Parameters) -> HpccParameters {
         HpccParameters {

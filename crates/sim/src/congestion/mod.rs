@@ -154,7 +154,7 @@ pub trait ControllerParameters: Sized {
     const MARKS_AT_STEP: bool = false;
     /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of the most expensive one
     /// here: that of HPCC times 8.26 s / 7.23 s, the times of `fat320-hpcc-pint` and `fat320-hpcc` (docs/performance.md).
-    const NS_PER_HOP: f64 = 100.0;
+    const NS_PER_HOP: f64 = 75.0;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
@@ -174,7 +174,7 @@ const NONE_DOC: SchemeDoc = SchemeDoc {
 };
 
 /// [`ControllerParameters::NS_PER_HOP`] of `none`: measured on the FatTree of 320 hosts.
-const NONE_NS_PER_HOP: f64 = 68.0;
+const NONE_NS_PER_HOP: f64 = 52.0;
 
 /// One line per controller: variant = file::parameters => state.
 macro_rules! registry {

@@ -71,7 +71,7 @@ impl ControllerParameters for TimelyParameters {
     type State = Timely;
     const DOC: SchemeDoc = DOC;
     /// Measured: `fat320-hpcc` with this one (benches/).
-    const NS_PER_HOP: f64 = 70.0;
+    const NS_PER_HOP: f64 = 54.0;
 
     fn read(p: &mut Parameters) -> TimelyParameters {
         let us = Time::from_us;

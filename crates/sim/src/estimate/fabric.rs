@@ -19,6 +19,9 @@ struct Shared {
     /// Bits that the flows there had left at the last arrival.
     backlog: f64,
     last_arrival: Time,
+    /// Bits of the flows that ended, and at the end of the run those that the others would have sent by then.
+    sent: f64,
+    offered: f64,
 }
 
 impl Shared {
@@ -113,11 +116,31 @@ impl Fabric {
         }
     }
 
-    /// A flow that crossed these links has ended.
-    pub fn leave(&mut self, places: [u32; 4]) {
+    /// A flow that crossed these links has ended after this many bits.
+    pub fn leave(&mut self, places: [u32; 4], bits: f64) {
         for place in places {
             self.shared[place as usize].flows -= 1;
+            self.shared[place as usize].sent += bits;
         }
+    }
+
+    /// A flow that crosses these links would have sent this many bits when the run ends.
+    pub fn offer(&mut self, places: [u32; 4], bits: f64) {
+        for place in places {
+            self.shared[place as usize].offered += bits;
+        }
+    }
+
+    /// Returns the share of what a flow offers that its links can have carried until `end`: no link carries more
+    /// than its rate, while the share of a flow is fixed when it starts, so that the first of many that start
+    /// together is taken to have the whole link.
+    pub fn carried(&self, places: [u32; 4], end: Time) -> f64 {
+        let of_place = |place: u32| {
+            let shared = &self.shared[place as usize];
+            let room = (shared.bits_per_second * end.as_seconds() - shared.sent).max(0.0);
+            if shared.offered > room { room / shared.offered } else { 1.0 }
+        };
+        places.into_iter().map(of_place).fold(1.0, f64::min)
     }
 
     /// Returns the bytes that a flow can have in flight. If its own link limits it, this is its share of the

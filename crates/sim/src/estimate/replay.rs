@@ -75,7 +75,18 @@ struct Flying {
     places: [u32; 4],
     packets: u64,
     hops: f64,
+    /// On the wire.
+    bits: f64,
     ends: Time,
+}
+
+impl Flying {
+    /// Returns the share of its time that has passed.
+    fn share_done(&self, now: Time) -> f64 {
+        let start = self.arrival.spec.start.0.min(self.ends.0);
+        let whole = (self.ends.0 - start).max(1) as f64;
+        (now.0.saturating_sub(start) as f64 / whole).min(1.0)
+    }
 }
 
 /// A flow that waits for others.
@@ -199,11 +210,14 @@ impl<'s> Player<'s> {
     fn stop_at(&mut self, time: Time) {
         self.move_to(time);
         self.stopped_by_time = true;
-        for Reverse((ends, place)) in std::mem::take(&mut self.ends) {
-            let flow = &self.flying[place as usize];
-            let whole = (ends.0 - flow.arrival.spec.start.0.min(ends.0)).max(1) as f64;
-            let left = (ends.0 - time.0.min(ends.0)) as f64;
-            self.played.packet_hops -= flow.hops * (left / whole).min(1.0);
+        let flying: Vec<Flying> =
+            self.ends.drain().map(|Reverse((_, place))| self.flying[place as usize]).collect();
+        for flow in &flying {
+            self.fabric.offer(flow.places, flow.bits * flow.share_done(time));
+        }
+        for flow in &flying {
+            let done = flow.share_done(time) * self.fabric.carried(flow.places, time);
+            self.played.packet_hops -= flow.hops * (1.0 - done);
         }
     }
 
@@ -229,7 +243,7 @@ impl<'s> Player<'s> {
         let Some(Reverse((_, place))) = self.ends.pop() else { return };
         let flow = self.flying[place as usize];
         self.free.push(place);
-        self.fabric.leave(flow.places);
+        self.fabric.leave(flow.places, flow.bits);
         self.packets -= flow.packets;
         let (source, order) = (flow.arrival.source, flow.arrival.order);
         let later: Vec<u32> = self.dependents.of(source, order).to_vec();
@@ -255,6 +269,7 @@ impl<'s> Player<'s> {
             places: crossing.places,
             packets: room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1)),
             hops: count as f64 * f64::from(path.hops) * 2.0,
+            bits: bytes as f64 * 8.0,
             ends: self.now.saturating_add(round_trip).saturating_add(crossing.time),
             arrival,
         };

@@ -28,7 +28,7 @@ use crate::units::{Rate, Time};
 use coupled::{Subflow, balia, lia, olia};
 
 /// CPU time of a packet-hop under a window controller, in ns, if all data fits the caches: row 11 of the Cebinae table.
-pub const NS_PER_HOP: f64 = 110.0;
+pub const NS_PER_HOP: f64 = 94.0;
 
 /// The threshold of a flow that has had no congestion.
 pub const NO_THRESHOLD: u64 = u64::MAX;

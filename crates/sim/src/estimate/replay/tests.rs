@@ -76,3 +76,12 @@ fn a_run_that_ends_before_its_flows_does_a_part_of_their_work() {
     let all = played(&format!("{flows}\"1s\""));
     assert_eq!((all.flows, all.packet_hops), (2, 8000.0));
 }
+
+#[test]
+fn flows_that_a_run_cuts_off_carry_no_more_than_their_common_link() {
+    let replay =
+        played("kind = \"incast\"\nsenders = 7\nreceiver = 0\nsize = \"1GB\"\n[run]\nuntil = \"10ms\"");
+    // Packets of 1 090 B on the link into the receiver for 10 ms; each crosses two links, as does its acknowledgement.
+    let packets = 100e9 * 10e-3 / (8.0 * 1090.0);
+    assert!((replay.packet_hops / (4.0 * packets) - 1.0).abs() < 0.01, "{replay:?}");
+}

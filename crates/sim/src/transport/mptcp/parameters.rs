@@ -185,7 +185,7 @@ impl TransportParameters for MptcpConfig {
             connection_bytes: u64::from(self.subflows) * of_subflow.connection_bytes,
             // `pods-mphula-mptcp` takes 118 ns. Where HPCC counts as 88 ns, `fat320-hpcc` took 58 ns at that time
             // (docs/performance.md), so it is 118 * 88 / 58.
-            ns_per_hop: 180.0,
+            ns_per_hop: 130.0,
             ..of_subflow
         }
     }

@@ -141,7 +141,7 @@ impl TransportParameters for PfabricConfig {
             labels_packets: self.spray,
             spreads_flows: self.spray,
             longest_timeout: self.rto,
-            ns_per_hop: 84.0,
+            ns_per_hop: 70.0,
             ..Facts::default()
         }
     }

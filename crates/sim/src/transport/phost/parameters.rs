@@ -209,7 +209,7 @@ impl TransportParameters for PhostConfig {
             spreads_flows: self.spray,
             any_order: true,
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS),
-            ns_per_hop: 74.0,
+            ns_per_hop: 66.0,
             ..Facts::default()
         }
     }

@@ -1,0 +1,136 @@
+"""`weftline reproduce --published`: its plan, its budget, its sittings, and what the ledger makes of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from texts import TWO_SCHEMES
+
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.reproduce import experiments, published
+
+HERE = TWO_SCHEMES.replace("fabric.toml", "scenario.toml").replace("seeds = [1, 2, 3]", "seeds = [1]")
+LEDGER = """
+[[source]]
+name = "Own"
+title = "Nobody, nowhere, 2026"
+[[source.row]]
+id = "faster"
+at = "Fig 1"
+claim = "One is faster"
+experiment = "first"
+claims = ["HPCC is faster"]
+"""
+
+
+@pytest.fixture
+def book(engine, scenario, tmp_path, monkeypatch):
+    """Two experiments on one scenario, the second of which is to be run first, and a part of it alone."""
+    pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
+    folder = tmp_path / "experiments"
+    parts = {
+        "first": '[published]\norder = 2\nset = { "workload.0.load" = 0.6 }\n',
+        "second": '[published]\norder = 1\nsays = "HPCC alone"\nonly = { scheme = ["HPCC"] }\nseeds = [1]\n',
+    }
+    for name, part in parts.items():
+        (folder / name).mkdir(parents=True)
+        text = HERE.replace("[[axis]]", f"{part}[[axis]]", 1)
+        (folder / name / "experiment.toml").write_text(text)
+        (folder / name / "scenario.toml").write_text(scenario.read_text())
+    (folder / "ledger.toml").write_text(LEDGER)
+    monkeypatch.setenv("WEFTLINE_EXPERIMENTS", str(folder))
+    monkeypatch.setattr(experiments, "directories", lambda: [folder])
+    return folder
+
+
+def planned(capsys, *options):
+    assert main(["reproduce", "--published", "--dry-run", "--json", "--jobs", "1", *options]) == 0
+    rounds = json.loads(capsys.readouterr().out)["rounds"]
+    return [(r["experiment"], r["seeds"], r["runs"], r["finished"], r["runs_left_out"]) for r in rounds]
+
+
+def test_one_seed_of_each_comes_first_in_order(book, engine, capsys):
+    assert planned(capsys) == [("second", "1", 1, 0, 0), ("first", "1", 2, 0, 0), ("first", "2, 3", 4, 0, 0)]
+    assert planned(capsys, "first") == [("first", "1", 2, 0, 0), ("first", "2, 3", 4, 0, 0)]
+    assert engine.runs == []
+
+
+def test_the_budget_keeps_what_comes_first_and_names_the_rest_with_its_hours(book, engine, capsys):
+    # A run takes 83.4 s by the stand-in's estimate.
+    assert planned(capsys, "--budget", "170s") == [
+        ("second", "1", 1, 0, 0),
+        ("first", "1", 1, 0, 1),
+        ("first", "2, 3", 0, 0, 4),
+    ]
+    main(["reproduce", "--published", "--dry-run", "--jobs", "1", "--budget", "170s"])
+    printed = capsys.readouterr().out
+    assert "left out of first, seeds 2, 3: 4 runs" in printed
+    assert "weftline reproduce --published first --budget 999h" in printed
+
+
+def test_a_sitting_leaves_what_would_end_later_and_the_next_call_goes_on(book, engine, capsys):
+    assert main(["reproduce", "--published", "--sitting", "60s", "--quiet"]) == 0
+    assert engine.runs == []
+    assert main(["reproduce", "--published", "--sitting", "1h", "--quiet"]) == 0
+    assert len(engine.runs) == 7
+    assert main(["reproduce", "--published", "--quiet"]) == 0
+    assert len(engine.runs) == 7
+    assert [runs[3] for runs in planned(capsys)] == [1, 2, 4]
+
+
+def test_claims_at_their_published_size_take_the_place_of_others(book, engine):
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    row = json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]
+    assert (row["direction"], row["direction_why"]) == ("open", "one seed")
+    assert main(["reproduce", "--published", "--quiet"]) == 0
+    row = json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]
+    assert row["direction"] == "confirmed" and row["claims"][0]["at"] == "published size"
+    assert "Published size: 3 seeds" in row["ran"]
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    row = json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]
+    assert row["direction"] == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--budget", "3 days"], 'expected a time such as "16h"'),
+        (["--sitting", "0h"], 'expected a time such as "16h"'),
+        (["--full"], "--full: not with --published"),
+        (["--seeds", "1-3"], "--seeds: not with --published"),
+    ],
+)
+def test_options_that_mean_nothing_here_are_refused(book, capsys, options, message):
+    assert main(["reproduce", "--published", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("order = 2", 'order = "2"', "published: order: expected a number"),
+        ('only = { scheme = ["HPCC"] }', 'only = { scheem = ["HPCC"] }', 'did you mean "scheme"'),
+        ('only = { scheme = ["HPCC"] }', 'only = { scheme = ["HPPC"] }', 'did you mean "HPCC"'),
+        ("order = 2", 'order = 2\nfigures = ["bar"]', 'unknown figure "bar": did you mean "bars"'),
+        ("order = 2", "order = 2\norders = 3", 'unknown key "orders" of published'),
+    ],
+)
+def test_a_wrong_part_is_refused_with_the_nearest_name(book, old, new, message):
+    for name in ("first", "second"):
+        path = book / name / "experiment.toml"
+        if old in path.read_text():
+            path.write_text(path.read_text().replace(old, new))
+            with pytest.raises(InputError, match=message.replace("(", "\\(")):
+                experiments.load(name)
+
+
+def test_the_shipped_plan_has_the_experiments_that_need_the_published_size():
+    found = {name: experiments.load(name).published_part for name in experiments.names()}
+    order = sorted((part.order, name) for name, part in found.items() if part)
+    assert [name for _, name in order][:4] == ["hpcc-fct", "hpcc-eta", "pint-fig7", "pint-fig8"]
+    assert len({number for number, _ in order}) == len(order)
+
+
+def test_times_are_read_in_hours():
+    assert [published.hours(text, "") for text in ("16h", "2.5h", "150min", "3600s")] == [16, 2.5, 2.5, 1]

@@ -1,0 +1,295 @@
+"""`weftline reproduce --published`: what has to have the published size to decide claims, within a budget.
+
+The part of an experiment that `[published]` of its file names is run at the full size, experiment by
+experiment in the order that these say: first one seed of each, then the other seeds of each, in the same
+order. `--budget` limits the time of all of it, finished points included, in hours with the given number of
+parallel runs; what no longer fits is left out, and named with its hours and its command. `--sitting` ends
+this call before it takes longer: a point that would probably end later is left for the next call.
+
+Points are in the store of all experiments, so those that several share, or that `--full` ran, are run once.
+Claims are checked on the seeds that are finished; what they came to goes into the ledger as
+`OUT/ledger/results/NAME-published.json`, where a claim at its published size
+replaces that at the small one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from weftline.errors import InputError, nearest
+from weftline.reproduce import all_experiments, experiments, findings, ledger
+from weftline.reproduce.choices import Size, chosen_size
+from weftline.reproduce.experiments import Experiment, Published
+from weftline.sweeps import executor
+from weftline.sweeps.store import Point, state_of
+from weftline.terminal import ProgressLine, Table
+
+BUDGET, SITTING = "16h", ""
+"""Defaults: of the whole, and of one call, which is not limited."""
+
+
+@dataclass(kw_only=True)
+class Round:
+    """Some seeds of an experiment's part."""
+
+    experiment: Experiment
+    part: Published
+    size: Size
+    points: list[Point]
+    seconds: list[float]
+    """Expected, of each point."""
+    kept: int = 0
+    """How many of its points fit into the budget, from the first on."""
+    done: list[bool] = field(default_factory=list)
+
+    def expected(self, first: int = 0, last: int | None = None) -> float:
+        """Return the expected seconds of one core of some of its points."""
+        return sum(self.seconds[first:last])
+
+    @property
+    def left(self) -> list[tuple[Point, float]]:
+        """The points within the budget that are not finished, and their times."""
+        kept = zip(self.points[: self.kept], self.seconds, self.done, strict=False)
+        return [(point, seconds) for point, seconds, done in kept if not done]
+
+
+def command(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit status."""
+    _check(options)
+    out = Path(options.out or "out")
+    names = [options.experiment] if options.experiment else list(experiments.names())
+    wanted = [e for e in map(experiments.load, names) if e.published_part]
+    wanted = [e for e in wanted if e.name not in (options.skip or [])]
+    if not wanted:
+        known = [name for name in experiments.names() if experiments.load(name).published_part]
+        hint = nearest(str(options.experiment), known)
+        raise InputError(
+            f"--published: {options.experiment} has no part of published size; {hint}known: {', '.join(known)}"
+        )
+    jobs = all_experiments.jobs_of(options)
+    budget = hours(options.budget or BUDGET, "--budget") * 3600
+    rounds = plan(wanted, out)
+    within(rounds, budget * jobs)
+    if options.dry_run:
+        _show(rounds, jobs, options)
+        return 0
+    until = time.monotonic() + hours(options.sitting, "--sitting") * 3600 if options.sitting else None
+    if not _run(rounds, until, jobs, options):
+        return 1
+    (out / "ledger" / "results").mkdir(parents=True, exist_ok=True)
+    _collect(rounds, out)
+    _show([one for one in rounds if not all(one.done)], jobs, options)
+    book = ledger.load()
+    tasks = [all_experiments.task(name, out, full=False) for name in book.experiments]
+    results = all_experiments.with_published(all_experiments.collected(tasks), out / "ledger" / "results")
+    return all_experiments.end(book, results, out / "ledger", options)
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name in ("full", "duration", "seconds", "rows", "hosts", "only", "seeds"):
+        if getattr(options, name):
+            raise InputError(f"--{name}: not with --published, whose sizes and seeds the experiments say")
+    if options.all and options.experiment:
+        raise InputError(f"--all and {options.experiment}: expected one of the two")
+
+
+def hours(text: str, option: str) -> float:
+    """Return the hours of a text such as "16h" or "150min"."""
+    for unit, factor in (("h", 1.0), ("min", 1 / 60), ("s", 1 / 3600)):
+        number = text.removesuffix(unit).strip()
+        if text.endswith(unit) and number.replace(".", "", 1).isdigit() and float(number) > 0:
+            return float(number) * factor
+    raise InputError(f'{option} {text}: expected a time such as "16h", "2.5h" or "150min"')
+
+
+def plan(wanted: Sequence[Experiment], out: Path) -> list[Round]:
+    """Return the rounds in their order: the first seeds of all, then the other seeds of all.
+
+    A point that an earlier round has is not in a later one.
+    """
+    ordered = sorted(wanted, key=lambda one: one.published_part.order)
+    seen: set[Path] = set()
+    costs: dict[tuple, float] = {}
+    rounds = []
+    for later in (False, True):
+        for experiment in ordered:
+            part = experiment.published_part
+            seeds = part.seeds[1:] if later else part.seeds[:1]
+            if seeds:
+                rounds.append(_round(experiment, part, seeds, out, seen, costs))
+    return [one for one in rounds if one.points]
+
+
+def _round(
+    experiment: Experiment, part: Published, seeds: list[int], out: Path, seen: set[Path], costs: dict
+) -> Round:
+    size = _size(experiment, seeds)
+    points = [point for point in _points(experiment, part, size, out) if point.folder not in seen]
+    seen |= {point.folder for point in points}
+    for point in points:
+        if (point.source.file, point.settings) not in costs:
+            cost = executor.cost_of(point, max_flows=all_experiments.LOOK_FLOWS)
+            costs[point.source.file, point.settings] = cost.seconds
+    return Round(
+        experiment=experiment,
+        part=part,
+        size=size,
+        points=points,
+        seconds=[costs[point.source.file, point.settings] for point in points],
+        done=[state_of(point.folder) == "finished" for point in points],
+    )
+
+
+def _size(experiment: Experiment, seeds: list[int]) -> Size:
+    """The full size with these seeds and what the part sets on top."""
+    part, size = experiment.published_part, chosen_size(experiment, full=True, seeds=seeds)
+    says = f"{part.says}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}" if part.says else size.says
+    says = f"Published size: {says.removeprefix('Full size: ')}"
+    return replace(size, says=says, settings={**size.settings, **part.set})
+
+
+def _points(experiment: Experiment, part: Published, size: Size, out: Path) -> list[Point]:
+    """The points of a part, each once, seed by seed."""
+    from weftline.reproduce import reproduction
+
+    found = reproduction.plan_points(experiment, size, out / experiment.store, part=part)
+    by_seed = sorted((p for *_, points in found for p in points), key=lambda point: point.seed)
+    return list({point.folder: point for point in by_seed}.values())
+
+
+def within(rounds: Sequence[Round], seconds: float) -> None:
+    """Take points into the budget, in order, until the first that does not fit."""
+    left, full = seconds, False
+    for one in rounds:
+        for number, cost in enumerate(one.seconds):
+            full = full or cost > left
+            if full:
+                break
+            left -= cost
+            one.kept = number + 1
+
+
+def _show(rounds: Sequence[Round], jobs: int, options: argparse.Namespace) -> None:
+    """Print the plan: what is in the budget, and what it leaves out, with its command."""
+    rows = [_facts(one, jobs) for one in rounds]
+    if options.json:
+        print(json.dumps({"jobs": jobs, "rounds": rows}, indent=2))
+        return
+    if options.quiet or not rows:
+        return
+    columns = ["experiment", "part", "seeds", "runs", "finished", "hours", "hours left", "left out"]
+    cells = [
+        [
+            row["experiment"],
+            row["part"],
+            row["seeds"],
+            str(row["runs"]),
+            str(row["finished"]),
+            f"{row['hours']:.2f}",
+            f"{row['hours_left']:.2f}",
+            f"{row['hours_left_out']:.2f}" if row["runs_left_out"] else "–",
+        ]
+        for row in rows
+    ]
+    total = [f"{sum(row[key] for row in rows):.2f}" for key in ("hours", "hours_left", "hours_left_out")]
+    counts = [str(sum(row[key] for row in rows)) for key in ("runs", "finished")]
+    cells.append(["all", "", "", *counts, *total])
+    note = f"hours with {jobs} parallel runs"
+    print(Table(columns, cells, left=3, note=note).text())
+    for row in rows:
+        if row["runs_left_out"]:
+            hours_text = f"{row['hours_left_out']:.2f} h"
+            print(
+                f"left out of {row['experiment']}, seeds {row['seeds']}: {row['runs_left_out']} runs, "
+                f"{hours_text}; {row['command']}"
+            )
+
+
+def _facts(one: Round, jobs: int) -> dict:
+    left = one.left
+    command = f"weftline reproduce --published {one.experiment.name} --budget 999h"
+    return {
+        "experiment": one.experiment.name,
+        "part": one.part.says or one.size.says,
+        "seeds": ", ".join(map(str, one.size.seeds)),
+        "runs": one.kept,
+        "finished": sum(one.done[: one.kept]),
+        "hours": one.expected(0, one.kept) / 3600 / jobs,
+        "hours_left": sum(seconds for _, seconds in left) / 3600 / jobs,
+        "runs_left_out": len(one.points) - one.kept,
+        "hours_left_out": one.expected(one.kept) / 3600 / jobs,
+        "command": command,
+    }
+
+
+def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argparse.Namespace) -> bool:
+    """Run the points within the budget that are not finished; return False after an interrupt."""
+    from weftline.reproduce import reproduction
+
+    for one in rounds:
+        left = one.left
+        if not left or (until is not None and time.monotonic() + left[0][1] > until):
+            continue
+        if not (options.quiet or options.json):
+            seeds = ", ".join(map(str, one.size.seeds))
+            print(f"\n{one.experiment.name}, seeds {seeds}: {len(left)} runs", flush=True)
+        failed = reproduction.run_points(
+            [point for point, _ in left],
+            jobs=jobs,
+            threads=options.threads,
+            line=ProgressLine(quiet=options.quiet or options.json),
+            name=one.experiment.name,
+            on=options.on,
+            costs={point.key: executor.Cost(seconds=cost, memory_bytes=0.0) for point, cost in left},
+            until=until,
+        )
+        if failed is None:
+            print(all_experiments.GOING_ON, file=sys.stderr)
+            return False
+        for point, why in failed:
+            print(f"failed: {one.experiment.name}: {point.name}: {why}", file=sys.stderr)
+        one.done = [state_of(point.folder) == "finished" for point in one.points]
+    return True
+
+
+def _collect(rounds: Sequence[Round], out: Path) -> None:
+    """Check the claims of each experiment on the seeds of which all points are finished, and keep it."""
+    from weftline.reproduce import reproduction
+
+    for experiment in {one.experiment.name: one.experiment for one in rounds}.values():
+        part = experiment.published_part
+        root = out / experiment.store
+        seeds = []
+        for seed in part.seeds:
+            points = _points(experiment, part, _size(experiment, [seed]), out)
+            if all(state_of(point.folder) == "finished" for point in points):
+                seeds.append(seed)
+        if not seeds:
+            continue
+        size = _size(experiment, seeds)
+        found = reproduction.plan_points(experiment, size, root, part=part)
+        panels = reproduction.collect(experiment, found, lost=set())
+        verdicts = reproduction.check_claims(experiment, panels)
+        came = reproduction.findings_of(experiment, size, found, panels, verdicts, {})
+        findings.write_page(came, out / experiment.out / "published.html")
+        result = findings.as_json(came)
+        result.pop("points")
+        all_experiments.keep(out / "ledger" / "results" / f"{experiment.name}-published.json", result)
+
+
+def merge(small: dict | None, published: dict | None) -> dict:
+    """Return the results of an experiment with its claims at their published size in place of others."""
+    if small is None or published is None:
+        return dict(published or small or {})
+    at_size = {claim["text"]: {**claim, "at": "published size"} for claim in published["claims"]}
+    return {
+        **small,
+        "size": f"{small['size']}; {published['size']}",
+        "claims": [at_size.pop(claim["text"], claim) for claim in small["claims"]] + list(at_size.values()),
+    }

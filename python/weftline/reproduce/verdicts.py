@@ -1,0 +1,157 @@
+"""The two verdicts on a claim, by rule from its numbers: in which direction it goes, and whether its size is
+the published one.
+
+A claim here is what `weftline.reproduce.claims.as_json` wrote: the number, its 95 % interval over seeds, the
+number of each seed, the published number and the bounds. Verdicts are not stored but made from these.
+
+    direction   YES where the whole interval, and every seed by itself, lies on the claimed side of "no
+                effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1 where
+                a published ratio decides on the size. Without a published number, for numbers that are not
+                ratios, and where the bounds allow 1 (the claim is "about the same"), the bounds themselves
+                decide. A number that is not a ratio, between two bounds, has no direction.
+    size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO.
+                Of a ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval
+                that is wider than the published number leaves the size open. A claim of "about the same" has
+                no size; one that counts the places outside of published numbers has a size and no direction.
+
+Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds, unless no seed changes a
+number), where a run did not end, flows are unfinished or too few, and where the interval reaches over the
+deciding value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MIN_SEEDS = 3
+"""Fewer seeds give no verdict on a number that a seed can change."""
+SAME_SIZE = 0.15
+"""Relative distance up to which a number is the published one."""
+YES, NO, OPEN, NONE = "yes", "no", "open", ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """YES, NO, OPEN with the reason, or NONE where there is nothing to be decided."""
+
+    word: str
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the word, with its reason where there is one."""
+        return f"{self.word}: {self.why}" if self.why else self.word or "–"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Both verdicts on a claim."""
+
+    direction: Answer
+    size: Answer
+
+
+def of(claim: Mapping[str, Any]) -> Verdicts:
+    """Return the verdicts on a claim."""
+    doubt = _doubt(claim)
+    if claim.get("counts"):
+        holds = Answer(YES if claim["holds"] else NO) if claim.get("holds") is not None else Answer(OPEN)
+        found = Answer(OPEN, doubt) if doubt else holds
+        return Verdicts(found, Answer(NONE)) if claim["counts"] == "order" else Verdicts(Answer(NONE), found)
+    return Verdicts(_direction(claim, doubt), _size(claim, doubt))
+
+
+def _doubt(claim: Mapping[str, Any]) -> str:
+    """Why nothing can be decided; "" if something can."""
+    if claim.get("measured") is None:
+        return "no value"
+    reasons = [reason["text"] for reason in claim.get("reasons", []) if reason["kind"] != "seeds"]
+    if claim.get("unseeded"):
+        return "; ".join(reasons)
+    seeds = claim.get("seeds") or 1
+    if seeds < MIN_SEEDS or (claim.get("interval") is None and not claim.get("counts")):
+        reasons.insert(0, "one seed" if seeds == 1 else f"{seeds} seeds")
+    return "; ".join(reasons)
+
+
+def _direction(claim: Mapping[str, Any], doubt: str) -> Answer:
+    side = _side(claim)
+    if side is None:
+        return Answer(NONE)
+    if doubt:
+        return Answer(OPEN, doubt)
+    low, high = claim.get("interval") or (claim["measured"],) * 2
+    if _in(side, low) and _in(side, high):
+        values = [value for value in claim.get("by_seed") or () if value is not None]
+        kept = sum(_in(side, value) for value in values)
+        return Answer(YES) if kept == len(values) else Answer(OPEN, f"{kept} of {len(values)} seeds")
+    if high <= side[0] or low >= side[1]:
+        return Answer(NO)
+    return Answer(OPEN, "within chance")
+
+
+Side = tuple[float, float, bool]
+"""Ends, the second of which may be reached or not."""
+
+
+def _in(side: Side, value: float) -> bool:
+    return side[0] < value < side[1] or (side[2] and value == side[1])
+
+
+def _bounds(claim: Mapping[str, Any]) -> Side:
+    bounds = claim.get("bounds", {})
+    below = min(bounds.get("below", math.inf), bounds.get("at_most", math.inf))
+    return bounds.get("above", -math.inf), below, "at_most" in bounds and below == bounds["at_most"]
+
+
+def _side(claim: Mapping[str, Any]) -> Side | None:
+    """The values on the claimed side of "no effect"; None for a claim without a direction."""
+    above, below, reached = _bounds(claim)
+    if claim.get("ratio") and claim.get("published") is not None and not _in((above, below, reached), 1.0):
+        return (1.0, math.inf, False) if above >= 1.0 else (-math.inf, 1.0, False)
+    if math.isfinite(above) and math.isfinite(below) and not claim.get("ratio"):
+        return None
+    return above, below, reached
+
+
+def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
+    published = claim.get("published")
+    if published is None or (claim.get("ratio") and _in(_bounds(claim), 1.0)):
+        return Answer(NONE)
+    if doubt:
+        return Answer(OPEN, doubt)
+    ours, size = claim["measured"], abs(published)
+    if claim.get("ratio"):
+        size = min(size, abs(published - 1.0))
+    if abs(ours - published) <= SAME_SIZE * size:
+        return Answer(YES)
+    low, high = claim.get("interval") or (ours, ours)
+    if not low <= published <= high:
+        return Answer(NO)
+    return Answer(OPEN, "the interval is too wide") if high - low > abs(published) else Answer(YES)
+
+
+def together(answers: Sequence[Answer], wanted: int) -> Answer:
+    """Return what the answers on several claims come to; `wanted` is how many there should be.
+
+    YES: all are yes. NO: some are no, and none yes. "partly": some are yes, others are not, or are missing.
+    Both with their number, where it is not all. OPEN, with the reasons: none is decided.
+    """
+    asked = [answer for answer in answers if answer.word != NONE]
+    if not asked:
+        return Answer(NONE) if answers else Answer(OPEN, "not run at this size")
+    words = [answer.word for answer in asked]
+    missing = wanted - len(answers)
+    if YES in words:
+        if words.count(YES) == len(words) and not missing:
+            return Answer(YES)
+        open_ones = [answer.why for answer in asked if answer.word == OPEN]
+        rest = f"; open: {', '.join(dict.fromkeys(open_ones))}" if open_ones else ""
+        return Answer("partly", f"{words.count(YES)} of {len(words) + missing}{rest}")
+    if NO in words:
+        alone = words.count(NO) == len(words) and not missing
+        return Answer(NO, "" if alone else f"{words.count(NO)} of {len(words) + missing}")
+    return Answer(OPEN, ", ".join(dict.fromkeys(answer.why for answer in asked if answer.why)))
