@@ -38,12 +38,12 @@ SLOW = """
 import sys
 if "default_worker" in " ".join(sys.orig_argv):
     import time
-    from weftline import runs
-    start = runs.start
+    from weftline.scenario import Scenario
+    start = Scenario.start
     def slow(*given, **more):
         time.sleep({seconds})
         return start(*given, **more)
-    runs.start = slow
+    Scenario.start = slow
 """
 """One whose runs take this much longer."""
 
