@@ -70,7 +70,8 @@ def command(options: argparse.Namespace) -> int:
         known = [name for name in experiments.names() if experiments.load(name).published_part]
         hint = nearest(str(options.experiment), known)
         raise InputError(
-            f"--published: {options.experiment} has no part of published size; {hint}known: {', '.join(known)}"
+            f"--published: {options.experiment} has no part of published size; "
+            f"{hint}known: {', '.join(known)}"
         )
     jobs = all_experiments.jobs_of(options)
     budget = hours(options.budget or BUDGET, "--budget") * 3600
