@@ -24,11 +24,11 @@ judges, and has two verdicts, both by rule from the numbers.
 
 **Direction**: *confirmed* where the 95 % interval over seeds, and every seed by itself, lies on the stated
 side of no effect (or of the row's bound, where no number was published, and where two are said to be about the
-same); *contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's bounds. **Size**:
-*same* where the published number lies inside the interval, or ours within 15 % of it (of a ratio, of what it
-differs from 1), under the same definition, else *other*. Either is *open*, with the reason, where nothing was decided: fewer than three seeds, an
-interval that reaches over what decides, unfinished flows. *–*: there is nothing to decide, as without a
-published number. *Not tried* rows say why.
+same); *contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's
+bounds. **Size**: *same* where the published number lies inside the interval, or ours within 15 % of it (of a
+ratio, of what it differs from 1), under the same definition, else *other*. Either is *open*, with the reason,
+where nothing was decided: fewer than three seeds, an interval that reaches over what decides, unfinished flows.
+*–*: there is nothing to decide, as without a published number. *Not tried* rows say why.
 
 Our numbers are those of the bounds, often ratios, intervals in brackets. The last table says how much was run
 of each experiment, when and by which version. Every bound with its numbers, seed by seed, is in

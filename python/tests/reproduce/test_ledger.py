@@ -146,7 +146,8 @@ def test_what_was_not_run_or_not_tried_is_reported():
         # The bounds allow 1: about the same.
         (facts((1.05, 1.1), bounds={"above": 0.9, "below": 1.08}), "open: within chance", "–"),
         (facts((1.1, 1.2), bounds={"above": 0.9, "below": 1.08}, published=1.04), "no", "–"),
-        # A level between two bounds has a size alone.
+        # A published level has a size alone; without a published number its bounds are the statement.
+        (facts((4, 6), bounds={"above": 3, "below": 9}, ratio=False), "yes", "–"),
         (facts((4, 6), bounds={"above": 4, "below": 9}, ratio=False, published=5), "–", "yes"),
         (
             facts((-9, 19), bounds={"above": 4, "below": 9}, ratio=False, published=8),

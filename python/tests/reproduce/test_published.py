@@ -70,8 +70,8 @@ def test_the_budget_keeps_what_comes_first_and_names_the_rest_with_its_hours(boo
 
 
 def test_a_sitting_leaves_what_would_end_later_and_the_next_call_goes_on(book, engine, capsys):
-    assert main(["reproduce", "--published", "--sitting", "60s", "--quiet"]) == 0
-    assert engine.runs == []
+    assert main(["reproduce", "--published", "--sitting", "60s", "--quiet"]) == 2
+    assert "the shortest takes 1:23 min" in capsys.readouterr().err and engine.runs == []
     assert main(["reproduce", "--published", "--sitting", "1h", "--quiet"]) == 0
     assert len(engine.runs) == 7
     assert main(["reproduce", "--published", "--quiet"]) == 0

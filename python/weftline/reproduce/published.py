@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weftline import quantities
 from weftline.errors import InputError, nearest
 from weftline.reproduce import all_experiments, experiments, findings, ledger
 from weftline.reproduce.choices import Size, chosen_size
@@ -70,8 +71,8 @@ def command(options: argparse.Namespace) -> int:
         known = [name for name in experiments.names() if experiments.load(name).published_part]
         hint = nearest(str(options.experiment), known)
         raise InputError(
-            f"--published: {options.experiment} has no part of published size; {hint}"
-            f"known: {', '.join(known)}"
+            f"--published: {options.experiment} has no part of published size; "
+            f"{hint}known: {', '.join(known)}"
         )
     jobs = all_experiments.jobs_of(options)
     budget = hours(options.budget or BUDGET, "--budget") * 3600
@@ -81,6 +82,12 @@ def command(options: argparse.Namespace) -> int:
         _show(rounds, jobs, options)
         return 0
     until = time.monotonic() + hours(options.sitting, "--sitting") * 3600 if options.sitting else None
+    left = [seconds for one in rounds for _, seconds in one.left]
+    if until is not None and left and time.monotonic() + min(left) > until:
+        shortest = quantities.seconds_text(float(f"{min(left):.2g}"))
+        raise InputError(
+            f"--sitting {options.sitting}: no run that is left ends so soon; the shortest takes {shortest}"
+        )
     if not _run(rounds, until, jobs, options):
         return 1
     (out / "ledger" / "results").mkdir(parents=True, exist_ok=True)

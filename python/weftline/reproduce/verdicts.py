@@ -8,7 +8,7 @@ number of each seed, the published number and the bounds. Verdicts are not store
                 effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1 where
                 a published ratio decides on the size. Without a published number, for numbers that are not
                 ratios, and where the bounds allow 1 (the claim is "about the same"), the bounds themselves
-                decide. A number that is not a ratio, between two bounds, has no direction.
+                decide. A published level, with a bound on either side, has a size and no direction.
     size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO.
                 Of a ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval
                 that is wider than the published number leaves the size open. A claim of "about the same" has
@@ -112,7 +112,8 @@ def _side(claim: Mapping[str, Any]) -> Side | None:
     above, below, reached = _bounds(claim)
     if claim.get("ratio") and claim.get("published") is not None and not _in((above, below, reached), 1.0):
         return (1.0, math.inf, False) if above >= 1.0 else (-math.inf, 1.0, False)
-    if math.isfinite(above) and math.isfinite(below) and not claim.get("ratio"):
+    level = math.isfinite(above) and math.isfinite(below) and not claim.get("ratio")
+    if level and claim.get("published") is not None:
         return None
     return above, below, reached
 
