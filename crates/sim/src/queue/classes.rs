@@ -114,7 +114,7 @@ impl ClassLists {
     }
 
     /// Takes the oldest packet of a class that holds one.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {
         debug_assert!(self.occupied & (1 << class) != 0);
         let id = self.classes[class].head;
