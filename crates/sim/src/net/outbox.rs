@@ -1,8 +1,9 @@
-//! Packets on links that lead into another partition: they cross by value, with the telemetry that they carry.
+//! Packets on links that lead into another partition: they cross by value, with the telemetry that they
+//! carry.
 //!
-//! A partition appends to its outboxes while it works; between windows whole outboxes change hands. Nothing is shared, so
-//! nothing is locked. The receiver sorts the arrivals by node once, and takes in the packets of a node right before it works
-//! on it.
+//! A partition appends to its outboxes while it works; between windows whole outboxes change hands. Nothing
+//! is shared, so nothing is locked. The receiver sorts the arrivals by node once, and takes in the packets of
+//! a node right before it works on it.
 
 use super::PortId;
 use super::agenda::Event;
@@ -151,7 +152,8 @@ impl Outbox {
         some.iter().for_each(|event| prefetch(&self.packets, event.packet() as usize));
     }
 
-    /// After [`Outbox::sort`]: hands out the packets for a node into the receiver's slabs, and their arrivals.
+    /// After [`Outbox::sort`]: hands out the packets for a node into the receiver's slabs, and their
+    /// arrivals.
     #[inline(always)]
     pub fn take_out(&mut self, node: u32, mut into: Slabs<'_>, mut deliver: impl FnMut(Event)) {
         const AHEAD: usize = 6;

@@ -58,8 +58,6 @@ pub struct Partition {
     pub agenda: Agenda,
     /// The packets and what they carry do not fit the cache of a core: more is fetched ahead of its turn.
     pub fetches_far: bool,
-    /// The same of what packets carry, if any carries something.
-    fetches_records: bool,
     /// Nodes of the partition are numbered hosts first, then switches.
     pub hosts: u32,
 }
@@ -125,7 +123,6 @@ impl Partition {
             agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
             fetches_far: false,
-            fetches_records: false,
             links_fail: plan.links_fail || plan.losses.is_some(),
             losses: plan.losses,
         }
@@ -188,7 +185,6 @@ impl Partition {
     pub fn open_window(&mut self, limit: Time) -> bool {
         const CACHE: usize = 1 << 20;
         self.fetches_far = self.packets.bytes() + self.stacks.bytes() > CACHE;
-        self.fetches_records = self.fetches_far && self.stacks.bytes() > 0;
         let Agenda::Windows(windows) = &mut self.agenda else { return false };
         windows.open(limit)
     }
@@ -213,7 +209,7 @@ impl Partition {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
         self.packets.prefetch(windows.packet_ahead(PACKETS_AHEAD));
-        if self.fetches_records {
+        if self.fetches_far && self.stacks.bytes() > 0 {
             self.stacks.prefetch(self.packets.telemetry_of(windows.packet_ahead(RECORDS_AHEAD)));
         }
         self.now = event.time();

@@ -120,8 +120,11 @@ impl ClassLists {
         let id = self.classes[class].head;
         let packet = &packets[id];
         self.count_out(class, u32::from(packet.size));
-        self.classes[class].head = packet.next;
-        if packet.next == NONE {
+        let next = packet.next;
+        self.classes[class].head = next;
+        // It leaves when this one's transmission ends.
+        packets.prefetch(next);
+        if next == NONE {
             self.occupied &= !(1 << class);
         }
         id
