@@ -35,8 +35,8 @@ fn a_flow_is_work_for_every_node_that_it_crosses() {
     let topology =
         Dumbbell { left: 2, right: 2, host_link, bottleneck_link, ..Dumbbell::default() }.build().unwrap();
     let found = work(&topology, vec![flow(0, 2, 10_000)]);
-    // Hosts 0 to 3, then the switches: 10 packets each at four of the six nodes, and one besides.
-    assert_eq!(found.nodes, [11, 1, 11, 1, 11, 11]);
+    // Hosts 0 to 3, then the switches: 30 + 30 + 20 + 20 over six nodes, a fiftieth of their mean and one besides.
+    assert_eq!(found.nodes, [31, 1, 31, 1, 21, 21]);
     assert_eq!(found.links.iter().sum::<u64>(), 5 + 3 * 10);
     // 10 packets over 3 links and their acknowledgements, in the 800 ns that 10 KB take at 100 Gb/s.
     assert!((found.hops_per_second - 60.0 / 800e-9).abs() < 1.0);
