@@ -74,8 +74,21 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
         }
     }
     let began = std::time::Instant::now();
-    let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
+    let (outcome, balance) =
+        simulation.run_balanced(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
     eprintln!("seconds {:.4}", began.elapsed().as_secs_f64());
+    if balance.regions.len() > 1 {
+        let events: u64 = balance.regions.iter().map(|region| region.events).sum();
+        let crossings: u64 = balance.regions.iter().map(|region| region.crossings).sum();
+        let most_speedup = events as f64 / balance.critical_path.max(1) as f64;
+        let (windows, alone) = (balance.windows, balance.share_alone);
+        let regions = balance.regions.len();
+        eprintln!(
+            "regions {regions} most_speedup {most_speedup:.2} windows {windows} crossings {crossings} \
+             share_alone {alone:.2} threads_ratio {:.2}",
+            balance.threads_ratio.unwrap_or(f64::NAN)
+        );
+    }
     eprintln!("end {} {:?}", outcome.end, outcome.ending);
     eprintln!("events {}", outcome.events);
     eprintln!("fingerprint {:016x}", outcome.fingerprint);

@@ -2,9 +2,10 @@
 //!
 //! The speed is the number of events per wall-clock second. While all threads work, a trial every half second
 //! compares them with one thread: two short spells of each, alternating, so that changes of the machine's
-//! load affect both. If all threads are not faster by a factor of `STAY_PARALLEL`, the run continues with one
-//! thread. Trials then become rarer, and the run returns to all threads if they are faster by
-//! `RETURN_PARALLEL`, which is larger, so that the choice does not oscillate. A sudden loss of speed, for
+//! load affect both. Where rounds are long, so are spells, and trials become rarer: the time that they lose
+//! stays below 2 % of the run. If all threads are not faster by a factor of `STAY_PARALLEL`, the run
+//! continues with one thread. Trials then become rarer, and the run returns to all threads if they are faster
+//! by `RETURN_PARALLEL`, which is larger, so that the choice does not oscillate. A sudden loss of speed, for
 //! example because another program takes the cores, starts a trial at once.
 //!
 //! The choice changes the wall-clock time of a run and nothing else.
@@ -21,6 +22,8 @@ const SPELLS_PER_TRIAL: u32 = 4;
 /// Time between trials while all threads work, and its maximum while one thread works.
 const TRIAL_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_TRIAL_INTERVAL: Duration = Duration::from_secs(8);
+/// Time between trials, in units of what the last trial lost.
+const LOSS_TO_INTERVAL: f64 = 50.0;
 /// Speed relative to the last trial below which a new trial starts at once.
 const SLOWDOWN: f64 = 0.5;
 
@@ -148,10 +151,14 @@ impl ThreadChoice {
         self.ratio = Some(ratio);
         let needed = if self.chosen == Threads::All { STAY_PARALLEL } else { RETURN_PARALLEL };
         let before = self.chosen;
+        // What the slower kind of spells took longer than the faster kind would have taken for the same work.
+        let lost =
+            if ratio >= 1.0 { one.time.mul_f64(1.0 - 1.0 / ratio) } else { all.time.mul_f64(1.0 - ratio) };
+        let interval = TRIAL_INTERVAL.max(lost.mul_f64(LOSS_TO_INTERVAL)).min(MAX_TRIAL_INTERVAL);
         self.chosen = if ratio >= needed { Threads::All } else { Threads::One };
         self.until = match (before, self.chosen) {
-            (Threads::One, Threads::One) => (2 * self.until).min(MAX_TRIAL_INTERVAL),
-            _ => TRIAL_INTERVAL,
+            (Threads::One, Threads::One) => (2 * self.until).max(interval).min(MAX_TRIAL_INTERVAL),
+            _ => interval,
         };
     }
 

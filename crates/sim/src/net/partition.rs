@@ -209,7 +209,7 @@ impl Partition {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
         self.packets.prefetch(windows.packet_ahead(PACKETS_AHEAD));
-        if self.fetches_far {
+        if self.fetches_far && self.stacks.bytes() > 0 {
             self.stacks.prefetch(self.packets.telemetry_of(windows.packet_ahead(RECORDS_AHEAD)));
         }
         self.now = event.time();
@@ -235,8 +235,9 @@ impl Partition {
     }
 
     /// Under windows: what another partition sent here will be taken in node by node, in the next window.
-    pub fn expect(&mut self, inbox: &Outbox) {
+    pub fn expect(&mut self, inbox: &mut Outbox) {
         if let (Agenda::Windows(windows), Some(first)) = (&mut self.agenda, inbox.first_arrival()) {
+            inbox.sort();
             windows.expect(inbox.nodes(), first);
         }
     }
@@ -245,10 +246,8 @@ impl Partition {
     #[inline]
     pub fn take_in_at(&mut self, node: u32, inbox: &mut Outbox) {
         let Agenda::Windows(windows) = &mut self.agenda else { return };
-        if let Some(mail) = inbox.of_node(node) {
-            let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
-            mail.empty_into(into, |event| windows.push_now(node, event));
-        }
+        let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
+        inbox.take_out(node, into, |event| windows.push_now(node, event));
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -280,13 +279,12 @@ impl Partition {
             Ok(partition) => &mut self.outboxes[partition],
             Err(tap) => return self.pass_tap(tap, at, node, port, id),
         };
-        let mail = outbox.to_node(node, at);
-        mail.post(at, port, &self.packets[id], &self.stacks);
+        outbox.post(node, at, port, &self.packets[id], &self.stacks);
         if !self.headers.is_empty() {
-            mail.post_header(self.headers.get(id));
+            outbox.post_header(self.headers.get(id));
         }
         if !self.trails.is_empty() {
-            mail.post_trail(self.trails.get(id));
+            outbox.post_trail(self.trails.get(id));
         }
         self.discard(id);
     }

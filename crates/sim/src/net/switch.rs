@@ -128,7 +128,7 @@ impl Switch {
     }
 
     /// The transmitter of a port becomes free.
-    #[inline]
+    #[inline(always)]
     pub fn departure(&mut self, net: &mut Partition, port: PortId) {
         net.ports[port as usize].departure_pending = false;
         self.kick(net, port);

@@ -114,14 +114,17 @@ impl ClassLists {
     }
 
     /// Takes the oldest packet of a class that holds one.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {
         debug_assert!(self.occupied & (1 << class) != 0);
         let id = self.classes[class].head;
         let packet = &packets[id];
         self.count_out(class, u32::from(packet.size));
-        self.classes[class].head = packet.next;
-        if packet.next == NONE {
+        let next = packet.next;
+        self.classes[class].head = next;
+        // It leaves when this one's transmission ends.
+        packets.prefetch(next);
+        if next == NONE {
             self.occupied &= !(1 << class);
         }
         id

@@ -43,7 +43,7 @@ impl Region {
     /// Handles the events before the limit; returns after `max` of them, to continue when called again.
     fn work(&mut self, max: u32) {
         match self.net.agenda {
-            Agenda::Windows(_) => self.inboxes.iter().for_each(|inbox| self.net.expect(inbox)),
+            Agenda::Windows(_) => self.inboxes.iter_mut().for_each(|inbox| self.net.expect(inbox)),
             _ => self.take_mail(),
         }
         let before = self.net.events_handled();
@@ -109,6 +109,7 @@ impl Region {
     fn prefetch(&self, next: Option<u32>, second: Option<u32>) {
         if let Some(node) = next {
             self.net.prefetch_packets(node);
+            self.inboxes.iter().for_each(|inbox| inbox.prefetch(node));
             match node.checked_sub(self.net.hosts) {
                 None => self.hosts[node as usize].prefetch(&self.net.ports),
                 Some(switch) => prefetch_lines(&self.switches[switch as usize], 4),

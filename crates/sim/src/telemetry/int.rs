@@ -229,14 +229,13 @@ impl IntStacks {
         (head.time as usize).min(self.max_hops) + 1
     }
 
-    /// Removes the first stack from a list that [`IntStacks::copy_out`] wrote, and inserts it.
+    /// Inserts the first stack of a list that [`IntStacks::copy_out`] wrote.
     #[inline]
-    pub fn copy_in(&mut self, records: &mut &[IntRecord]) -> u32 {
+    pub fn copy_in(&mut self, records: &[IntRecord]) -> u32 {
         let id = self.insert();
-        let (own, rest) = records.split_at(self.places_in_use(&records[0]));
+        let own = &records[..self.places_in_use(&records[0])];
         let from = id as usize * (self.max_hops + 1);
         self.records[from..from + own.len()].copy_from_slice(own);
-        *records = rest;
         id
     }
 

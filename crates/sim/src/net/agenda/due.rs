@@ -5,74 +5,89 @@ use crate::engine::queue::Timed;
 use crate::units::Time;
 use std::ops::Range;
 
-/// The events of one node in a window, in order, the next one last.
+/// The events of one node in a window: those that lay in its inbox, and those that come up while it works on
+/// them. The latter are mostly the ends of transmissions, which come up nearly in order: put among the others
+/// they would be passed by all that arrives until then.
 pub struct Due {
-    /// Of these the first `left` are to happen.
+    /// What lay in the inbox: from place 1 on `left` events, the next one last. Place 0 has [`Due::END`].
     events: Vec<Event>,
     left: usize,
+    /// What came up since, in order, from place `next` on; the last one is [`Due::END`].
+    own: Vec<Event>,
+    next: usize,
     /// Where each bucket of time begins.
     starts: [u32; 2 * Due::BUCKETS],
 }
 
 impl Default for Due {
     fn default() -> Due {
-        Due { events: Vec::new(), left: 0, starts: [0; 2 * Due::BUCKETS] }
+        Due { events: vec![Due::END], left: 0, own: vec![Due::END], next: 0, starts: [0; 2 * Due::BUCKETS] }
     }
 }
 
 impl Due {
+    /// Comes after every event.
+    const END: Event = Event(u128::MAX);
     /// Buckets at most.
     const BUCKETS: usize = 512;
     /// So many events at most are sorted by insertion at once.
     const FEW: usize = 32;
 
-    /// How many are to happen.
+    /// How many of the inbox are to happen.
     #[inline(always)]
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// The one `ahead` places behind the one taken last; some other one where there are not so many.
+    /// The one `ahead` places behind the one that was taken last of the inbox; where there are not so many,
+    /// [`Due::END`].
     #[inline(always)]
     pub fn ahead(&self, ahead: usize) -> Event {
-        self.events[self.left.saturating_sub(ahead)]
+        self.events[(self.left + 1).saturating_sub(ahead)]
     }
 
     /// Takes out the next one.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Event> {
+        let (first, own) = (self.events[self.left], self.own[self.next]);
+        if own < first {
+            self.next += 1;
+            return Some(own);
+        }
         self.left = self.left.checked_sub(1)?;
-        Some(self.events[self.left])
+        Some(first)
     }
 
-    /// Puts in an event that came up while the others are worked off: mostly one that is among the next.
+    /// Puts in an event that came up while the others are worked off.
     #[inline]
     pub fn insert(&mut self, event: Event) {
-        if self.left == self.events.len() {
-            self.events.push(event);
-        }
-        let near = self.left.saturating_sub(Due::FEW);
-        let mut at = self.left;
-        self.left += 1;
-        while at > near && self.events[at - 1] < event {
-            self.events[at] = self.events[at - 1];
+        let end = self.own.len() - 1;
+        self.own.push(Due::END);
+        let near = self.next.max(end.saturating_sub(Due::FEW));
+        let mut at = end;
+        while at > near && self.own[at - 1] > event {
+            self.own[at] = self.own[at - 1];
             at -= 1;
         }
         if at == near {
-            let far = self.events[..near].partition_point(|other| *other > event);
-            self.events.copy_within(far..near, far + 1);
+            let far = self.next + self.own[self.next..near].partition_point(|other| *other < event);
+            self.own.copy_within(far..near, far + 1);
             at = far;
         }
-        self.events[at] = event;
+        self.own[at] = event;
     }
 
-    /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before `start`.
+    /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before
+    /// `start`.
     #[inline]
     pub fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) -> &[Event] {
-        debug_assert!(self.left == 0);
+        debug_assert!(self.left == 0 && self.own[self.next] == Due::END);
+        self.own.truncate(1);
+        self.own[0] = Due::END;
+        self.next = 0;
         let count = inbox.len();
-        if self.events.len() <= 2 * count {
-            self.events.resize(4 * count + 1, Event(0));
+        if self.events.len() <= 2 * count + 1 {
+            self.events.resize(4 * count + 2, Event(0));
         }
         let later = if count <= Due::FEW {
             self.insert_each(inbox, until)
@@ -83,12 +98,12 @@ impl Due {
         &self.events[later]
     }
 
-    /// By insertion; where those that come later lie. From the back: packets of one sender come in order, and the last
-    /// one is to be first.
+    /// By insertion; where those that come later lie. From the back: packets of one sender come in order, and
+    /// the last one is to be first.
     #[inline]
     fn insert_each(&mut self, inbox: &[Event], until: Time) -> Range<usize> {
         let count = inbox.len();
-        let (due, later) = self.events.split_at_mut(count);
+        let (due, later) = self.events[1..].split_at_mut(count);
         let later = &mut later[..count];
         let (mut dues, mut laters) = (0, 0);
         for &event in inbox.iter().rev() {
@@ -106,10 +121,11 @@ impl Due {
             dues += 1;
         }
         self.left = dues;
-        count..count + laters
+        count + 1..count + 1 + laters
     }
 
-    /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by insertion.
+    /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by
+    /// insertion.
     fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
         const MASK: usize = 2 * Due::BUCKETS - 1;
         let last = until.0 - 1;
@@ -127,13 +143,14 @@ impl Due {
             sum += *start;
             *start = sum;
         }
+        let events = &mut self.events[1..];
         for event in inbox.iter().rev() {
             let to = &mut self.starts[bucket(event) & MASK];
-            self.events[*to as usize] = *event;
+            events[*to as usize] = *event;
             *to += 1;
         }
         self.left = sum as usize;
-        let due = &mut self.events[..sum as usize];
+        let due = &mut events[..sum as usize];
         for at in 1..due.len() {
             let event = due[at];
             let mut to = at;
@@ -145,7 +162,7 @@ impl Due {
                 due[to] = event;
             }
         }
-        self.left..inbox.len()
+        self.left + 1..inbox.len() + 1
     }
 }
 
