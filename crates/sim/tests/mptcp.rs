@@ -508,3 +508,26 @@ fn short_flows_have_one_subflow_where_joins_wait_for_data_to_be_acknowledged() {
     };
     assert_eq!((used("confirmed"), used("at-once")), (1.0, 4.0));
 }
+
+/// A probe in a data class once counted as marked if the packet before it in its place had been.
+#[test]
+fn marks_are_counted_for_marked_packets_only_however_many_regions_there_are() {
+    let text = r#"
+[topology]
+kind = "leaf-spine"
+[switch]
+balancer = { kind = "mp-hula", probe_class = 1, probe_interval = "20us", gap = "157ps" }
+[transport]
+kind = "mptcp"
+[[workload]]
+kind = "flows"
+flows = [{ src = 0, dst = 40, size = "20KB" }]
+"#;
+    let scenario = load(text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = |regions| format!("{:?}", run_in(regions, scenario.config().expect("a configuration")).1);
+    let whole = outcome(1);
+    assert!(whole.contains("balancer_header_bytes"));
+    for regions in [2, 4] {
+        assert_eq!(outcome(regions), whole, "{regions} regions");
+    }
+}

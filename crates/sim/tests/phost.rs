@@ -307,3 +307,18 @@ proptest! {
         prop_assert!(every_flow_ends(config, seed, &mut random, kinds, percent), "{:?}", sets);
     }
 }
+
+/// A destination reports its timeouts with the acknowledgement: the run may end before it comes.
+#[test]
+fn timeouts_of_flows_that_the_end_of_the_run_cuts_off_are_theirs_too() {
+    let mut unfinished = 0;
+    for until in ["100us", "300us", "1ms", "3ms"] {
+        let (kept, outcome) = run(lossy(LinkLoss::ALL, 0.2, 3, &[("run.until", until)]));
+        let of_flows: u64 = kept.flows.iter().map(|flow| u64::from(flow.timeouts)).sum();
+        let cut_off = kept.flows.iter().filter(|flow| flow.finish.is_none());
+        unfinished += cut_off.map(|flow| flow.timeouts).sum::<u32>();
+        let counted: u64 = outcome.losses.iter().map(|losses| losses.timeouts).sum();
+        assert_eq!(of_flows, counted, "until {until}");
+    }
+    assert!(unfinished > 0, "no flow was cut off after a timeout");
+}

@@ -38,7 +38,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
-use crate::topology::{NodeKind, Topology};
+use crate::topology::{MAX_NODES, NodeKind, Topology};
 use crate::transport::{
     HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
 };
@@ -47,7 +47,6 @@ use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
 use std::sync::Arc;
 
-const MAX_NODES: usize = 1 << 24;
 const MAX_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
@@ -119,7 +118,7 @@ impl Simulation {
 }
 
 fn check_limits(topology: &Topology) -> Result<(), RunError> {
-    if topology.nodes.len() >= MAX_NODES {
+    if topology.nodes.len() > MAX_NODES {
         let message = format!("{} nodes: expected at most {MAX_NODES}", topology.nodes.len());
         return Err(RunError::Impossible(message));
     }

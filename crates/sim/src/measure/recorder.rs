@@ -23,6 +23,8 @@ pub struct Recorder {
     pub group_delivered: Vec<u64>,
     /// What happened to data packets, by group.
     pub losses: Vec<LossCounters>,
+    /// Timeouts at receivers of which the senders of these flows have not been told when the run ends.
+    pub unreported_timeouts: Vec<(FlowId, u32)>,
     /// Delivered payload bytes of the watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
@@ -42,6 +44,7 @@ impl Recorder {
             delivered: 0,
             group_delivered: vec![0; groups.max(1)],
             losses: vec![LossCounters::default(); groups.max(1)],
+            unreported_timeouts: Vec::new(),
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
         }

@@ -26,6 +26,7 @@ use crate::measure::{Balance, Ending, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::transport::Settings;
 use crate::units::Time;
+use crate::workload::FlowId;
 use crate::workload::merge::MAX_FLOWS;
 use balance::Windows;
 use changes::Changes;
@@ -33,6 +34,7 @@ use flows::Flows;
 use places::Places;
 use probes::Probes;
 use region::Region;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -311,7 +313,12 @@ impl Simulation {
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
         }
+        let unreported = self.regions.iter_mut().flat_map(|r| r.net.recorder.unreported_timeouts.drain(..));
+        let unreported: FxHashMap<FlowId, u32> = unreported.collect();
         for record in &mut collected.flows {
+            if record.finish.is_none() {
+                record.timeouts += unreported.get(&record.flow).copied().unwrap_or(0);
+            }
             let ended = record.finish.unwrap_or(self.now);
             record.ideal = self.ideals.of(&record.asked(), record.start, ended);
         }

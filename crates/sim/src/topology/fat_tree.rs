@@ -6,7 +6,7 @@
 
 use super::TopologyParameters;
 use super::hpcc_fat_tree::HpccFatTree;
-use super::network::{LinkSpec, read_count};
+use super::network::{LinkSpec, check_counts, read_count};
 use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -58,12 +58,10 @@ impl TopologyParameters for FatTree {
                 format!("expected an even number of ports, at least 2, found {k}: did you mean {near}?");
             return Err(TopologyError::key("k", message));
         }
-        // k = 156 has 979 524 nodes, k = 158 more than a million.
-        if k > 156 {
-            let message = format!("expected at most 156 (just under 1000000 nodes), found {k}");
-            return Err(TopologyError::key("k", message));
-        }
+        check_counts(&[("k", k)])?;
         let half = k / 2;
+        // Without hosts_per_tor, a network that is too large is so by k.
+        let key = (self.hosts_per_tor == 0).then_some("k");
         HpccFatTree {
             pods: k,
             tors_per_pod: half,
@@ -74,6 +72,7 @@ impl TopologyParameters for FatTree {
             fabric_link: self.fabric_link,
         }
         .build()
+        .map_err(|error| TopologyError { key: error.key.or(key), ..error })
     }
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod kinds;
 mod lines;
 mod longest;
+mod memory;
 mod network;
 mod overrides;
 mod path_times;
@@ -32,6 +33,7 @@ pub mod toml_file;
 
 pub use error::TopologyError;
 pub use longest::{Longest, longest};
+pub use memory::network_bytes;
 pub use network::LinkSpec;
 pub use overrides::{LinkOverride, apply_overrides};
 pub use path_times::{Path, PathTimes};

@@ -1,7 +1,7 @@
 //! What the builders share: hosts first, then switches tier by tier, links in order of creation; and the
 //! checks of counts and links.
 
-use super::validity::{MAX_LINKS, MAX_NODES};
+use super::memory::check_size;
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
@@ -64,7 +64,7 @@ impl LinkSpec {
 }
 
 /// Maximum of a count, so that products of three of them cannot overflow.
-pub(super) const MAX_COUNT: i64 = MAX_NODES as i64;
+pub(super) const MAX_COUNT: i64 = 1_000_000;
 
 /// Reads a count of at least `min`.
 pub(super) fn read_count(
@@ -77,14 +77,14 @@ pub(super) fn read_count(
     p.integer(key, default as i64, (min, MAX_COUNT), help) as u64
 }
 
-/// Checks that each count is from 1 to the limit of nodes.
+/// Checks that each count is from 1 to the maximum.
 pub(super) fn check_counts(counts: &[(&'static str, u64)]) -> Result<(), TopologyError> {
     for &(key, count) in counts {
         if count == 0 {
             return Err(TopologyError::key(key, "expected at least 1, found 0"));
         }
-        if count > MAX_NODES as u64 {
-            let message = format!("expected at most {MAX_NODES} (the limit of nodes), found {count}");
+        if count > MAX_COUNT as u64 {
+            let message = format!("expected at most {MAX_COUNT}, found {count}");
             return Err(TopologyError::key(key, message));
         }
     }
@@ -99,12 +99,7 @@ pub(super) struct Network {
 
 impl Network {
     pub fn new(nodes: u128, links: u128) -> Result<Network, TopologyError> {
-        if nodes > MAX_NODES as u128 {
-            return Err(TopologyError::new(format!("{nodes} nodes are more than the limit of {MAX_NODES}")));
-        }
-        if links > MAX_LINKS as u128 {
-            return Err(TopologyError::new(format!("{links} links are more than the limit of {MAX_LINKS}")));
-        }
+        check_size(nodes, links)?;
         let mut topology = Topology::default();
         topology.nodes.reserve_exact(nodes as usize);
         topology.links.reserve_exact(links as usize);

@@ -1,7 +1,7 @@
 //! Properties of paths of pairs of hosts: hops, delays, rates, base RTT (see [`longest`](super::longest)).
 
 use super::longest::sending_time;
-use super::{HostId, LinkId, Ports, Routes, Topology};
+use super::{HostId, LinkId, NodeId, Ports, Routes, Topology};
 use crate::units::{Rate, Time};
 
 /// A path from host to host along the first next hops.
@@ -24,6 +24,13 @@ pub struct PathTimes<'t> {
     ports: Ports,
 }
 
+/// A path on its way: where it has come to, and what it is so far.
+#[derive(Debug, Clone, Copy)]
+struct Walk {
+    node: NodeId,
+    path: Option<Path>,
+}
+
 impl<'t> PathTimes<'t> {
     pub fn new(topology: &'t Topology, routes: &'t Routes) -> PathTimes<'t> {
         PathTimes { topology, routes, ports: topology.ports() }
@@ -43,19 +50,41 @@ impl<'t> PathTimes<'t> {
 
     /// The path from `src` to `dst`; none if there is no path or both are the same host.
     pub fn pair(&self, src: HostId, dst: HostId) -> Option<Path> {
-        let mut path: Option<Path> = None;
-        for link in self.links(src, dst) {
-            let link = &self.topology.links[link as usize];
-            let so_far =
-                path.unwrap_or(Path { hops: 0, delay: Time::ZERO, bottleneck: link.rate, first: link.rate });
-            path = Some(Path {
-                hops: so_far.hops + 1,
-                delay: so_far.delay.saturating_add(link.delay),
-                bottleneck: so_far.bottleneck.min(link.rate),
-                ..so_far
+        let mut walk = Walk { node: self.routes.host_node(src), path: None };
+        while self.step(&mut walk, dst) {}
+        walk.path
+    }
+
+    /// The paths of many pairs: all of them take a step in turn, so that the memory accesses of one do not wait
+    /// for those of another.
+    pub fn pairs(&self, pairs: impl Iterator<Item = (HostId, HostId)>) -> Vec<Option<Path>> {
+        let start = |(src, dst)| (Walk { node: self.routes.host_node(src), path: None }, dst);
+        let mut walks: Vec<(Walk, HostId)> = pairs.map(start).collect();
+        let mut moving: Vec<u32> = (0..walks.len() as u32).collect();
+        while !moving.is_empty() {
+            moving.retain(|&at| {
+                let (walk, dst) = &mut walks[at as usize];
+                self.step(walk, *dst)
             });
         }
-        path
+        walks.into_iter().map(|(walk, _)| walk.path).collect()
+    }
+
+    /// Goes on by one link; returns false where no link leads on.
+    fn step(&self, walk: &mut Walk, dst: HostId) -> bool {
+        let Some(&port) = self.routes.next_hops(walk.node, dst).first() else { return false };
+        let (link, next) = self.ports[walk.node as usize][port as usize];
+        let link = &self.topology.links[link as usize];
+        let so_far =
+            walk.path.unwrap_or(Path { hops: 0, delay: Time::ZERO, bottleneck: link.rate, first: link.rate });
+        let path = Path {
+            hops: so_far.hops + 1,
+            delay: so_far.delay.saturating_add(link.delay),
+            bottleneck: so_far.bottleneck.min(link.rate),
+            ..so_far
+        };
+        *walk = Walk { node: next, path: Some(path) };
+        true
     }
 
     /// Sum of the times to transmit `bytes` on every link of the path (store and forward, no propagation).

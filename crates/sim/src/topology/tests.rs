@@ -88,9 +88,6 @@ fn absurd_sizes_are_refused_before_memory_is_taken() {
     assert!(
         error(Star { hosts: u64::MAX, ..Star::default() }).starts_with("hosts: expected at most 1000000")
     );
-    assert!(
-        error(Star { hosts: 1_000_000, ..Star::default() }).contains("1000001 nodes are more than the limit")
-    );
     assert_eq!(error(Star { hosts: 1, ..Star::default() }), "at least two hosts are needed, found 1");
     let mut slow = Star::default();
     slow.host_link.rate = Rate(0);

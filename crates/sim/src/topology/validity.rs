@@ -3,12 +3,13 @@
 
 use rustc_hash::FxHashMap;
 
+use super::memory::check_size;
 use super::{Link, NodeId, NodeKind, Ports, Topology, TopologyError};
 
-/// Maximum number of nodes of a topology.
-pub const MAX_NODES: usize = 1_000_000;
-/// Maximum number of links of a topology.
-pub const MAX_LINKS: usize = 10_000_000;
+/// Maximum number of nodes of a topology: 24 bits of an event number a node.
+pub const MAX_NODES: usize = (1 << 24) - 1;
+/// Maximum number of links of a topology: 28 bits of an event number a port, and a link has two.
+pub const MAX_LINKS: usize = (1 << 27) - 1;
 const LONGEST_NAME: usize = 64;
 
 impl Topology {
@@ -24,10 +25,7 @@ impl Topology {
     }
 
     fn check_names(&self) -> Result<(), TopologyError> {
-        if self.nodes.len() > MAX_NODES {
-            let found = self.nodes.len();
-            return Err(TopologyError::new(format!("{found} nodes are more than the limit of {MAX_NODES}")));
-        }
+        check_size(self.nodes.len() as u128, self.links.len() as u128)?;
         let mut seen: FxHashMap<&str, ()> = FxHashMap::default();
         for node in &self.nodes {
             check_name(&node.name).map_err(TopologyError::new)?;
@@ -52,10 +50,6 @@ impl Topology {
     }
 
     fn check_links(&self) -> Result<(), TopologyError> {
-        if self.links.len() > MAX_LINKS {
-            let found = self.links.len();
-            return Err(TopologyError::new(format!("{found} links are more than the limit of {MAX_LINKS}")));
-        }
         let mut degree = vec![0u32; self.nodes.len()];
         for (index, link) in self.links.iter().enumerate() {
             for end in [link.a, link.b] {

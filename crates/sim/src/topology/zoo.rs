@@ -8,8 +8,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::memory::check_size;
 use super::network::{LinkSpec, read_count};
-use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError, validity};
+use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -93,10 +94,8 @@ impl Graph {
         options.check()?;
         let (places, per_node) = (self.places.len(), options.hosts_per_node);
         let nodes = places as u128 * (u128::from(per_node) + 1);
-        if nodes > validity::MAX_NODES as u128 {
-            let message = format!("{nodes} nodes are more than the limit of {}", validity::MAX_NODES);
-            return Err(TopologyError::key("hosts_per_node", message));
-        }
+        let links = nodes + self.edges.len() as u128;
+        check_size(nodes, links).map_err(|error| TopologyError { key: Some("hosts_per_node"), ..error })?;
         let hosts = places * per_node as usize;
         let mut topology = Topology::default();
         let host = |i: usize| Node { name: format!("host{i}"), kind: NodeKind::Host, tier: 0 };

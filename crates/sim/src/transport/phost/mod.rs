@@ -190,6 +190,12 @@ impl Transport for Phost {
         for flow in self.flows.iter().filter(|flow| flow.place != Place::Gone) {
             (0..flow.timeouts).for_each(|_| cx.timed_out(flow.group));
         }
+        // The acknowledgement that reports them is still to come, or on its way.
+        let unfinished = self.flows.iter().filter(|flow| flow.place != Place::Gone);
+        let unfinished = unfinished.map(|flow| (flow.flow, flow.timeouts));
+        let arrived = self.arrived.iter().map(|(&flow, &timeouts)| (flow, timeouts));
+        let known = unfinished.chain(arrived).filter(|&(_, timeouts)| timeouts > 0);
+        cx.net.recorder.unreported_timeouts.extend(known);
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

@@ -1,0 +1,85 @@
+//! What a network takes in memory, and how large a network may be: known from its numbers of nodes and links
+//! before anything is allocated.
+
+use super::TopologyError;
+use super::validity::{MAX_LINKS, MAX_NODES};
+use crate::units::Bytes;
+
+/// Bytes of a run per node (names and state of hosts and switches) and per link (two ports, their totals and
+/// their places in lists), before the first packet. A test compares them with the estimate of a run.
+const NODE_BYTES: u128 = 1200;
+const LINK_BYTES: u128 = 1500;
+
+/// Returns about what a run takes for its network.
+pub fn network_bytes(nodes: u128, links: u128) -> Bytes {
+    let bytes = nodes.saturating_mul(NODE_BYTES).saturating_add(links.saturating_mul(LINK_BYTES));
+    Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
+/// Refuses networks with more nodes or links than can be numbered, or that do not fit this machine's memory;
+/// the message has the memory that they would take.
+pub fn check_size(nodes: u128, links: u128) -> Result<(), TopologyError> {
+    check_size_on(machine_bytes(), nodes, links)
+}
+
+fn check_size_on(machine: Option<Bytes>, nodes: u128, links: u128) -> Result<(), TopologyError> {
+    let needed = network_bytes(nodes, links);
+    let take = format!("a run would take about {} for the network alone", rounded(needed));
+    for (what, found, limit) in [("nodes", nodes, MAX_NODES), ("links", links, MAX_LINKS)] {
+        if found > limit as u128 {
+            let message = format!(
+                "{found} {what} are more than the limit of {limit}, to which the engine's indices reach; {take}"
+            );
+            return Err(TopologyError::new(message));
+        }
+    }
+    match machine {
+        Some(machine) if needed > machine => Err(TopologyError::new(format!(
+            "{nodes} nodes and {links} links are more than fit this machine: {take}, and it has {}",
+            rounded(machine)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// With two digits, which is the precision of the constants above.
+fn rounded(bytes: Bytes) -> Bytes {
+    let unit = 10u64.pow(bytes.0.max(1).ilog10().saturating_sub(1));
+    Bytes(bytes.0 / unit * unit)
+}
+
+/// The memory of this machine or of its container; none where that is unknown.
+fn machine_bytes() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let total = line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.saturating_mul(1024);
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max");
+    let limit = limit.ok().and_then(|limit| limit.trim().parse().ok());
+    Some(Bytes(limit.map_or(total, |limit: u64| limit.min(total))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_that_is_too_large_says_what_it_would_take() {
+        let error = |machine, nodes, links| match check_size_on(machine, nodes, links) {
+            Ok(()) => String::new(),
+            Err(error) => error.message,
+        };
+        let machine = Some(Bytes(16_000_000_000));
+        assert_eq!(error(machine, 1_056_000, 3_072_000), "");
+        assert_eq!(
+            error(machine, 8_500_000, 24_576_000),
+            "8500000 nodes and 24576000 links are more than fit this machine: a run would take about 47GB for the \
+             network alone, and it has 16GB"
+        );
+        assert_eq!(error(None, 8_500_000, 24_576_000), "");
+        let many = error(None, u128::from(u64::MAX), 1);
+        assert!(
+            many.contains("more than the limit of 16777215") && many.contains("would take about"),
+            "{many}"
+        );
+    }
+}
