@@ -140,6 +140,17 @@ def check(
     seed: int | None,
     controllers: Mapping[str, type] | None = None,
 ) -> Json: ...
+def why(
+    text: str,
+    file: str,
+    base_dir: Path,
+    fingerprint: str,
+    flow: int | None = None,
+    slowest: int = 5,
+    group: str | None = None,
+    intervals: bool = False,
+    controllers: Mapping[str, type] | None = None,
+) -> Json: ...
 def look(
     text: str,
     file: str,

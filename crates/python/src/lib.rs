@@ -23,6 +23,7 @@ mod pint;
 mod runs;
 mod scenarios;
 mod tables;
+mod why;
 
 #[pymodule]
 mod _native {
@@ -53,6 +54,8 @@ mod _native {
         Table, backlog, completion, counters, deadlines, distribution, queues, series, shares, slowdown,
         table,
     };
+    #[pymodule_export]
+    use why::why;
 
     /// The version of weftline.
     #[pyfunction]

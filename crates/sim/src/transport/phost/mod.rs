@@ -23,7 +23,7 @@ mod source;
 
 pub use parameters::PhostConfig;
 
-use super::{FlowView, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Look, Transport};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -190,6 +190,11 @@ impl Transport for Phost {
         for flow in self.flows.iter().filter(|flow| flow.place != Place::Gone) {
             (0..flow.timeouts).for_each(|_| cx.timed_out(flow.group));
         }
+    }
+
+    fn hold(&self, flow: FlowId) -> Option<Hold> {
+        let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
+        Some(if flow.has_tokens() { Hold::Free { from: flow.start } } else { Hold::Receiver })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

@@ -1,0 +1,211 @@
+//! Why flows took as long as they did: the run repeated, then repeated again with these flows traced.
+
+use std::io;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+use weftline_sim::config::Config;
+use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
+use weftline_sim::why::{self, Account, Cause, Told, Traced};
+
+use crate::errors::{failed, input};
+use crate::scenarios::{self, Source};
+
+/// Keeps the records of flows.
+#[derive(Default)]
+struct Flows(Vec<FlowRecord>);
+
+impl Sink for Flows {
+    fn flows(&mut self, batch: &[FlowRecord]) -> io::Result<()> {
+        self.0.extend_from_slice(batch);
+        Ok(())
+    }
+    fn samples(&mut self, _: &[Sample]) -> io::Result<()> {
+        Ok(())
+    }
+    fn digests(&mut self, _: &[DigestRecord]) -> io::Result<()> {
+        Ok(())
+    }
+    fn frames(&mut self, _: &Frames) -> io::Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Where the completion times of some flows of a run went, as JSON: of one `flow`, else of the `slowest` by slowdown, in a
+/// `group` if that is named. `fingerprint` is that of the stored run: if the run does not give it again, nothing is said of its
+/// flows.
+#[pyfunction]
+#[pyo3(signature = (
+    text, file, base_dir, fingerprint, flow=None, slowest=5, group=None, intervals=false, controllers=None
+))]
+#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
+pub fn why(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    fingerprint: String,
+    flow: Option<u32>,
+    slowest: usize,
+    group: Option<String>,
+    intervals: bool,
+    controllers: Option<Bound<'_, PyDict>>,
+) -> PyResult<String> {
+    let source = Source { text, file, base_dir, sets: Vec::new(), seed: scenarios::seed(None)? };
+    let (external, _) = crate::controllers::external(controllers)?;
+    py.detach(|| {
+        let scenario = source.load(external, Ok)?;
+        let mut config = scenario.config().map_err(input)?;
+        config.measure.capture = None;
+        let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
+        let mut flows = Flows::default();
+        let outcome = weftline_sim::run(config.clone(), &mut flows, &mut goes_on).map_err(failed)?;
+        let found = format!("{:016x}", outcome.fingerprint);
+        if found != fingerprint {
+            return Err(input(format!(
+                "the run gives other results than those that are stored: fingerprint {found}, stored {fingerprint}; \
+                 another version made them, they were interrupted, or a file that the scenario names has changed"
+            )));
+        }
+        let records = chosen(&flows.0, &config, flow, slowest, group.as_deref())?;
+        let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
+        let mut again = Flows::default();
+        let (repeated, told) =
+            why::trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
+        if repeated.fingerprint != outcome.fingerprint {
+            return Err(failed(format!(
+                "the traced run is another run: fingerprint {:016x}, expected {found}",
+                repeated.fingerprint
+            )));
+        }
+        let accounts = why::accounts(&traced, &told);
+        if let Some(wrong) = accounts.iter().find(|account| !account.adds_up()) {
+            return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
+        }
+        let names = Names { config: &config, told: &told };
+        let reports = accounts.iter().zip(&records);
+        let all: Vec<Value> =
+            reports.map(|(account, record)| names.account(account, record, intervals)).collect();
+        let limits: Vec<Value> = why::limits(&accounts)
+            .iter()
+            .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
+            .collect();
+        Ok(json!({"fingerprint": fingerprint, "flows": all, "links": limits}).to_string())
+    })
+}
+
+fn traced_of(record: &FlowRecord) -> Option<Traced> {
+    let finish = record.finish?;
+    Some(Traced { flow: record.flow, src: record.src, dst: record.dst, start: record.start, finish })
+}
+
+fn slowdown(record: &FlowRecord) -> f64 {
+    let spent = record.finish.map_or(0, |finish| finish.0 - record.start.0);
+    spent as f64 / record.ideal.0.max(1) as f64
+}
+
+/// The flows that are asked for: one, or the slowest.
+fn chosen(
+    records: &[FlowRecord],
+    config: &Config,
+    flow: Option<u32>,
+    slowest: usize,
+    group: Option<&str>,
+) -> PyResult<Vec<FlowRecord>> {
+    if let Some(flow) = flow {
+        let found = records.iter().find(|record| record.flow == flow);
+        let last = records.iter().map(|record| record.flow).max();
+        let Some(record) = found else {
+            let known = last.map_or("it has none".to_string(), |last| format!("its flows are 0 to {last}"));
+            return Err(input(format!("flow {flow}: the run has no such flow; {known}")));
+        };
+        if record.finish.is_none() {
+            return Err(input(format!("flow {flow}: it had not finished when the run ended")));
+        }
+        return Ok(vec![*record]);
+    }
+    let groups = &config.traffic.groups;
+    let wanted = group.map(|name| {
+        let known = || format!("{name}: no such group; known: {}", groups.join(", "));
+        groups.iter().position(|known| known == name).ok_or_else(|| input(known()))
+    });
+    let wanted = wanted.transpose()?;
+    let mut all: Vec<FlowRecord> = records
+        .iter()
+        .filter(|record| record.finish.is_some() && wanted.is_none_or(|w| usize::from(record.group) == w))
+        .copied()
+        .collect();
+    if all.is_empty() {
+        return Err(input("no flow has finished"));
+    }
+    all.sort_by(|a, b| slowdown(b).total_cmp(&slowdown(a)).then(a.flow.cmp(&b.flow)));
+    all.truncate(slowest);
+    Ok(all)
+}
+
+/// Names of links and flows.
+struct Names<'a> {
+    config: &'a Config,
+    told: &'a Told,
+}
+
+impl Names<'_> {
+    fn node(&self, node: u32) -> &str {
+        &self.config.topology.nodes[node as usize].name
+    }
+
+    fn link(&self, link: u32) -> String {
+        let (from, to, _, _) = self.told.links[link as usize];
+        format!("{}->{}", self.node(from), self.node(to))
+    }
+
+    fn account(&self, account: &Account, record: &FlowRecord, intervals: bool) -> Value {
+        let flow = &account.flow;
+        let host = |host: u32| self.node(self.told.host_node[host as usize]);
+        let causes: Vec<Value> = account
+            .by_cause()
+            .iter()
+            .map(|(cause, time)| json!({"cause": cause.name(), "ps": time.0}))
+            .collect();
+        let waits: Vec<Value> = account
+            .by_link()
+            .iter()
+            .filter(|((_, cause), _)| !matches!(cause, Cause::Transmission | Cause::Propagation))
+            .map(|((link, cause), time)| json!({"link": self.link(*link), "cause": cause.name(), "ps": time.0}))
+            .collect();
+        let worst = account.worst_queue().map(|(link, time)| {
+            let shared: Vec<Value> = account
+                .shared(link)
+                .iter()
+                .map(|(flow, time)| json!({"flow": flow, "ps": time.0}))
+                .collect();
+            json!({"link": self.link(link), "ps": time.0, "shared": shared})
+        });
+        let mut report = json!({
+            "flow": flow.flow,
+            "src": host(flow.src),
+            "dst": host(flow.dst),
+            "size_bytes": record.size,
+            "group": self.config.traffic.groups[usize::from(record.group)],
+            "start_ps": flow.start.0,
+            "fct_ps": flow.finish.0 - flow.start.0,
+            "ideal_ps": record.ideal.0,
+            "path": account.path.iter().map(|&link| self.link(link)).collect::<Vec<_>>(),
+            "causes": causes,
+            "waits": waits,
+            "worst_queue": worst,
+        });
+        if intervals {
+            let part = |part: &why::Interval| {
+                json!({
+                    "from_ps": part.from.0, "to_ps": part.to.0, "cause": part.cause.name(),
+                    "link": part.link.map(|link| self.link(link)), "behind": part.behind,
+                })
+            };
+            report["intervals"] = account.intervals.iter().map(part).collect();
+        }
+        report
+    }
+}
