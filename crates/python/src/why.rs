@@ -176,11 +176,8 @@ impl Names<'_> {
             .map(|((link, cause), time)| json!({"link": self.link(*link), "cause": cause.name(), "ps": time.0}))
             .collect();
         let worst = account.worst_queue().map(|(link, time)| {
-            let shared: Vec<Value> = account
-                .shared(link)
-                .iter()
-                .map(|(flow, time)| json!({"flow": flow, "ps": time.0}))
-                .collect();
+            let shared: Vec<Value> =
+                account.shared(link).iter().map(|(flow, time)| json!({"flow": flow, "ps": time.0})).collect();
             json!({"link": self.link(link), "ps": time.0, "shared": shared})
         });
         let mut report = json!({

@@ -34,9 +34,9 @@ pub enum Cause {
     Propagation,
     /// Behind packets of the same flow.
     OwnQueue,
-    /// Behind packets of other flows in the same class.
+    /// Behind packets of other flows that had come before.
     OthersQueue,
-    /// Behind packets of a higher class.
+    /// Behind packets of other flows that came later and left first: of a higher class, or preferred by the discipline.
     Priority,
     /// A pause (PFC) held the port.
     Pause,
@@ -88,7 +88,7 @@ impl Cause {
             Cause::Propagation => "propagation",
             Cause::OwnQueue => "own queue",
             Cause::OthersQueue => "queue of others",
-            Cause::Priority => "higher priority",
+            Cause::Priority => "priority",
             Cause::Pause => "pause",
             Cause::Failure => "failure",
             Cause::Discipline => "queue discipline",

@@ -14,15 +14,19 @@ pub struct Index {
     by_link: HashMap<u32, Vec<u32>>,
     /// By link and class: when the node that it leaves was told to pause it, and when it was let go.
     pauses: HashMap<(u32, u8), Vec<(Time, bool)>>,
+    /// By number of a packet: what passed with it, in order.
+    by_id: HashMap<u32, Vec<u32>>,
     /// Packets that were lost, and when they would have come.
     lost: HashSet<(Time, u32)>,
 }
 
 impl Index {
     pub fn new(told: &Told) -> Index {
-        let (mut by_link, mut pauses): (HashMap<u32, Vec<u32>>, HashMap<_, Vec<_>>) = Default::default();
+        let (mut by_link, mut by_id): (HashMap<u32, Vec<u32>>, HashMap<u32, Vec<u32>>) = Default::default();
+        let mut pauses: HashMap<_, Vec<_>> = HashMap::new();
         for (number, one) in told.trace.passed.iter().enumerate() {
             by_link.entry(one.link).or_default().push(number as u32);
+            by_id.entry(one.id).or_default().push(number as u32);
             if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
                 let (_, _, back, _) = told.links[one.link as usize];
                 let pauses = pauses.entry((back, one.seq as u8)).or_default();
@@ -30,9 +34,11 @@ impl Index {
             }
         }
         let passed = &told.trace.passed;
-        by_link.values_mut().for_each(|all| all.sort_by_key(|&number| passed[number as usize].time));
+        let in_order = |all: &mut Vec<u32>| all.sort_by_key(|&number| passed[number as usize].time);
+        by_link.values_mut().for_each(in_order);
+        by_id.values_mut().for_each(in_order);
         pauses.values_mut().for_each(|all| all.sort());
-        Index { by_link, pauses, lost: told.trace.lost.iter().copied().collect() }
+        Index { by_link, pauses, by_id, lost: told.trace.lost.iter().copied().collect() }
     }
 }
 
@@ -232,7 +238,7 @@ impl Walk<'_> {
                     true if self.is_again(one) => Cause::Retransmission,
                     true => Cause::Transmission,
                     false if at_sender => Cause::Nic,
-                    false if one.class < packet.class => Cause::Priority,
+                    false if self.overtakes(one, node, from) => Cause::Priority,
                     false => Cause::OthersQueue,
                 };
                 let behind = (!own && one.flow != FlowId::MAX).then_some(one.flow);
@@ -240,6 +246,18 @@ impl Walk<'_> {
             }
         }
         self.idle(packet, from, (node, to), tail, idle);
+    }
+
+    /// Whether a packet left a switch before one that had come there by `from`, though it came later, or is a pause.
+    fn overtakes(&self, one: &Passed, node: u32, from: Time) -> bool {
+        if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
+            return true;
+        }
+        let passed = &self.told.trace.passed;
+        let hops = self.index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
+        let end = hops.partition_point(|&number| passed[number as usize].time < one.time);
+        let before = end.checked_sub(1).map(|last| &passed[hops[last] as usize]);
+        before.is_some_and(|hop| hop.flow == one.flow && self.ends(hop.link).1 == node && hop.at > from)
     }
 
     /// The same of a time in which the link carried nothing.
