@@ -36,6 +36,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="a congestion controller in Python that the scenario names as python:NAME",
     )
     why.add_argument("--json", action="store_true", help="print JSON, with every interval")
+    why.add_argument("--out", metavar="FILE.html", help="also write a page, with the chain of each flow over time")
 
 
 def _flow(text: str) -> int:
@@ -53,9 +54,16 @@ def _why(options: argparse.Namespace) -> int:
         flow=options.flow,
         slowest=options.slowest or (SHOWN if one_by_one else SAMPLE),
         group=options.group,
-        intervals=options.json,
+        intervals=bool(options.json or options.out),
         controllers=options.controller,
     )
+    if options.out:
+        from weftline.report import why_page
+
+        tables = [flow_tables(flow) for flow in answer["flows"]]
+        path = why_page.write(Path(options.out), answer, run=str(options.folder), tables=tables)
+        if not options.json:
+            print(f"page: {path}")
     if options.json:
         print(json.dumps(answer, indent=2))
         return 0
@@ -121,6 +129,22 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
+def flow_tables(flow: dict) -> list[Table]:
+    """Return the tables of one flow: its causes, and where it waited."""
+    fct = flow["fct_ps"]
+    causes = Table(["went to", "time", "share", "ps"])
+    for part in sorted(flow["causes"], key=lambda part: -part["ps"]):
+        causes.rows.append([part["cause"], _ps(part["ps"]), _share(part["ps"], fct), str(part["ps"])])
+    total = sum(part["ps"] for part in flow["causes"])
+    causes.rows.append(["completion time", _ps(total), _share(total, fct), str(total)])
+    if not flow["waits"]:
+        return [causes]
+    waits = Table(["at the link", "waited for", "time"], left=2)
+    for part in sorted(flow["waits"], key=lambda part: -part["ps"]):
+        waits.rows.append([part["link"], part["cause"], _ps(part["ps"])])
+    return [causes, waits]
+
+
 def flow_text(flow: dict) -> str:
     """Return the account of one flow as text."""
     fct, ideal = flow["fct_ps"], flow["ideal_ps"]
@@ -128,19 +152,9 @@ def flow_text(flow: dict) -> str:
     lines = [
         f"flow {flow['flow']}: {bytes_text(flow['size_bytes'])} from {flow['src']} to {flow['dst']} "
         f"({flow['group']}) took {_ps(fct)}{slowdown}",
-        "path of its last packet: " + ", ".join(flow["path"]),
+        "path of its last packet, and of the answer if it ends with that: " + ", ".join(flow["path"]),
     ]
-    causes = Table(["went to", "time", "share", "ps"], title="")
-    for part in sorted(flow["causes"], key=lambda part: -part["ps"]):
-        causes.rows.append([part["cause"], _ps(part["ps"]), _share(part["ps"], fct), str(part["ps"])])
-    total = sum(part["ps"] for part in flow["causes"])
-    causes.rows.append(["completion time", _ps(total), _share(total, fct), str(total)])
-    lines.append(causes.text())
-    if flow["waits"]:
-        waits = Table(["on or before the link", "cause", "time"], title="", left=2)
-        for part in sorted(flow["waits"], key=lambda part: -part["ps"]):
-            waits.rows.append([part["link"], part["cause"], _ps(part["ps"])])
-        lines.append(waits.text())
+    lines += [table.text() for table in flow_tables(flow)]
     worst = flow["worst_queue"]
     if worst:
         others = [f"flow {one['flow']} {_ps(one['ps'])}" for one in worst["shared"][:SHOWN]]

@@ -54,8 +54,11 @@ struct Walk<'a> {
     told: &'a Told,
     index: &'a Index,
     holds: &'a [(Time, Option<Hold>)],
-    /// Its packets, in order of time.
-    own: Vec<Passed>,
+    /// What left its sender, in order of time, and of that the data that had left before.
+    launches: Vec<Passed>,
+    again: HashSet<(u32, Time)>,
+    /// By node: what came there, in order.
+    arrivals: HashMap<u32, Vec<Passed>>,
     own_flows: HashSet<FlowId>,
     src: u32,
     dst: u32,
@@ -77,15 +80,33 @@ pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Acco
         own = passed.iter().filter(in_time).filter(|p| pair.contains(&(p.src, p.dst))).copied().collect();
     }
     own.sort_by_key(|one| (one.time, one.at));
+    let (src, dst) = (told.host_node[flow.src as usize], told.host_node[flow.dst as usize]);
+    let ends = |one: &Passed| (told.links[one.link as usize].0, told.links[one.link as usize].1);
+    let own_flows =
+        own.iter().map(|one| one.flow).chain([flow.flow]).filter(|&one| one != FlowId::MAX).collect();
+    let launches: Vec<Passed> = own.iter().filter(|one| ends(one).0 == src).copied().collect();
+    let (mut sent, mut again) = (HashSet::new(), HashSet::new());
+    for one in launches.iter().filter(|one| one.kind == PacketKind::Data) {
+        if !sent.insert((one.flow, one.seq)) {
+            again.insert((one.link, one.time));
+        }
+    }
+    let mut arrivals: HashMap<u32, Vec<Passed>> = HashMap::new();
+    for one in own.iter().filter(|one| !index.lost.contains(&(one.at, one.id))) {
+        arrivals.entry(ends(one).1).or_default().push(*one);
+    }
+    arrivals.values_mut().for_each(|all| all.sort_by_key(|one| (one.at, one.time)));
     let mut walk = Walk {
         flow,
         told,
         index,
         holds: &told.holds[number],
-        own_flows: own.iter().map(|one| one.flow).chain([flow.flow]).filter(|&f| f != FlowId::MAX).collect(),
-        own,
-        src: told.host_node[flow.src as usize],
-        dst: told.host_node[flow.dst as usize],
+        own_flows,
+        launches,
+        again,
+        arrivals,
+        src,
+        dst,
         cursor: flow.finish,
         intervals: Vec::new(),
         path: Vec::new(),
@@ -121,34 +142,34 @@ impl Walk<'_> {
 
     /// The last of its packets that came to a node by a time; `exactly`: at that time.
     fn arrival(&self, node: u32, by: Time, exactly: bool) -> Option<Passed> {
-        let comes = |one: &&Passed| {
-            self.ends(one.link).1 == node
-                && one.at <= by
-                && (!exactly || one.at == by)
-                && !self.index.lost.contains(&(one.at, one.id))
-        };
-        self.own.iter().filter(comes).max_by_key(|one| (one.at, one.time)).copied()
+        let all = self.arrivals.get(&node)?;
+        let end = all.partition_point(|one| one.at <= by);
+        all[..end].last().filter(|one| !exactly || one.at == by).copied()
     }
 
-    /// The last of its packets that began to leave its sender before a time; `at`: at that time.
-    fn launch(&self, before: Option<Time>, at: Option<Time>) -> Option<Passed> {
-        let leaves = |one: &&Passed| {
-            self.ends(one.link).0 == self.src
-                && before.is_none_or(|t| one.time < t)
-                && at.is_none_or(|t| one.time == t)
-        };
-        self.own.iter().rev().find(leaves).copied()
+    /// The last of its packets that began to leave its sender before a time.
+    fn launch_before(&self, time: Time) -> Option<Passed> {
+        let end = self.launches.partition_point(|one| one.time < time);
+        self.launches[..end].last().copied()
+    }
+
+    /// The one that began to leave it at this time.
+    fn launch_at(&self, time: Time) -> Option<Passed> {
+        self.launch_before(Time(time.0 + 1)).filter(|one| one.time == time)
     }
 
     /// A packet of data whose bytes had left the sender before.
     fn is_again(&self, packet: &Passed) -> bool {
-        packet.kind == PacketKind::Data
-            && self.own.iter().take_while(|one| one.time < packet.time).any(|one| {
-                one.kind == PacketKind::Data
-                    && one.seq == packet.seq
-                    && one.flow == packet.flow
-                    && self.ends(one.link).0 == self.src
-            })
+        self.again.contains(&(packet.link, packet.time))
+    }
+
+    /// The hop before: what came, under the same number, to the node that `packet` left.
+    fn hop_before(&self, packet: &Passed) -> Option<Passed> {
+        let (node, passed) = (self.ends(packet.link).0, &self.told.trace.passed);
+        let hops = self.index.by_id.get(&packet.id)?;
+        let end = hops.partition_point(|&number| passed[number as usize].time < packet.time);
+        let hop = passed[hops[end.checked_sub(1)?] as usize];
+        (self.ends(hop.link).1 == node && hop.at <= packet.time && hop.flow == packet.flow).then_some(hop)
     }
 
     fn follow(&mut self) {
@@ -199,15 +220,7 @@ impl Walk<'_> {
             if self.is_host(from) {
                 return Next::Left(packet);
             }
-            let hop = |one: &&Passed| {
-                one.id == packet.id
-                    && self.ends(one.link).1 == from
-                    && one.at <= packet.time
-                    && (one.seq, one.kind, one.flow) == (packet.seq, packet.kind, packet.flow)
-            };
-            let Some(hop) = self.own.iter().filter(hop).max_by_key(|one| one.at).copied() else {
-                return Next::Over;
-            };
+            let Some(hop) = self.hop_before(&packet) else { return Next::Over };
             // A switch that cuts through may have to wait for the tail.
             let tail = hop.until.max(hop.time) + self.told.links[hop.link as usize].3;
             if self.cursor > hop.at {
@@ -328,26 +341,15 @@ impl Walk<'_> {
     /// A packet left a host that is not the sender: the one that it answered.
     fn elsewhere(&mut self, packet: Passed, baseline: Option<Cause>) -> Next {
         let node = self.ends(packet.link).0;
-        let same = |one: &&Passed| {
-            one.id == packet.id
-                && self.ends(one.link).1 == node
-                && one.at <= packet.time
-                && one.kind == PacketKind::Data
-        };
-        let same = self.own.iter().filter(same).max_by_key(|one| one.at).copied();
-        let trigger =
-            same.filter(|one| self.answers(one, &packet)).or_else(|| self.arrival(node, packet.time, false));
+        // A packet may be sent back as its own answer, under its number.
+        let turned = self.hop_before(&packet).filter(|one| one.kind == PacketKind::Data);
+        let trigger = turned.or_else(|| self.arrival(node, packet.time, false));
         let Some(trigger) = trigger else {
             self.take(Time::ZERO, Cause::Receiver, None, None);
             return Next::Over;
         };
         self.wait(&packet, trigger.at, None, Cause::Receiver);
         self.journey(trigger, baseline, self.path_is_open(baseline))
-    }
-
-    /// A packet that came in place `id` is the one that left again from there: nothing else had this place between.
-    fn answers(&self, data: &Passed, answer: &Passed) -> bool {
-        data.src == answer.dst && data.dst == answer.src && data.flow == answer.flow
     }
 
     /// The packet that is followed is still the one that completed the flow.
@@ -364,7 +366,7 @@ impl Walk<'_> {
         };
         match hold {
             Some(Hold::Free { from }) => {
-                let any = packet.or_else(|| self.launch(Some(at), None));
+                let any = packet.or_else(|| self.launch_before(at));
                 let Some(any) = any else { return Next::Over };
                 let ready = from.clamp(since, at);
                 self.wait(&any, ready, None, Cause::Transport);
@@ -380,7 +382,7 @@ impl Walk<'_> {
         if at <= self.flow.start {
             return Next::Over;
         }
-        if let Some(packet) = self.launch(None, Some(at)) {
+        if let Some(packet) = self.launch_at(at) {
             return Next::Left(packet);
         }
         match self.arrival(self.src, at, true) {
@@ -409,7 +411,7 @@ impl Walk<'_> {
             *baseline = Some(cause);
             return self.journey(news, *baseline, false);
         }
-        let launched = self.launch(Some(at), None);
+        let launched = self.launch_before(at);
         let came = if at.0 == 0 { None } else { self.arrival(self.src, Time(at.0 - 1), false) };
         let times =
             [Some(since), launched.map(|one| one.time), came.map(|one| one.at), Some(self.flow.start)];
