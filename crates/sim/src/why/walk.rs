@@ -385,15 +385,17 @@ impl Walk<'_> {
         if let Some(packet) = self.launch_at(at) {
             return Next::Left(packet);
         }
-        match self.arrival(self.src, at, true) {
-            Some(news) => {
-                let known = self.holds.partition_point(|&(time, _)| time < at);
-                let before = known.checked_sub(1).and_then(|last| self.holds[last].1);
-                *baseline = Some(cause_of(before));
-                self.journey(news, *baseline, false)
-            }
-            None => Next::Sender(at),
+        let known = self.holds.partition_point(|&(time, _)| time < at);
+        let before = known.checked_sub(1).and_then(|last| self.holds[last].1);
+        // An acknowledgement may change the pacing of a packet that waits for it: it goes on waiting.
+        if matches!(before, Some(Hold::Free { .. })) {
+            return Next::Sender(at);
         }
+        let Some(news) = self.arrival(self.src, at, true) else { return Next::Sender(at) };
+        let next = self.launches.get(self.launches.partition_point(|one| one.time < at));
+        let again = next.is_some_and(|packet| self.is_again(packet));
+        *baseline = Some(if again { Cause::Retransmission } else { cause_of(before) });
+        self.journey(news, *baseline, false)
     }
 
     /// The sender was held until something came, or a timer expired, at `at`.
