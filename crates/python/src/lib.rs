@@ -44,6 +44,8 @@ mod _native {
         pint_encode, pint_replay, pint_vectors,
     };
     #[pymodule_export]
+    use crate::why::why;
+    #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]
     use runs::run;
@@ -54,8 +56,6 @@ mod _native {
         Table, backlog, completion, counters, deadlines, distribution, queues, series, shares, slowdown,
         table,
     };
-    #[pymodule_export]
-    use why::why;
 
     /// The version of weftline.
     #[pyfunction]

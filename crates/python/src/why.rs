@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
-use weftline_sim::why::{self, Account, Cause, Told, Traced};
+use weftline_sim::why::{Account, Cause, Interval, Told, Traced, accounts, limits, trace};
 
 use crate::errors::{failed, input};
 use crate::scenarios::{self, Source};
@@ -73,26 +73,26 @@ pub fn why(
         let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
         let mut again = Flows::default();
         let (repeated, told) =
-            why::trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
+            trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
         if repeated.fingerprint != outcome.fingerprint {
             return Err(failed(format!(
                 "the traced run is another run: fingerprint {:016x}, expected {found}",
                 repeated.fingerprint
             )));
         }
-        let accounts = why::accounts(&traced, &told);
-        if let Some(wrong) = accounts.iter().find(|account| !account.adds_up()) {
+        let found_accounts = accounts(&traced, &told);
+        if let Some(wrong) = found_accounts.iter().find(|account| !account.adds_up()) {
             return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
         }
         let names = Names { config: &config, told: &told };
-        let reports = accounts.iter().zip(&records);
+        let reports = found_accounts.iter().zip(&records);
         let all: Vec<Value> =
             reports.map(|(account, record)| names.account(account, record, intervals)).collect();
-        let limits: Vec<Value> = why::limits(&accounts)
+        let links: Vec<Value> = limits(&found_accounts)
             .iter()
             .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
             .collect();
-        Ok(json!({"fingerprint": fingerprint, "flows": all, "links": limits}).to_string())
+        Ok(json!({"fingerprint": fingerprint, "flows": all, "links": links}).to_string())
     })
 }
 
@@ -195,7 +195,7 @@ impl Names<'_> {
             "worst_queue": worst,
         });
         if intervals {
-            let part = |part: &why::Interval| {
+            let part = |part: &Interval| {
                 json!({
                     "from_ps": part.from.0, "to_ps": part.to.0, "cause": part.cause.name(),
                     "link": part.link.map(|link| self.link(link)), "behind": part.behind,
