@@ -159,6 +159,15 @@ class Scenario:
         provenance: Json | None = None,
         sync: bool = True,
     ) -> Json: ...
+    def why(
+        self,
+        fingerprint: str,
+        *,
+        flow: int | None = None,
+        slowest: int = 5,
+        group: str | None = None,
+        intervals: bool = False,
+    ) -> Json: ...
 
 def bench(name: str, threads: int = 1, sets: Sets = ...) -> Json: ...
 def bench_scenario(text: str, file: str, base_dir: Path, sets: Sets = ..., threads: int = 1) -> Json: ...

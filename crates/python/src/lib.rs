@@ -23,6 +23,7 @@ mod pint;
 mod runs;
 mod scenarios;
 mod tables;
+mod why;
 
 #[pymodule]
 mod _native {

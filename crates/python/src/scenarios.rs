@@ -17,6 +17,7 @@ use crate::controllers::Failure;
 use crate::errors::{input, whole};
 use crate::interrupts::interruptible;
 use crate::runs::{self, Limits, Place};
+use crate::why::{Asked, why};
 
 /// A scenario that has been read and found valid. Controllers in Python are classes by name.
 #[pyclass(frozen, module = "weftline._native")]
@@ -112,6 +113,22 @@ impl Scenario {
         let limits = Limits::of(threads, memory, &self.loaded)?;
         let provenance = runs::provenance_of(provenance)?;
         py.detach(|| runs::simulate(&self.loaded, provenance, &limits, &place, progress, &self.failure))
+    }
+
+    /// Runs it twice, the second time with some flows traced, and returns where their completion times went, as JSON: of
+    /// one `flow`, else of the `slowest` by slowdown, in a `group` if that is named. `fingerprint` is that of the stored run.
+    #[pyo3(signature = (fingerprint, *, flow=None, slowest=5, group=None, intervals=false))]
+    fn why(
+        &self,
+        py: Python<'_>,
+        fingerprint: &str,
+        flow: Option<u32>,
+        slowest: usize,
+        group: Option<String>,
+        intervals: bool,
+    ) -> PyResult<String> {
+        let asked = Asked { flow, slowest, group, intervals };
+        py.detach(|| why(&self.loaded, fingerprint, &asked))
     }
 }
 

@@ -29,6 +29,7 @@ pub mod telemetry;
 pub mod topology;
 pub mod transport;
 pub mod units;
+pub mod why;
 pub mod wire;
 pub mod workload;
 

@@ -61,6 +61,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance capture config congestion engine external ideal measure net queue run telemetry topology transport \
          units workload",
     ),
+    // Where the completion time of a flow went, by running it again.
+    ("why", "build config measure net packet run transport units workload"),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
     // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
@@ -98,7 +100,7 @@ const CRATES: &[(&str, &str, &str)] = &[
         "python",
         "weftline-pint weftline-results weftline-sim",
         // Topologies: what a collector of digests knows about the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
+        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units why",
     ),
 ];
 

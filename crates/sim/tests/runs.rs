@@ -24,3 +24,4 @@ mod regions;
 mod scenarios;
 mod seeds;
 mod tcp;
+mod why;

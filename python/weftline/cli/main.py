@@ -241,6 +241,10 @@ def parser() -> argparse.ArgumentParser:
     # One run of one workload, for the process that measures it.
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
+    from weftline.cli import why
+
+    why.add_to(command)
+
     command("schema", _schema, "print the JSON Schema of the scenario file")
 
     from weftline.cli import store

@@ -39,6 +39,8 @@ class Section:
     networks: list[NetworkView] = field(default_factory=list)
     documents: list[tuple[str, str]] = field(default_factory=list)
     """Titles and texts of whole files, folded."""
+    drawings: list[str] = field(default_factory=list)
+    """Elements of SVG, which follow the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +183,7 @@ def _lead(lead: Lead | None) -> str:
 def _section(section: Section, numbers: dict[int, int]) -> str:
     parts = [f"<h2>{escape(section.title)}</h2>"] if section.title else []
     parts += [_paragraph(text) for text in section.text.split("\n\n") if text.strip()]
+    parts += [f"<figure>{drawing}</figure>" for drawing in section.drawings]
     parts += [table_html(table) for table in section.tables]
     for figure in section.figures:
         tables = "".join(table_html(table) for table in figure.tables)

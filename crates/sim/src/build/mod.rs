@@ -91,6 +91,7 @@ impl Simulation {
                     limit: Time::ZERO,
                     arrived: true,
                     broken: None,
+                    observer: None,
                 })
             })
             .collect();

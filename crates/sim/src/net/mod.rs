@@ -14,6 +14,7 @@ pub mod partition;
 pub mod port;
 pub mod switch;
 pub mod tap;
+pub mod trace;
 
 /// Index of a port among those of its partition: the ports of a node lie together, in the node's own order.
 pub type PortId = u32;

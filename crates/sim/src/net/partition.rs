@@ -294,6 +294,12 @@ impl Partition {
     fn pass_tap(&mut self, tap: usize, at: Time, node: u32, port: PortId, id: PacketId) {
         let (there, link) = self.taps.link(tap);
         let packet = self.packets[id];
+        if let Some(trace) = &mut self.taps.trace {
+            // The network is one region then, and has a tap on every port, in order.
+            let until = self.ports[tap].busy_until;
+            trace.note(tap as u32, &packet, id, self.now, until, at);
+            return self.arrive(there, node, at, port, id);
+        }
         let seen = Seen { time: self.now, link, packet, header: self.headers.get(id), records: 0..0 };
         let stacks = &self.stacks;
         self.taps.note(seen, |records| {
@@ -390,6 +396,9 @@ impl Partition {
     /// Counts a packet that the link into this port lost, and frees it.
     #[cold]
     fn lose_packet(&mut self, port: PortId, id: PacketId, how: Loss) {
+        if let Some(trace) = &mut self.taps.trace {
+            trace.lost.push((self.now, id));
+        }
         let totals = &mut self.totals[port as usize];
         totals.packets_lost += 1;
         totals.packets_lost_at_random += u64::from(how == Loss::Random);

@@ -4,6 +4,7 @@
 //! The packet loop compares this word with that of its own partition, which it does anyway, so that only packets that
 //! leave the partition or pass a tap take the longer path, and links without a tap cost nothing.
 
+use super::trace::Trace;
 use crate::packet::Packet;
 use crate::telemetry::int::IntRecord;
 use crate::units::Time;
@@ -61,6 +62,8 @@ pub struct Taps {
     notes: Notes,
     /// Nothing is recorded any more.
     closed: bool,
+    /// What records instead of a capture.
+    pub trace: Option<Box<Trace>>,
 }
 
 impl Taps {

@@ -14,6 +14,7 @@ pub(crate) mod places;
 pub(crate) mod probes;
 pub(crate) mod region;
 pub(crate) mod starts;
+pub mod traced;
 mod turns;
 
 use crate::capture::Capture;

@@ -2,6 +2,7 @@
 //! touches nothing of another region.
 
 use super::starts::Starts;
+use super::traced::Observer;
 use crate::engine::prefetch::prefetch_lines;
 use crate::external::{SchemePanic, caught};
 use crate::net::NodeIndex;
@@ -32,6 +33,8 @@ pub struct Region {
     pub arrived: bool,
     /// The panic of a scheme of another crate: the region cannot continue.
     pub broken: Option<SchemePanic>,
+    /// What looks at hosts after each of their events, in a run that is traced.
+    pub observer: Option<Box<Observer>>,
 }
 
 impl Region {

@@ -181,6 +181,7 @@ impl Region {
                 self.note(source, order, true);
             }
         }
+        self.observe();
     }
 
     /// Starts a flow once all that it waits for have ended as far as its own host can know.

@@ -10,6 +10,7 @@
 mod arrived;
 mod controllers;
 pub mod fastpass;
+mod hold;
 pub mod messages;
 pub mod mptcp;
 mod nic;
@@ -26,6 +27,7 @@ pub mod tcp;
 mod wire_format;
 
 pub use controllers::{Controllers, DEFAULT_WINDOW};
+pub use hold::Hold;
 pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
@@ -218,6 +220,10 @@ pub trait Transport {
     fn forget(&mut self, flow: FlowId);
     /// The run ends: what has not finished is recorded so.
     fn finish(&mut self, cx: &mut HostContext);
+    /// Why a flow that is sent from here sends no packet now; none if it is not, or the transport cannot tell.
+    fn hold(&self, _flow: FlowId) -> Option<Hold> {
+        None
+    }
     /// Internals of a flow that is sent from here.
     fn view(&self, flow: FlowId) -> Option<FlowView>;
     /// Adds what it has counted until now.
@@ -417,6 +423,9 @@ impl Transport for TransportState {
     }
     fn finish(&mut self, cx: &mut HostContext) {
         each_state!(self, t => t.finish(cx))
+    }
+    fn hold(&self, flow: FlowId) -> Option<Hold> {
+        each_state!(self, t => t.hold(flow))
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         each_state!(self, t => t.view(flow))

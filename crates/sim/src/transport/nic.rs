@@ -1,6 +1,6 @@
 //! A NIC's choice among its queue pairs: round robin over those that may send now.
 
-use super::{HostContext, Look};
+use super::{Hold, HostContext, Look};
 use crate::compat::Rules;
 use crate::net::PortId;
 use crate::net::agenda::SERIAL_BITS;
@@ -61,6 +61,14 @@ impl Nic {
 
     pub fn due(&self, gate: u32) -> Time {
         self.gates[gate as usize].due
+    }
+    /// Why a queue pair sends nothing now, if it does not.
+    pub fn hold(&self, gate: u32) -> Hold {
+        match self.gates.get(gate as usize) {
+            Some(gate) if gate.open => Hold::Free { from: gate.due },
+            Some(gate) if gate.has_data => Hold::Window,
+            _ => Hold::Sent,
+        }
     }
     /// A queue pair has bytes to send that its window and its pacing let go now.
     #[inline]

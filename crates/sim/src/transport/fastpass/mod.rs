@@ -27,7 +27,7 @@ pub use parameters::FastpassConfig;
 pub use paths::Racks;
 
 use super::arrived::Arrived;
-use super::{FlowView, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Look, Transport};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
@@ -200,6 +200,11 @@ impl Transport for Fastpass {
         for flow in self.sources.iter().filter(|flow| !flow.done) {
             cx.net.recorder.flow(flow.record(cx.host, None));
         }
+    }
+
+    fn hold(&self, flow: FlowId) -> Option<Hold> {
+        // Everything is sent in timeslots that the arbiter hands out.
+        self.slots.contains_key(&flow).then_some(Hold::Receiver)
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

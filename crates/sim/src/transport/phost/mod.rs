@@ -23,7 +23,7 @@ mod source;
 
 pub use parameters::PhostConfig;
 
-use super::{FlowView, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Look, Transport};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -196,6 +196,11 @@ impl Transport for Phost {
         let arrived = self.arrived.iter().map(|(&flow, &timeouts)| (flow, timeouts));
         let known = unfinished.chain(arrived).filter(|&(_, timeouts)| timeouts > 0);
         cx.net.recorder.unreported_timeouts.extend(known);
+    }
+
+    fn hold(&self, flow: FlowId) -> Option<Hold> {
+        let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
+        Some(if flow.has_tokens() { Hold::Free { from: flow.start } } else { Hold::Receiver })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

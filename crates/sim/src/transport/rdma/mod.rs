@@ -23,7 +23,7 @@ pub use stream::FIRST;
 
 use super::messages::Message;
 use super::nic::{Choice, Nic};
-use super::{FlowView, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Look, Transport};
 use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
@@ -428,6 +428,11 @@ impl Transport for Rdma {
 
     fn finish(&mut self, cx: &mut HostContext) {
         self.pairs.iter().filter(|pair| !pair.done).for_each(|pair| pair.record_unfinished(cx));
+    }
+
+    fn hold(&self, flow: FlowId) -> Option<Hold> {
+        let pair = self.pairs.iter().find(|pair| !pair.done && pair.carries(flow))?;
+        Some(self.nics[usize::from(pair.nic)].hold(pair.gate))
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

@@ -35,7 +35,7 @@ mod tests;
 pub use config::{EcnEcho, Reactions, TcpConfig};
 pub(super) use parameters::{Wire, read};
 
-use super::{Ended, FlowView, HostContext, Look, Transport};
+use super::{Ended, FlowView, Hold, HostContext, Look, Transport};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -349,6 +349,11 @@ impl Transport for Tcp {
             record_unfinished(connection, cx);
         }
         self.outgoing.finish(cx);
+    }
+
+    fn hold(&self, flow: FlowId) -> Option<Hold> {
+        let connection = self.outgoing.alive().find(|connection| connection.carries(flow))?;
+        Some(self.outgoing.hold(connection))
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

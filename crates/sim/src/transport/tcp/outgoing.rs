@@ -9,7 +9,7 @@ use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
 use crate::transport::nic::{Choice, Nic};
 use crate::transport::tcp::config::TcpConfig;
-use crate::transport::{HostContext, Look};
+use crate::transport::{Hold, HostContext, Look};
 use crate::units::Time;
 use crate::wire::tcp::code;
 use crate::workload::FlowId;
@@ -167,6 +167,24 @@ impl Outgoing {
                 None
             }
             Choice::Nothing => None,
+        }
+    }
+
+    /// Why a connection sends nothing now. Its gate opens when something of it changes: a window that the receiver has closed
+    /// is told apart from its own.
+    pub fn hold(&self, connection: &Connection) -> Hold {
+        if connection.phase == Phase::Opening {
+            return Hold::Opening;
+        }
+        if connection.gate == RESTING {
+            return Hold::Sent;
+        }
+        let next = connection.board.next();
+        match self.nics[usize::from(connection.nic)].hold(connection.gate) {
+            Hold::Window | Hold::Sent if connection.source.unsent(next) > 0 => {
+                if connection.receivable <= next { Hold::Receiver } else { Hold::Window }
+            }
+            other => other,
         }
     }
 

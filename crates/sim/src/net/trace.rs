@@ -1,0 +1,81 @@
+//! A trace: what passed every link of a network while some flows lasted, to be read after the run.
+//!
+//! It stands in for the captures of a partition's [taps](super::tap), so that a run that is not traced pays nothing.
+
+use super::tap::Taps;
+use crate::packet::{Packet, PacketId, PacketKind};
+use crate::units::Time;
+
+/// A packet that crossed a link.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed {
+    /// Its first bit leaves; its last bit has left; the far end may work on it.
+    pub time: Time,
+    pub until: Time,
+    pub at: Time,
+    /// First byte, next byte expected, or the class of a pause.
+    pub seq: u64,
+    pub link: u32,
+    pub id: PacketId,
+    pub flow: u32,
+    pub src: u32,
+    pub dst: u32,
+    pub size: u16,
+    pub kind: PacketKind,
+    pub class: u8,
+}
+
+/// The most packets that a trace keeps: 2 GB.
+const MOST: usize = 32_000_000;
+
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// In order of time on each link.
+    pub passed: Vec<Passed>,
+    /// Packets that links lost, and when they would have arrived.
+    pub lost: Vec<(Time, PacketId)>,
+    /// Packets that begin to leave from then on, up to then, are kept; pauses always.
+    from: Time,
+    to: Time,
+    /// More passed than is kept.
+    pub overflows: bool,
+}
+
+impl Trace {
+    pub fn between(from: Time, to: Time) -> Trace {
+        Trace { from, to, ..Trace::default() }
+    }
+
+    /// A packet leaves by a link, which it occupies until `until`, and arrives at `at`.
+    pub fn note(&mut self, link: u32, packet: &Packet, id: PacketId, now: Time, until: Time, at: Time) {
+        let pauses = matches!(packet.kind, PacketKind::Pause | PacketKind::Resume);
+        if now > self.to || (!pauses && until < self.from) {
+            return;
+        }
+        if self.passed.len() >= MOST {
+            self.overflows = true;
+            return;
+        }
+        self.passed.push(Passed {
+            time: now,
+            until,
+            at,
+            seq: if pauses { u64::from(packet.aux) } else { packet.seq },
+            link,
+            id,
+            flow: if pauses { u32::MAX } else { packet.flow },
+            src: packet.src,
+            dst: packet.dst,
+            size: packet.size,
+            kind: packet.kind,
+            class: packet.class,
+        });
+    }
+}
+
+impl Taps {
+    /// Records what passes in a trace, in place of a capture.
+    pub fn trace(&mut self, trace: Trace) {
+        self.trace = Some(Box::new(trace));
+    }
+}

@@ -1,0 +1,112 @@
+//! A run with some of its flows traced: the same run, bit by bit, and beside it all that passed the links while these flows
+//! lasted and why their senders sent nothing.
+//!
+//! The network is one region, so that a packet keeps its number from link to link. Every port has a tap. The region always has
+//! an entry among the flows that ended, so that [`Region::release_dependents`] is called after every event of a host, and
+//! looks at the senders: neither costs anything in other runs.
+
+use super::region::Region;
+use super::{RunError, Simulation};
+use crate::measure::{Outcome, Progress, Sink};
+use crate::net::NodeIndex;
+use crate::net::trace::Trace;
+use crate::transport::{Ended, Hold, Transport};
+use crate::units::Time;
+use crate::workload::FlowId;
+
+/// A flow that is to be traced, as an earlier run recorded it.
+#[derive(Debug, Clone, Copy)]
+pub struct Traced {
+    pub flow: FlowId,
+    pub src: u32,
+    pub dst: u32,
+    pub start: Time,
+    pub finish: Time,
+}
+
+/// Looks at the senders of traced flows.
+pub struct Observer {
+    /// By flow: its sender among the hosts of the region, and from when on it was held by what.
+    pub flows: Vec<(Traced, u32, Vec<(Time, Option<Hold>)>)>,
+}
+
+/// What a traced run tells of its flows.
+pub struct Told {
+    pub trace: Trace,
+    /// By flow: from when on its sender was held by what; none: the transport cannot tell.
+    pub holds: Vec<Vec<(Time, Option<Hold>)>>,
+    /// By link: node that it leaves, node that it reaches, the link back, propagation delay.
+    pub links: Vec<(u32, u32, u32, Time)>,
+    /// Node of each host.
+    pub host_node: Vec<u32>,
+    /// When links were down: their two ends by node, from, to.
+    pub down: Vec<([u32; 2], Time, Time)>,
+}
+
+const LOOK: Ended = Ended { flow: FlowId::MAX, host: u32::MAX, at_receiver: false };
+
+impl Region {
+    /// Looks at the senders of traced flows, and sees to it that this is called again.
+    pub(super) fn observe(&mut self) {
+        let Some(observer) = &mut self.observer else { return };
+        let now = self.net.now;
+        for (traced, host, holds) in &mut observer.flows {
+            if now > traced.finish {
+                continue;
+            }
+            let mut transports = self.hosts[*host as usize].transports.iter();
+            let hold = transports.find_map(|transport| transport.hold(traced.flow));
+            if now >= traced.start && holds.last().is_none_or(|&(_, last)| last != hold) {
+                holds.push((now, hold));
+            }
+        }
+        self.ended.push(LOOK);
+    }
+}
+
+impl Simulation {
+    /// Runs to the end, with some flows traced, and what occupies a link up to `margin` before they start. The network is one
+    /// region, and captures nothing.
+    pub(crate) fn run_traced(
+        mut self,
+        flows: &[Traced],
+        margin: Time,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(Outcome, Told), RunError> {
+        let run = &mut self;
+        let links = run.map.sides.iter().map(|side| (side.node, side.peer_node, side.peer, side.line.delay));
+        let links: Vec<_> = links.collect();
+        if links.len() >= 1 << 15 {
+            let message = format!("{} links to trace: expected fewer than {}", links.len() / 2, 1 << 14);
+            return Err(RunError::Impossible(message));
+        }
+        let from = flows.iter().map(|flow| flow.start).min().unwrap_or(Time::ZERO).saturating_sub(margin);
+        let to = flows.iter().map(|flow| flow.finish).max().unwrap_or(Time::ZERO);
+        let looked_at =
+            flows.iter().map(|flow| (*flow, run.places.of_host(flow.src).1, Vec::new())).collect();
+        let host_node = run.places.host_node.clone();
+        let region = &mut run.regions[0];
+        (0..links.len() as u32).for_each(|port| region.net.tap(port, 0));
+        region.net.taps.trace(Trace::between(from, to));
+        region.observer = Some(Box::new(Observer { flows: looked_at }));
+        region.ended.push(LOOK);
+        debug_assert!(links.iter().enumerate().all(|(port, link)| {
+            matches!(region.net.owner(port as u32), NodeIndex::Host(_) | NodeIndex::Switch(_))
+                && region.net.ports[port].node == link.0
+        }));
+        let mut work = |regions: &mut super::Regions| {
+            regions.iter_mut().for_each(|region| region.work_guarded(super::STRIDE));
+        };
+        let ending = run.lead(&mut work, sink, watch)?;
+        run.finish();
+        run.flush(sink)?;
+        let region = &mut self.regions[0];
+        let trace = region.net.taps.trace.take().map(|trace| *trace).unwrap_or_default();
+        let holds = region
+            .observer
+            .take()
+            .map_or(Vec::new(), |observer| observer.flows.into_iter().map(|(_, _, holds)| holds).collect());
+        Ok((self.outcome(ending), Told { trace, holds, links, host_node, down: Vec::new() }))
+    }
+}

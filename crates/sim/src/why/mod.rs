@@ -1,0 +1,214 @@
+//! Why a flow took as long as it did: its completion time, each picosecond given to one cause.
+//!
+//! The run is repeated with the flow [traced](crate::run::traced), and its *critical chain* is followed back in time: from the
+//! packet whose arrival completed the flow, over its hops (waiting, transmission, propagation) to the moment at which it
+//! left its host; from there to what let it leave no earlier (the packets before it at the NIC, pacing, an acknowledgement or a
+//! token that had to come first, a timeout), and so on to the start of the flow. Each step takes an interval that ends where the
+//! last one began, so the intervals cover the completion time without gap or overlap: the sum is exact by construction, and
+//! [`Account::adds_up`] checks it.
+//!
+//! What does not depend on the load (transmission, propagation) of the packet that completed the flow, of its acknowledgement,
+//! and the time in which the sender's NIC transmits the flow's own packets are the causes that a flow alone has too. The same of
+//! a round trip that the sender had to wait for is given to what made it wait: its window, the receiver, a retransmission.
+
+mod links;
+mod walk;
+
+pub use crate::run::traced::{Told, Traced};
+pub use links::{LinkShare, limits};
+
+use crate::build::Execution;
+use crate::config::Config;
+use crate::measure::{Outcome, Progress, Sink};
+use crate::run::{RunError, Simulation};
+use crate::units::Time;
+use crate::workload::FlowId;
+use std::collections::BTreeMap;
+
+/// What an interval of a flow's completion time went to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Bits of the flow's own packets, or of what answered the last one, were put on a link.
+    Transmission,
+    /// They travelled along a link.
+    Propagation,
+    /// Behind packets of the same flow.
+    OwnQueue,
+    /// Behind packets of other flows that had come before.
+    OthersQueue,
+    /// Behind packets of other flows that came later and left first: of a higher class, or preferred by the discipline.
+    Priority,
+    /// A pause (PFC) held the port.
+    Pause,
+    /// The link was down.
+    Failure,
+    /// The queue held the packet back though the link was free.
+    Discipline,
+    /// The sender's NIC sent packets of other flows.
+    Nic,
+    /// Pacing.
+    Pacing,
+    /// The sender's window was full: a round trip without its queues.
+    Window,
+    /// The connection was being opened.
+    Opening,
+    /// The receiver, or what hands out turns for it, had not let the sender send or not yet answered.
+    Receiver,
+    /// Packets were sent again, and the round trip that told of the loss.
+    Retransmission,
+    /// A timer had to expire before a packet was sent again.
+    Timeout,
+    /// The transport held it, for a reason that it does not tell.
+    Transport,
+}
+
+impl Cause {
+    pub const ALL: [Cause; 16] = [
+        Cause::Transmission,
+        Cause::Propagation,
+        Cause::OwnQueue,
+        Cause::OthersQueue,
+        Cause::Priority,
+        Cause::Pause,
+        Cause::Failure,
+        Cause::Discipline,
+        Cause::Nic,
+        Cause::Pacing,
+        Cause::Window,
+        Cause::Opening,
+        Cause::Receiver,
+        Cause::Retransmission,
+        Cause::Timeout,
+        Cause::Transport,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Transmission => "transmission",
+            Cause::Propagation => "propagation",
+            Cause::OwnQueue => "own queue",
+            Cause::OthersQueue => "queue of others",
+            Cause::Priority => "priority",
+            Cause::Pause => "pause",
+            Cause::Failure => "failure",
+            Cause::Discipline => "queue discipline",
+            Cause::Nic => "NIC shared",
+            Cause::Pacing => "pacing",
+            Cause::Window => "window",
+            Cause::Opening => "opening",
+            Cause::Receiver => "receiver",
+            Cause::Retransmission => "retransmission",
+            Cause::Timeout => "timeout",
+            Cause::Transport => "transport",
+        }
+    }
+}
+
+/// A part of a flow's completion time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    pub from: Time,
+    pub to: Time,
+    pub cause: Cause,
+    /// Of the link that it was spent on or before, the number among [`Told::links`].
+    pub link: Option<u32>,
+    /// The flow whose packet was transmitted meanwhile.
+    pub behind: Option<FlowId>,
+}
+
+/// Where the completion time of a flow went.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub flow: Traced,
+    /// From the flow's start to its end.
+    pub intervals: Vec<Interval>,
+    /// Links that its last packet crossed, in order.
+    pub path: Vec<u32>,
+}
+
+impl Account {
+    /// The intervals follow each other from the start of the flow to its end, and none is empty.
+    pub fn adds_up(&self) -> bool {
+        let mut at = self.flow.start;
+        let follows = self.intervals.iter().all(|part| {
+            let follows = part.from == at && part.to > at;
+            at = part.to;
+            follows
+        });
+        follows && at == self.flow.finish
+    }
+
+    /// Time by cause.
+    pub fn by_cause(&self) -> BTreeMap<Cause, Time> {
+        let mut sums = BTreeMap::new();
+        for part in &self.intervals {
+            *sums.entry(part.cause).or_default() += part.to - part.from;
+        }
+        sums
+    }
+
+    /// Waiting time by link and cause.
+    pub fn by_link(&self) -> BTreeMap<(u32, Cause), Time> {
+        let mut sums = BTreeMap::new();
+        for part in &self.intervals {
+            if let Some(link) = part.link {
+                *sums.entry((link, part.cause)).or_default() += part.to - part.from;
+            }
+        }
+        sums
+    }
+
+    /// The link at which it waited longest behind other flows, with that time.
+    pub fn worst_queue(&self) -> Option<(u32, Time)> {
+        let mut sums: BTreeMap<u32, Time> = BTreeMap::new();
+        for part in self.intervals.iter().filter(|part| part.behind.is_some()) {
+            if let Some(link) = part.link {
+                *sums.entry(link).or_default() += part.to - part.from;
+            }
+        }
+        sums.into_iter().max_by_key(|&(link, time)| (time, std::cmp::Reverse(link)))
+    }
+
+    /// The flows that it waited behind at a link, longest first.
+    pub fn shared(&self, link: u32) -> Vec<(FlowId, Time)> {
+        let mut sums: BTreeMap<FlowId, Time> = BTreeMap::new();
+        for part in self.intervals.iter().filter(|part| part.link == Some(link)) {
+            if let Some(flow) = part.behind {
+                *sums.entry(flow).or_default() += part.to - part.from;
+            }
+        }
+        let mut shared: Vec<_> = sums.into_iter().collect();
+        shared.sort_by_key(|&(flow, time)| (std::cmp::Reverse(time), flow));
+        shared
+    }
+}
+
+/// Repeats a run with some of its flows traced. The bits are those of the run, but that captures are left out.
+pub fn trace(
+    mut config: Config,
+    flows: &[Traced],
+    sink: &mut dyn Sink,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<(Outcome, Told), RunError> {
+    config.measure.capture = None;
+    // A packet that began to leave earlier than this before a flow's start has left by then.
+    let longest = config.topology.links.iter().map(|link| link.rate.transmission_time(u64::from(u16::MAX)));
+    let margin = longest.max().unwrap_or(Time::ZERO);
+    let down = links::down_times(&config);
+    let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
+    let run = Simulation::new(config, execution)?;
+    let (outcome, mut told) = run.run_traced(flows, margin, sink, watch)?;
+    told.down = down;
+    if told.trace.overflows {
+        let message = "more packets crossed links while these flows lasted than a trace keeps (32 million): \
+                       trace fewer or shorter flows";
+        return Err(RunError::Impossible(message.into()));
+    }
+    Ok((outcome, told))
+}
+
+/// Where the completion times of the traced flows went.
+pub fn accounts(flows: &[Traced], told: &Told) -> Vec<Account> {
+    let index = walk::Index::new(told);
+    flows.iter().enumerate().map(|(number, flow)| walk::account(flow, number, told, &index)).collect()
+}

@@ -1,0 +1,478 @@
+//! The critical chain of a flow, followed back from its end to its start.
+
+use super::{Account, Cause, Interval, Told, Traced};
+use crate::net::trace::Passed;
+use crate::packet::PacketKind;
+use crate::transport::Hold;
+use crate::units::Time;
+use crate::workload::FlowId;
+use std::collections::{HashMap, HashSet};
+
+/// What passed, by link, and when links were paused.
+pub struct Index {
+    /// By link: what passed it, in order.
+    by_link: HashMap<u32, Vec<u32>>,
+    /// By link and class: when the node that it leaves was told to pause it, and when it was let go.
+    pauses: HashMap<(u32, u8), Vec<(Time, bool)>>,
+    /// By number of a packet: what passed with it, in order.
+    by_id: HashMap<u32, Vec<u32>>,
+    /// Packets that were lost, and when they would have come.
+    lost: HashSet<(Time, u32)>,
+}
+
+impl Index {
+    pub fn new(told: &Told) -> Index {
+        let (mut by_link, mut by_id): (HashMap<u32, Vec<u32>>, HashMap<u32, Vec<u32>>) = Default::default();
+        let mut pauses: HashMap<_, Vec<_>> = HashMap::new();
+        for (number, one) in told.trace.passed.iter().enumerate() {
+            by_link.entry(one.link).or_default().push(number as u32);
+            by_id.entry(one.id).or_default().push(number as u32);
+            if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
+                let (_, _, back, _) = told.links[one.link as usize];
+                let pauses = pauses.entry((back, one.seq as u8)).or_default();
+                pauses.push((one.at, one.kind == PacketKind::Pause));
+            }
+        }
+        let passed = &told.trace.passed;
+        let in_order = |all: &mut Vec<u32>| all.sort_by_key(|&number| passed[number as usize].time);
+        by_link.values_mut().for_each(in_order);
+        by_id.values_mut().for_each(in_order);
+        pauses.values_mut().for_each(|all| all.sort());
+        Index { by_link, pauses, by_id, lost: told.trace.lost.iter().copied().collect() }
+    }
+}
+
+/// What a step of the chain found: it continues with the packet that left a host, or with the sender at a time.
+enum Next {
+    Left(Passed),
+    Sender(Time),
+    Over,
+}
+
+struct Walk<'a> {
+    flow: &'a Traced,
+    told: &'a Told,
+    index: &'a Index,
+    holds: &'a [(Time, Option<Hold>)],
+    /// What left its sender, in order of time, and of that the data that had left before.
+    launches: Vec<Passed>,
+    again: HashSet<(u32, Time)>,
+    /// By node: what came there, in order.
+    arrivals: HashMap<u32, Vec<Passed>>,
+    own_flows: HashSet<FlowId>,
+    src: u32,
+    dst: u32,
+    /// Everything from here to the end of the flow has its cause.
+    cursor: Time,
+    intervals: Vec<Interval>,
+    path: Vec<u32>,
+}
+
+/// The account of one flow.
+pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Account {
+    let passed = &told.trace.passed;
+    let in_time = |one: &&Passed| one.time <= flow.finish;
+    let mut own: Vec<Passed> =
+        passed.iter().filter(in_time).filter(|p| p.flow == flow.flow).copied().collect();
+    if !own.iter().any(|one| one.kind == PacketKind::Data) {
+        // It went over a connection that stays open, whose packets bear the number of its first flow.
+        let pair = [(flow.src, flow.dst), (flow.dst, flow.src)];
+        own = passed.iter().filter(in_time).filter(|p| pair.contains(&(p.src, p.dst))).copied().collect();
+    }
+    own.sort_by_key(|one| (one.time, one.at));
+    let (src, dst) = (told.host_node[flow.src as usize], told.host_node[flow.dst as usize]);
+    let ends = |one: &Passed| (told.links[one.link as usize].0, told.links[one.link as usize].1);
+    let own_flows =
+        own.iter().map(|one| one.flow).chain([flow.flow]).filter(|&one| one != FlowId::MAX).collect();
+    let launches: Vec<Passed> = own.iter().filter(|one| ends(one).0 == src).copied().collect();
+    let (mut sent, mut again) = (HashSet::new(), HashSet::new());
+    for one in launches.iter().filter(|one| one.kind == PacketKind::Data) {
+        if !sent.insert((one.flow, one.seq)) {
+            again.insert((one.link, one.time));
+        }
+    }
+    let mut arrivals: HashMap<u32, Vec<Passed>> = HashMap::new();
+    for one in own.iter().filter(|one| !index.lost.contains(&(one.at, one.id))) {
+        arrivals.entry(ends(one).1).or_default().push(*one);
+    }
+    arrivals.values_mut().for_each(|all| all.sort_by_key(|one| (one.at, one.time)));
+    let mut walk = Walk {
+        flow,
+        told,
+        index,
+        holds: &told.holds[number],
+        own_flows,
+        launches,
+        again,
+        arrivals,
+        src,
+        dst,
+        cursor: flow.finish,
+        intervals: Vec::new(),
+        path: Vec::new(),
+    };
+    walk.follow();
+    let Walk { mut intervals, path, .. } = walk;
+    intervals.reverse();
+    Account { flow: *flow, intervals, path }
+}
+
+impl Walk<'_> {
+    /// Gives what lies between a time and the cursor to a cause.
+    fn take(&mut self, from: Time, cause: Cause, link: Option<u32>, behind: Option<FlowId>) {
+        let from = from.max(self.flow.start);
+        if from >= self.cursor {
+            return;
+        }
+        let to = std::mem::replace(&mut self.cursor, from);
+        match self.intervals.last_mut() {
+            Some(last) if (last.cause, last.link, last.behind) == (cause, link, behind) => last.from = from,
+            _ => self.intervals.push(Interval { from, to, cause, link, behind }),
+        }
+    }
+
+    fn ends(&self, link: u32) -> (u32, u32) {
+        let (from, to, _, _) = self.told.links[link as usize];
+        (from, to)
+    }
+
+    fn is_host(&self, node: u32) -> bool {
+        self.told.host_node.binary_search(&node).is_ok()
+    }
+
+    /// The last of its packets that came to a node by a time; `exactly`: at that time.
+    fn arrival(&self, node: u32, by: Time, exactly: bool) -> Option<Passed> {
+        let all = self.arrivals.get(&node)?;
+        let end = all.partition_point(|one| one.at <= by);
+        all[..end].last().filter(|one| !exactly || one.at == by).copied()
+    }
+
+    /// The last of its packets that began to leave its sender before a time.
+    fn launch_before(&self, time: Time) -> Option<Passed> {
+        let end = self.launches.partition_point(|one| one.time < time);
+        self.launches[..end].last().copied()
+    }
+
+    /// The one that began to leave it at this time.
+    fn launch_at(&self, time: Time) -> Option<Passed> {
+        self.launch_before(Time(time.0 + 1)).filter(|one| one.time == time)
+    }
+
+    /// A packet of data whose bytes had left the sender before.
+    fn is_again(&self, packet: &Passed) -> bool {
+        self.again.contains(&(packet.link, packet.time))
+    }
+
+    /// The hop before: what came, under the same number, to the node that `packet` left.
+    fn hop_before(&self, packet: &Passed) -> Option<Passed> {
+        let (node, passed) = (self.ends(packet.link).0, &self.told.trace.passed);
+        let hops = self.index.by_id.get(&packet.id)?;
+        let end = hops.partition_point(|&number| passed[number as usize].time < packet.time);
+        let hop = passed[hops[end.checked_sub(1)?] as usize];
+        (self.ends(hop.link).1 == node && hop.at <= packet.time && hop.flow == packet.flow).then_some(hop)
+    }
+
+    fn follow(&mut self) {
+        let (src, dst, end) = (self.src, self.dst, self.flow.finish);
+        let exact = self.arrival(src, end, true).or_else(|| self.arrival(dst, end, true));
+        let Some(last) =
+            exact.or_else(|| self.arrival(src, end, false).max_by_at(self.arrival(dst, end, false)))
+        else {
+            return self.take(Time::ZERO, Cause::Transport, None, None);
+        };
+        self.take(last.at, Cause::Receiver, None, None);
+        let mut next = self.journey(last, None, true);
+        let mut baseline = None;
+        loop {
+            if self.cursor <= self.flow.start {
+                return;
+            }
+            let before = self.cursor;
+            next = match next {
+                Next::Left(packet) if self.ends(packet.link).0 == src => {
+                    baseline = None;
+                    self.sender(packet.time, Some(packet), &mut baseline)
+                }
+                Next::Left(packet) => self.elsewhere(packet, baseline),
+                Next::Sender(at) => self.sender(at, None, &mut baseline),
+                Next::Over => Next::Over,
+            };
+            let stuck = self.cursor == before && !matches!(next, Next::Left(p) if p.time < before);
+            if stuck && !matches!(next, Next::Sender(at) if at < before) || matches!(next, Next::Over) {
+                return self.take(Time::ZERO, Cause::Transport, None, None);
+            }
+        }
+    }
+
+    /// Follows a packet from its arrival back to the host that it left. `baseline`: what its transmission and propagation go to,
+    /// if not to themselves.
+    fn journey(&mut self, last: Passed, baseline: Option<Cause>, completes: bool) -> Next {
+        let mut packet = last;
+        loop {
+            let (from, _, _, delay) = self.told.links[packet.link as usize];
+            let link = Some(packet.link);
+            if completes {
+                self.path.insert(0, packet.link);
+            }
+            let sent = packet.at.saturating_sub(delay).max(packet.time);
+            self.take(sent, baseline.unwrap_or(Cause::Propagation), link, None);
+            self.take(packet.time, baseline.unwrap_or(Cause::Transmission), link, None);
+            if self.is_host(from) {
+                return Next::Left(packet);
+            }
+            let Some(hop) = self.hop_before(&packet) else { return Next::Over };
+            // A switch that cuts through may have to wait for the tail.
+            let tail = hop.until.max(hop.time) + self.told.links[hop.link as usize].3;
+            if self.cursor > hop.at {
+                let held = baseline.unwrap_or(Cause::Transmission);
+                self.wait(&packet, hop.at, Some((tail, held)), Cause::Discipline);
+            }
+            packet = hop;
+        }
+    }
+
+    /// Splits the time from `from` to the cursor, in which a packet waited for its link, by what the link did.
+    fn wait(&mut self, packet: &Passed, from: Time, tail: Option<(Time, Cause)>, idle: Cause) {
+        let (link, index) = (packet.link, self.index);
+        let (node, to) = self.ends(link);
+        let at_sender = node == self.src;
+        if let Some(all) = index.by_link.get(&link) {
+            let passed = &self.told.trace.passed;
+            let end = all.partition_point(|&number| passed[number as usize].time < self.cursor);
+            for &number in all[..end].iter().rev() {
+                let one = &passed[number as usize];
+                if one.until <= from || self.cursor <= from {
+                    break;
+                }
+                self.idle(packet, one.until.max(from), (node, to), tail, idle);
+                let own = self.own_flows.contains(&one.flow) && one.flow != FlowId::MAX;
+                let cause = match own {
+                    true if !at_sender => Cause::OwnQueue,
+                    true if self.is_again(one) => Cause::Retransmission,
+                    true => Cause::Transmission,
+                    false if at_sender => Cause::Nic,
+                    false if self.overtakes(one, node, from) => Cause::Priority,
+                    false => Cause::OthersQueue,
+                };
+                let behind = (!own && one.flow != FlowId::MAX).then_some(one.flow);
+                self.take(one.time.max(from), cause, Some(link), behind);
+            }
+        }
+        self.idle(packet, from, (node, to), tail, idle);
+    }
+
+    /// Whether a packet left a switch before one that had come there by `from`, though it came later, or is a pause.
+    fn overtakes(&self, one: &Passed, node: u32, from: Time) -> bool {
+        if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
+            return true;
+        }
+        let passed = &self.told.trace.passed;
+        let hops = self.index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
+        let end = hops.partition_point(|&number| passed[number as usize].time < one.time);
+        let before = end.checked_sub(1).map(|last| &passed[hops[last] as usize]);
+        before.is_some_and(|hop| hop.flow == one.flow && self.ends(hop.link).1 == node && hop.at > from)
+    }
+
+    /// The same of a time in which the link carried nothing.
+    fn idle(
+        &mut self,
+        packet: &Passed,
+        from: Time,
+        ends: (u32, u32),
+        tail: Option<(Time, Cause)>,
+        idle: Cause,
+    ) {
+        let from = from.max(self.flow.start);
+        while self.cursor > from {
+            let at = self.cursor;
+            let (begin, paused) = self.paused(packet, at);
+            let (since, down) = self.down(ends, at);
+            if paused {
+                self.take(begin.max(from), Cause::Pause, Some(packet.link), None);
+                continue;
+            }
+            let from = from.max(begin);
+            if down {
+                self.take(since.max(from), Cause::Failure, Some(packet.link), None);
+                continue;
+            }
+            let from = from.max(since);
+            match tail {
+                Some((tail, cause)) if at <= tail => self.take(from, cause, Some(packet.link), None),
+                Some((tail, _)) => self.take(from.max(tail), idle, Some(packet.link), None),
+                None => self.take(from, idle, Some(packet.link), None),
+            }
+        }
+    }
+
+    /// Whether the class of a packet was paused at its link just before a time, and since when it was so or not.
+    fn paused(&self, packet: &Passed, before: Time) -> (Time, bool) {
+        let Some(all) = self.index.pauses.get(&(packet.link, packet.class)) else {
+            return (Time::ZERO, false);
+        };
+        let mut end = all.partition_point(|&(at, _)| at < before);
+        let Some(&(mut since, state)) = end.checked_sub(1).map(|last| &all[last]) else {
+            return (Time::ZERO, false);
+        };
+        while end > 0 && all[end - 1].1 == state {
+            since = all[end - 1].0;
+            end -= 1;
+        }
+        (since, state)
+    }
+
+    /// The same of its link being down.
+    fn down(&self, ends: (u32, u32), before: Time) -> (Time, bool) {
+        let mut since = Time::ZERO;
+        for &(nodes, from, to) in &self.told.down {
+            if nodes != [ends.0, ends.1] && nodes != [ends.1, ends.0] {
+                continue;
+            }
+            if from < before && before <= to {
+                return (from, true);
+            }
+            if to < before {
+                since = since.max(to);
+            }
+        }
+        (since, false)
+    }
+
+    /// A packet left a host that is not the sender: the one that it answered.
+    fn elsewhere(&mut self, packet: Passed, baseline: Option<Cause>) -> Next {
+        let node = self.ends(packet.link).0;
+        // A packet may be sent back as its own answer, under its number.
+        let turned = self.hop_before(&packet).filter(|one| one.kind == PacketKind::Data);
+        let trigger = turned.or_else(|| self.arrival(node, packet.time, false));
+        let Some(trigger) = trigger else {
+            self.take(Time::ZERO, Cause::Receiver, None, None);
+            return Next::Over;
+        };
+        self.wait(&packet, trigger.at, None, Cause::Receiver);
+        self.journey(trigger, baseline, self.path_is_open(baseline))
+    }
+
+    /// The packet that is followed is still the one that completed the flow.
+    fn path_is_open(&self, baseline: Option<Cause>) -> bool {
+        baseline.is_none() && self.path.first().is_some_and(|&link| self.ends(link).0 != self.src)
+    }
+
+    /// What the sender waited for at `at`, when `packet` left; without one, when something changed.
+    fn sender(&mut self, at: Time, packet: Option<Passed>, baseline: &mut Option<Cause>) -> Next {
+        let known = self.holds.partition_point(|&(time, _)| time < at);
+        let Some(&(since, hold)) = known.checked_sub(1).map(|last| &self.holds[last]) else {
+            // Before the flow started its connection did what it did.
+            return self.triggered(at, Time::ZERO, None, packet, baseline);
+        };
+        match hold {
+            Some(Hold::Free { from }) => {
+                let any = packet.or_else(|| self.launch_before(at));
+                let Some(any) = any else { return Next::Over };
+                let ready = from.clamp(since, at);
+                self.wait(&any, ready, None, Cause::Transport);
+                self.wait_for(&any, since, Cause::Pacing);
+                self.changed(since, baseline)
+            }
+            hold => self.triggered(at, since, hold, packet, baseline),
+        }
+    }
+
+    /// Something of the sender changed at this time: a packet left, or came.
+    fn changed(&mut self, at: Time, baseline: &mut Option<Cause>) -> Next {
+        if at <= self.flow.start {
+            return Next::Over;
+        }
+        if let Some(packet) = self.launch_at(at) {
+            return Next::Left(packet);
+        }
+        let known = self.holds.partition_point(|&(time, _)| time < at);
+        let before = known.checked_sub(1).and_then(|last| self.holds[last].1);
+        // An acknowledgement may change the pacing of a packet that waits for it: it goes on waiting.
+        if matches!(before, Some(Hold::Free { .. })) {
+            return Next::Sender(at);
+        }
+        let Some(news) = self.arrival(self.src, at, true) else { return Next::Sender(at) };
+        let next = self.launches.get(self.launches.partition_point(|one| one.time < at));
+        let again = next.is_some_and(|packet| self.is_again(packet));
+        *baseline = Some(if again { Cause::Retransmission } else { cause_of(before) });
+        self.journey(news, *baseline, false)
+    }
+
+    /// The sender was held until something came, or a timer expired, at `at`.
+    fn triggered(
+        &mut self,
+        at: Time,
+        since: Time,
+        hold: Option<Hold>,
+        packet: Option<Passed>,
+        baseline: &mut Option<Cause>,
+    ) -> Next {
+        let again = packet.is_some_and(|packet| self.is_again(&packet));
+        let cause = if again { Cause::Retransmission } else { cause_of(hold) };
+        if let Some(news) = self.arrival(self.src, at, true) {
+            *baseline = Some(cause);
+            return self.journey(news, *baseline, false);
+        }
+        let launched = self.launch_before(at);
+        let came = if at.0 == 0 { None } else { self.arrival(self.src, Time(at.0 - 1), false) };
+        let times =
+            [Some(since), launched.map(|one| one.time), came.map(|one| one.at), Some(self.flow.start)];
+        let from = times.into_iter().flatten().max().unwrap_or(since).min(at);
+        let cause = if again { Cause::Timeout } else { cause };
+        match packet.or(launched) {
+            Some(any) => self.wait_for(&any, from, cause),
+            None => self.take(from, cause, None, None),
+        }
+        if let Some(packet) = launched.filter(|one| one.time == from) {
+            return Next::Left(packet);
+        }
+        if let Some(news) = came.filter(|one| one.at == from) {
+            *baseline = Some(if again { Cause::Timeout } else { cause });
+            return self.journey(news, *baseline, false);
+        }
+        if from <= self.flow.start { Next::Over } else { Next::Sender(from) }
+    }
+
+    /// Gives the time from `from` to the cursor to `cause`, but for that in which the NIC sent the flow's own packets.
+    fn wait_for(&mut self, packet: &Passed, from: Time, cause: Cause) {
+        let from = from.max(self.flow.start);
+        let link = packet.link;
+        let all = self.index.by_link.get(&link).map_or(&[][..], |all| all);
+        let passed = &self.told.trace.passed;
+        let end = all.partition_point(|&number| passed[number as usize].time < self.cursor);
+        for &number in all[..end].iter().rev() {
+            let one = &passed[number as usize];
+            if one.until <= from || self.cursor <= from {
+                break;
+            }
+            if one.flow == FlowId::MAX || !self.own_flows.contains(&one.flow) {
+                continue;
+            }
+            self.take(one.until.max(from), cause, Some(link), None);
+            let sending = if self.is_again(one) { Cause::Retransmission } else { Cause::Transmission };
+            self.take(one.time.max(from), sending, Some(link), None);
+        }
+        self.take(from, cause, Some(link), None);
+    }
+}
+
+/// What a round trip that the sender waited for goes to.
+fn cause_of(hold: Option<Hold>) -> Cause {
+    match hold {
+        Some(Hold::Window) => Cause::Window,
+        Some(Hold::Receiver) => Cause::Receiver,
+        Some(Hold::Opening) => Cause::Opening,
+        // The next packet could not leave before what ended the waiting; it is not known for what else.
+        Some(Hold::Sent | Hold::Free { .. }) | None => Cause::Transport,
+    }
+}
+
+trait LaterArrival {
+    fn max_by_at(self, other: Option<Passed>) -> Option<Passed>;
+}
+
+impl LaterArrival for Option<Passed> {
+    fn max_by_at(self, other: Option<Passed>) -> Option<Passed> {
+        self.into_iter().chain(other).max_by_key(|one| one.at)
+    }
+}

@@ -1,0 +1,190 @@
+//! Where completion times went: the causes of every flow add up to its completion time, to the picosecond, in every case of
+//! the fingerprints; and cases whose answer is known.
+
+use crate::common::{Kept, flow, link, link_between, node_named, normal, rdma_of};
+use std::path::{Path, PathBuf};
+use weftline_sim::config::{Change, Config, Failure, QueueConfig, TransportConfig};
+use weftline_sim::packet::PacketKind;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::topology::Topology;
+use weftline_sim::topology::TopologyParameters;
+use weftline_sim::topology::star::Star;
+use weftline_sim::units::{Bytes, Rate, Time};
+use weftline_sim::why::{self, Account, Cause, Traced};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints")
+}
+
+/// Every case of the fingerprints: its name, its scenario, what is set in it.
+fn cases() -> Vec<(String, String, Vec<(String, String)>)> {
+    let text = std::fs::read_to_string(folder().join("cases.toml")).expect("cases.toml");
+    let table: toml::Table = text.parse().expect("TOML");
+    let case = |(name, case): (&String, &toml::Value)| {
+        let set = case.get("set").and_then(|set| set.as_table());
+        let sets = set.into_iter().flatten().map(|(key, value)| (key.clone(), value.to_string())).collect();
+        (name.clone(), case["base"].as_str().expect("base").to_string(), sets)
+    };
+    table["case"].as_table().expect("tables").iter().map(case).collect()
+}
+
+/// Runs a configuration, and again with some of its flows traced, which must be the same run; their accounts.
+fn accounts(config: Config, choose: impl Fn(usize) -> bool) -> Vec<Account> {
+    accounts_with(config, choose).0
+}
+
+fn accounts_with(mut config: Config, choose: impl Fn(usize) -> bool) -> (Vec<Account>, why::Told) {
+    config.measure.capture = None;
+    let (mut kept, outcome) = crate::common::run_in(1, config.clone());
+    kept.flows.sort_by_key(|flow| flow.flow);
+    let flows: Vec<Traced> = kept
+        .flows
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| choose(*number))
+        .filter_map(|(_, one)| {
+            let finish = one.finish?;
+            Some(Traced { flow: one.flow, src: one.src, dst: one.dst, start: one.start, finish })
+        })
+        .collect();
+    let mut again = Kept::default();
+    let (repeated, told) = why::trace(config, &flows, &mut again, &mut |_| true).expect("a valid run");
+    again.flows.sort_by_key(|flow| flow.flow);
+    assert_eq!(outcome.fingerprint, repeated.fingerprint, "another run");
+    assert_eq!(kept.flows, again.flows, "other flows");
+    (why::accounts(&flows, &told), told)
+}
+
+fn of(account: &Account, cause: Cause) -> Time {
+    account.by_cause().get(&cause).copied().unwrap_or_default()
+}
+
+#[test]
+fn causes_add_up_to_the_completion_time_in_every_case() {
+    let mut shares: Vec<(String, String)> = Vec::new();
+    for (name, base, sets) in cases() {
+        let text = std::fs::read_to_string(folder().join(format!("{base}.toml"))).expect("a scenario");
+        let scenario = Scenario::load(&text, &name, &folder(), &sets, None, Hooks::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let accounts = accounts(scenario.config().expect("a valid scenario"), |number| number % 7 == 0);
+        let mut sums = std::collections::BTreeMap::<Cause, u64>::new();
+        for account in &accounts {
+            assert!(account.adds_up(), "{name}: {account:?}");
+            let spent = account.flow.finish - account.flow.start;
+            assert_eq!(account.by_cause().values().map(|time| time.0).sum::<u64>(), spent.0, "{name}");
+            for (cause, time) in account.by_cause() {
+                *sums.entry(cause).or_default() += time.0;
+            }
+        }
+        let all: u64 = sums.values().sum::<u64>().max(1);
+        let text: Vec<String> = sums
+            .iter()
+            .map(|(cause, time)| format!("{} {:.0}%", cause.name(), *time as f64 * 100.0 / all as f64))
+            .collect();
+        shares.push((name, format!("{} flows: {}", accounts.len(), text.join(", "))));
+    }
+    for (name, shares) in shares {
+        println!("{name}: {shares}");
+    }
+}
+
+/// Hosts at 100 Gb/s and 1 us around a switch.
+fn star(hosts: u64) -> Topology {
+    Star { hosts, host_link: link(Rate::from_gbps(100), Time::from_us(1)) }.build().expect("a star")
+}
+
+fn causes(account: &Account) -> Vec<Cause> {
+    account.by_cause().into_keys().collect()
+}
+
+/// How long a data packet occupies a link.
+fn packet_time(told: &why::Told) -> Time {
+    let data = told.trace.passed.iter().find(|one| one.kind == PacketKind::Data).expect("data");
+    data.until - data.time
+}
+
+#[test]
+fn a_lone_flow_took_what_it_takes() {
+    let config = normal("none", star(3), vec![flow(0, 1, 100_000, Time::from_ns(7))]);
+    let (accounts, told) = accounts_with(config, |_| true);
+    let account = &accounts[0];
+    assert!(account.adds_up());
+    assert_eq!(causes(account), [Cause::Transmission, Cause::Propagation]);
+    // Two links there, two back with the acknowledgement.
+    assert_eq!(of(account, Cause::Propagation), Time::from_us(4));
+    let acknowledgement = told.trace.passed.iter().find(|one| one.kind == PacketKind::Ack).expect("one");
+    let ack = acknowledgement.until - acknowledgement.time;
+    let expected = 101 * packet_time(&told).0 + 2 * ack.0;
+    assert_eq!(of(account, Cause::Transmission), Time(expected));
+    assert_eq!(account.worst_queue(), None);
+    assert_eq!(account.path.len(), 4);
+}
+
+#[test]
+fn of_two_flows_through_one_link_one_waits_behind_the_other() {
+    let flows = vec![flow(0, 2, 1000, Time::ZERO), flow(1, 2, 1000, Time::ZERO)];
+    let (accounts, told) = accounts_with(normal("none", star(3), flows), |_| true);
+    let waits: Vec<Time> = accounts.iter().map(|account| of(account, Cause::OthersQueue)).collect();
+    assert_eq!(waits, [Time::ZERO, packet_time(&told)]);
+    let (link, waited) = accounts[1].worst_queue().expect("a queue");
+    assert_eq!(waited, packet_time(&told));
+    assert_eq!(accounts[1].shared(link), [(0, waited)]);
+    let limits = why::limits(&accounts);
+    assert_eq!((limits[0].link, limits[0].flows, limits[0].waited), (link, 1, waited));
+}
+
+#[test]
+fn what_came_later_and_left_first_is_priority() {
+    let low = flow(0, 3, 1000, Time::ZERO);
+    let later = flow(1, 3, 1000, Time::from_ns(10));
+    let mut high = flow(2, 3, 1000, Time::from_ns(20));
+    high.transport = 1;
+    let mut config = normal("none", star(4), vec![low, later, high]);
+    let mut first_class = rdma_of(&mut config).clone();
+    first_class.class = 1;
+    config.transports.push(TransportConfig::Rdma(first_class));
+    config.switch.queue = QueueConfig::of("priority", Default::default()).expect("a queue");
+    let (accounts, told) = accounts_with(config, |_| true);
+    let packet = packet_time(&told);
+    assert_eq!(of(&accounts[1], Cause::Priority), packet);
+    assert_eq!(of(&accounts[1], Cause::OthersQueue), packet - Time::from_ns(10));
+    assert_eq!(accounts[1].shared(accounts[1].worst_queue().expect("one").0)[0], (2, packet));
+}
+
+#[test]
+fn a_link_that_is_down_is_a_failure() {
+    let mut config = normal("none", star(3), vec![flow(0, 1, 1000, Time::from_us(10))]);
+    let topology = &config.topology;
+    let dead = link_between(topology, topology.hosts()[0], node_named(topology, "s0"));
+    let change = |us: u64, change: Change| Failure { at: Time::from_us(us), change };
+    config.failures.events = vec![change(5, Change::LinkDown(dead)), change(50, Change::LinkUp(dead))];
+    let accounts = accounts(config, |_| true);
+    assert_eq!(of(&accounts[0], Cause::Failure), Time::from_us(40));
+    assert_eq!(causes(&accounts[0]), [Cause::Transmission, Cause::Propagation, Cause::Failure]);
+}
+
+#[test]
+fn a_lost_packet_waits_for_the_timeout() {
+    let mut config = normal("none", star(3), vec![flow(0, 1, 1000, Time::ZERO)]);
+    let topology = &config.topology;
+    let dead = link_between(topology, topology.hosts()[1], node_named(topology, "s0"));
+    let change = |ns: u64, change: Change| Failure { at: Time::from_ns(ns), change };
+    config.failures.events = vec![change(1500, Change::LinkDown(dead)), change(9000, Change::LinkUp(dead))];
+    let (accounts, told) = accounts_with(config, |_| true);
+    assert_eq!(of(&accounts[0], Cause::Timeout), Time::from_us(500) - packet_time(&told));
+}
+
+#[test]
+fn a_pause_is_told_from_a_queue() {
+    let flows = (0..8).map(|src| flow(src, 8, 200_000, Time::ZERO)).collect();
+    let mut config = normal("none", star(9), flows);
+    config.switch.buffer = Bytes(400_000);
+    let accounts = accounts(config, |_| true);
+    assert!(accounts.iter().all(Account::adds_up));
+    assert!(
+        accounts.iter().any(|account| of(account, Cause::Pause) > Time::ZERO),
+        "{:?}",
+        accounts[0].by_cause()
+    );
+    assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
+}

@@ -1,0 +1,75 @@
+"""`weftline why`: causes that add up, links that limit a run, results that the scenario does not give."""
+
+import json
+
+import pytest
+
+native = pytest.importorskip("weftline._native")
+if not hasattr(native, "why"):
+    pytest.skip("the native module is older than `weftline why`", allow_module_level=True)
+
+from weftline.cli.main import main  # noqa: E402
+
+INCAST = """
+name = "incast"
+seed = 3
+[topology]
+kind = "star"
+hosts = 5
+[[workload]]
+kind = "incast"
+senders = 4
+receiver = 0
+size = "50KB"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("why")
+    (folder / "incast.toml").write_text(INCAST)
+    assert main(["run", str(folder / "incast.toml"), "--out", str(folder / "run"), "--quiet"]) == 0
+    return folder / "run"
+
+
+def test_the_causes_of_every_flow_add_up(run, capsys):
+    assert main(["why", str(run), "--slowest", "4", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["flows"]) == 4
+    for flow in answer["flows"]:
+        assert sum(part["ps"] for part in flow["causes"]) == flow["fct_ps"]
+        at = flow["start_ps"]
+        for part in flow["intervals"]:
+            assert part["from_ps"] == at < part["to_ps"]
+            at = part["to_ps"]
+        assert at == flow["start_ps"] + flow["fct_ps"]
+    slowest = answer["flows"][0]
+    assert slowest["worst_queue"]["link"] == answer["links"][0]["link"] == "s0->h0"
+    assert slowest["flow"] not in {one["flow"] for one in slowest["worst_queue"]["shared"]}
+
+
+def test_one_flow_as_text_and_the_links_of_a_run(run, capsys):
+    assert main(["why", str(run), "--flow", "2"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("flow 2: 50 KB from h") and "completion time" in text and "worst queue: s0->h0" in text
+    assert main(["why", str(run)]) == 0
+    text = capsys.readouterr().out
+    assert "links that the 4 flows of the largest slowdown waited for" in text and "s0->h0" in text
+
+
+def test_a_page_shows_the_chain(run, tmp_path, capsys):
+    page = tmp_path / "why.html"
+    assert main(["why", str(run), "--flow", "2", "--out", str(page)]) == 0
+    text = page.read_text()
+    assert "<svg" in text and "queue of others" in text and "s0-&gt;h0" in text
+
+
+def test_what_cannot_be_answered_is_said(run, tmp_path, capsys):
+    assert main(["why", str(run), "--flow", "99"]) == 2
+    assert "its flows are 0 to 3" in capsys.readouterr().err
+    assert main(["why", str(run), "--group", "storage"]) == 2
+    assert "no such group" in capsys.readouterr().err
+    assert main(["why", str(tmp_path)]) == 2
+    text = (run / "scenario.toml").read_text().replace("seed = 3", "seed = 4").replace("50KB", "60KB")
+    with pytest.raises(native.InputError, match="other results than those that are stored"):
+        native.why(text, "scenario.toml", str(run), json.loads((run / "summary.json").read_text())["fingerprint"])

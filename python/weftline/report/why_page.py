@@ -1,0 +1,109 @@
+"""The page of `weftline why`: for each flow its causes, and its critical chain over time, link by link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from weftline.quantities import bytes_text, time_text
+from weftline.report import page
+from weftline.terminal import Table
+
+COLOURS = {
+    "transmission": "#4c78a8",
+    "propagation": "#9ecae9",
+    "own queue": "#f2cf5b",
+    "queue of others": "#f58518",
+    "priority": "#e45756",
+    "pause": "#b279a2",
+    "failure": "#333333",
+    "queue discipline": "#d67195",
+    "NIC shared": "#ff9da6",
+    "pacing": "#72b7b2",
+    "window": "#54a24b",
+    "opening": "#88d27a",
+    "receiver": "#439894",
+    "retransmission": "#9d755d",
+    "timeout": "#79706e",
+    "transport": "#bab0ac",
+}
+WIDTH, LEFT, ROW, STEPS = 1000, 190, 22, 800
+
+
+def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table]]) -> Path:
+    """Write the page of an answer; `tables` has those of each flow."""
+    sections = []
+    for flow, of_flow in zip(answer["flows"], tables, strict=True):
+        ideal = f", {flow['fct_ps'] / flow['ideal_ps']:.2f} times what it takes alone" if flow["ideal_ps"] else ""
+        text = (
+            f"{bytes_text(flow['size_bytes'])} from {flow['src']} to {flow['dst']} ({flow['group']}) took "
+            f"{time_text(flow['fct_ps'] / 1000)}{ideal}. The drawing shows its critical chain, which is read "
+            "from the end back to the start: at each time, where the flow was and what it waited for."
+        )
+        sections.append(
+            page.Section(
+                title=f"Flow {flow['flow']}", text=text, tables=list(of_flow), drawings=[drawing(flow)]
+            )
+        )
+    return page.write(
+        path,
+        title="Why these flows were slow",
+        subtitle=run,
+        about=[("command", f"weftline why {run}"), ("fingerprint", answer["fingerprint"])],
+        sections=sections,
+    )
+
+
+def drawing(flow: dict) -> str:
+    """Return the chain of a flow over time as SVG: a row for each link in the order in which it comes first."""
+    rows: dict[str, int] = {}
+    for part in flow["intervals"]:
+        rows.setdefault(part["link"] or "at the sender", len(rows))
+    start, span = flow["start_ps"], max(flow["fct_ps"], 1)
+    height = (len(rows) + 2) * ROW
+    shapes = []
+    for name, row in rows.items():
+        y = row * ROW + ROW * 0.7
+        shapes.append(f'<text x="{LEFT - 8}" y="{y:.0f}" text-anchor="end">{escape(name)}</text>')
+    for part in _merged(flow["intervals"], span // STEPS):
+        x = LEFT + (WIDTH - LEFT) * (part["from_ps"] - start) / span
+        width = max((WIDTH - LEFT) * (part["to_ps"] - part["from_ps"]) / span, 0.5)
+        y = rows[part["link"] or "at the sender"] * ROW + 3
+        text = f"{part['cause']}: {time_text((part['to_ps'] - part['from_ps']) / 1000)}"
+        shapes.append(
+            f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 6}" fill="{COLOURS[part["cause"]]}">'
+            f"<title>{escape(text)}</title></rect>"
+        )
+    base = len(rows) * ROW
+    for quarter in range(5):
+        x = LEFT + (WIDTH - LEFT) * quarter / 4
+        anchor = "end" if quarter == 4 else "middle"
+        label = escape(time_text(span * quarter / 4000))
+        shapes.append(f'<text x="{x:.0f}" y="{base + 15}" text-anchor="{anchor}">{label}</text>')
+    x = LEFT
+    for cause in dict.fromkeys(part["cause"] for part in flow["intervals"]):
+        shapes.append(f'<rect x="{x}" y="{base + 25}" width="12" height="12" fill="{COLOURS[cause]}"/>')
+        shapes.append(f'<text x="{x + 16}" y="{base + 35}">{escape(cause)}</text>')
+        x += 30 + 7 * len(cause)
+    return (
+        f'<svg viewBox="0 0 {max(WIDTH, x)} {height}" width="100%" role="img" '
+        f'aria-label="Critical chain of flow {flow["flow"]}" font-size="12" fill="currentColor">'
+        + "".join(shapes)
+        + "</svg>"
+    )
+
+
+def _merged(parts: Sequence[dict], step: int) -> list[dict]:
+    """Return intervals of which those of one cause and link are one where less than a step lies between them."""
+    merged: list[dict] = []
+    last: dict[tuple, dict] = {}
+    for part in parts:
+        key = (part["link"], part["cause"])
+        before = last.get(key)
+        if before and part["from_ps"] - before["to_ps"] < step:
+            before["to_ps"] = part["to_ps"]
+            continue
+        last[key] = dict(part)
+        merged.append(last[key])
+    return merged
