@@ -139,6 +139,13 @@ def parser() -> argparse.ArgumentParser:
         found.set_defaults(do=do)
         return found
 
+    demo = command("demo", _demo, "measure numbers of five papers in a minute, beside the published ones")
+    demo.add_argument("--out", metavar="DIR", help="folder for points and page (default out/demo)")
+    demo.add_argument(
+        "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"
+    )
+    _output_options(demo)
+
     run = command("run", _run, "run a scenario and write its results to a folder")
     _scenario_options(run)
     run.add_argument(
@@ -488,6 +495,12 @@ def _list(options: argparse.Namespace) -> int:
             notes = "".join(f" [{note}]" for note in notes if note)
             print(f"  {entry['name']:<{width}}  {entry['help']}{notes}")
     return DONE
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from weftline.reproduce import demo
+
+    return demo.command(options)
 
 
 def _reproduce(options: argparse.Namespace) -> int:

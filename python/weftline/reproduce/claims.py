@@ -85,7 +85,7 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
         mean, write = _trend(claim, lines)
-        text = claim.get("published")
+        text = claim.get("published", _drawn(claim, published))
     elif claim.get("kind", "metric") == "curve":
         mean, text = _curve(claim, by_label, published)
         write = quantities.digits
@@ -261,6 +261,14 @@ def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
         return (mine.metric(name) if mine else None), metric(name).text
     other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
     return trends.ratio(mine, other, name), quantities.digits
+
+
+def _drawn(claim: dict, published: Sequence[dict]) -> float | None:
+    """Return the published point of a claim on one value of a trend, in the stored unit of the metric."""
+    if "against" in claim or "against_at" in claim:
+        return None
+    values = [y for e in published if e["line"] == claim["line"] for x, y in e["points"] if str(x) == claim["at"]]
+    return values[0] / metric(claim["metric"]).scale if values else None
 
 
 def _within(claim: dict, value: float) -> bool:
