@@ -51,7 +51,11 @@ def test_the_causes_of_every_flow_add_up(run, capsys):
 def test_one_flow_as_text_and_the_links_of_a_run(run, capsys):
     assert main(["why", str(run), "--flow", "2"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("flow 2: 50 KB from h") and "completion time" in text and "worst queue: s0->h0" in text
+    assert (
+        text.startswith("flow 2: 50 KB from h")
+        and "completion time" in text
+        and "worst queue: s0->h0" in text
+    )
     assert main(["why", str(run)]) == 0
     text = capsys.readouterr().out
     assert "links that the 4 flows of the largest slowdown waited for" in text and "s0->h0" in text
@@ -72,4 +76,6 @@ def test_what_cannot_be_answered_is_said(run, tmp_path, capsys):
     assert main(["why", str(tmp_path)]) == 2
     text = (run / "scenario.toml").read_text().replace("seed = 3", "seed = 4").replace("50KB", "60KB")
     with pytest.raises(native.InputError, match="other results than those that are stored"):
-        native.why(text, "scenario.toml", str(run), json.loads((run / "summary.json").read_text())["fingerprint"])
+        native.why(
+            text, "scenario.toml", str(run), json.loads((run / "summary.json").read_text())["fingerprint"]
+        )

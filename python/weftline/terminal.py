@@ -27,16 +27,57 @@ class Table:
     prose: bool = False
     """Whether cells hold sentences, which a page breaks into lines."""
 
-    def text(self) -> str:
-        """Return the table as lines of text."""
-        widths = [max(len(cell) for cell in column) for column in zip(self.columns, *self.rows, strict=True)]
+    def text(self, width: int | None = None) -> str:
+        """Return the table as lines of text, no wider than the terminal, or than `width` characters.
+
+        Texts in the columns of names are broken into lines; columns of figures that find no room come in a
+        further block below, with the names again.
+        """
+        limit = width or terminal_width()
+        names = self._fitted_names(limit)
+        widths = [max(map(len, found)) for found in zip(self.columns, *self.rows, strict=True)]
+        widths[: self.left] = names
+        blocks = self._blocks(widths, limit)
         lines = [self.title] if self.title else []
-        lines.append(self._line(self.columns, widths))
-        lines.append("  ".join("─" * width for width in widths))
-        lines += [self._line(row, widths) for row in self.rows]
+        for number, block in enumerate(blocks):
+            lines += [""] if number else []
+            lines += self._lines(self.columns, block, widths)
+            lines.append("  ".join("─" * widths[i] for i in block))
+            for row in self.rows:
+                lines += self._lines(row, block, widths)
         if self.note:
-            lines.append(self.note)
+            lines.append(self.note if limit is None else wrapped(self.note))
         return "\n".join(lines)
+
+    def _fitted_names(self, limit: int | None) -> list[int]:
+        """Return the widths of the columns of names: the widest is cut until half of the line is left, or all
+        figures find room.
+        """
+        found = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
+        widths, figures = found[: self.left], found[self.left :]
+        if limit is None or not widths:
+            return widths
+        room = limit - sum(width + 2 for width in figures)
+        room = max(room, limit - 2 - max(figures, default=-2), 0) if room < limit // 2 else room
+        room = max(room, limit // 2 if figures else limit)
+        room -= 2 * (len(widths) - 1)
+        while sum(widths) > room and max(widths) > 12:
+            widest = widths.index(max(widths))
+            widths[widest] = max(12, widths[widest] - (sum(widths) - room))
+        return widths
+
+    def _blocks(self, widths: Sequence[int], limit: int | None) -> list[list[int]]:
+        """Return the columns of each block; every one begins with the names."""
+        names = list(range(self.left))
+        start = sum(widths[i] + 2 for i in names)
+        blocks, used = [names], start
+        for i in range(self.left, len(widths)):
+            if limit is not None and used + widths[i] > limit and len(blocks[-1]) > len(names):
+                blocks.append(names)
+                used = start
+            blocks[-1] = [*blocks[-1], i]
+            used += widths[i] + 2
+        return blocks
 
     def html(self) -> str:
         """Return the table as HTML, its cells as plain text."""
@@ -48,12 +89,28 @@ class Table:
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         return f"<table>{caption}<tr>{head}</tr>{body}</table>{note}"
 
-    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
-        parts = [
-            cell.ljust(width) if i < self.left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "  ".join(parts).rstrip()
+    def _lines(self, cells: Sequence[str], block: Sequence[int], widths: Sequence[int]) -> list[str]:
+        """Return one row of a block; a name that is wider than its column takes several lines."""
+        names = {i: textwrap.wrap(cells[i], widths[i]) or [""] for i in block if i < self.left}
+        lines = []
+        for number in range(max((len(part) for part in names.values()), default=1)):
+            parts = []
+            for i in block:
+                if i < self.left:
+                    # A cell that fits stays as it is, blanks included.
+                    part = [cells[i]] if len(cells[i]) <= widths[i] else names[i]
+                    parts.append((part[number] if number < len(part) else "").ljust(widths[i]))
+                else:
+                    parts.append((cells[i] if number == 0 else "").rjust(widths[i]))
+            lines.append("  ".join(parts).rstrip())
+        return lines
+
+
+def terminal_width() -> int | None:
+    """Return the width that output has: COLUMNS, or that of the terminal; None where it goes elsewhere."""
+    if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
+        return max(40, shutil.get_terminal_size().columns)
+    return None
 
 
 def warnings_html(warnings: Sequence[str]) -> str:

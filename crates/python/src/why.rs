@@ -5,8 +5,8 @@ use std::io;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use weftline_sim::config::Config;
-use weftline_sim::scenario::Scenario;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
+use weftline_sim::scenario::Scenario;
 use weftline_sim::why::{Account, Cause, Interval, Told, Traced, accounts, limits, trace};
 
 use crate::errors::{failed, input};
@@ -43,42 +43,41 @@ pub struct Asked {
 /// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run: if the run does
 /// not give it again, nothing is said of its flows.
 pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<String> {
-        let mut config = scenario.config().map_err(input)?;
-        config.measure.capture = None;
-        let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
-        let mut flows = Flows::default();
-        let outcome = weftline_sim::run(config.clone(), &mut flows, &mut goes_on).map_err(failed)?;
-        let found = format!("{:016x}", outcome.fingerprint);
-        if found != fingerprint {
-            return Err(input(format!(
-                "the run gives other results than those that are stored: fingerprint {found}, stored {fingerprint}; \
+    let mut config = scenario.config().map_err(input)?;
+    config.measure.capture = None;
+    let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
+    let mut flows = Flows::default();
+    let outcome = weftline_sim::run(config.clone(), &mut flows, &mut goes_on).map_err(failed)?;
+    let found = format!("{:016x}", outcome.fingerprint);
+    if found != fingerprint {
+        return Err(input(format!(
+            "the run gives other results than those that are stored: fingerprint {found}, stored {fingerprint}; \
                  another version made them, they were interrupted, or a file that the scenario names has changed"
-            )));
-        }
-        let records = chosen(&flows.0, &config, asked)?;
-        let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
-        let mut again = Flows::default();
-        let (repeated, told) =
-            trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
-        if repeated.fingerprint != outcome.fingerprint {
-            return Err(failed(format!(
-                "the traced run is another run: fingerprint {:016x}, expected {found}",
-                repeated.fingerprint
-            )));
-        }
-        let found_accounts = accounts(&traced, &told);
-        if let Some(wrong) = found_accounts.iter().find(|account| !account.adds_up()) {
-            return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
-        }
-        let names = Names { config: &config, told: &told };
-        let reports = found_accounts.iter().zip(&records);
-        let all: Vec<Value> =
-            reports.map(|(account, record)| names.account(account, record, asked.intervals)).collect();
-        let links: Vec<Value> = limits(&found_accounts)
-            .iter()
-            .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
-            .collect();
-        Ok(json!({"fingerprint": fingerprint, "flows": all, "links": links}).to_string())
+        )));
+    }
+    let records = chosen(&flows.0, &config, asked)?;
+    let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
+    let mut again = Flows::default();
+    let (repeated, told) = trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
+    if repeated.fingerprint != outcome.fingerprint {
+        return Err(failed(format!(
+            "the traced run is another run: fingerprint {:016x}, expected {found}",
+            repeated.fingerprint
+        )));
+    }
+    let found_accounts = accounts(&traced, &told);
+    if let Some(wrong) = found_accounts.iter().find(|account| !account.adds_up()) {
+        return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
+    }
+    let names = Names { config: &config, told: &told };
+    let reports = found_accounts.iter().zip(&records);
+    let all: Vec<Value> =
+        reports.map(|(account, record)| names.account(account, record, asked.intervals)).collect();
+    let links: Vec<Value> = limits(&found_accounts)
+        .iter()
+        .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
+        .collect();
+    Ok(json!({"fingerprint": fingerprint, "flows": all, "links": links}).to_string())
 }
 
 fn traced_of(record: &FlowRecord) -> Option<Traced> {
@@ -92,11 +91,7 @@ fn slowdown(record: &FlowRecord) -> f64 {
 }
 
 /// The flows that are asked for: one, or the slowest.
-fn chosen(
-    records: &[FlowRecord],
-    config: &Config,
-    asked: &Asked,
-) -> PyResult<Vec<FlowRecord>> {
+fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Vec<FlowRecord>> {
     if let Some(flow) = asked.flow {
         let found = records.iter().find(|record| record.flow == flow);
         let last = records.iter().map(|record| record.flow).max();

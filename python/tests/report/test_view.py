@@ -56,7 +56,7 @@ def server(folder):
 def ask(server, path, *, token=None, method="GET", **headers):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     token = server.token if token is None else token
-    cookie = {"Cookie": f"weftline={token}"} if token else {}
+    cookie = {"Cookie": f"{server.cookie}={token}"} if token else {}
     connection.request(method, path, headers=cookie | headers)
     answer = connection.getresponse()
     text = answer.read().decode()

@@ -1,4 +1,4 @@
-"""The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
+"""The command line: `weftline demo`, `run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
 `sweep`, `query`, `pint`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`, `view` and
 `doctor` in `discover`.
 
@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
+UNLISTED = ("schema", "completions")
+"""Commands that `weftline --help` names at its end alone."""
 KINDS = (
     "transports",
     "controllers",
@@ -125,7 +127,9 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="weftline",
         description="A packet-level simulator for datacenter fabrics.",
-        epilog="weftline COMMAND --help says more. Exit status: 0 done, 1 failed, 2 wrong input.",
+        epilog="weftline COMMAND --help says more. Not listed: "
+        + " and ".join(UNLISTED)
+        + " (for editors and shells). Exit status: 0 done, 1 failed or interrupted, 2 wrong input.",
         allow_abbrev=False,
     )
     top.add_argument("--version", action="store_true", help="print the version")
@@ -133,11 +137,20 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
 
     def command(name: str, do: Callable, text: str) -> argparse.ArgumentParser:
+        # A command without a help text works and is not listed.
+        shown = {} if name in UNLISTED else {"help": text}
         found = commands.add_parser(
-            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+            name, description=text[0].upper() + text[1:] + ".", allow_abbrev=False, **shown
         )
         found.set_defaults(do=do)
         return found
+
+    demo = command("demo", _demo, "measure numbers of five papers in a minute, beside the published ones")
+    demo.add_argument("--out", metavar="DIR", help="folder for points and page (default out/demo)")
+    demo.add_argument(
+        "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"
+    )
+    _output_options(demo)
 
     run = command("run", _run, "run a scenario and write its results to a folder")
     _scenario_options(run)
@@ -192,12 +205,13 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
     report.add_argument("--question", default="", metavar="TEXT", help="the question that the page answers")
 
-    compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
+    compare = command("compare", _compare, "compare runs, or the settings of scenarios")
     compare.add_argument(
         "folders",
         nargs="+",
         metavar="DIR",
-        help="folders of runs or sweeps; runs that differ only in the seed are averaged",
+        help="folders of runs or sweeps; runs that differ only in the seed are averaged. Or scenarios "
+        "(SCENARIO.toml): the settings in force that differ",
     )
     compare.add_argument(
         "--against", metavar="LABEL", help="baseline of the differences (default: the first line)"
@@ -511,6 +525,12 @@ def _list(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _demo(options: argparse.Namespace) -> int:
+    from weftline.reproduce import demo
+
+    return demo.command(options)
+
+
 def _reproduce(options: argparse.Namespace) -> int:
     from weftline.reproduce import reproduction
 
@@ -549,6 +569,10 @@ def _without_damaged(folders: Sequence[str], do: Callable):
 def _compare(options: argparse.Namespace) -> int:
     from pathlib import Path
 
+    if all(name.endswith(".toml") for name in options.folders):
+        from weftline.cli import differences
+
+        return differences.command(options)
     from weftline.errors import Conflict
     from weftline.measures import comparison
     from weftline.report import run_page

@@ -16,6 +16,14 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     query.add_argument(
         "sql", metavar="SQL", nargs="?", help="the question; without it the tables are described"
     )
+    query.add_argument(
+        "--csv",
+        action="store_true",
+        help="print CSV; without SQL: every run with its axes and numbers, which needs no package",
+    )
+    query.add_argument(
+        "--external", action="store_true", help="let the SQL read and write files outside of the folder"
+    )
     query.add_argument("--format", choices=("table", "csv", "json"), default="table", help="output format")
 
 

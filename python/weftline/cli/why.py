@@ -36,7 +36,9 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="a congestion controller in Python that the scenario names as python:NAME",
     )
     why.add_argument("--json", action="store_true", help="print JSON, with every interval")
-    why.add_argument("--out", metavar="FILE.html", help="also write a page, with the chain of each flow over time")
+    why.add_argument(
+        "--out", metavar="FILE.html", help="also write a page, with the chain of each flow over time"
+    )
 
 
 def _flow(text: str) -> int:

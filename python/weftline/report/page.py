@@ -1,15 +1,14 @@
 """One HTML page that needs nothing else: text, tables, figures and networks drawn in the browser, offline.
 
-The drawing code of figures (Vega, Vega-Lite, Vega-Embed; BSD-3-Clause) is taken from the package
-vl-convert-python when a page is written, and embedded once; that of networks is ours, in `assets/`. The page
-forbids itself to load anything (Content-Security-Policy), and every text that a user gave is escaped.
+The drawing code of figures (Vega, Vega-Lite, Vega-Embed; `assets/vega.js.gz`, with its licences beside it) is
+embedded once; that of networks is ours. The page forbids itself to load anything (Content-Security-Policy),
+and every text that a user gave is escaped.
 """
 
 from __future__ import annotations
 
-import contextlib
+import gzip
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -52,41 +51,8 @@ class Lead:
 
 
 def drawing_code() -> str:
-    """Return the JavaScript that draws the figures.
-
-    Making it takes a second and a half, so it is kept in the user's cache, by the version of its package.
-
-    Raises
-    ------
-    RunFailed
-        If the package that carries it is not installed.
-    """
-    try:
-        import vl_convert
-    except ImportError:
-        raise RunFailed("the page needs vl-convert-python: pip install 'weftline[report]'") from None
-    kept = _cache_folder() / f"vega-{vl_convert.__version__}.js"
-    with contextlib.suppress(OSError, ValueError):
-        found = kept.read_text("utf-8")
-        if found.endswith(_WHOLE):
-            return found
-    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
-    made += _WHOLE
-    with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partly = kept.with_suffix(f".{os.getpid()}")
-        partly.write_text(made, "utf-8")
-        partly.replace(kept)
-    return made
-
-
-_WHOLE = "\n/* whole */\n"
-"""What a kept file ends with, so that half a one is not taken."""
-
-
-def _cache_folder() -> Path:
-    named = os.environ.get("XDG_CACHE_HOME")
-    return Path(named or os.path.expanduser("~/.cache")) / "weftline"
+    """Return the JavaScript that draws the figures."""
+    return gzip.decompress((ASSETS / "vega.js.gz").read_bytes()).decode("utf-8")
 
 
 def write(

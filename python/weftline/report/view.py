@@ -30,7 +30,14 @@ MAX_SECONDS = 30.0
 """Timeout of a query in SQL."""
 MAX_COMPARED = 24
 """Runs on one page."""
-_COOKIE = "weftline"
+MAX_BYTES = 8_000_000
+"""Size of an answer to SQL."""
+MAX_DEPTH = 4
+"""How many folders below the one that was asked for are looked through for stores and runs."""
+IDLE_SECONDS = 20.0
+"""How long a connection may say nothing."""
+MAX_CONNECTIONS = 64
+"""How many connections are answered at a time; further ones wait."""
 _SAFE = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -56,13 +63,24 @@ class Catalogue:
 
     def rows(self) -> list[dict]:
         """Return one dict for each run: ``run``, ``name``, ``seed``, ``status``, its axes and its numbers."""
-        if Store.is_at(self.path):
-            entries = Store.open(self.path).entries()
-            return [
-                {"run": e.key, "name": e.name, "seed": e.seed, "status": e.status, **e.choice, **e.numbers}
-                for e in entries
+        found = []
+        for store in self._stores():
+            prefix = self._prefix(store)
+            found += [
+                {
+                    "run": prefix + e.key,
+                    "name": e.name,
+                    "seed": e.seed,
+                    "status": e.status,
+                    **e.choice,
+                    **e.numbers,
+                }
+                for e in Store.open(store).entries()
             ]
-        return [row for folder in self._folders() if (row := _row(folder))]
+        for folder in self._folders():
+            if row := _row(folder):
+                found.append(row | {"run": self._prefix(folder).rstrip("/") or folder.name})
+        return found
 
     def folder(self, name: str) -> Path:
         """Return the folder of a run.
@@ -78,15 +96,39 @@ class Catalogue:
         return places[name]
 
     def _places(self) -> dict[str, Path]:
-        if Store.is_at(self.path):
-            points = Store.open(self.path).points
-            return {item.name: item for item in points.iterdir()}
-        return {folder.name: folder for folder in self._folders()}
+        found = {self._prefix(folder).rstrip("/") or folder.name: folder for folder in self._folders()}
+        for store in self._stores():
+            points, prefix = Store.open(store).points, self._prefix(store)
+            found |= {prefix + item.name: item for item in points.iterdir()}
+        return found
+
+    def _prefix(self, folder: Path) -> str:
+        """Return where a folder is below the one that was asked for, with a slash at its end; "" for itself."""
+        below = folder.relative_to(self.path).as_posix()
+        return "" if below == "." else f"{below}/"
+
+    def _stores(self) -> list[Path]:
+        return [folder for folder in _below(self.path) if Store.is_at(folder)]
 
     def _folders(self) -> list[Path]:
-        if (self.path / "summary.json").is_file():
-            return [self.path]
-        return sorted(folder for folder in self.path.iterdir() if (folder / "summary.json").is_file())
+        return [
+            folder
+            for folder in _below(self.path)
+            if not Store.is_at(folder) and (folder / "summary.json").is_file()
+        ]
+
+
+def _below(path: Path, depth: int = MAX_DEPTH) -> list[Path]:
+    """Return a folder and those below it, but none inside a store or a run, and none that a link leads to."""
+    found = [path]
+    if depth and not Store.is_at(path) and not (path / "summary.json").is_file():
+        try:
+            inner = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.is_symlink())
+        except OSError:
+            return found
+        for folder in inner:
+            found += _below(folder, depth - 1)
+    return found
 
 
 def _row(folder: Path) -> dict | None:
@@ -136,12 +178,14 @@ class Questions:
             raise InputError("SQL is over a result store of `weftline sweep`, or over one run")
         with self._lock:
             connection = query.connect(self._path, sql=sql)
-            _shut(connection, self._path)
+            query.shut(connection, self._path)
+            connection.execute("set memory_limit = '2GB'")
+            connection.execute("set lock_configuration = true")
             end = threading.Timer(seconds, connection.interrupt)
             end.start()
             try:
                 found = connection.execute(statements[0])
-                rows = found.fetchmany(max_rows + 1)
+                rows = _limited(found, max_rows)
                 columns = [column[0] for column in found.description]
             except duckdb.InterruptException:
                 raise InputError(f"stopped after {seconds:g} s: select fewer rows") from None
@@ -157,15 +201,24 @@ class Questions:
         }
 
 
-def _shut(connection, path: Path) -> None:
-    """Leave a connection nothing but the files below `path`, for good."""
-    folder = str(path.resolve()).replace("'", "''")
-    connection.execute(
-        f"set allowed_directories = ['{folder}', '{str(path.absolute()).replace(chr(39), chr(39) * 2)}']"
-    )
-    connection.execute("set enable_external_access = false")
-    connection.execute("set memory_limit = '2GB'")
-    connection.execute("set lock_configuration = true")
+def _limited(found, max_rows: int) -> list[tuple]:
+    """Return up to `max_rows` rows and one more.
+
+    Raises
+    ------
+    InputError
+        If they take more than `MAX_BYTES` as text.
+    """
+    rows: list[tuple] = []
+    size = 0
+    while len(rows) <= max_rows and (row := found.fetchone()) is not None:
+        size += sum(len(value) if isinstance(value, str | bytes) else len(str(value)) for value in row)
+        if size > MAX_BYTES:
+            raise InputError(
+                f"the answer has more than {MAX_BYTES // 10**6} MB: select fewer rows or columns"
+            )
+        rows.append(row)
+    return rows
 
 
 def _plain(value: object) -> object:
@@ -177,6 +230,31 @@ def _plain(value: object) -> object:
     return str(value)
 
 
+class _Server(ThreadingHTTPServer):
+    """Answers up to `MAX_CONNECTIONS` at a time, each by a thread; a silent one ends after `IDLE_SECONDS`."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments) -> None:
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        super().__init__(*arguments)
+
+    def process_request(self, request, client_address) -> None:
+        if not self._places.acquire(timeout=IDLE_SECONDS):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request, client_address) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request, client_address) -> None:
+        """Print nothing: a browser that went away is no error, and the terminal is the user's."""
+
+
 class View:
     """The server. `url` is where it is, `serve` answers until it is closed."""
 
@@ -185,12 +263,16 @@ class View:
         self.questions = Questions(self.catalogue.path)
         self.token = secrets.token_urlsafe(24)
         try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+            self._server = _Server(("127.0.0.1", port), _handler(self))
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise InputError(f"port {port}: {why}; leave --port out, and a free one is taken") from None
-        self._server.daemon_threads = True
         self.port = self._server.server_address[1]
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name: browsers do not tell ports apart, and several views may be open."""
+        return f"weftline-{self.port}"
 
     @property
     def url(self) -> str:
@@ -222,10 +304,14 @@ def _handler(view: View) -> type[BaseHTTPRequestHandler]:
         """Answers GET; every other method is unknown to it."""
 
         server_version = "weftline"
+        timeout = IDLE_SECONDS
         sys_version = ""
 
         def do_GET(self) -> None:
-            asked = urlsplit(self.path)
+            try:
+                asked = urlsplit(self.path)
+            except ValueError:
+                return self._say(HTTPStatus.BAD_REQUEST, "the address cannot be read")
             given = {key: values[-1] for key, values in parse_qs(asked.query).items()}
             if self.headers.get("Host") not in (f"127.0.0.1:{view.port}", f"localhost:{view.port}"):
                 # Another name that leads here is another site's, made to look like ours.
@@ -250,13 +336,13 @@ def _handler(view: View) -> type[BaseHTTPRequestHandler]:
 
         def _cookie(self) -> str:
             try:
-                found = http.cookies.SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
+                found = http.cookies.SimpleCookie(self.headers.get("Cookie", "")).get(view.cookie)
             except http.cookies.CookieError:
                 return ""
             return found.value if found else ""
 
         def _let_in(self) -> None:
-            cookie = f"{_COOKIE}={view.token}; HttpOnly; SameSite=Strict; Path=/"
+            cookie = f"{view.cookie}={view.token}; HttpOnly; SameSite=Strict; Path=/"
             self._send(HTTPStatus.SEE_OTHER, "text/plain", "", {"Set-Cookie": cookie, "Location": "/"})
 
         def _say(self, status: HTTPStatus, text: str) -> None:
@@ -286,7 +372,10 @@ def _runs(view: View, given: dict[str, str]) -> tuple[str, str]:
 
 
 def _scenario(view: View, given: dict[str, str]) -> tuple[str, str]:
-    path = view.catalogue.folder(given.get("run", "")) / "scenario.toml"
+    folder = view.catalogue.folder(given.get("run", ""))
+    path = folder / "scenario.toml"
+    if not path.resolve().is_relative_to(view.catalogue.path.resolve()):
+        raise InputError(f"{path}: leads out of the folder that is shown")
     integrity.check(path.parent, (path.name,))
     try:
         return "text/plain", path.read_text("utf-8")

@@ -35,7 +35,9 @@ def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table
     """Write the page of an answer; `tables` has those of each flow."""
     sections = []
     for flow, of_flow in zip(answer["flows"], tables, strict=True):
-        ideal = f", {flow['fct_ps'] / flow['ideal_ps']:.2f} times what it takes alone" if flow["ideal_ps"] else ""
+        ideal = (
+            f", {flow['fct_ps'] / flow['ideal_ps']:.2f} times what it takes alone" if flow["ideal_ps"] else ""
+        )
         text = (
             f"{bytes_text(flow['size_bytes'])} from {flow['src']} to {flow['dst']} ({flow['group']}) took "
             f"{time_text(flow['fct_ps'] / 1000)}{ideal}. The drawing shows its critical chain, which is read "

@@ -130,6 +130,7 @@ def _measured(
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
         mean, write = _trend(claim, lines)
+        return mean, claim.get("published", _drawn(claim, published)), write
     elif claim.get("kind", "metric") == "curve":
         mean, text = _curve(claim, by_label, published)
         return mean, text, quantities.digits
@@ -309,6 +310,16 @@ def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
         return (mine.metric(name) if mine else None), metric(name).text
     other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
     return trends.ratio(mine, other, name), quantities.digits
+
+
+def _drawn(claim: dict, published: Sequence[dict]) -> float | None:
+    """Return the published point of a claim on one value of a trend, in the stored unit of the metric."""
+    if "against" in claim or "against_at" in claim:
+        return None
+    values = [
+        y for e in published if e["line"] == claim["line"] for x, y in e["points"] if str(x) == claim["at"]
+    ]
+    return values[0] / metric(claim["metric"]).scale if values else None
 
 
 def _within(claim: dict, value: float) -> bool:

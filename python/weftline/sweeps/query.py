@@ -126,12 +126,30 @@ def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         )
         whole = False
     if whole:
-        connection.execute(
-            f"create view points as select * from read_csv({_literal(file)}, header = true, "
-            "types = {'run': 'varchar'})"
-        )
-    else:
-        connection.execute("create view points as select seed, run, status from runs")
+        import duckdb
+
+        try:
+            connection.execute(
+                f"create table points as select * from read_csv({_literal(file)}, header = true, "
+                "types = {'run': 'varchar'})"
+            )
+            return
+        except duckdb.Error as error:
+            what = str(error).strip().splitlines()[0]
+            integrity.warn(
+                f"{file}: cannot be read: {what}. The table points has no metrics now; "
+                "`weftline sweep` writes the file again"
+            )
+    connection.execute("create view points as select seed, run, status from runs")
+
+
+def shut(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Leave a connection nothing but the files below `path`, and no way to anything else."""
+    plain = ["'" + str(p).replace("'", "''") + "'" for p in (path.resolve(), path.absolute())]
+    # The views name their files as patterns in which brackets and stars are escaped.
+    folders = ", ".join([*plain, _literal(path)])
+    connection.execute(f"set allowed_directories = [{folders}]")
+    connection.execute("set enable_external_access = false")
 
 
 def _make_view(
@@ -158,9 +176,13 @@ def _literal(file: Path) -> str:
 
 def command(options: argparse.Namespace) -> int:
     """Answer one question and return the exit status."""
+    if options.sql is None and options.csv:
+        return _without_sql(Path(options.folder))
     connection = connect(options.folder, sql=options.sql)
     import duckdb
 
+    if not options.external:
+        shut(connection, Path(options.folder))
     if not options.sql:
         for name in ("runs", "points", "flows", "series"):
             columns = connection.execute(f"select column_name from (describe {name})").fetchall()
@@ -172,9 +194,28 @@ def command(options: argparse.Namespace) -> int:
         rows = cursor.fetchall() if names else []
     except duckdb.Error as error:
         raise InputError(
-            f"{str(error).strip()}\n(`weftline query {options.folder}` lists tables and columns)"
+            f"{str(error).strip()}\n{_EXTERNAL if 'disabled by configuration' in str(error) else ''}(`weftline query {options.folder}` lists tables and columns)"
         ) from None
-    _print(names, rows, options.format)
+    _print(names, rows, "csv" if options.csv else options.format)
+    return 0
+
+
+_EXTERNAL = "Files outside of the folder are read and written with --external alone.\n"
+
+
+def _without_sql(path: Path) -> int:
+    """Write the runs as CSV with their axes and numbers, which needs no package; return the exit status."""
+    if Store.is_at(path):
+        entries = Store.open(path).entries()
+    else:
+        entries = [entry_of(Run.read(path).out, {})]
+    axes = list(dict.fromkeys(axis for entry in entries for axis in entry.choice))
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow(["run", "name", "seed", "status", "version", *axes, *INDEXED])
+    for entry in entries:
+        choice = [entry.choice.get(axis, "") for axis in axes]
+        numbers = [entry.numbers.get(name, "") for name in INDEXED]
+        lines.writerow([entry.key, entry.name, entry.seed, entry.status, entry.version, *choice, *numbers])
     return 0
 
 
