@@ -68,3 +68,15 @@ fn rounds_longer_than_a_spell_are_measured_as_they_are() {
     }
     assert_eq!(choice.chosen, Threads::One);
 }
+
+#[test]
+fn long_rounds_make_trials_rare() {
+    let mut choice = ThreadChoice::default();
+    let (mut now, mut work) = (0.0, 0u64);
+    while now < 30.0 {
+        let mode = choice.next(Duration::from_secs_f64(now), work);
+        now += if mode == Threads::All { 0.050 } else { 0.085 };
+        work += 1000;
+    }
+    assert!(choice.share_alone() < 0.06, "{choice:?}");
+}
