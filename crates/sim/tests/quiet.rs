@@ -158,3 +158,17 @@ fn check_names_the_interval_that_dominates_a_run() {
         warnings(&[("run.grid", "\"1ps\""), ("workload.0.flows", "[{ src = 0, dst = 4, size = \"10GB\" }]")]);
     assert!(found.contains("run.grid = 1ps"), "{found}");
 }
+
+/// Its sender tries again a minute or so after the repair: timeouts double, to more than the stall time of 10 s.
+#[test]
+fn a_connection_that_waits_for_a_repair_is_not_given_up() {
+    for (kind, stall) in [("tcp", "\"auto\""), ("tcp", "\"2s\""), ("rdma", "\"auto\"")] {
+        let cut = "[{ link = [\"host0\", \"leaf0\"], at = \"200us\" }, \
+                   { link = [\"host0\", \"leaf0\"], at = \"40s\", change = \"up\" }]";
+        let kind = format!("\"{kind}\"");
+        let sets = [("failures.event", cut), ("run.stall", stall), ("transport.kind", &kind)];
+        let (_, outcome, _) = run(&case("repair", &sets), Execution::default());
+        assert_eq!(outcome.ending, Ending::Done, "{kind}, stall {stall}");
+        assert!(Time::from_ms(40_000) < outcome.end && outcome.end < Time::from_ms(120_000));
+    }
+}

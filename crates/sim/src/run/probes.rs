@@ -43,6 +43,8 @@ enum Measure {
         stall: Time,
         delivered: u64,
         since: Time,
+        /// When the network was still to change at the last such look.
+        changes: Time,
         /// When the run is given up unless something happens before.
         given_up: Time,
     },
@@ -132,8 +134,8 @@ impl Probes {
         // The last of a time, so that the other measures see the end of the run.
         let end_at = match until {
             Until::FlowsDone { grid, stall } => {
-                let (delivered, since, given_up) = (0, Time::ZERO, stall);
-                add(grid, Measure::FlowsDone { stall, delivered, since, given_up });
+                let (delivered, since, changes, given_up) = (0, Time::ZERO, Time::ZERO, stall);
+                add(grid, Measure::FlowsDone { stall, delivered, since, changes, given_up });
                 None
             }
             Until::At(time) => {
@@ -228,8 +230,8 @@ impl Simulation {
             |entity, metric, value| self.samples.push(Sample { time: now, entity, metric, value });
         match &mut probe.measure {
             Measure::At => self.probes.ending = Some(Ending::Done),
-            Measure::FlowsDone { stall, delivered, since, given_up } => {
-                (self.probes.ending, *given_up) = self.near_end(*stall, delivered, since);
+            Measure::FlowsDone { stall, delivered, since, changes, given_up } => {
+                (self.probes.ending, *given_up) = self.near_end(*stall, delivered, since, changes);
             }
             Measure::QueueHistogram(ports) => {
                 for (port, histogram) in ports {
@@ -285,8 +287,16 @@ impl Simulation {
     }
 
     /// Whether the run ends: all flows are done, or nothing has been delivered for the stall time though some should. And when
-    /// it will be given up unless something happens.
-    fn near_end(&self, stall: Time, delivered: &mut u64, since: &mut Time) -> (Option<Ending>, Time) {
+    /// it will be given up unless something happens. While links are still to fail or to recover the run continues; after the last
+    /// change it does for as long as nothing had been delivered before, because timeouts double: the next attempt of a sender that
+    /// has failed for a minute may come a minute later.
+    fn near_end(
+        &self,
+        stall: Time,
+        delivered: &mut u64,
+        since: &mut Time,
+        changes: &mut Time,
+    ) -> (Option<Ending>, Time) {
         let (now, done) = (self.now, self.flows_done());
         let delivered_now = self.regions.iter().map(|r| r.net.recorder.delivered).sum();
         if delivered_now != *delivered {
@@ -301,7 +311,11 @@ impl Simulation {
             *since = now;
             return (None, Time::MAX);
         }
-        let given_up = *since + stall;
+        if self.changes.next_time().is_some() {
+            *changes = now;
+            return (None, Time::MAX);
+        }
+        let given_up = (*since).max(*changes).saturating_add(stall.max(changes.saturating_sub(*since)));
         ((now >= given_up).then_some(Ending::Stalled), given_up)
     }
 
