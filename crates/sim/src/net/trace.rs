@@ -18,6 +18,8 @@ pub struct Passed {
     pub link: u32,
     pub id: PacketId,
     pub flow: u32,
+    /// The sender's own number for the flow, or for one of its subflows.
+    pub sender: u32,
     pub src: u32,
     pub dst: u32,
     pub size: u16,
@@ -64,6 +66,7 @@ impl Trace {
             link,
             id,
             flow: if pauses { u32::MAX } else { packet.flow },
+            sender: packet.sender,
             src: packet.src,
             dst: packet.dst,
             size: packet.size,

@@ -265,6 +265,7 @@ impl Region {
     pub fn tell_host(&mut self, host: u32) {
         let (host, mut cx) = self.host(host);
         host.on_network_change(&mut cx);
+        self.observe();
     }
 
     /// A host, and everything that it works with.

@@ -87,7 +87,7 @@ pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Acco
     let launches: Vec<Passed> = own.iter().filter(|one| ends(one).0 == src).copied().collect();
     let (mut sent, mut again) = (HashSet::new(), HashSet::new());
     for one in launches.iter().filter(|one| one.kind == PacketKind::Data) {
-        if !sent.insert((one.flow, one.seq)) {
+        if !sent.insert((one.flow, one.sender, one.seq)) {
             again.insert((one.link, one.time));
         }
     }
