@@ -117,7 +117,7 @@ class Engine:
             "drops": 0,
             "fingerprint": hashlib.sha256(resolved.encode()).hexdigest()[:16],
             "versions": {"weftline": "0.1.0"},
-            "provenance": {**json.loads(provenance(resolved)), "build": "0123456789ab"} if provenance else {},
+            "provenance": json.loads(provenance(resolved)) if provenance else {},
             "memory_limit_bytes": None,
             "wall_seconds": 1.1,
             "threads": 2 if threads == 0 else threads or 1,
@@ -304,9 +304,11 @@ def engine(monkeypatch, tmp_path):
     found = Engine()
     for name in NATIVE:
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
+    from weftline import provenance
     from weftline.cli import bench
     from weftline.measures import steady
 
+    monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
     # The stand-in has no table of flows, so it has no series over time.
     monkeypatch.setattr(steady, "under_way", lambda run: None)
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))

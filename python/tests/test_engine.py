@@ -25,6 +25,19 @@ STAR = {
     },
 }
 
+CODE = """
+import weftline
+
+
+class Half(weftline.Controller):
+    def __init__(self, flow):
+        super().__init__(flow)
+        self.rate_bps = flow.line_rate_bps / 8
+
+    def on_ack(self, ack):
+        pass
+"""
+
 
 @pytest.fixture(autouse=True)
 def empty_directory(monkeypatch, tmp_path):
@@ -54,10 +67,59 @@ def test_the_same_scenario_gives_the_same_fingerprint():
     assert first.summary["fingerprint"] == again.summary["fingerprint"]
 
 
-def test_an_existing_folder_is_refused_with_what_to_do():
+def test_the_same_run_again_returns_the_results_that_are_there(capsys):
+    first = weftline.run(STAR)
+    again = weftline.run(STAR)
+    assert (first.reused, again.reused, again.out) == (False, True, first.out)
+    assert "has the results of this run already; force=True runs it again" in capsys.readouterr().err
+    assert not weftline.run(STAR, force=True).reused
+    # The number of threads does not change results.
+    assert weftline.run(STAR, threads=2).reused
+
+
+def test_results_of_another_run_are_refused_with_what_differs(tmp_path, monkeypatch):
     weftline.run(STAR, out="a")
-    with pytest.raises(weftline.InputError, match="force"):
+    with pytest.raises(
+        weftline.InputError, match=r"a: holds the results of another run: its scenario.*force"
+    ):
+        weftline.run(STAR, out="a", seed=77)
+    monkeypatch.setattr("weftline.provenance.build", lambda: "ffffffffffff")
+    with pytest.raises(weftline.InputError, match="another build of weftline made them"):
         weftline.run(STAR, out="a")
+    # A build that cannot be read is equal to nothing.
+    monkeypatch.setattr("weftline.provenance.build", lambda: None)
+    with pytest.raises(weftline.InputError, match="another build of weftline made them"):
+        weftline.run(STAR, out="a")
+
+
+def test_a_file_with_other_contents_makes_another_run(tmp_path):
+    trace = tmp_path / "flows.csv"
+    trace.write_text("src,dst,size_bytes,start_ns\n0,1,1000,0\n")
+    scenario = {**STAR, "workload": [{"kind": "trace", "file": str(trace)}]}
+    weftline.run(scenario, out="a")
+    assert weftline.run(scenario, out="a").reused
+    trace.write_text("src,dst,size_bytes,start_ns\n0,1,2000,0\n")
+    with pytest.raises(weftline.InputError, match="the content of the files that it names differs"):
+        weftline.run(scenario, out="a")
+
+
+def test_changed_code_of_a_controller_runs_again(tmp_path):
+    (tmp_path / "law.py").write_text(CODE)
+    controllers = {"half": "law.py:Half"}
+    scenario = {**STAR, "transport": {"kind": "rdma", "controller": {"kind": "python:half"}}}
+    first = weftline.run(scenario, controllers=controllers)
+    assert weftline.run(scenario, controllers=controllers).reused
+    (tmp_path / "law.py").write_text(CODE.replace("/ 8", "/ 80"))
+    changed = weftline.run(scenario, controllers=controllers)
+    assert not changed.reused and changed.out == first.out
+    assert changed.summary["slowdown"]["p50"] > first.summary["slowdown"]["p50"]
+
+
+def test_damaged_results_are_no_results():
+    first = weftline.run(STAR)
+    (first.out / "flows.parquet").write_bytes(b"PAR1")
+    with pytest.warns(weftline.errors.ResultsWarning, match="run again"):
+        assert not weftline.run(STAR).reused
 
 
 def test_an_unknown_name_is_reported_with_the_nearest(tmp_path, capsys):

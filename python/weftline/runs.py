@@ -11,9 +11,10 @@ import hashlib
 import json
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,10 @@ def run(
     controllers: Mapping[str, type | str] | None = None,
     progress: Callable[[dict], None] | None = None,
 ) -> Run:
-    """Run a scenario and return its results.
+    """Run a scenario and return its results, or those that an equal run has stored.
+
+    A run is equal if its resolved scenario is, the content of every file and controller that it names, and
+    the build of weftline. A line on standard error says that its results were there; ``run.reused`` is True.
 
     A run that stalled (flows unfinished, nothing moves) or reached its memory limit returns too:
     ``run.summary["status"]`` states this. Warnings to check before the result is trusted are in
@@ -60,7 +64,7 @@ def run(
     out : path, optional
         Folder for the results; ``out/<name>-<hash>`` without it.
     force : bool
-        Replace the results that `out` already holds.
+        Run in any case, and replace the results that the folder already holds.
     controllers : dict of name to class, optional
         Congestion controllers in Python, which the scenario names as ``python:NAME``: classes (see
         `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``.
@@ -72,7 +76,7 @@ def run(
     Raises
     ------
     InputError
-        If the scenario cannot be run as it is written, or `out` already holds results.
+        If the scenario cannot be run as it is written, or the folder already holds results of another run.
     RunFailed
         If the run could not be completed; what was computed stays in the folder.
     """
@@ -82,22 +86,24 @@ def run(
 
         source = replace(source, controllers=of(controllers))
     changes = scenarios.settings(set)
-    if out is None:
-        # The folder's name does not tell which Python code a controller had: an earlier one's is replaced.
-        out, force = default_folder(source, changes, seed=seed, force=force or bool(controllers))
-    from weftline.figures import notebook
+    place = place_of(source, changes, seed=seed, out=out, force=force)
+    found = place.stored
+    if found is None:
+        from weftline.figures import notebook
 
-    with notebook.progress(Path(out).name, progress) as show:
-        found = start(
-            source,
-            changes,
-            seed=seed,
-            threads=threads,
-            memory=memory,
-            out=out,
-            force=force,
-            progress=show,
-        )
+        with notebook.progress(Path(place.out).name, progress) as show:
+            found = start(
+                source,
+                changes,
+                seed=seed,
+                threads=threads,
+                memory=memory,
+                out=place.out,
+                force=place.force,
+                progress=show,
+            )
+    else:
+        print(reused_text(found, "force=True"), file=sys.stderr)
     warn(found.warnings)
     return found
 
@@ -168,18 +174,57 @@ def content_hash(resolved: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def default_folder(
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the results of a run go."""
+
+    out: str
+    """The folder, as it was named."""
+    force: bool
+    """Whether they may take the place of what the folder holds."""
+    stored: Run | None
+    """The results of an equal run that are there already."""
+
+
+def place_of(
     source: scenarios.Scenario,
     changes: list[tuple[str, str]],
     *,
     seed: int | None,
+    out: str | os.PathLike | None,
     force: bool,
-) -> tuple[Path, bool]:
-    """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may.
+) -> Place:
+    """Return where the results of a run go: into `out`, else into ``out/<name>-<short hash>``.
 
-    Damaged results are moved to ``out/damaged/``, with a `ResultsWarning`.
+    What the latter holds may be replaced where its name does not tell what differs (the code of a controller
+    in Python), or where it is incomplete. Damaged results in it are moved to ``out/damaged/``, with a
+    `ResultsWarning`.
+
+    Raises
+    ------
+    InputError
+        If the scenario cannot be run as it is written, or the folder holds the results of another run.
     """
     resolved = resolve(source, changes, seed=seed)
+    ours = out is None
+    out = os.fspath(_default_folder(resolved) if ours else out)
+    folder = Path(out)
+    if force or status_of(folder) != "done":
+        return Place(out=out, force=force or (ours and folder.exists()), stored=None)
+    why = _difference(folder, resolved, source)
+    if why is None:
+        found = Run.read(folder)
+        found.reused = True
+        return Place(out=out, force=False, stored=found)
+    if ours and source.controllers:
+        return Place(out=out, force=True, stored=None)
+    raise InputError(
+        f"{out}: holds the results of another run: {why}; choose another folder with --out, or overwrite it "
+        "with --force (in Python: out=, force=True)"
+    )
+
+
+def _default_folder(resolved: str) -> Path:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
     folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"
     try:
@@ -187,7 +232,41 @@ def default_folder(
     except DamagedError as error:
         aside = integrity.put_aside(folder, folder.parent / "damaged")
         integrity.warn(f"{error}. They are now in {aside}, and the scenario is run again")
-    return folder, force or (folder.exists() and status_of(folder) != "done")
+    return folder
+
+
+def _difference(folder: Path, resolved: str, source: scenarios.Scenario) -> str | None:
+    """Return how the finished run in a folder differs from one that would be started; None: not at all."""
+    try:
+        if _native.check_files(str(folder)) is None:
+            return "an earlier version wrote them, without digests"
+        text = (folder / "scenario.toml").read_text("utf-8")
+        stored = json.loads((folder / "summary.json").read_text("utf-8")).get("provenance")
+    except (OSError, ValueError) as error:
+        return str(error)
+    if text != resolved:
+        return "its scenario, its settings or its seed differ"
+    planned = json.loads(provenance.of(resolved, source))
+    if not isinstance(stored, dict):
+        return "they do not record what they were made of"
+    for part in sorted(stored.keys() | planned.keys()):
+        then, now = stored.get(part), planned.get(part)
+        if then != now or now is None or (isinstance(now, dict) and None in now.values()):
+            return _PARTS.get(part, f"its {part} differ")
+    return None
+
+
+_PARTS = {
+    "build": "another build of weftline made them",
+    "controllers": "the code of its controllers in Python differs",
+    "files": "the content of the files that it names differs",
+    "schemes": "its schemes are of another crate or version",
+}
+
+
+def reused_text(found: Run, force: str) -> str:
+    """Return the line that says that the results of an equal run were there."""
+    return f"{found.out}: has the results of this run already; {force} runs it again"
 
 
 def status_of(folder: Path) -> str | None:
@@ -237,11 +316,14 @@ class Run:
         The run's folder.
     summary : dict
         Totals, percentiles, versions and fingerprint: ``summary.json``.
+    reused : bool
+        Whether `run` found these results instead of computing them.
     """
 
     def __init__(self, out: str | os.PathLike, summary: dict) -> None:
         self.out = Path(out)
         self.summary = summary
+        self.reused = False
         self._slowdowns: dict[tuple, dict] = {}
 
     @classmethod

@@ -35,11 +35,26 @@ def test_run_as_json_prints_the_summary_and_nothing_else(engine, scenario, capsy
     assert json.loads(capsys.readouterr().out)["seed"] == 7
 
 
-def test_results_are_not_replaced_without_force(engine, scenario, capsys):
+def test_results_of_another_run_are_not_replaced_without_force(engine, scenario, capsys):
     assert main(["run", str(scenario), "--quiet", "--out", "here"]) == 0
-    assert main(["run", str(scenario), "--quiet", "--out", "here"]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert main(["run", str(scenario), "--quiet", "--out", "here", "--force"]) == 0
+    assert main(["run", str(scenario), "--quiet", "--out", "here", "--seed", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "--force" in error and "its scenario, its settings or its seed differ" in error
+    assert main(["run", str(scenario), "--quiet", "--out", "here", "--seed", "2", "--force"]) == 0
+    assert len(engine.runs) == 2
+
+
+def test_the_same_run_again_returns_the_stored_results_and_says_so(engine, scenario, capsys):
+    assert main(["run", str(scenario)]) == 0
+    first = capsys.readouterr().out
+    assert main(["run", str(scenario)]) == 0
+    again = capsys.readouterr()
+    assert again.out == first and "has the results of this run already; --force runs it again" in again.err
+    assert main(["run", str(scenario), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reused"] is True
+    assert len(engine.runs) == 1
+    assert main(["run", str(scenario), "--json", "--force"]) == 0
+    assert json.loads(capsys.readouterr().out)["reused"] is False
 
 
 def test_an_interrupted_folder_of_the_default_name_is_run_again(engine, scenario):
@@ -47,7 +62,7 @@ def test_an_interrupted_folder_of_the_default_name_is_run_again(engine, scenario
     assert main(["run", str(scenario), "--quiet"]) == 1
     engine.outcome = "done"
     assert main(["run", str(scenario), "--quiet"]) == 0
-    assert main(["run", str(scenario), "--quiet"]) == 2
+    assert len(engine.runs) == 2
 
 
 def test_ctrl_c_ends_with_one_line_and_status_1(engine, scenario, capsys):

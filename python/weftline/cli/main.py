@@ -167,7 +167,11 @@ def parser() -> argparse.ArgumentParser:
         'keeps its results so far; "none": no limit',
     )
     run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
-    run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
+    run.add_argument(
+        "--force",
+        action="store_true",
+        help="run even if its results are there, and replace what the folder holds",
+    )
     _output_options(run)
 
     check = command("check", _check, "print everything that follows from a scenario, without running it")
@@ -396,36 +400,37 @@ def _run(options: argparse.Namespace) -> int:
     from weftline.measures import comparison
 
     source, changes = _source(options)
-    out, force = options.out, options.force
-    if out is None:
-        # The folder's name does not tell which Python code a controller had: an earlier one's is replaced.
-        force = force or bool(options.controller)
-        out, force = runs.default_folder(source, changes, seed=options.seed, force=force)
+    place = runs.place_of(source, changes, seed=options.seed, out=options.out, force=options.force)
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
     show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
     try:
-        run = runs.start(
+        run = place.stored or runs.start(
             source,
             changes,
             seed=options.seed,
             threads=options.threads,
             memory=options.memory,
-            out=out,
-            force=force,
+            out=place.out,
+            force=place.force,
             progress=show,
         )
     except KeyboardInterrupt:
         line.clear()
-        begun = os.path.isdir(out)
-        print(f"interrupted; what was computed is in {out}" if begun else "interrupted", file=sys.stderr)
+        begun = os.path.isdir(place.out)
+        print(
+            f"interrupted; what was computed is in {place.out}" if begun else "interrupted",
+            file=sys.stderr,
+        )
         return FAILED
     line.clear()
     if not options.quiet:
+        if run.reused:
+            print(runs.reused_text(run, "--force"), file=sys.stderr)
         for warning in run.summary.get("warnings", []):
             print(f"warning: {warning}", file=sys.stderr)
     if options.json:
-        _print_json({**run.summary, "out": str(run.out)})
+        _print_json({**run.summary, "out": str(run.out), "reused": run.reused})
     elif not options.quiet:
         print(comparison.facts_table(run).text())
     return _ending(run)

@@ -93,8 +93,8 @@ class Index:
     def note(self, entry: Entry) -> None:
         """Add the line of a run.
 
-        Another process may be in the middle of its own line when this one looks at the end of the file; then an
-        empty line stands between them, which readers pass over.
+        Another process may be in the middle of its own line when this one looks at the end of the file; then
+        an empty line stands between them, which readers pass over.
         """
         line = integrity.sealed(vars(entry)).encode()
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
