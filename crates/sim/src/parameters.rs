@@ -273,6 +273,34 @@ impl<'a> Parameters<'a> {
         value
     }
 
+    /// Reads a choice that follows from other settings, as `help` says, unless it is given; only then the resolved
+    /// scenario has it.
+    pub fn choice_or_auto(
+        &mut self,
+        key: &'static str,
+        names: &'static [(&'static str, &'static str)],
+        help: &'static str,
+    ) -> Option<&'static str> {
+        let (found, message) = match self.source.get(key) {
+            None => (None, None),
+            Some(Value::Text(text)) => match names.iter().find(|(name, _)| *name == text) {
+                Some((name, _)) => (Some(*name), None),
+                None if text == "auto" => (None, None),
+                None => (None, Some(unknown("value", &text, names.iter().map(|n| n.0)))),
+            },
+            Some(other) => {
+                let list = names.iter().map(|n| n.0).collect::<Vec<_>>().join(", ");
+                (None, Some(format!("expected one of {list}, found {}", describe(&other))))
+            }
+        };
+        if let Some(message) = message {
+            self.source.complain(key, message);
+        }
+        let declared = Declared { key, kind: Kind::Choice(names), default: Some("auto".into()), help };
+        self.source.declare(declared, found.map(|name| Value::Text(name.into())));
+        found
+    }
+
     /// Reads text. An integer is accepted as text, because host ids and names that look like numbers are
     /// written without quotes. Returns none if the key is missing and has no `default`.
     pub fn text(&mut self, key: &'static str, default: Option<&str>, help: &'static str) -> Option<String> {

@@ -327,6 +327,7 @@ fn on_unequal_paths(balancer: BalancerConfig, every_us: u64, flows: u32) -> (f64
         kmin: Bytes(60_000),
         kmax: Bytes(60_000),
         pmax: 1.0,
+        at: Default::default(),
     };
     config.switch.ecn = vec![mark(2), mark(10)];
     let (kept, outcome) = run(config);
@@ -398,6 +399,7 @@ fn with_one_link_down(
             kmin: Bytes(60_000),
             kmax: Bytes(60_000),
             pmax: 1.0,
+            at: Default::default(),
         };
         config.switch.ecn = vec![mark(10), mark(20)];
         rdma_of(&mut config).rto = Some(Time::from_ms(5));

@@ -153,8 +153,13 @@ fn on_unequal_paths(balancer: BalancerConfig) -> (f64, f64) {
     config.switch.balancer = balancer;
     // Less than a window, 12 KB, so that one flow alone is marked on the narrow path.
     let threshold = Bytes(5_000);
-    let mark =
-        |gbps| EcnThreshold { rate: Rate::from_gbps(gbps), kmin: threshold, kmax: threshold, pmax: 1.0 };
+    let mark = |gbps| EcnThreshold {
+        rate: Rate::from_gbps(gbps),
+        kmin: threshold,
+        kmax: threshold,
+        pmax: 1.0,
+        at: Default::default(),
+    };
     config.switch.ecn = vec![mark(2), mark(10)];
     let (kept, outcome) = run(config);
     let bytes = ports.map(|port| totals_of(&outcome, leaf0, port).bytes_sent as f64);

@@ -97,7 +97,7 @@ fn incast_requests_take_the_authors_times() {
     kept.flows.sort_by_key(|flow| flow.flow);
     assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
     let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
-    let (ours, theirs) = (fct_and_rct(&starts, &found), fct_and_rct(&starts, &times));
+    let (ours, theirs) = (fct_and_rct(32, &starts, &found), fct_and_rct(32, &starts, &times));
     println!("FCT, RCT {ours:?}, authors {theirs:?}");
     assert!((ours.0 / theirs.0 - 1.0).abs() < 0.01, "FCT {ours:?} {theirs:?}");
     assert!((ours.1 / theirs.1 - 1.0).abs() < 0.01, "RCT {ours:?} {theirs:?}");

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
-from weftline.measures import counted, losses, recovery, sharing, spread
+from weftline.measures import counted, losses, over_time, recovery, sharing, spread
 from weftline.measures import readings as read
 from weftline.measures.readings import Flows, Reader
 
@@ -274,7 +274,8 @@ def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
 
     `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
-    the mean goodput of a flow of it, counted as `goodput_without_last_second` is.
+    the mean goodput of a flow of it, counted as `goodput_without_last_second` is. `mean of cwnd_bytes after
+    10s` and its like are numbers of series; see `weftline.measures.over_time`.
     """
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
@@ -288,6 +289,8 @@ def metric(name: str) -> Metric:
         group = name.removeprefix("flow ")
         title = f"goodput of a flow of {group}, mean"
         return _mbps(title, read.group_mean(group), title)
+    if of_series := over_time.reader(name):
+        return _number(name, of_series)
     name = renamed.name(name, renamed.METRICS)
     if name not in METRICS:
         raise InputError(

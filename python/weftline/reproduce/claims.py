@@ -6,6 +6,7 @@
     kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
                       or at `against_at` if one of these is given
     kind = "cost"     on a figure of that kind; see `weftline.cost`
+    kind = "law"      what was found against what a formula expects; see `weftline.reproduce.laws`
     kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
 
 `below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in

@@ -42,7 +42,7 @@ from pathlib import Path
 from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
-from weftline.reproduce import trends
+from weftline.reproduce import formulas, trends
 
 KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
 KINDS += ("cdf", "groups", "matrix")
@@ -59,9 +59,9 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set full size threads with",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
-    " scale combine entities group log sizes over against seeds",
+    " scale combine entities group log sizes over against seeds expected where",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above at_most"
-    " published within outside groups apart seconds",
+    " published within outside groups apart seconds tolerance",
 }
 
 Choice = tuple[tuple[str, str], ...]
@@ -193,7 +193,15 @@ class Experiment:
         return found
 
     def published(self, figure: FigureDefinition) -> list[dict]:
-        """Return the published curves of a figure: entries with `line`, often `panel`, and their values."""
+        """Return the published curves of a figure: entries with `line`, often `panel`, and their values.
+
+        Of a law they are what its formula expects.
+        """
+        if "expected" in figure.options:
+            lines, places = self.named(figure, figure.lines), self.named(figure, figure.along)
+            relative = figure.options.get("over")
+            scale = 1.0 if relative else metrics.metric(figure.options["metric"]).scale
+            return formulas.points(figure, lines, places, scale)
         return self.published_values(figure.published) if figure.published else []
 
     def published_values(self, key: str) -> list[dict]:
@@ -393,6 +401,8 @@ def _check_references(experiment: Experiment, path: Path) -> None:
             if "against" in figure.options:
                 known("line", figure.options["against"], experiment.variants(figure, figure.lines))
             trends.check(figure, experiment.named(figure, figure.along), path)
+            named = (experiment.named(figure, axis) for axis in (figure.lines, figure.along))
+            formulas.check_figure(figure, *named, path)
         if figure.kind == "matrix":
             metrics.metric(str(figure.options.get("metric", "")))
     _check_cost(experiment, path)

@@ -27,6 +27,7 @@ from weftline.reproduce import (
     exhibits,
     experiments,
     findings,
+    laws,
     published,
     trends,
     trials_command,
@@ -255,6 +256,10 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
         if claim.get("kind") in ("agreement", "order"):
             fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
             verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
+            verdicts += [verdict] if verdict else []
+            continue
+        if claim.get("kind") == "law":
+            verdict = laws.check(claim, [p for found in panels for p in found])
             verdicts += [verdict] if verdict else []
             continue
         for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):

@@ -143,7 +143,8 @@ def table(p: Panel, title: str) -> Table:
             theirs = message.get((label, number(place)))
             cells.append(text if theirs is None else f"{text} / {write(theirs)}")
         rows.append([label, *cells])
-    note = ["measured / published"] if message else []
+    theirs = "expected" if "expected" in p.figure.options else "published"
+    note = [f"measured / {theirs}"] if message else []
     if over:
         note.append(f"relative to {p.figure.options.get('axis', p.figure.along)} {over}")
     if against:

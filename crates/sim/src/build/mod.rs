@@ -17,7 +17,7 @@ use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
-use crate::net::ecn::EcnMarker;
+use crate::net::ecn::{EcnMarker, MarkedAt};
 use crate::net::host::{Edge, Host, TelemetryShim};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
@@ -442,6 +442,13 @@ impl Builder<'_> {
         let balancer = settings.balancer.start(&place);
         let events = balancer.events();
         let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
+        let markers = |at: MarkedAt| {
+            let marker = |port: &Port| {
+                let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
+                EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate, at)
+            };
+            own.iter().map(marker).collect::<Vec<_>>()
+        };
         Switch {
             node,
             row: self.map.routes.row(node),
@@ -469,13 +476,12 @@ impl Builder<'_> {
             lets_pass: !config.rules.departure_events && !watched,
             events,
             balancer,
-            markers: own
-                .iter()
-                .map(|port| {
-                    let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
-                    EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate)
-                })
-                .collect(),
+            markers: markers(MarkedAt::Departure),
+            arrival_markers: if settings.ecn.iter().any(|threshold| threshold.at == MarkedAt::Arrival) {
+                markers(MarkedAt::Arrival)
+            } else {
+                Vec::new()
+            },
             random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
         }
     }

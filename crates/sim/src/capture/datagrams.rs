@@ -44,6 +44,7 @@ const FIRST_HALF: u8 = 5;
 const SECOND_HALF: u8 = 6;
 const FORGET: u8 = 7;
 const PROBE: u8 = 8;
+const KNOWN: u8 = 9;
 
 /// A packet of a transport without a format of its own.
 pub fn plain(to: &mut Vec<u8>, packet: &Packet) -> Rest {
@@ -61,6 +62,7 @@ pub fn phost(to: &mut Vec<u8>, packet: &Packet) -> Rest {
     let (kind, body) = match (packet.kind, packet.code()) {
         (PacketKind::Data, _) => (DATA, words(&[high, low, packet.aux])),
         (PacketKind::Control, phost::code::TOKEN) => (TOKEN, words(&[low, high, packet.aux])),
+        (PacketKind::Control, phost::code::KNOWN) => (KNOWN, Vec::new()),
         (PacketKind::Control, _) => (REQUEST, [words(&[low]), deadline(packet.sent)].concat()),
         _ => (ACKNOWLEDGEMENT, words(&[high, low, packet.aux])),
     };

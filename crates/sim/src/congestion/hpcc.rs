@@ -58,13 +58,49 @@ pub struct HpccParameters {
     /// Additive increase per update.
     pub rai: Rate,
     pub min_rate: Rate,
-    /// React to every ACK instead of once per RTT.
-    pub fast_reaction: bool,
+    /// Which acknowledgements change the rate, and which the reference.
+    pub reaction: Reaction,
     /// Separate u, reference and stage for each hop; the minimum rate counts.
     pub multi_rate: bool,
     /// Between full updates, ignore hops with an empty queue.
     pub sample_feedback: bool,
     pub window: Window,
+}
+
+/// When a sender reacts (§3.2 and §5.4 of the paper).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    /// To every acknowledgement, relative to a reference that changes once a round trip.
+    Both,
+    /// Once a round trip.
+    EachRoundTrip,
+    /// To every acknowledgement, each of which becomes the reference of the next.
+    EachAck,
+}
+
+const REACTIONS: &[(&str, &str)] = &[
+    ("both", "to every ACK, relative to a reference that changes once per RTT"),
+    ("per-rtt", "once per RTT"),
+    ("per-ack", "to every ACK, relative to the rate that the ACK before it set (Fig 13 of the paper)"),
+];
+
+fn reaction(p: &mut Parameters) -> Reaction {
+    let help = "React to every ACK, relative to the reference of the RTT (FAST_REACT).";
+    let fast = p.flag("fast_reaction", true, help);
+    let help = "When the rate changes; auto: both, or per-rtt with fast_reaction = false.";
+    match p.choice_or_auto("reaction", REACTIONS, help) {
+        None if fast => Reaction::Both,
+        Some("both") if fast => Reaction::Both,
+        Some("per-ack") if fast => Reaction::EachAck,
+        None | Some("per-rtt") => Reaction::EachRoundTrip,
+        Some(given) => {
+            p.complain(
+                "reaction",
+                format!("\"{given}\" contradicts fast_reaction = false: leave one of them out"),
+            );
+            Reaction::Both
+        }
+    }
 }
 
 impl ControllerParameters for HpccParameters {
@@ -94,11 +130,7 @@ impl ControllerParameters for HpccParameters {
                 "Additive increase per update (published runs: 50 Mb/s, about 80 B per RTT).",
             ),
             min_rate: min_rate(p),
-            fast_reaction: p.flag(
-                "fast_reaction",
-                true,
-                "React to every ACK, relative to the reference of the RTT (FAST_REACT).",
-            ),
+            reaction: reaction(p),
             multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the minimum counts (MULTI_RATE)."),
             sample_feedback: p.flag(
                 "sample_feedback",
@@ -131,7 +163,7 @@ impl ControllerParameters for HpccParameters {
             last_update_seq: 0,
             path_id: 0,
             kept: 0,
-            fast_reaction: self.fast_reaction,
+            reaction: self.reaction,
             sample_feedback: self.sample_feedback,
             records: vec![IntRecord::default(); hops].into(),
             per_hop: if self.multi_rate { vec![reference; hops].into() } else { [].into() },
@@ -188,7 +220,7 @@ pub struct Hpcc {
     path_id: u16,
     /// Number of `records` of the current path; 0 until the first ACK.
     kept: u8,
-    fast_reaction: bool,
+    reaction: Reaction,
     sample_feedback: bool,
     /// The last record of each hop.
     records: Box<[IntRecord]>,
@@ -199,8 +231,8 @@ pub struct Hpcc {
 impl CongestionController for Hpcc {
     fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
         let Some(int) = &ack.telemetry else { return };
-        let full = ack.acknowledged > self.last_update_seq;
-        if !full && !self.fast_reaction {
+        let full = self.reaction == Reaction::EachAck || ack.acknowledged > self.last_update_seq;
+        if !full && self.reaction == Reaction::EachRoundTrip {
             return;
         }
         let records = self.readable(int);

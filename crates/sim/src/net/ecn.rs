@@ -13,6 +13,17 @@ pub struct EcnThreshold {
     pub kmin: Bytes,
     pub kmax: Bytes,
     pub pmax: f64,
+    pub at: MarkedAt,
+}
+
+/// When a packet is held against the thresholds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MarkedAt {
+    /// When it leaves, by what waits behind it.
+    #[default]
+    Departure,
+    /// When it comes, by what waits before it.
+    Arrival,
 }
 
 /// Which published marking thresholds hold where none are given.
@@ -30,18 +41,15 @@ impl EcnDefaults {
         let scaled = |bytes: u64, per_gbps: u64| {
             Bytes((u128::from(rate.0) * u128::from(bytes) / u128::from(per_gbps * 1_000_000_000)) as u64)
         };
-        match self {
-            EcnDefaults::Ramp => {
-                EcnThreshold { rate, kmin: scaled(100_000, 25), kmax: scaled(400_000, 25), pmax: 0.2 }
-            }
-            EcnDefaults::Step => {
-                EcnThreshold { rate, kmin: scaled(30_000, 10), kmax: scaled(30_000, 10), pmax: 1.0 }
-            }
-        }
+        let (kmin, kmax, pmax) = match self {
+            EcnDefaults::Ramp => (scaled(100_000, 25), scaled(400_000, 25), 0.2),
+            EcnDefaults::Step => (scaled(30_000, 10), scaled(30_000, 10), 1.0),
+        };
+        EcnThreshold { rate, kmin, kmax, pmax, at: MarkedAt::Departure }
     }
 }
 
-/// Thresholds of one port, in bytes of the packet's class queue after the packet has left it.
+/// Thresholds of one port, in bytes of the packet's class queue without the packet.
 #[derive(Debug, Clone, Copy)]
 pub struct EcnMarker {
     kmin: u64,
@@ -50,10 +58,11 @@ pub struct EcnMarker {
 }
 
 impl EcnMarker {
-    /// The thresholds for this rate; for a rate that has none, those of the nearest rate, scaled.
-    pub fn for_rate(thresholds: &[EcnThreshold], rate: Rate) -> EcnMarker {
+    /// The thresholds for this rate, where they count at that moment; for a rate that has none, those of the nearest
+    /// rate, scaled.
+    pub fn for_rate(thresholds: &[EcnThreshold], rate: Rate, at: MarkedAt) -> EcnMarker {
         let nearest = thresholds.iter().min_by_key(|t| t.rate.0.abs_diff(rate.0));
-        match nearest {
+        match nearest.filter(|t| t.at == at) {
             None => EcnMarker { kmin: u64::MAX, kmax: u64::MAX, pmax: 0.0 },
             Some(t) => {
                 let scale =
@@ -83,15 +92,21 @@ mod tests {
 
     #[test]
     fn marking_ramps_between_the_thresholds_and_is_certain_above() {
-        let threshold =
-            EcnThreshold { rate: Rate::from_gbps(25), kmin: Bytes(100), kmax: Bytes(300), pmax: 0.5 };
-        let marker = EcnMarker::for_rate(&[threshold], Rate::from_gbps(25));
+        let threshold = EcnThreshold {
+            kmin: Bytes(100),
+            kmax: Bytes(300),
+            pmax: 0.5,
+            ..EcnDefaults::Ramp.at(Rate::from_gbps(25))
+        };
+        let marker = EcnMarker::for_rate(&[threshold], Rate::from_gbps(25), MarkedAt::Departure);
         let mut random = RandomStream::new(1, "ecn");
         let mut share = |bytes| (0..20_000).filter(|_| marker.marks(bytes, &mut random)).count() as f64 / 2e4;
         assert_eq!(share(100), 0.0);
         assert!((share(200) - 0.25).abs() < 0.02);
         assert_eq!(share(301), 1.0);
-        let faster = EcnMarker::for_rate(&[threshold], Rate::from_gbps(100));
+        let faster = EcnMarker::for_rate(&[threshold], Rate::from_gbps(100), MarkedAt::Departure);
         assert_eq!((faster.kmin, faster.kmax), (400, 1200));
+        let unused = EcnMarker::for_rate(&[threshold], Rate::from_gbps(100), MarkedAt::Arrival);
+        assert_eq!((unused.kmin, unused.kmax), (u64::MAX, u64::MAX));
     }
 }

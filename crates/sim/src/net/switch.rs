@@ -56,8 +56,9 @@ pub struct Switch {
     pub lets_pass: bool,
     /// What it writes into packets.
     pub telemetry: SwitchTelemetry,
-    /// By local port.
+    /// By local port: what marks packets that leave, and, where the switch marks them as they come, what does that.
     pub markers: Vec<EcnMarker>,
+    pub arrival_markers: Vec<EcnMarker>,
     pub random: RandomStream,
 }
 
@@ -185,6 +186,7 @@ impl Switch {
         if !self.buffer.admit(ingress, class, size, queued) {
             return net.drop_packet(out, id);
         }
+        self.mark_arriving(net, out, id);
         if self.buffer.must_pause(ingress, class) {
             self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
@@ -201,9 +203,26 @@ impl Switch {
         self.kick(net, out);
     }
 
+    /// Marks a packet that comes to a queue above its threshold, where the switch marks them then.
+    #[inline(always)]
+    fn mark_arriving(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        if self.arrival_markers.is_empty() {
+            return;
+        }
+        let (packet, port) = (&mut net.packets[id], &net.ports[out as usize]);
+        let marker = &self.arrival_markers[usize::from(port.local)];
+        if packet.class != 0 && marker.marks(port.queue.class_bytes(packet.class), &mut self.random) {
+            net.totals[out as usize].ecn_marks += 1;
+            if packet.kind == PacketKind::Data {
+                packet.flags |= flag::MARKED;
+            }
+        }
+    }
+
     /// Takes a packet into the buffer that port `out` has to itself.
     #[inline(never)]
     fn queue_at_own(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        self.mark_arriving(net, out, id);
         net.ports[out as usize].queue.enqueue(id, &mut net.packets, net.now);
         net.settle(out);
         self.kick(net, out);

@@ -8,7 +8,8 @@ use crate::balance::{self, BalancerConfig};
 use crate::compat::Rules;
 use crate::config::{Forwarding, QueueConfig, SwitchConfig};
 use crate::net::buffer::PfcConfig;
-use crate::net::ecn::EcnThreshold;
+use crate::net::ecn::{EcnThreshold, MarkedAt};
+use crate::parameters::Parameters;
 use crate::parameters::{Source, Value};
 use crate::queue::QueueDefaults;
 use crate::topology::{NodeKind, PortSet, Topology};
@@ -146,12 +147,16 @@ fn ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
         _ => common_ecn(section, cx),
     };
     let table = |t: &EcnThreshold| {
-        Value::Table(vec![
+        let mut keys = vec![
             ("rate".into(), Value::Text(t.rate.to_string())),
             ("kmin".into(), Value::Text(t.kmin.to_string())),
             ("kmax".into(), Value::Text(t.kmax.to_string())),
             ("pmax".into(), Value::Number(t.pmax)),
-        ])
+        ];
+        if t.at == MarkedAt::Arrival {
+            keys.push(("at".into(), Value::Text("arrival".into())));
+        }
+        Value::Table(keys)
     };
     if !thresholds.is_empty() {
         section.resolve("ecn", Value::List(thresholds.iter().map(table).collect()));
@@ -165,6 +170,20 @@ const KMAX_HELP: &str = "every packet is marked above this queue; auto: 400 KB p
                          30 KB per 10 Gb/s";
 const PMAX_HELP: &str = "marking probability at kmax (published: 0.2; 1 for DCTCP)";
 
+/// When a packet is held against the thresholds.
+const MARKED_AT: &[(&str, &str)] = &[
+    ("departure", "when it leaves, by what waits behind it"),
+    ("arrival", "when it comes, by what waits before it (DCTCP's paper)"),
+];
+
+fn marked_at(p: &mut Parameters) -> MarkedAt {
+    let help = "when a packet is marked; auto: departure";
+    match p.choice_or_auto("at", MARKED_AT, help) {
+        Some("arrival") => MarkedAt::Arrival,
+        _ => MarkedAt::Departure,
+    }
+}
+
 fn common_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     let mut table = section.child("ecn");
     let enabled = table.parameters().flag("enabled", cx.defaults.marks, "mark packets at all");
@@ -172,11 +191,12 @@ fn common_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP);
     let default_pmax = cx.defaults.ecn.at(Rate(0)).pmax;
     let pmax = table.parameters().number("pmax", default_pmax, (0.0, 1.0), PMAX_HELP);
+    let at = marked_at(&mut table.parameters());
     let mut thresholds = Vec::new();
     for &rate in cx.rates {
         let auto = cx.defaults.ecn.at(rate);
         let threshold =
-            EcnThreshold { rate, kmin: kmin.unwrap_or(auto.kmin), kmax: kmax.unwrap_or(auto.kmax), pmax };
+            EcnThreshold { rate, kmin: kmin.unwrap_or(auto.kmin), kmax: kmax.unwrap_or(auto.kmax), pmax, at };
         if enabled && threshold.kmin > threshold.kmax {
             let EcnThreshold { kmin, kmax, .. } = threshold;
             table.complain("kmin", format!("{kmin} is above kmax, which is {kmax} at {rate}"));
@@ -213,7 +233,8 @@ fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
         if thresholds.iter().any(|t| t.rate == rate) {
             table.complain("rate", format!("{rate} has its thresholds already"));
         }
-        thresholds.push(EcnThreshold { rate, kmin, kmax, pmax });
+        let at = marked_at(&mut table.parameters());
+        thresholds.push(EcnThreshold { rate, kmin, kmax, pmax, at });
     }
     section.absorb_list("ecn", tables);
     let given = |rate: &Rate| thresholds.iter().any(|t| t.rate == *rate);

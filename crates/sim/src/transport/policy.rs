@@ -31,7 +31,16 @@ const POLICIES: &[(&str, &str)] = &[
 
 /// Reads `policy`: who is served first.
 pub fn policy(p: &mut Parameters, help: &'static str) -> Policy {
-    match p.choice("policy", "shortest-remaining", POLICIES, help) {
+    named(p.choice("policy", "shortest-remaining", POLICIES, help))
+}
+
+/// Reads a policy of its own for one end, `other` without it.
+pub fn policy_or(p: &mut Parameters, key: &'static str, other: Policy, help: &'static str) -> Policy {
+    p.choice_or_auto(key, POLICIES, help).map_or(other, named)
+}
+
+fn named(name: &str) -> Policy {
+    match name {
         "earliest-deadline" => Policy::EarliestDeadline,
         "tenant-round-robin" => Policy::TenantRoundRobin,
         "tenant-least-recent" => Policy::TenantLeastRecent,

@@ -189,7 +189,13 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
             } else {
                 (100_000 * gbps / 25, 400_000 * gbps / 25, 0.2)
             };
-            EcnThreshold { rate: Rate::from_gbps(gbps), kmin: Bytes(kmin), kmax: Bytes(kmax), pmax }
+            EcnThreshold {
+                rate: Rate::from_gbps(gbps),
+                kmin: Bytes(kmin),
+                kmax: Bytes(kmax),
+                pmax,
+                at: Default::default(),
+            }
         })
         .to_vec();
     Config {

@@ -100,10 +100,10 @@ pub fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
     (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
 }
 
-/// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
-pub fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
+/// Mean completion time of flows, and of requests of so many flows: from the first start to the last end.
+pub fn fct_and_rct(senders: usize, starts: &[f64], times: &[f64]) -> (f64, f64) {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let requests = starts.chunks(32).zip(times.chunks(32)).map(|(starts, times)| {
+    let requests = starts.chunks(senders).zip(times.chunks(senders)).map(|(starts, times)| {
         let end = starts.iter().zip(times).map(|(start, time)| start + time).fold(0.0, f64::max);
         end - starts.iter().copied().fold(f64::MAX, f64::min)
     });

@@ -75,7 +75,7 @@ fn two_hops_give_the_rates_of_the_authors_arithmetic_to_the_last_bit() {
 
 #[test]
 fn without_fast_reaction_the_rate_moves_once_per_round_trip() {
-    let parameters = HpccParameters { fast_reaction: false, ..published() };
+    let parameters = HpccParameters { reaction: Reaction::EachRoundTrip, ..published() };
     let mut run = Run::after_first_ack(parameters, &[(0, 0, 0, 100)]);
     assert_eq!(run.ack(10_000, 12_000, &[(12_288, 153_600, 64_000, 100)]), LINE);
     assert!(!run.control.repace);

@@ -357,16 +357,12 @@ fn anything() -> impl Strategy<Value = Anything> {
 
 fn any_controller() -> impl Strategy<Value = ControllerConfig> {
     use prop::bool::ANY;
-    let hpcc = (0.01..3.0, 0..4_u32, ANY, ANY, ANY).prop_map(
-        |(eta, max_stage, fast_reaction, multi_rate, sample_feedback)| {
-            let own = hpcc::HpccParameters {
-                eta,
-                max_stage,
-                fast_reaction,
-                multi_rate,
-                sample_feedback,
-                ..published()
-            };
+    let hpcc = (0.01..3.0, 0..4_u32, 0..3_usize, ANY, ANY).prop_map(
+        |(eta, max_stage, reaction, multi_rate, sample_feedback)| {
+            use hpcc::Reaction::{Both, EachAck, EachRoundTrip};
+            let reaction = [Both, EachAck, EachRoundTrip][reaction];
+            let own =
+                hpcc::HpccParameters { eta, max_stage, reaction, multi_rate, sample_feedback, ..published() };
             ControllerConfig::Hpcc(own)
         },
     );

@@ -37,6 +37,7 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
+    drops_at_once: bool,
     products: Products,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
@@ -75,6 +76,7 @@ impl Filter {
             round,
             tick: config.virtual_round.ns().max(1),
             counts_itself: config.counts_itself,
+            drops_at_once: config.drops_at_once,
             products: config.products,
             base: 0,
             round_time: 0,
@@ -88,6 +90,11 @@ impl Filter {
 
     /// Judges a packet of `size` bytes, and counts it.
     pub fn pass(&mut self, group: Group, size: u64, now: u64) -> Passage {
+        // The rate of flows that have just become top begins with the next round. To delay them until then costs nothing; to drop
+        // them would be a round of losses.
+        if self.drops_at_once && group == Group::Top && self.budgets[self.head][Group::Top as usize] == 0 {
+            return Passage::Head;
+        }
         if now.saturating_sub(self.round_time) >= self.tick {
             self.round_time = now;
         }
@@ -100,7 +107,7 @@ impl Filter {
         let past_tail = past_head.saturating_sub(self.budgets[tail][g]);
         match (past_head, past_tail) {
             (0, _) => Passage::Head,
-            (_, 0) => Passage::Tail,
+            (_, 0) if group == Group::Bottom || !self.drops_at_once => Passage::Tail,
             _ => Passage::Drop,
         }
     }

@@ -29,6 +29,8 @@ pub struct CebinaeConfig {
     /// Rounds between recomputations.
     pub period: u32,
     pub tax: u64,
+    /// What top flows send in excess of a round is dropped; else it waits for the next round.
+    pub drops_at_once: bool,
     pub port_slack: u64,
     pub flow_slack: u64,
     /// Both rounds share the buffer; else each has half of it.
@@ -79,6 +81,14 @@ pub enum CacheKind {
 const BUFFERS: &[(&str, &str)] =
     &[("pool", "both rounds share the buffer"), ("split", "each round has half of the buffer")];
 
+const ENFORCED: &[(&str, &str)] = &[
+    (
+        "delay",
+        "the largest flows' packets in excess of a round wait for the next one; those in excess of both are dropped",
+    ),
+    ("drop", "they are dropped at once (the talk's alternative; it allows a tax of 0)"),
+];
+
 const CACHES: &[(&str, &str)] = &[
     ("first-come", "a flow that finds all of its slots occupied is not counted in this window"),
     ("overwrite", "a flow that finds all of its slots occupied takes over the slot of the last stage"),
@@ -114,8 +124,10 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
     let deadline = p.time("deadline", Time::from_us(100), help);
     check_times(p, round, virtual_round, deadline);
     let period = p.integer("period", 1, (1, 1_000_000), "rounds between recomputations (published runs: 1)");
+    let help = "what happens to packets of the largest flows in excess of a round; auto: delay";
+    let at_once = p.choice_or_auto("enforce", ENFORCED, help) == Some("drop");
     let help = "share by which a full link reduces the rate of its largest flows (published runs: 0.01)";
-    let tax = share(p, "tax", help);
+    let tax = share_from(u64::from(!at_once), p, "tax", help);
     let help =
         "a link counts as full if it sends more than (1 - this share) of its rate (published runs: 0.01)";
     let port_slack = share(p, "port_slack", help);
@@ -165,6 +177,7 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         deadline,
         period: period as u32,
         tax,
+        drops_at_once: at_once,
         port_slack,
         flow_slack,
         shared,
@@ -204,14 +217,19 @@ fn check_times(p: &mut Parameters, round: Option<Time>, virtual_round: Time, dea
 
 /// A share in (0, 1], in parts of 10^9.
 fn share(p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
+    share_from(1, p, key, help)
+}
+
+/// The same of at least so many parts.
+fn share_from(least: u64, p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
     let value = p.number(key, 0.01, (0.0, 1.0), help);
     let parts = (value * WHOLE as f64).round() as u64;
-    if parts == 0 {
+    if parts < least {
         let message = format!(
             "{value} is not in (0, 1]: a share of 0 can never be reached or changes nothing (for a published run \
              with 0, set 0.000000001)"
         );
         p.complain(key, message);
     }
-    parts.clamp(1, WHOLE)
+    parts.clamp(least, WHOLE)
 }

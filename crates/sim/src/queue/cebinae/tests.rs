@@ -128,6 +128,7 @@ fn the_prototype_conserves_packets_too() {
         hold: 5,
         cache_slots: 1024,
         tax: WHOLE / 20,
+        drops_at_once: false,
         port_slack: WHOLE / 10,
         flow_slack: WHOLE / 10,
         ..config(1 << 24)

@@ -186,6 +186,11 @@ impl DestinationFlow {
         Some((number, packet))
     }
 
+    /// It needs tokens of this end and has had none.
+    pub fn awaits_token(&self) -> bool {
+        self.waits_until.is_none() && self.last_given == Time::ZERO
+    }
+
     /// Until when it is left alone, if it is.
     pub fn left_alone(&self) -> Option<Time> {
         self.waits_until

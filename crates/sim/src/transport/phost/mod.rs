@@ -7,7 +7,8 @@
 //!
 //! Source: Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker, "pHost: Distributed Near-Optimal Datacenter Transport Over
 //! Commodity Network Fabric", CoNEXT 2015, and its authors' simulator (commit 8e9cf04), whose timers and states these are.
-//! Differs from the source: a request is repeated while nothing is heard of the destination (theirs is sent once); the
+//! Differs from the source: a request is repeated while nothing is heard of the destination (theirs is sent once), which
+//! tells a source that has to wait for its first token that its flow is known, so that it need not repeat; the
 //! NIC pulls a data packet when it is free and nothing else waits; ties are broken by this engine's rules. Free tokens of
 //! longer flows are left out of the window, and fewer ticks are reserved for them, so that they do not stall
 //! (docs/schemes/phost.md).
@@ -36,6 +37,7 @@ use destination::{DestinationFlow, Pace, Place};
 use ranking::Ranking;
 use rustc_hash::FxHashMap;
 use source::SourceFlow;
+use std::collections::VecDeque;
 
 /// Codes of control packets.
 pub mod code {
@@ -43,11 +45,14 @@ pub mod code {
     pub const REQUEST: u8 = 0;
     /// Destination to source. `seq`: the packet that it is for, and above it its number; `aux`: packets that are missing.
     pub const TOKEN: u8 = 1;
+    /// Destination to source: the flow is known, and its turn will come.
+    pub const KNOWN: u8 = 2;
     // Acknowledgements have timeouts of the destination where others have a time (`sent`).
 }
 
-/// The timer of the token clock; others are those of flows at their source.
+/// The timer of the token clock, and those of flows that wait for their first token; others are of flows at their source.
 const CLOCK: u32 = u32::MAX;
+const WAITING: u32 = u32::MAX - 1;
 
 /// The pHost stack of one host.
 pub struct Phost {
@@ -61,6 +66,8 @@ pub struct Phost {
     /// Flows that have arrived in full, of which packets may still come, with the timeouts that they took.
     arrived: FxHashMap<FlowId, u32>,
     clock: TokenClock,
+    /// Flows that wait for their first token, by when they came: their sources are told that they are known.
+    unanswered: VecDeque<FlowId>,
     /// What all links of this host carry together, and the pace of the clock that follows, by the transport's index.
     rate: Rate,
     paces: Vec<Pace>,
@@ -81,18 +88,19 @@ struct TokenLife {
 }
 
 impl Phost {
-    /// `host` names the stream that the first label is drawn from.
-    pub fn new(nics: usize, policy: Policy, seed: u64, host: u32) -> Phost {
+    /// `host` names the stream that the first label is drawn from; the policies are those of sources and destinations.
+    pub fn new(nics: usize, (sources, destinations): (Policy, Policy), seed: u64, host: u32) -> Phost {
         let mut random = RandomStream::new(seed, &format!("phost.host{host}.label"));
         Phost {
             sources: Vec::new(),
             free_sources: Vec::new(),
-            nics: (0..nics).map(|_| Ranking::new(policy)).collect(),
+            nics: (0..nics).map(|_| Ranking::new(sources)).collect(),
             flows: Vec::new(),
             free_flows: Vec::new(),
             slots: FxHashMap::default(),
             arrived: FxHashMap::default(),
-            clock: TokenClock::new(policy),
+            clock: TokenClock::new(destinations),
+            unanswered: VecDeque::new(),
             rate: Rate(0),
             paces: Vec::new(),
             life: TokenLife::default(),
@@ -145,6 +153,10 @@ impl Transport for Phost {
         match (packet.kind, packet.code()) {
             (PacketKind::Data, _) => self.receive_data(id, cx),
             (PacketKind::Control, code::TOKEN) => self.receive_token(id, cx),
+            (PacketKind::Control, code::KNOWN) => {
+                self.receive_notice(id, cx);
+                None
+            }
             (PacketKind::Control, _) => self.receive_request(id, cx),
             _ => {
                 self.receive_ack(id, cx);
@@ -169,6 +181,9 @@ impl Transport for Phost {
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
+        if token == WAITING {
+            return self.tell_waiting(cx);
+        }
         if token != CLOCK {
             return self.request_timer(token, cx);
         }

@@ -15,7 +15,7 @@ use crate::transport::TransportConfig;
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
-use crate::transport::policy::{Policy, policy};
+use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
@@ -70,7 +70,9 @@ pub struct PhostConfig {
     pub spray: bool,
     /// A source that hears nothing for so long repeats its request.
     pub request_timeout: Time,
+    /// Which flow goes first at destinations, and at sources.
     pub policy: Policy,
+    pub source_policy: Policy,
     /// The longest round trips of a full packet and of two control packets, once a run is built.
     pub longest_rtt: Time,
     pub control_rtt: Time,
@@ -167,6 +169,9 @@ impl TransportParameters for PhostConfig {
         }
         let help = "which flow is served first, at sources and destinations";
         let policy = policy(p, help);
+        let help =
+            "which flow is served first at sources; auto: as policy says, which is then that of destinations";
+        let source_policy = policy_or(p, "source_policy", policy, help);
         Some(PhostConfig {
             mtu,
             header,
@@ -186,6 +191,7 @@ impl TransportParameters for PhostConfig {
             spray,
             request_timeout,
             policy,
+            source_policy,
             longest_rtt: Time::ZERO,
             control_rtt: Time::ZERO,
         })
@@ -226,11 +232,13 @@ impl TransportParameters for PhostConfig {
     }
 
     fn clash(&self, other: &PhostConfig) -> Option<String> {
-        (self.policy != other.policy).then(|| {
+        let policies = |own: &PhostConfig| (own.policy, own.source_policy);
+        (policies(self) != policies(other)).then(|| {
             format!(
-                "all hosts have the same policy, but workloads set {:?} and {:?}: set the same transport.policy for \
-                 all of them",
-                self.policy, other.policy
+                "all hosts have the same policies, but workloads set {:?} and {:?}: set the same transport.policy and \
+                 transport.source_policy for all of them",
+                policies(self),
+                policies(other)
             )
         })
     }
@@ -268,7 +276,7 @@ impl TransportParameters for PhostConfig {
     }
 
     fn start(&self, host: &HostPlan) -> Box<Phost> {
-        Box::new(Phost::new(host.ports, self.policy, host.seed, host.host))
+        Box::new(Phost::new(host.ports, (self.source_policy, self.policy), host.seed, host.host))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::{Ended, HostContext};
 use super::destination::{DestinationFlow, Pace, Place};
 use super::ranking::Rank;
-use super::{CLOCK, Phost, code};
+use super::{CLOCK, Phost, WAITING, code};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
@@ -59,7 +59,37 @@ impl Phost {
             self.clock.ranking.rerank(flow.group, flow.rank, rank);
         }
         flow.rank = rank;
-        self.wake_clock(cx)
+        let port = self.wake_clock(cx);
+        // Repeated requests would cost more than their bytes: tokens are given at the pace of the link, so what else comes by
+        // it never leaves its queue, and a longer queue closes the window of the flow whose turn it is.
+        if self.flows[slot as usize].awaits_token() {
+            let timeout = cx.settings.of::<PhostConfig>(packet.profile).request_timeout;
+            self.unanswered.push_back(packet.flow);
+            cx.set_timer(cx.net.now.saturating_add(Time(timeout.0 / 2)), WAITING);
+        }
+        port
+    }
+
+    /// The flow that has been longest among those that wait for a first token: tells its source, if it still waits.
+    pub(super) fn tell_waiting(&mut self, cx: &mut HostContext) -> Option<PortId> {
+        let flow = self.unanswered.pop_front()?;
+        let flow = &self.flows[*self.slots.get(&flow)? as usize];
+        if !flow.awaits_token() {
+            return None;
+        }
+        let notice = Packet {
+            kind: PacketKind::Control,
+            flags: code::KNOWN << flag::CODE_SHIFT,
+            flow: flow.flow,
+            dst: flow.src,
+            sender: flow.sender,
+            hash: flow.hash,
+            group: flow.group,
+            profile: flow.profile,
+            ..Packet::default()
+        };
+        let settings = cx.settings.of::<PhostConfig>(notice.profile);
+        self.signal(notice, settings, cx)
     }
 
     pub(super) fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {

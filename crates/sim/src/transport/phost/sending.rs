@@ -20,7 +20,7 @@ impl Phost {
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic = (port - cx.first_port) as u16;
         let packets = packets_of(spec.size, config);
-        let policy = self.clock.ranking.policy();
+        let policy = self.nics[usize::from(nic)].policy();
         let rank = Rank::new(policy, spec.deadline.unwrap_or(Time::MAX), packets, self.started);
         self.started = self.started.wrapping_add(1);
         let now = cx.net.now;
@@ -87,6 +87,7 @@ impl Phost {
         }
         let life = self.life.life;
         flow.silence.broken(now, config.request_timeout);
+        flow.known = true;
         flow.take(Token {
             expires: now.saturating_add(life),
             packet: packet.seq as u32,
@@ -102,6 +103,16 @@ impl Phost {
         }
         flow.rank = rank;
         Some(port)
+    }
+
+    /// The destination knows a flow that must wait for its turn.
+    pub(super) fn receive_notice(&mut self, id: PacketId, cx: &mut HostContext) {
+        let packet = cx.net.packets[id];
+        cx.net.discard(id);
+        let flow = self.sources.get_mut(packet.sender as usize);
+        if let Some(flow) = flow.filter(|flow| flow.flow == packet.flow) {
+            flow.known = true;
+        }
     }
 
     /// A flow has been acknowledged.
@@ -188,7 +199,7 @@ impl Phost {
         }
         let repeats = flow.silence.over(now, cx.settings.of::<PhostConfig>(flow.transport).request_timeout);
         cx.set_timer(flow.silence.event, slot);
-        if !repeats {
+        if !repeats || flow.is_looked_after() {
             return None;
         }
         flow.timeouts += 1;

@@ -45,6 +45,8 @@ pub struct SourceFlow {
     pub transport: u16,
     pub group: u16,
     pub done: bool,
+    /// Its destination knows it, and asks for what it lacks.
+    pub known: bool,
     pub dst: u32,
     pub packets: u32,
     pub hash: u32,
@@ -89,6 +91,7 @@ impl SourceFlow {
             requests: 0,
             silence: Silence::starting(now, config.request_timeout),
             done: false,
+            known: false,
         }
     }
 
@@ -118,6 +121,11 @@ impl SourceFlow {
     pub fn count(&mut self, packet: u32) {
         self.sent += 1;
         self.again += u64::from(!self.once.take(packet));
+    }
+
+    /// Its destination gives tokens for what it lacks, and has not got all.
+    pub fn is_looked_after(&self) -> bool {
+        self.known && self.once.missing() > 0
     }
 
     #[inline]

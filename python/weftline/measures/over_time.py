@@ -1,0 +1,97 @@
+"""One number out of a series of a run, by a name that says which: ``"mean of cwnd_bytes after 10s"``.
+
+    STATISTIC of METRIC [= VALUE] [in TIME] [after TIME]
+
+`METRIC` is one of series.parquet. The statistics are `mean`, `median`, `least` and `most`; `share of mode =
+3` is how much of the samples have the value, `period of mode = 3` the mean time from one beginning of such
+spells to the next, `period of k_seconds` that from one change of the value to the next. `floor of
+queue_bytes in 100ms` is the mean, over spans of that length, of the least in each. Samples of all entities
+count together, but for a period or a floor only those of the first. Without `after` all of the run counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from weftline import quantities
+from weftline.errors import InputError
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+_NAME = re.compile(
+    r"(mean|median|least|most|share|period|floor) of ([a-z]\w*)(?: = (-?[\d.]+))?"
+    r"(?: in (\d+(?:\.\d+)?[a-z]+))?(?: after (\d+(?:\.\d+)?[a-z]+))?"
+)
+_STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: math.fsum(values) / len(values),
+    "median": statistics.median,
+    "least": min,
+    "most": max,
+}
+
+
+def reader(name: str) -> Callable[[Run], float | None] | None:
+    """Return what reads the number of this name; None if the name is not one of a series.
+
+    Raises
+    ------
+    InputError
+        If the statistic and the value do not go together.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    statistic, metric, value, span, after = found.groups()
+    if (value is not None and statistic in _STATISTICS) or (value is None and statistic == "share"):
+        raise InputError(
+            f'metric "{name}": expected a value with share or period alone, as in "share of mode = 3"'
+        )
+    if (statistic == "floor") != (span is not None):
+        raise InputError(
+            f'metric "{name}": expected a span with floor alone, as in "floor of queue_bytes in 100ms"'
+        )
+    span_ns = quantities.parse_time_ns(span) if span else 0.0
+    from_ns = quantities.parse_time_ns(after) if after else 0.0
+    level = None if value is None else float(value)
+
+    def read(run: Run) -> float | None:
+        by_entity = run.over_time(metric, max_points=0)
+        kept = [[p for p in points if p[0] >= from_ns] for points in by_entity.values()]
+        kept = [points for points in kept if points]
+        if not kept:
+            return None
+        if statistic == "period":
+            return _period(kept[0], level)
+        if statistic == "floor":
+            return _floor(kept[0], span_ns)
+        values = [value for points in kept for _, value in points]
+        if statistic == "share":
+            return sum(value == level for value in values) / len(values)
+        return _STATISTICS[statistic](values)
+
+    return read
+
+
+def _period(points: Sequence[Sequence[float]], level: float | None) -> float | None:
+    """Return the mean time in ns from one change to the next, or from one begin at `level` to the next."""
+    pairs = list(itertools.pairwise(points))
+    if level is None:
+        begins = [time for (_, before), (time, value) in pairs if value != before]
+    else:
+        begins = [time for (_, before), (time, value) in pairs if value == level != before]
+    return (begins[-1] - begins[0]) / (len(begins) - 1) if len(begins) > 1 else None
+
+
+def _floor(points: Sequence[Sequence[float]], span_ns: float) -> float:
+    """Return the mean of the least values of all spans."""
+    least: dict[int, float] = {}
+    for time, value in points:
+        span = int(time // span_ns)
+        least[span] = min(value, least.get(span, math.inf))
+    return math.fsum(least.values()) / len(least)
