@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from weftline import runs, scenarios
 from weftline.errors import InputError
+from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 
@@ -30,10 +29,7 @@ def command(options: argparse.Namespace) -> int:
 
 def between(names: list[str]) -> dict[str, dict[str, str]]:
     """Return the settings that are not the same in all scenarios: by key, the value of each that has it."""
-    flat = {
-        name: dict(_leaves(tomllib.loads(runs.resolve(scenarios.load(name), [], seed=None))))
-        for name in names
-    }
+    flat = {name: dict(_leaves(Scenario(name).values)) for name in names}
     keys = list(dict.fromkeys(key for settings in flat.values() for key in settings))
     return {
         key: {name: settings[key] for name, settings in flat.items() if key in settings}

@@ -24,17 +24,20 @@ pub struct Traced {
     pub finish: Time,
 }
 
+/// From when on a sender was held by what; none: the transport cannot tell.
+pub type Holds = Vec<(Time, Option<Hold>)>;
+
 /// Looks at the senders of traced flows.
 pub struct Observer {
-    /// By flow: its sender among the hosts of the region, and from when on it was held by what.
-    pub flows: Vec<(Traced, u32, Vec<(Time, Option<Hold>)>)>,
+    /// By flow: its sender among the hosts of the region, and what held it.
+    pub flows: Vec<(Traced, u32, Holds)>,
 }
 
 /// What a traced run tells of its flows.
 pub struct Told {
     pub trace: Trace,
-    /// By flow: from when on its sender was held by what; none: the transport cannot tell.
-    pub holds: Vec<Vec<(Time, Option<Hold>)>>,
+    /// By flow.
+    pub holds: Vec<Holds>,
     /// By link: node that it leaves, node that it reaches, the link back, propagation delay.
     pub links: Vec<(u32, u32, u32, Time)>,
     /// Node of each host.
