@@ -16,8 +16,11 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints")
 }
 
+/// Paths and values.
+type Sets = Vec<(String, String)>;
+
 /// Every case of the fingerprints: its name, its scenario, what is set in it.
-fn cases() -> Vec<(String, String, Vec<(String, String)>)> {
+fn cases() -> Vec<(String, String, Sets)> {
     let text = std::fs::read_to_string(folder().join("cases.toml")).expect("cases.toml");
     let table: toml::Table = text.parse().expect("TOML");
     let case = |(name, case): (&String, &toml::Value)| {

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from weftline import scenarios
 from weftline.errors import InputError
 from weftline.scenario import Scenario
 from weftline.terminal import Table
