@@ -80,11 +80,11 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
     if balance.regions.len() > 1 {
         let events: u64 = balance.regions.iter().map(|region| region.events).sum();
         let crossings: u64 = balance.regions.iter().map(|region| region.crossings).sum();
-        let most_speedup = events as f64 / balance.critical_path.max(1) as f64;
+        let speedup = events as f64 / balance.critical_path.max(1) as f64;
         let (windows, alone) = (balance.windows, balance.share_alone);
         let regions = balance.regions.len();
         eprintln!(
-            "regions {regions} most_speedup {most_speedup:.2} windows {windows} crossings {crossings} \
+            "regions {regions} most_speedup {speedup:.2} windows {windows} crossings {crossings} \
              share_alone {alone:.2} threads_ratio {:.2}",
             balance.threads_ratio.unwrap_or(f64::NAN)
         );
