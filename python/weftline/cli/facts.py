@@ -32,6 +32,9 @@ def _traffic_texts(traffic: dict) -> dict:
     shown = {key: value for key, value in traffic.items() if not key.startswith("offered_load_")}
     if not shown.get("flows_not_due"):
         shown.pop("flows_not_due", None)
+    drawn, flows = shown.pop("flows_drawn", traffic.get("flows")), traffic.get("flows")
+    if flows is not None and drawn < flows:
+        shown["flows"] = f"about {flows}: {drawn} were drawn, the others are what the sources expect"
     load = shown.get("offered_load")
     if load is None or asked is None:
         return shown

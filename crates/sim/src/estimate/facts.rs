@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 
 /// Returns everything that is known before a run on this number of threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
-    let size = scenario.traffic.size_up();
-    let estimate = Estimate::of(scenario, &size, threads, MAX_FLOWS);
+    let (estimate, size) = Estimate::of(scenario, threads, MAX_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let slow = recurring::warnings(scenario, &estimate);
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).chain(&slow).collect();
@@ -36,7 +35,8 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "pfc": pfc_facts(scenario),
         "traffic": {
             "flows": size.flows,
-            "counted_all": size.complete,
+            "counted_all": size.complete && size.drawn == size.flows,
+            "flows_drawn": size.drawn,
             "bytes": size.bytes,
             "last_start_ns": size.last_start.as_ns(),
             "flows_not_due": not_due(scenario, &size, &estimate),

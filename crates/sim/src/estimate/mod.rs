@@ -141,7 +141,7 @@ impl Scenario {
     /// The same from the first flows only: faster, and equally good if the other flows are similar. What
     /// sources cannot report about the others is counted.
     pub fn estimate_from(&self, max_flows: u64) -> Estimate {
-        Estimate::of(self, &self.traffic.size_up_from(max_flows), self.threads.max(1), max_flows)
+        Estimate::of(self, self.threads.max(1), max_flows).0
     }
 
     /// The estimate from the first flows, as `check` prints it.
@@ -151,23 +151,24 @@ impl Scenario {
 }
 
 impl Estimate {
-    /// Replays the first `max_flows` flows of a scenario. `size`: the size of all its traffic; `threads`:
-    /// number of threads of the run.
-    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize, max_flows: u64) -> Estimate {
-        let replay = Replay::of(scenario, size, max_flows);
+    /// Replays the first `max_flows` flows of a scenario, and returns the size of all its traffic too.
+    /// `threads`: number of threads of the run.
+    pub fn of(scenario: &Scenario, threads: usize, max_flows: u64) -> (Estimate, TrafficSize) {
+        let (replay, size) = Replay::of(scenario, max_flows);
         let recurring = recurring::work(scenario, replay.end);
         let if_stalled = recurring::if_stalled(scenario, replay.end);
         let memory = memory(scenario, &replay, recurring.rows.max(if_stalled.map_or(0.0, |(_, of)| of.rows)));
         let seconds = seconds(scenario, &replay) + recurring.seconds;
         let extra_threads = threads.saturating_sub(1) as f64;
-        Estimate {
+        let estimate = Estimate {
             replay,
             seconds,
             seconds_on_threads: seconds / (1.0 + GAIN_PER_THREAD * extra_threads),
             recurring,
             if_stalled,
             memory,
-        }
+        };
+        (estimate, size)
     }
 
     /// Returns a warning for a run that will probably exceed its memory limit.

@@ -7,15 +7,15 @@
 //!
 //! Differs from a run: no queueing delay, control loop or loss, and no collisions of flows inside the fabric.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use super::fabric::Fabric;
 use crate::config::Until;
+use crate::engine::soonest::Soonest;
 use crate::scenario::Scenario;
-use crate::topology::{HostId, Path, PathTimes};
+use crate::topology::{Path, PathTimes};
 use crate::transport::TransportConfig;
 use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
@@ -46,10 +46,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays the first flows of a scenario's traffic. `size`: the size of all of it.
-    pub fn of(scenario: &Scenario, size: &TrafficSize, max_flows: u64) -> Replay {
+    /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is drawn
+    /// once, and of those beyond `max_flows` only what sources cannot estimate.
+    pub fn of(scenario: &Scenario, max_flows: u64) -> (Replay, TrafficSize) {
         let mut player = Player::new(scenario);
-        let mut played = player.play(scenario, max_flows);
+        let mut drawn = Drawn::new(Merged::new(&scenario.traffic), max_flows);
+        let mut played = player.play(scenario, &mut drawn);
+        let size = drawn.merged.count_rest(drawn.size, max_flows);
         if player.bytes > 0 && !player.stopped_by_time {
             let (share, end) = match scenario.until {
                 Until::At(stop) if stop < size.last_start => {
@@ -64,7 +67,39 @@ impl Replay {
         if let Until::At(stop) = scenario.until {
             played.end = stop;
         }
-        played
+        (played, size)
+    }
+}
+
+/// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so that
+/// their paths are found together.
+struct Drawn {
+    merged: Merged,
+    left: u64,
+    size: TrafficSize,
+    /// With their paths, the next one last.
+    upcoming: Vec<(Arrival, Option<Path>)>,
+}
+
+impl Drawn {
+    /// Flows that are drawn together.
+    const TOGETHER: u64 = 256;
+
+    fn new(merged: Merged, max_flows: u64) -> Drawn {
+        Drawn { merged, left: max_flows, size: TrafficSize::default(), upcoming: Vec::new() }
+    }
+
+    fn peek(&mut self, times: &PathTimes) -> Option<&Arrival> {
+        if self.upcoming.is_empty() {
+            let together = self.left.min(Self::TOGETHER);
+            let mut flows: Vec<Arrival> = self.merged.by_ref().take(together as usize).collect();
+            self.left -= together;
+            flows.iter().for_each(|arrival| self.size.add(&arrival.spec));
+            flows.reverse();
+            let paths = times.pairs(flows.iter().map(|arrival| (arrival.spec.src, arrival.spec.dst)));
+            self.upcoming.extend(flows.into_iter().zip(paths));
+        }
+        self.upcoming.last().map(|(arrival, _)| arrival)
     }
 }
 
@@ -102,7 +137,6 @@ impl Wire {
 
 struct Player<'s> {
     times: PathTimes<'s>,
-    paths: FxHashMap<(HostId, HostId), Option<Path>>,
     wires: Vec<Wire>,
     fabric: Fabric,
     dependents: Dependents,
@@ -110,7 +144,8 @@ struct Player<'s> {
     ready: BTreeMap<(Time, FlowId), Arrival>,
     flying: Vec<Flying>,
     free: Vec<u32>,
-    ends: BinaryHeap<Reverse<(Time, u32)>>,
+    /// When the flows in flight end, with their places.
+    ends: Soonest,
     now: Time,
     packets: u64,
     /// Integrals over time of the packets in flight and of their square.
@@ -136,7 +171,6 @@ impl<'s> Player<'s> {
         };
         Player {
             times: PathTimes::new(&network.topology, &network.routes),
-            paths: FxHashMap::default(),
             wires: scenario.transports.iter().map(wire).collect(),
             fabric: Fabric::of(network, scenario.switch.buffer.0),
             dependents: Dependents::new(&scenario.traffic),
@@ -144,7 +178,7 @@ impl<'s> Player<'s> {
             ready: BTreeMap::new(),
             flying: Vec::new(),
             free: Vec::new(),
-            ends: BinaryHeap::new(),
+            ends: Soonest::default(),
             now: Time::ZERO,
             packets: 0,
             packet_time: 0.0,
@@ -155,16 +189,15 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn play(&mut self, scenario: &Scenario, max_flows: u64) -> Replay {
+    fn play(&mut self, scenario: &Scenario, announced: &mut Drawn) -> Replay {
         let stop = match scenario.until {
             Until::At(time) => time,
             Until::FlowsDone { .. } => Time::MAX,
         };
-        let mut announced = Merged::new(&scenario.traffic).take(max_flows as usize).peekable();
         loop {
-            let arrives = announced.peek().map(|arrival| arrival.spec.start);
+            let arrives = announced.peek(&self.times).map(|arrival| arrival.spec.start);
             let starts = self.ready.first_key_value().map(|(key, _)| key.0);
-            let ends = self.ends.peek().map(|Reverse((time, _))| *time);
+            let ends = self.ends.peek().map(|(time, _)| time);
             let Some(next) = [arrives, starts, ends].into_iter().flatten().min() else { break };
             if next > stop {
                 self.stop_at(stop);
@@ -175,10 +208,11 @@ impl<'s> Player<'s> {
                 self.end_next();
             } else if starts == Some(next) {
                 if let Some((_, arrival)) = self.ready.pop_first() {
-                    self.start(arrival);
+                    let path = self.times.pair(arrival.spec.src, arrival.spec.dst);
+                    self.start(arrival, path);
                 }
-            } else if let Some(arrival) = announced.next() {
-                self.announce(arrival);
+            } else if let Some((arrival, path)) = announced.upcoming.pop() {
+                self.announce(arrival, path);
             }
         }
         self.played.end = self.now;
@@ -199,7 +233,7 @@ impl<'s> Player<'s> {
     fn stop_at(&mut self, time: Time) {
         self.move_to(time);
         self.stopped_by_time = true;
-        for Reverse((ends, place)) in std::mem::take(&mut self.ends) {
+        for (ends, place) in std::mem::take(&mut self.ends).iter() {
             let flow = &self.flying[place as usize];
             let whole = (ends.0 - flow.arrival.spec.start.0.min(ends.0)).max(1) as f64;
             let left = (ends.0 - time.0.min(ends.0)) as f64;
@@ -207,9 +241,9 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn announce(&mut self, arrival: Arrival) {
+    fn announce(&mut self, arrival: Arrival, path: Option<Path>) {
         if arrival.spec.waits_for == 0 {
-            return self.start(arrival);
+            return self.start(arrival, path);
         }
         let place = (arrival.source, arrival.order);
         self.waiting.entry(place).or_default().arrival = Some(arrival);
@@ -226,7 +260,7 @@ impl<'s> Player<'s> {
     }
 
     fn end_next(&mut self) {
-        let Some(Reverse((_, place))) = self.ends.pop() else { return };
+        let Some((_, place)) = self.ends.pop() else { return };
         let flow = self.flying[place as usize];
         self.free.push(place);
         self.fabric.leave(flow.places);
@@ -240,10 +274,8 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn start(&mut self, arrival: Arrival) {
+    fn start(&mut self, arrival: Arrival, path: Option<Path>) {
         let spec = &arrival.spec;
-        let times = &self.times;
-        let path = *self.paths.entry((spec.src, spec.dst)).or_insert_with(|| times.pair(spec.src, spec.dst));
         let Some(path) = path else { return };
         let wire = &self.wires[usize::from(spec.transport)];
         let count = spec.size.div_ceil(wire.mtu);
@@ -280,7 +312,7 @@ impl<'s> Player<'s> {
                 self.flying.len() as u32 - 1
             }
         };
-        self.ends.push(Reverse((flow.ends, place)));
+        self.ends.push(flow.ends, place);
         self.played.packets_in_flight = self.played.packets_in_flight.max(self.packets);
         self.played.flows_in_flight = self.played.flows_in_flight.max(self.ends.len() as u64);
     }

@@ -207,47 +207,66 @@ pub struct TrafficSize {
     pub flows: u64,
     pub bytes: u64,
     pub last_start: Time,
+    /// Flows that were drawn; the others are what their sources expect.
+    pub drawn: u64,
     /// Whether all flows are counted; false: counting stopped at [`Traffic::MAX_COUNTED`].
     pub complete: bool,
+}
+
+impl TrafficSize {
+    /// Counts a flow that was drawn.
+    pub fn add(&mut self, flow: &FlowSpec) {
+        self.flows += 1;
+        self.drawn += 1;
+        self.bytes = self.bytes.saturating_add(flow.size);
+        self.last_start = self.last_start.max(flow.start);
+    }
+
+    /// Adds what a source expects.
+    fn expect(&mut self, rest: &TrafficSize) {
+        self.flows = self.flows.saturating_add(rest.flows);
+        self.bytes = self.bytes.saturating_add(rest.bytes);
+        self.last_start = self.last_start.max(rest.last_start);
+    }
+}
+
+impl Merged {
+    /// Adds the flows that have not been generated to those counted in `size`. When `max_drawn` flows have been
+    /// drawn in all, sources that can estimate what is left do so. Sources are counted one after the other, so
+    /// an incomplete count covers the first ones only.
+    pub fn count_rest(mut self, mut size: TrafficSize, max_drawn: u64) -> TrafficSize {
+        let mut left: Vec<u16> = self.heap.drain().map(|Reverse((_, source))| source).collect();
+        left.sort_unstable();
+        size.complete = false;
+        for source in left {
+            let Pending { source, flow, .. } = &mut self.sources[source as usize];
+            let mut next = Some(*flow);
+            while let Some(flow) = next {
+                if size.flows >= Traffic::MAX_COUNTED {
+                    return size;
+                }
+                size.add(&flow);
+                if size.drawn >= max_drawn
+                    && let Some(rest) = source.rest()
+                {
+                    size.expect(&rest);
+                    break;
+                }
+                next = source.next();
+            }
+        }
+        size.complete = true;
+        size
+    }
 }
 
 impl Traffic {
     /// Number of flows at which counting stops.
     pub const MAX_COUNTED: u64 = 50_000_000;
 
-    /// Counts the flows and their bytes on copies of the sources. Sources are counted one after the other, so
-    /// an incomplete count covers the first sources only.
+    /// Counts the flows and their bytes on copies of the sources.
     pub fn size_up(&self) -> TrafficSize {
-        self.size_up_from(u64::MAX)
-    }
-
-    /// The same, but after `max_drawn` flows of a source its estimate of the rest is used, if it has one.
-    pub fn size_up_from(&self, max_drawn: u64) -> TrafficSize {
-        let mut size = TrafficSize { complete: true, ..TrafficSize::default() };
-        for source in &self.sources {
-            let mut source = source.clone_box();
-            let mut left = max_drawn;
-            loop {
-                if left == 0
-                    && let Some(rest) = source.rest()
-                {
-                    size.flows = size.flows.saturating_add(rest.flows);
-                    size.bytes = size.bytes.saturating_add(rest.bytes);
-                    size.last_start = size.last_start.max(rest.last_start);
-                    break;
-                }
-                left = left.saturating_sub(1);
-                let Some(flow) = source.next() else { break };
-                if size.flows == Traffic::MAX_COUNTED {
-                    size.complete = false;
-                    return size;
-                }
-                size.flows += 1;
-                size.bytes = size.bytes.saturating_add(flow.size);
-                size.last_start = size.last_start.max(flow.start);
-            }
-        }
-        size
+        Merged::new(self).count_rest(TrafficSize::default(), u64::MAX)
     }
 }
 

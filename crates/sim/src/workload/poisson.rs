@@ -16,11 +16,10 @@ use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{AskedLoad, FlowSource, FlowSpec, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
+use crate::engine::soonest::Soonest;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::Time;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 const DESTINATIONS: &[(&str, &str)] = &[
     ("uniform", "any other host, drawn for each flow"),
@@ -95,7 +94,7 @@ impl WorkloadParameters for PoissonSpec {
         };
         let mut poisson = Poisson {
             senders: from.iter().map(sender).collect(),
-            next: BinaryHeap::with_capacity(from.len()),
+            next: Soonest::default(),
             receivers,
             sizes,
             flow: cx.flow(),
@@ -160,7 +159,9 @@ impl PoissonSpec {
     }
 }
 
+/// In two cache lines: of a hundred thousand senders none is in the cache when its turn comes.
 #[derive(Debug, Clone)]
+#[repr(align(128))]
 struct Sender {
     host: HostId,
     /// In picoseconds.
@@ -189,7 +190,7 @@ enum Receivers {
 #[derive(Clone)]
 struct Poisson {
     senders: Vec<Sender>,
-    next: BinaryHeap<Reverse<(Time, u32)>>,
+    next: Soonest,
     receivers: Receivers,
     sizes: SizeDistribution,
     flow: FlowSpec,
@@ -207,7 +208,7 @@ impl Poisson {
         let gap = if self.whole_ns { gap / 1000 * 1000 } else { gap };
         let start = now.saturating_add(Time(gap));
         if start < self.end {
-            self.next.push(Reverse((start, sender)));
+            self.next.push(start, sender);
         }
     }
 
@@ -235,7 +236,7 @@ impl Poisson {
 impl FlowSource for Poisson {
     fn next(&mut self) -> Option<FlowSpec> {
         self.left = self.left.checked_sub(1)?;
-        let Reverse((start, sender)) = self.next.pop()?;
+        let (start, sender) = self.next.pop()?;
         let dst = self.receiver(sender);
         let state = &mut self.senders[sender as usize];
         let size = self.sizes.sample(&mut state.sizes);
@@ -256,18 +257,21 @@ impl FlowSource for Poisson {
 
     /// For each sender: the flow that is due, and one per mean gap from then to the end.
     fn rest(&self) -> Option<TrafficSize> {
-        let (mut flows, mut per_ps) = (0.0, 0.0);
-        for Reverse((start, sender)) in &self.next {
-            let often = 1.0 / self.senders[*sender as usize].mean_gap;
-            flows += 1.0 + self.end.saturating_sub(*start).0 as f64 * often;
+        let (mut flows, mut per_ps, mut begin) = (0.0, 0.0, Time::MAX);
+        for (start, sender) in self.next.iter() {
+            let often = 1.0 / self.senders[sender as usize].mean_gap;
+            flows += 1.0 + self.end.saturating_sub(start).0 as f64 * often;
             per_ps += often;
+            begin = begin.min(start);
+        }
+        if self.next.is_empty() || self.left == 0 {
+            return Some(TrafficSize { complete: true, ..TrafficSize::default() });
         }
         let limited = flows > self.left as f64;
         let flows = flows.min(self.left as f64);
-        let begin = self.next.peek().map_or(Time::ZERO, |Reverse((start, _))| *start);
         let last_start = if limited { begin.saturating_add(Time((flows / per_ps) as u64)) } else { self.end };
         let bytes = (flows * self.sizes.mean()) as u64;
-        Some(TrafficSize { flows: flows as u64, bytes, last_start, complete: true })
+        Some(TrafficSize { flows: flows as u64, bytes, last_start, drawn: 0, complete: true })
     }
 }
 
