@@ -28,6 +28,9 @@ FACTOR, GRACE_SECONDS = 10, 0.05
 """A run may take this many times its estimate, and this on top."""
 RELEASE_SECONDS, DEBUG_SECONDS = 20, 120
 """Deadlines of all runs of a build; a scenario is estimated at a tenth of a second."""
+PATIENCE = 2
+"""How often a deadline must pass before a run counts as one that hangs. Where all processes were stopped for
+a while (a suspended machine, SIGSTOP), the first one passes as soon as they continue; a deadlock passes each."""
 MEMORY = 6 << 30
 
 
@@ -67,23 +70,28 @@ class Native:
                 preexec_fn=limit_memory,
             )
         process = self.process
-        timer = threading.Timer(seconds, process.kill)
-        timer.start()
+        answered, late = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if not any(answered.wait(seconds) for _ in range(PATIENCE)):
+                late.set()
+                process.kill()
+
+        threading.Thread(target=watch, daemon=True).start()
         try:
             process.stdin.write(json.dumps({"operation": operation, "text": text, **arguments}) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         except OSError:
             line = ""
-        late = not timer.is_alive()
-        timer.cancel()
-        if not line or late:
+        answered.set()
+        if not line or late.is_set():
             process.kill()
             message = process.communicate()[1]
             self.process = None
             raise GoneError(
                 f"no answer to {operation} in {seconds} s"
-                if late
+                if late.is_set()
                 else f"{operation} ended it: {last(message)}"
             )
         answer = json.loads(line)
@@ -164,9 +172,13 @@ class Judge:
                     text=True,
                     preexec_fn=limit_memory,
                 )
-                try:
-                    out, message = process.communicate(timeout=seconds)
-                except subprocess.TimeoutExpired:
+                for attempt in range(PATIENCE):
+                    try:
+                        out, message = process.communicate(timeout=seconds)
+                        break
+                    except subprocess.TimeoutExpired:
+                        if attempt + 1 < PATIENCE:
+                            continue
                     state = threads_of(process.pid)
                     process.kill()
                     threads = THREADS[process.communicate()[0].count("\n")]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -95,6 +97,15 @@ def test_a_crash_and_a_hang_of_the_native_module_are_failures_and_not_the_end(ju
     judge.native.process.kill()
     with pytest.raises(judging.GoneError, match="ended it"):
         judge.native.ask("check", "")
+
+
+def test_a_process_that_was_stopped_past_its_deadline_and_continued_does_not_hang(judge):
+    star = '[topology]\nkind = "star"\n[[workload]]\nkind = "incast"'
+    assert judge.native.ask("check", star)["topology"]["hosts"] > 1
+    process = judge.native.process
+    process.send_signal(signal.SIGSTOP)
+    threading.Timer(0.9, process.send_signal, [signal.SIGCONT]).start()
+    assert judge.native.ask("check", star, seconds=0.6)["topology"]["hosts"] > 1
 
 
 def test_a_failing_scenario_is_made_smaller_until_nothing_can_go():

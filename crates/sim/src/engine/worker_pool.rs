@@ -176,12 +176,12 @@ pub fn with_pool<T: Send, R>(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let spin = if threads <= cores { SpinTime::ADAPTIVE } else { SpinTime::ZERO };
     std::thread::scope(|scope| {
+        // The workers end even if the leader panics, or if the system refuses one of them: the scope waits for all.
+        let _stop = OnDrop(|| exchanges.iter().for_each(|exchange| exchange.put(Vec::new(), STOPPED)));
         for exchange in &exchanges {
             let spin = spin.clone();
             scope.spawn(|| serve(exchange, spin, &work));
         }
-        // The workers end even if the leader panics.
-        let _stop = OnDrop(|| exchanges.iter().for_each(|exchange| exchange.put(Vec::new(), STOPPED)));
         lead(&mut WorkerPool { exchanges: &exchanges, spin, work: &work })
     })
 }
