@@ -41,12 +41,13 @@ clusters: $(NATIVE) $(VENV)/.dev ## sweeps on a real Ray of several nodes of thi
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
 	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::worker_pool
 
-check: $(VENV)/.dev ## format, lints, instructions per packet-hop
+check: $(VENV)/.dev ## format, lints, instructions per packet-hop, what grows with the network
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python examples benches
 	$(BIN)/ruff format --check python examples benches
 	$(PYTHON) benches/instructions.py
+	$(PYTHON) benches/at_scale.py
 
 instructions: ## instructions per packet-hop against benches/instructions.json (ACCEPT=--accept stores them)
 	$(PYTHON) benches/instructions.py $(ACCEPT)

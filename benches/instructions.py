@@ -110,13 +110,14 @@ def build() -> Path:
     raise MeasureError("cargo built no program called hops")
 
 
-def count(program: Path, name: str, setting: str) -> Count:
-    """Run a workload with one key set under callgrind."""
+def count(program: Path, name: str, *settings: str) -> Count:
+    """Run a workload with some keys set under callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "callgrind.out"
         tool = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={profile}"]
         scenario = str(ROOT / "benches" / f"{name}.toml")
-        printed = _output([*tool, str(program), scenario, "--set", setting])
+        sets = [part for setting in settings for part in ("--set", setting)]
+        printed = _output([*tool, str(program), scenario, *sets])
         return Count(instructions=total(profile.read_text()), packet_hops=packet_hops(printed))
 
 

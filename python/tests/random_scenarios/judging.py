@@ -30,7 +30,7 @@ RELEASE_SECONDS, DEBUG_SECONDS = 20, 120
 """Deadlines of all runs of a build; a scenario is estimated at a tenth of a second."""
 PATIENCE = 2
 """How often a deadline must pass before a run counts as one that hangs. Where all processes were stopped for
-a while (a suspended machine, SIGSTOP), the first one passes as soon as they continue; a deadlock passes each."""
+a while (a suspended machine, SIGSTOP), the first passes as soon as they continue; a deadlock passes each."""
 MEMORY = 6 << 30
 
 
