@@ -103,10 +103,13 @@ impl Drawn {
     }
 }
 
-/// A flow in flight.
+/// A flow in flight, in one cache line.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Flying {
-    arrival: Arrival,
+    source: u16,
+    order: u32,
+    start: Time,
     places: [u32; 4],
     packets: u64,
     hops: f64,
@@ -235,7 +238,7 @@ impl<'s> Player<'s> {
         self.stopped_by_time = true;
         for (ends, place) in std::mem::take(&mut self.ends).iter() {
             let flow = &self.flying[place as usize];
-            let whole = (ends.0 - flow.arrival.spec.start.0.min(ends.0)).max(1) as f64;
+            let whole = (ends.0 - flow.start.0.min(ends.0)).max(1) as f64;
             let left = (ends.0 - time.0.min(ends.0)) as f64;
             self.played.packet_hops -= flow.hops * (left / whole).min(1.0);
         }
@@ -265,7 +268,7 @@ impl<'s> Player<'s> {
         self.free.push(place);
         self.fabric.leave(flow.places);
         self.packets -= flow.packets;
-        let (source, order) = (flow.arrival.source, flow.arrival.order);
+        let (source, order) = (flow.source, flow.order);
         let later: Vec<u32> = self.dependents.of(source, order).to_vec();
         for order in later {
             let waiting = self.waiting.entry((source, order)).or_default();
@@ -288,18 +291,19 @@ impl<'s> Player<'s> {
             packets: room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1)),
             hops: count as f64 * f64::from(path.hops) * 2.0,
             ends: self.now.saturating_add(round_trip).saturating_add(crossing.time),
-            arrival,
+            start: self.now,
+            source: arrival.source,
+            order: arrival.order,
         };
-        self.add(flow);
+        self.add(flow, &arrival);
     }
 
-    fn add(&mut self, mut flow: Flying) {
-        flow.arrival.spec.start = self.now;
-        self.bytes = self.bytes.saturating_add(flow.arrival.spec.size);
+    fn add(&mut self, flow: Flying, arrival: &Arrival) {
+        self.bytes = self.bytes.saturating_add(arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
-        let opens = flow.arrival.spec.connection == Some(flow.arrival.id);
-        let keeps = self.wires[usize::from(flow.arrival.spec.transport)].keeps_connections;
+        let opens = arrival.spec.connection == Some(arrival.id);
+        let keeps = self.wires[usize::from(arrival.spec.transport)].keeps_connections;
         self.played.connections += u64::from(opens && keeps);
         self.played.packet_hops += flow.hops;
         let place = match self.free.pop() {
