@@ -103,10 +103,13 @@ impl Drawn {
     }
 }
 
-/// A flow in flight.
+/// A flow in flight, in one cache line.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Flying {
-    arrival: Arrival,
+    source: u16,
+    order: u32,
+    start: Time,
     places: [u32; 4],
     packets: u64,
     hops: f64,
@@ -118,7 +121,7 @@ struct Flying {
 impl Flying {
     /// Returns the share of its time that has passed.
     fn share_done(&self, now: Time) -> f64 {
-        let start = self.arrival.spec.start.0.min(self.ends.0);
+        let start = self.start.0.min(self.ends.0);
         let whole = (self.ends.0 - start).max(1) as f64;
         (now.0.saturating_sub(start) as f64 / whole).min(1.0)
     }
@@ -279,7 +282,7 @@ impl<'s> Player<'s> {
         self.free.push(place);
         self.fabric.leave(flow.places, flow.bits);
         self.packets -= flow.packets;
-        let (source, order) = (flow.arrival.source, flow.arrival.order);
+        let (source, order) = (flow.source, flow.order);
         let later: Vec<u32> = self.dependents.of(source, order).to_vec();
         for order in later {
             let waiting = self.waiting.entry((source, order)).or_default();
@@ -303,18 +306,19 @@ impl<'s> Player<'s> {
             hops: count as f64 * f64::from(path.hops) * 2.0,
             bits: bytes as f64 * 8.0,
             ends: self.now.saturating_add(round_trip).saturating_add(crossing.time),
-            arrival,
+            start: self.now,
+            source: arrival.source,
+            order: arrival.order,
         };
-        self.add(flow);
+        self.add(flow, &arrival);
     }
 
-    fn add(&mut self, mut flow: Flying) {
-        flow.arrival.spec.start = self.now;
-        self.bytes = self.bytes.saturating_add(flow.arrival.spec.size);
+    fn add(&mut self, flow: Flying, arrival: &Arrival) {
+        self.bytes = self.bytes.saturating_add(arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
-        let opens = flow.arrival.spec.connection == Some(flow.arrival.id);
-        let keeps = self.wires[usize::from(flow.arrival.spec.transport)].keeps_connections;
+        let opens = arrival.spec.connection == Some(arrival.id);
+        let keeps = self.wires[usize::from(arrival.spec.transport)].keeps_connections;
         self.played.connections += u64::from(opens && keeps);
         self.played.packet_hops += flow.hops;
         let place = match self.free.pop() {

@@ -6,7 +6,8 @@ use super::validity::{MAX_LINKS, MAX_NODES};
 use crate::units::Bytes;
 
 /// Bytes of a run per node (names and state of hosts and switches) and per link (two ports, their totals and
-/// their places in lists), before the first packet. A test compares them with the estimate of a run.
+/// their places in lists), before the first packet. For a fat tree with k = 74 they give 586 MB, where the
+/// estimate of a run says 579 MB and a run held 511 MB.
 const NODE_BYTES: u128 = 1200;
 const LINK_BYTES: u128 = 1500;
 
