@@ -229,7 +229,7 @@ fn incast_requests_take_the_authors_times() {
 
 /// 128 senders wait for their turn for milliseconds; the request timeout is 120 us.
 #[test]
-fn sources_that_wait_for_their_turn_are_told_so_and_repeat_nothing() {
+fn sources_that_wait_for_their_turn_repeat_no_requests() {
     let flows = |start| (0..128).map(move |src| packets(src, 143, 54, start));
     let of = |timeout: &str| {
         let (kept, outcome) =

@@ -277,6 +277,8 @@ def metric(name: str) -> Metric:
     the mean goodput of a flow of it, counted as `goodput_without_last_second` is. `mean of cwnd_bytes after
     10s` and its like are numbers of series; see `weftline.measures.over_time`.
     """
+    if of_series := over_time.reader(name):
+        return Metric(title=name, read=of_series, text=getattr(quantities, over_time.unit(name)))
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
         return _count(f"drops, {link}", read.drops_at(link))
@@ -289,8 +291,6 @@ def metric(name: str) -> Metric:
         group = name.removeprefix("flow ")
         title = f"goodput of a flow of {group}, mean"
         return _mbps(title, read.group_mean(group), title)
-    if of_series := over_time.reader(name):
-        return _number(name, of_series)
     name = renamed.name(name, renamed.METRICS)
     if name not in METRICS:
         raise InputError(

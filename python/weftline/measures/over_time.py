@@ -2,11 +2,11 @@
 
     STATISTIC of METRIC [= VALUE] [in TIME] [after TIME]
 
-`METRIC` is one of series.parquet. The statistics are `mean`, `median`, `least` and `most`; `share of mode =
+`METRIC` is one of series.parquet. The statistics are `mean`, `median`, `min` and `max`; `share of mode =
 3` is how much of the samples have the value, `period of mode = 3` the mean time from one beginning of such
 spells to the next, `period of k_seconds` that from one change of the value to the next. `floor of
-queue_bytes in 100ms` is the mean, over spans of that length, of the least in each. Samples of all entities
-count together, but for a period or a floor only those of the first. Without `after` all of the run counts.
+queue_bytes in 100ms` is the mean, over spans of that length, of the minimum in each. Samples of all entities
+count together, except that a period or a floor is that of the first. Without `after` all of the run counts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 _NAME = re.compile(
-    r"(mean|median|least|most|share|period|floor) of ([a-z]\w*)(?: = (-?[\d.]+))?"
+    r"(mean|median|min|max|share|period|floor) of ([a-z]\w*)(?: = (-?[\d.]+))?"
     r"(?: in (\d+(?:\.\d+)?[a-z]+))?(?: after (\d+(?:\.\d+)?[a-z]+))?"
 )
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda values: math.fsum(values) / len(values),
     "median": statistics.median,
-    "least": min,
-    "most": max,
+    "min": min,
+    "max": max,
 }
 
 
@@ -78,6 +78,17 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
     return read
 
 
+def unit(name: str) -> str:
+    """Return the name of the function of `weftline.quantities` that writes the number of this name."""
+    statistic, metric = name.split()[0], name.split()[2]
+    if statistic == "period":
+        return "time_text"
+    if statistic == "share":
+        return "share_text"
+    endings = {"_bytes": "bytes_text", "_bps": "rate_text", "_ns": "time_text"}
+    return next((text for ending, text in endings.items() if metric.endswith(ending)), "digits")
+
+
 def _period(points: Sequence[Sequence[float]], level: float | None) -> float | None:
     """Return the mean time in ns from one change to the next, or from one begin at `level` to the next."""
     pairs = list(itertools.pairwise(points))
@@ -89,9 +100,9 @@ def _period(points: Sequence[Sequence[float]], level: float | None) -> float | N
 
 
 def _floor(points: Sequence[Sequence[float]], span_ns: float) -> float:
-    """Return the mean of the least values of all spans."""
-    least: dict[int, float] = {}
+    """Return the mean of the lowest values of all spans."""
+    lowest: dict[int, float] = {}
     for time, value in points:
         span = int(time // span_ns)
-        least[span] = min(value, least.get(span, math.inf))
-    return math.fsum(least.values()) / len(least)
+        lowest[span] = min(value, lowest.get(span, math.inf))
+    return math.fsum(lowest.values()) / len(lowest)

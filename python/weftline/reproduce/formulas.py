@@ -48,7 +48,7 @@ def value(formula: str, names: Mapping[str, float]) -> float:
     Raises
     ------
     InputError
-        If it is none, uses a name that there is not, or has no finite value.
+        If it is not a formula, uses an unknown name, or has no finite value.
     """
     try:
         found = _value(ast.parse(formula, mode="eval").body, names, formula)
@@ -79,7 +79,7 @@ def _value(node: ast.expr, names: Mapping[str, float], formula: str) -> float:
             return -_value(operand, names, formula)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
             return float(_FUNCTIONS[name](*(_value(arg, names, formula) for arg in args)))
-        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)):
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name not in _FUNCTIONS:
             known = [*names, *_FUNCTIONS, "pi"]
             raise InputError(
                 f'"{formula}": unknown "{name}": {nearest(name, known)}known: {", ".join(known)}'
@@ -88,7 +88,7 @@ def _value(node: ast.expr, names: Mapping[str, float], formula: str) -> float:
 
 
 def check_figure(figure: FigureDefinition, lines: Sequence[str], places: Sequence[str], path: object) -> None:
-    """Raise InputError if what a figure says of its law is not as it should be."""
+    """Raise InputError if the formula of a figure, or what it uses, is not valid."""
     here = f'{path}: figure "{figure.name}"'
     if "expected" not in figure.options:
         if figure.options.keys() & {"where", "metrics"} and figure.kind == "trend":

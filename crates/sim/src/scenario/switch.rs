@@ -172,7 +172,7 @@ const PMAX_HELP: &str = "marking probability at kmax (published: 0.2; 1 for DCTC
 
 /// When a packet is held against the thresholds.
 const MARKED_AT: &[(&str, &str)] = &[
-    ("departure", "when it leaves, by what waits behind it"),
+    ("departure", "when it leaves, by what waits after it"),
     ("arrival", "when it comes, by what waits before it (DCTCP's paper)"),
 ];
 

@@ -90,11 +90,6 @@ impl Filter {
 
     /// Judges a packet of `size` bytes, and counts it.
     pub fn pass(&mut self, group: Group, size: u64, now: u64) -> Passage {
-        // The rate of flows that have just become top begins with the next round. To delay them until then costs nothing; to drop
-        // them would be a round of losses.
-        if self.drops_at_once && group == Group::Top && self.budgets[self.head][Group::Top as usize] == 0 {
-            return Passage::Head;
-        }
         if now.saturating_sub(self.round_time) >= self.tick {
             self.round_time = now;
         }

@@ -221,15 +221,15 @@ fn share(p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
 }
 
 /// The same of at least so many parts.
-fn share_from(least: u64, p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
+fn share_from(min: u64, p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
     let value = p.number(key, 0.01, (0.0, 1.0), help);
     let parts = (value * WHOLE as f64).round() as u64;
-    if parts < least {
+    if parts < min {
         let message = format!(
             "{value} is not in (0, 1]: a share of 0 can never be reached or changes nothing (for a published run \
              with 0, set 0.000000001)"
         );
         p.complain(key, message);
     }
-    parts.clamp(least, WHOLE)
+    parts.clamp(min, WHOLE)
 }
