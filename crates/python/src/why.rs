@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
 use weftline_sim::why::{Account, Cause, Interval, Told, Traced, accounts, limits, trace};
+use weftline_sim::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 use crate::scenarios::{self, Source};
@@ -61,7 +62,8 @@ pub fn why(
         config.measure.capture = None;
         let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
         let mut flows = Flows::default();
-        let outcome = weftline_sim::run(config.clone(), &mut flows, &mut goes_on).map_err(failed)?;
+        let network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
+        let outcome = network.run(&mut flows, &mut goes_on).map_err(failed)?;
         let found = format!("{:016x}", outcome.fingerprint);
         if found != fingerprint {
             return Err(input(format!(

@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`sweep`, `query`, `pint`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`, `view` and
+`sweep`, `query`, `pint`, `why`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`, `view` and
 `doctor` in `discover`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.

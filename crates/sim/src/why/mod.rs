@@ -88,7 +88,7 @@ impl Cause {
             Cause::Propagation => "propagation",
             Cause::OwnQueue => "own queue",
             Cause::OthersQueue => "queue of others",
-            Cause::Priority => "priority",
+            Cause::Priority => "higher priority",
             Cause::Pause => "pause",
             Cause::Failure => "failure",
             Cause::Discipline => "queue discipline",
