@@ -1,4 +1,4 @@
-//! Why flows took as long as they did: the run repeated, then repeated again with these flows traced.
+//! Where the completion times of flows went: the run repeated, then repeated again with these flows traced.
 
 use std::io;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl Sink for Flows {
 }
 
 /// Where the completion times of some flows of a run went, as JSON: of one `flow`, else of the `slowest` by slowdown, in a
-/// `group` if that is named. `fingerprint` is that of the stored run: if the run does not give it again, nothing is said of its
+/// `group` if that is named. `fingerprint` is that of the stored run: if the run does not give it again, nothing is reported of its
 /// flows.
 #[pyfunction]
 #[pyo3(signature = (
@@ -108,7 +108,7 @@ fn slowdown(record: &FlowRecord) -> f64 {
     spent as f64 / record.ideal.0.max(1) as f64
 }
 
-/// The flows that are asked for: one, or the slowest.
+/// The flows that are requested: one, or the slowest.
 fn chosen(
     records: &[FlowRecord],
     config: &Config,
@@ -120,7 +120,7 @@ fn chosen(
         let found = records.iter().find(|record| record.flow == flow);
         let last = records.iter().map(|record| record.flow).max();
         let Some(record) = found else {
-            let known = last.map_or("it has none".to_string(), |last| format!("its flows are 0 to {last}"));
+            let known = last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
             return Err(input(format!("flow {flow}: the run has no such flow; {known}")));
         };
         if record.finish.is_none() {
