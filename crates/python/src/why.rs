@@ -120,7 +120,8 @@ fn chosen(
         let found = records.iter().find(|record| record.flow == flow);
         let last = records.iter().map(|record| record.flow).max();
         let Some(record) = found else {
-            let known = last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
+            let known =
+                last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
             return Err(input(format!("flow {flow}: the run has no such flow; {known}")));
         };
         if record.finish.is_none() {
