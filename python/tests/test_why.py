@@ -68,7 +68,7 @@ def test_a_page_shows_the_chain(run, tmp_path, capsys):
     assert "<svg" in text and "queue of others" in text and "s0-&gt;h0" in text
 
 
-def test_what_cannot_be_answered_is_said(run, tmp_path, capsys):
+def test_what_cannot_be_answered_is_refused(run, tmp_path, capsys):
     assert main(["why", str(run), "--flow", "99"]) == 2
     assert "its flows are 0 to 3" in capsys.readouterr().err
     assert main(["why", str(run), "--group", "storage"]) == 2

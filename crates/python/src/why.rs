@@ -1,4 +1,4 @@
-//! Why flows took as long as they did: the run repeated, then repeated again with these flows traced.
+//! Where the completion times of flows went: the run repeated, then repeated again with these flows traced.
 
 use std::io;
 
@@ -8,6 +8,7 @@ use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
 use weftline_sim::scenario::Scenario;
 use weftline_sim::why::{Account, Cause, Interval, Told, Traced, accounts, limits, trace};
+use weftline_sim::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 
@@ -47,7 +48,8 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     config.measure.capture = None;
     let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
     let mut flows = Flows::default();
-    let outcome = weftline_sim::run(config.clone(), &mut flows, &mut goes_on).map_err(failed)?;
+    let network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
+    let outcome = network.run(&mut flows, &mut goes_on).map_err(failed)?;
     let found = format!("{:016x}", outcome.fingerprint);
     if found != fingerprint {
         return Err(input(format!(
@@ -96,7 +98,8 @@ fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Ve
         let found = records.iter().find(|record| record.flow == flow);
         let last = records.iter().map(|record| record.flow).max();
         let Some(record) = found else {
-            let known = last.map_or("it has none".to_string(), |last| format!("its flows are 0 to {last}"));
+            let known =
+                last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
             return Err(input(format!("flow {flow}: the run has no such flow; {known}")));
         };
         if record.finish.is_none() {

@@ -1,6 +1,6 @@
-"""The command line: `weftline demo`, `run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`sweep`, `query`, `pint`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`, `view` and
-`doctor` in `discover`.
+"""The command line: `weftline demo`, `run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`,
+`schema`, `sweep`, `query`, `pint`, `why`; `pcap` and `import` are in `packets`, `new`, `explain`,
+`completions`, `view` and `doctor` in `discover`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.

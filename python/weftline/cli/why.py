@@ -21,11 +21,11 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command; `command` makes one of a name, what it does, and its help."""
     from weftline.cli import main
 
-    why = command("why", _why, "say why flows took as long as they did, and which link they waited for")
+    why = command("why", _why, "say why flows were slow, and which link they waited for")
     why.add_argument("folder", metavar="RUN", help="folder of a run")
     why.add_argument("--flow", type=_flow, metavar="N", help="one flow, by its flow_id")
     why.add_argument(
-        "--slowest", type=main._count, metavar="N", help="the N flows of the largest slowdown, one by one"
+        "--slowest", type=main._count, metavar="N", help="the N flows of the largest slowdown, one after the other"
     )
     why.add_argument("--group", metavar="NAME", help="only flows of this group")
     why.add_argument(
@@ -49,7 +49,7 @@ def _flow(text: str) -> int:
 
 def _why(options: argparse.Namespace) -> int:
     if options.flow is not None and (options.slowest or options.group):
-        raise InputError("--flow names one flow: expected neither --slowest nor --group beside it")
+        raise InputError("--flow names one flow: expected neither --slowest nor --group with it")
     one_by_one = options.flow is not None or options.slowest or options.group
     answer = why(
         options.folder,
@@ -156,7 +156,7 @@ def flow_text(flow: dict) -> str:
         left = len(worst["shared"]) - SHOWN
         more = f", and {left} more" if left > 0 else ""
         lines.append(
-            f"worst queue: {worst['link']}, {_ps(worst['ps'])} behind packets of: {', '.join(others)}{more}"
+            f"worst queue: {worst['link']}, {_ps(worst['ps'])} for packets of: {', '.join(others)}{more}"
         )
     return "\n".join(lines)
 
@@ -166,13 +166,13 @@ def links_text(answer: dict) -> str:
     links = answer["links"]
     count = len(answer["flows"])
     if not links:
-        return f"none of the {count} slowest flows waited behind another on its critical chain"
+        return f"none of the {count} slowest flows waited for another on its critical chain"
     table = Table(
         ["link", "worst queue of", "waited there"],
         title=f"links that the {count} flows of the largest slowdown waited for",
     )
     for link in links[:SHOWN]:
-        table.rows.append([link["link"], f"{link['flows']} flows", _ps(link["waited_ps"])])
+        table.rows.append([link["link"], f"{link['flows']} flow{'s' * (link['flows'] != 1)}", _ps(link["waited_ps"])])
     left = len(links) - SHOWN
     table.note = f"and {left} more links" if left > 0 else ""
     return table.text()

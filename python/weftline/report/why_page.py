@@ -15,7 +15,7 @@ COLOURS = {
     "propagation": "#9ecae9",
     "own queue": "#f2cf5b",
     "queue of others": "#f58518",
-    "priority": "#e45756",
+    "higher priority": "#e45756",
     "pause": "#b279a2",
     "failure": "#333333",
     "queue discipline": "#d67195",

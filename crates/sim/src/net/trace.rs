@@ -1,6 +1,6 @@
 //! A trace: what passed every link of a network while some flows lasted, to be read after the run.
 //!
-//! It stands in for the captures of a partition's [taps](super::tap), so that a run that is not traced pays nothing.
+//! It replaces the captures of a partition's [taps](super::tap), so that a run that is not traced pays nothing.
 
 use super::tap::Taps;
 use crate::packet::{Packet, PacketId, PacketKind};
@@ -27,7 +27,7 @@ pub struct Passed {
     pub class: u8,
 }
 
-/// The most packets that a trace keeps: 2 GB.
+/// Maximum number of packets that a trace keeps: 2 GB.
 const MOST: usize = 32_000_000;
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! A run with some of its flows traced: the same run, bit by bit, and beside it all that passed the links while these flows
+//! A run with some of its flows traced: the same run, bit by bit, and with it everything that passed the links while these flows
 //! lasted and why their senders sent nothing.
 //!
 //! The network is one region, so that a packet keeps its number from link to link. Every port has a tap. The region always has

@@ -42,11 +42,11 @@ pub struct LinkShare {
     pub link: u32,
     /// Flows whose worst queue it was.
     pub flows: usize,
-    /// How long all of them waited there behind others.
+    /// How long all of them waited there for others.
     pub waited: Time,
 }
 
-/// Links by the time that flows waited behind others there, longest first.
+/// Links by the time that flows waited there for others, longest first.
 pub fn limits(accounts: &[Account]) -> Vec<LinkShare> {
     let mut links: BTreeMap<u32, LinkShare> = BTreeMap::new();
     for account in accounts {

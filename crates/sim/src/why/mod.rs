@@ -1,4 +1,4 @@
-//! Why a flow took as long as it did: its completion time, each picosecond given to one cause.
+//! Why a flow took this long: its completion time, each picosecond given to one cause.
 //!
 //! The run is repeated with the flow [traced](crate::run::traced), and its *critical chain* is followed back in time: from the
 //! packet whose arrival completed the flow, over its hops (waiting, transmission, propagation) to the moment at which it
@@ -32,11 +32,11 @@ pub enum Cause {
     Transmission,
     /// They travelled along a link.
     Propagation,
-    /// Behind packets of the same flow.
+    /// After packets of the same flow.
     OwnQueue,
-    /// Behind packets of other flows that had come before.
+    /// After packets of other flows that had come before.
     OthersQueue,
-    /// Behind packets of other flows that came later and left first: of a higher class, or preferred by the discipline.
+    /// After packets of other flows that came later and left first: of a higher class, or preferred by the discipline.
     Priority,
     /// A pause (PFC) held the port.
     Pause,
@@ -54,7 +54,7 @@ pub enum Cause {
     Opening,
     /// The receiver, or what hands out turns for it, had not let the sender send or not yet answered.
     Receiver,
-    /// Packets were sent again, and the round trip that told of the loss.
+    /// Packets were sent again, and the round trip that reported the loss.
     Retransmission,
     /// A timer had to expire before a packet was sent again.
     Timeout,
@@ -88,7 +88,7 @@ impl Cause {
             Cause::Propagation => "propagation",
             Cause::OwnQueue => "own queue",
             Cause::OthersQueue => "queue of others",
-            Cause::Priority => "priority",
+            Cause::Priority => "higher priority",
             Cause::Pause => "pause",
             Cause::Failure => "failure",
             Cause::Discipline => "queue discipline",
@@ -158,7 +158,7 @@ impl Account {
         sums
     }
 
-    /// The link at which it waited longest behind other flows, with that time.
+    /// The link at which it waited longest for other flows, with that time.
     pub fn worst_queue(&self) -> Option<(u32, Time)> {
         let mut sums: BTreeMap<u32, Time> = BTreeMap::new();
         for part in self.intervals.iter().filter(|part| part.behind.is_some()) {
@@ -169,7 +169,7 @@ impl Account {
         sums.into_iter().max_by_key(|&(link, time)| (time, std::cmp::Reverse(link)))
     }
 
-    /// The flows that it waited behind at a link, longest first.
+    /// The flows that it waited for at a link, longest first.
     pub fn shared(&self, link: u32) -> Vec<(FlowId, Time)> {
         let mut sums: BTreeMap<FlowId, Time> = BTreeMap::new();
         for part in self.intervals.iter().filter(|part| part.link == Some(link)) {

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 pub struct Index {
     /// By link: what passed it, in order.
     by_link: HashMap<u32, Vec<u32>>,
-    /// By link and class: when the node that it leaves was told to pause it, and when it was let go.
+    /// By link and class: when the node that it leaves had to pause it, and when it was let go.
     pauses: HashMap<(u32, u8), Vec<(Time, bool)>>,
     /// By number of a packet: what passed with it, in order.
     by_id: HashMap<u32, Vec<u32>>,
@@ -387,7 +387,7 @@ impl Walk<'_> {
         }
         let known = self.holds.partition_point(|&(time, _)| time < at);
         let before = known.checked_sub(1).and_then(|last| self.holds[last].1);
-        // An acknowledgement may change the pacing of a packet that waits for it: it goes on waiting.
+        // An acknowledgement may change the pacing of a packet that waits for it: it continues to wait.
         if matches!(before, Some(Hold::Free { .. })) {
             return Next::Sender(at);
         }
@@ -433,7 +433,7 @@ impl Walk<'_> {
         if from <= self.flow.start { Next::Over } else { Next::Sender(from) }
     }
 
-    /// Gives the time from `from` to the cursor to `cause`, but for that in which the NIC sent the flow's own packets.
+    /// Gives the time from `from` to the cursor to `cause`, except the time in which the NIC sent the flow's own packets.
     fn wait_for(&mut self, packet: &Passed, from: Time, cause: Cause) {
         let from = from.max(self.flow.start);
         let link = packet.link;
