@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
-use weftline_sim::why::{Account, Cause, Interval, Told, Traced, accounts, limits, trace};
+use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, trace};
 use weftline_sim::{Execution, Simulation};
 
 use crate::errors::{failed, input};
@@ -74,7 +74,7 @@ pub fn why(
         let records = chosen(&flows.0, &config, flow, slowest, group.as_deref())?;
         let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
         let mut again = Flows::default();
-        let (repeated, told) =
+        let (repeated, findings) =
             trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
         if repeated.fingerprint != outcome.fingerprint {
             return Err(failed(format!(
@@ -82,11 +82,11 @@ pub fn why(
                 repeated.fingerprint
             )));
         }
-        let found_accounts = accounts(&traced, &told);
+        let found_accounts = accounts(&traced, &findings);
         if let Some(wrong) = found_accounts.iter().find(|account| !account.adds_up()) {
             return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
         }
-        let names = Names { config: &config, told: &told };
+        let names = Names { config: &config, findings: &findings };
         let reports = found_accounts.iter().zip(&records);
         let all: Vec<Value> =
             reports.map(|(account, record)| names.account(account, record, intervals)).collect();
@@ -120,7 +120,8 @@ fn chosen(
         let found = records.iter().find(|record| record.flow == flow);
         let last = records.iter().map(|record| record.flow).max();
         let Some(record) = found else {
-            let known = last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
+            let known =
+                last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
             return Err(input(format!("flow {flow}: the run has no such flow; {known}")));
         };
         if record.finish.is_none() {
@@ -150,7 +151,7 @@ fn chosen(
 /// Names of links and flows.
 struct Names<'a> {
     config: &'a Config,
-    told: &'a Told,
+    findings: &'a Findings,
 }
 
 impl Names<'_> {
@@ -159,13 +160,13 @@ impl Names<'_> {
     }
 
     fn link(&self, link: u32) -> String {
-        let (from, to, _, _) = self.told.links[link as usize];
+        let (from, to, _, _) = self.findings.links[link as usize];
         format!("{}->{}", self.node(from), self.node(to))
     }
 
     fn account(&self, account: &Account, record: &FlowRecord, intervals: bool) -> Value {
         let flow = &account.flow;
-        let host = |host: u32| self.node(self.told.host_node[host as usize]);
+        let host = |host: u32| self.node(self.findings.host_node[host as usize]);
         let causes: Vec<Value> = account
             .by_cause()
             .iter()
@@ -200,7 +201,7 @@ impl Names<'_> {
             let part = |part: &Interval| {
                 json!({
                     "from_ps": part.from.0, "to_ps": part.to.0, "cause": part.cause.name(),
-                    "link": part.link.map(|link| self.link(link)), "behind": part.behind,
+                    "link": part.link.map(|link| self.link(link)), "other": part.other,
                 })
             };
             report["intervals"] = account.intervals.iter().map(part).collect();
