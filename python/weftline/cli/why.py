@@ -177,7 +177,7 @@ def links_text(answer: dict) -> str:
         title=f"links that the {count} flows of the largest slowdown waited for",
     )
     for link in links[:SHOWN]:
-        table.rows.append([link["link"], f"{link['flows']} flows", _ps(link["waited_ps"])])
+        table.rows.append([link["link"], f"{link['flows']} flow{'s' * (link['flows'] != 1)}", _ps(link["waited_ps"])])
     left = len(links) - SHOWN
     table.note = f"and {left} more links" if left > 0 else ""
     return table.text()
