@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
 use weftline_sim::scenario::Scenario;
-use weftline_sim::why::{Account, Cause, Interval, Told, Traced, accounts, limits, trace};
+use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, trace};
 use weftline_sim::{Execution, Simulation};
 
 use crate::errors::{failed, input};
@@ -42,7 +42,7 @@ pub struct Asked {
 }
 
 /// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run: if the run does
-/// not give it again, nothing is said of its flows.
+/// not give it again, nothing is reported of its flows.
 pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<String> {
     let mut config = scenario.config().map_err(input)?;
     config.measure.capture = None;
@@ -60,18 +60,18 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     let records = chosen(&flows.0, &config, asked)?;
     let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
     let mut again = Flows::default();
-    let (repeated, told) = trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
+    let (repeated, findings) = trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
     if repeated.fingerprint != outcome.fingerprint {
         return Err(failed(format!(
             "the traced run is another run: fingerprint {:016x}, expected {found}",
             repeated.fingerprint
         )));
     }
-    let found_accounts = accounts(&traced, &told);
+    let found_accounts = accounts(&traced, &findings);
     if let Some(wrong) = found_accounts.iter().find(|account| !account.adds_up()) {
         return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
     }
-    let names = Names { config: &config, told: &told };
+    let names = Names { config: &config, findings: &findings };
     let reports = found_accounts.iter().zip(&records);
     let all: Vec<Value> =
         reports.map(|(account, record)| names.account(account, record, asked.intervals)).collect();
@@ -129,7 +129,7 @@ fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Ve
 /// Names of links and flows.
 struct Names<'a> {
     config: &'a Config,
-    told: &'a Told,
+    findings: &'a Findings,
 }
 
 impl Names<'_> {
@@ -138,13 +138,13 @@ impl Names<'_> {
     }
 
     fn link(&self, link: u32) -> String {
-        let (from, to, _, _) = self.told.links[link as usize];
+        let (from, to, _, _) = self.findings.links[link as usize];
         format!("{}->{}", self.node(from), self.node(to))
     }
 
     fn account(&self, account: &Account, record: &FlowRecord, intervals: bool) -> Value {
         let flow = &account.flow;
-        let host = |host: u32| self.node(self.told.host_node[host as usize]);
+        let host = |host: u32| self.node(self.findings.host_node[host as usize]);
         let causes: Vec<Value> = account
             .by_cause()
             .iter()
@@ -179,7 +179,7 @@ impl Names<'_> {
             let part = |part: &Interval| {
                 json!({
                     "from_ps": part.from.0, "to_ps": part.to.0, "cause": part.cause.name(),
-                    "link": part.link.map(|link| self.link(link)), "behind": part.behind,
+                    "link": part.link.map(|link| self.link(link)), "other": part.other,
                 })
             };
             report["intervals"] = account.intervals.iter().map(part).collect();

@@ -36,7 +36,7 @@ fn accounts(config: Config, choose: impl Fn(usize) -> bool) -> Vec<Account> {
     accounts_with(config, choose).0
 }
 
-fn accounts_with(mut config: Config, choose: impl Fn(usize) -> bool) -> (Vec<Account>, why::Told) {
+fn accounts_with(mut config: Config, choose: impl Fn(usize) -> bool) -> (Vec<Account>, why::Findings) {
     config.measure.capture = None;
     let (mut kept, outcome) = crate::common::run_in(1, config.clone());
     kept.flows.sort_by_key(|flow| flow.flow);
@@ -51,11 +51,11 @@ fn accounts_with(mut config: Config, choose: impl Fn(usize) -> bool) -> (Vec<Acc
         })
         .collect();
     let mut again = Kept::default();
-    let (repeated, told) = why::trace(config, &flows, &mut again, &mut |_| true).expect("a valid run");
+    let (repeated, findings) = why::trace(config, &flows, &mut again, &mut |_| true).expect("a valid run");
     again.flows.sort_by_key(|flow| flow.flow);
     assert_eq!(outcome.fingerprint, repeated.fingerprint, "another run");
     assert_eq!(kept.flows, again.flows, "other flows");
-    (why::accounts(&flows, &told), told)
+    (why::accounts(&flows, &findings), findings)
 }
 
 fn of(account: &Account, cause: Cause) -> Time {
@@ -101,23 +101,23 @@ fn causes(account: &Account) -> Vec<Cause> {
 }
 
 /// How long a data packet occupies a link.
-fn packet_time(told: &why::Told) -> Time {
-    let data = told.trace.passed.iter().find(|one| one.kind == PacketKind::Data).expect("data");
+fn packet_time(findings: &why::Findings) -> Time {
+    let data = findings.trace.passed.iter().find(|one| one.kind == PacketKind::Data).expect("data");
     data.until - data.time
 }
 
 #[test]
 fn a_lone_flow_took_what_it_takes() {
     let config = normal("none", star(3), vec![flow(0, 1, 100_000, Time::from_ns(7))]);
-    let (accounts, told) = accounts_with(config, |_| true);
+    let (accounts, findings) = accounts_with(config, |_| true);
     let account = &accounts[0];
     assert!(account.adds_up());
     assert_eq!(causes(account), [Cause::Transmission, Cause::Propagation]);
     // Two links there, two back with the acknowledgement.
     assert_eq!(of(account, Cause::Propagation), Time::from_us(4));
-    let acknowledgement = told.trace.passed.iter().find(|one| one.kind == PacketKind::Ack).expect("one");
+    let acknowledgement = findings.trace.passed.iter().find(|one| one.kind == PacketKind::Ack).expect("one");
     let ack = acknowledgement.until - acknowledgement.time;
-    let expected = 101 * packet_time(&told).0 + 2 * ack.0;
+    let expected = 101 * packet_time(&findings).0 + 2 * ack.0;
     assert_eq!(of(account, Cause::Transmission), Time(expected));
     assert_eq!(account.worst_queue(), None);
     assert_eq!(account.path.len(), 4);
@@ -126,11 +126,11 @@ fn a_lone_flow_took_what_it_takes() {
 #[test]
 fn of_two_flows_through_one_link_one_waits_behind_the_other() {
     let flows = vec![flow(0, 2, 1000, Time::ZERO), flow(1, 2, 1000, Time::ZERO)];
-    let (accounts, told) = accounts_with(normal("none", star(3), flows), |_| true);
+    let (accounts, findings) = accounts_with(normal("none", star(3), flows), |_| true);
     let waits: Vec<Time> = accounts.iter().map(|account| of(account, Cause::OthersQueue)).collect();
-    assert_eq!(waits, [Time::ZERO, packet_time(&told)]);
+    assert_eq!(waits, [Time::ZERO, packet_time(&findings)]);
     let (link, waited) = accounts[1].worst_queue().expect("a queue");
-    assert_eq!(waited, packet_time(&told));
+    assert_eq!(waited, packet_time(&findings));
     assert_eq!(accounts[1].shared(link), [(0, waited)]);
     let limits = why::limits(&accounts);
     assert_eq!((limits[0].link, limits[0].flows, limits[0].waited), (link, 1, waited));
@@ -147,8 +147,8 @@ fn what_came_later_and_left_first_is_priority() {
     first_class.class = 1;
     config.transports.push(TransportConfig::Rdma(first_class));
     config.switch.queue = QueueConfig::of("priority", Default::default()).expect("a queue");
-    let (accounts, told) = accounts_with(config, |_| true);
-    let packet = packet_time(&told);
+    let (accounts, findings) = accounts_with(config, |_| true);
+    let packet = packet_time(&findings);
     assert_eq!(of(&accounts[1], Cause::Priority), packet);
     assert_eq!(of(&accounts[1], Cause::OthersQueue), packet - Time::from_ns(10));
     assert_eq!(accounts[1].shared(accounts[1].worst_queue().expect("one").0)[0], (2, packet));
@@ -173,8 +173,8 @@ fn a_lost_packet_waits_for_the_timeout() {
     let dead = link_between(topology, topology.hosts()[1], node_named(topology, "s0"));
     let change = |ns: u64, change: Change| Failure { at: Time::from_ns(ns), change };
     config.failures.events = vec![change(1500, Change::LinkDown(dead)), change(9000, Change::LinkUp(dead))];
-    let (accounts, told) = accounts_with(config, |_| true);
-    assert_eq!(of(&accounts[0], Cause::Timeout), Time::from_us(500) - packet_time(&told));
+    let (accounts, findings) = accounts_with(config, |_| true);
+    assert_eq!(of(&accounts[0], Cause::Timeout), Time::from_us(500) - packet_time(&findings));
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub struct Passed {
 }
 
 /// Maximum number of packets that a trace keeps: 2 GB.
-const MOST: usize = 32_000_000;
+const LIMIT: usize = 32_000_000;
 
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -54,7 +54,7 @@ impl Trace {
         if now > self.to || (!pauses && until < self.from) {
             return;
         }
-        if self.passed.len() >= MOST {
+        if self.passed.len() >= LIMIT {
             self.overflows = true;
             return;
         }

@@ -34,7 +34,7 @@ pub struct Observer {
 }
 
 /// What a traced run tells of its flows.
-pub struct Told {
+pub struct Findings {
     pub trace: Trace,
     /// By flow.
     pub holds: Vec<Holds>,
@@ -76,7 +76,7 @@ impl Simulation {
         margin: Time,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<(Outcome, Told), RunError> {
+    ) -> Result<(Outcome, Findings), RunError> {
         let run = &mut self;
         let links = run.map.sides.iter().map(|side| (side.node, side.peer_node, side.peer, side.line.delay));
         let links: Vec<_> = links.collect();
@@ -110,6 +110,6 @@ impl Simulation {
             .observer
             .take()
             .map_or(Vec::new(), |observer| observer.flows.into_iter().map(|(_, _, holds)| holds).collect());
-        Ok((self.outcome(ending), Told { trace, holds, links, host_node, down: Vec::new() }))
+        Ok((self.outcome(ending), Findings { trace, holds, links, host_node, down: Vec::new() }))
     }
 }

@@ -50,7 +50,7 @@ pub struct LinkShare {
 pub fn limits(accounts: &[Account]) -> Vec<LinkShare> {
     let mut links: BTreeMap<u32, LinkShare> = BTreeMap::new();
     for account in accounts {
-        for part in account.intervals.iter().filter(|part| part.behind.is_some()) {
+        for part in account.intervals.iter().filter(|part| part.other.is_some()) {
             let Some(link) = part.link else { continue };
             let share = links.entry(link).or_insert(LinkShare { link, flows: 0, waited: Time::ZERO });
             share.waited += part.to - part.from;

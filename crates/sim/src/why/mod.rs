@@ -14,7 +14,7 @@
 mod links;
 mod walk;
 
-pub use crate::run::traced::{Told, Traced};
+pub use crate::run::traced::{Findings, Traced};
 pub use links::{LinkShare, limits};
 
 use crate::build::Execution;
@@ -110,10 +110,10 @@ pub struct Interval {
     pub from: Time,
     pub to: Time,
     pub cause: Cause,
-    /// Of the link that it was spent on or before, the number among [`Told::links`].
+    /// Of the link that it was spent on or before, the number among [`Findings::links`].
     pub link: Option<u32>,
     /// The flow whose packet was transmitted meanwhile.
-    pub behind: Option<FlowId>,
+    pub other: Option<FlowId>,
 }
 
 /// Where the completion time of a flow went.
@@ -161,7 +161,7 @@ impl Account {
     /// The link at which it waited longest for other flows, with that time.
     pub fn worst_queue(&self) -> Option<(u32, Time)> {
         let mut sums: BTreeMap<u32, Time> = BTreeMap::new();
-        for part in self.intervals.iter().filter(|part| part.behind.is_some()) {
+        for part in self.intervals.iter().filter(|part| part.other.is_some()) {
             if let Some(link) = part.link {
                 *sums.entry(link).or_default() += part.to - part.from;
             }
@@ -173,7 +173,7 @@ impl Account {
     pub fn shared(&self, link: u32) -> Vec<(FlowId, Time)> {
         let mut sums: BTreeMap<FlowId, Time> = BTreeMap::new();
         for part in self.intervals.iter().filter(|part| part.link == Some(link)) {
-            if let Some(flow) = part.behind {
+            if let Some(flow) = part.other {
                 *sums.entry(flow).or_default() += part.to - part.from;
             }
         }
@@ -189,7 +189,7 @@ pub fn trace(
     flows: &[Traced],
     sink: &mut dyn Sink,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<(Outcome, Told), RunError> {
+) -> Result<(Outcome, Findings), RunError> {
     config.measure.capture = None;
     // A packet that began to leave earlier than this before a flow's start has left by then.
     let longest = config.topology.links.iter().map(|link| link.rate.transmission_time(u64::from(u16::MAX)));
@@ -197,18 +197,18 @@ pub fn trace(
     let down = links::down_times(&config);
     let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
     let run = Simulation::new(config, execution)?;
-    let (outcome, mut told) = run.run_traced(flows, margin, sink, watch)?;
-    told.down = down;
-    if told.trace.overflows {
+    let (outcome, mut findings) = run.run_traced(flows, margin, sink, watch)?;
+    findings.down = down;
+    if findings.trace.overflows {
         let message = "more packets crossed links while these flows lasted than a trace keeps (32 million): \
                        trace fewer or shorter flows";
         return Err(RunError::Impossible(message.into()));
     }
-    Ok((outcome, told))
+    Ok((outcome, findings))
 }
 
 /// Where the completion times of the traced flows went.
-pub fn accounts(flows: &[Traced], told: &Told) -> Vec<Account> {
-    let index = walk::Index::new(told);
-    flows.iter().enumerate().map(|(number, flow)| walk::account(flow, number, told, &index)).collect()
+pub fn accounts(flows: &[Traced], findings: &Findings) -> Vec<Account> {
+    let index = walk::Index::new(findings);
+    flows.iter().enumerate().map(|(number, flow)| walk::account(flow, number, findings, &index)).collect()
 }

@@ -1,6 +1,6 @@
 //! The critical chain of a flow, followed back from its end to its start.
 
-use super::{Account, Cause, Interval, Told, Traced};
+use super::{Account, Cause, Findings, Interval, Traced};
 use crate::net::trace::Passed;
 use crate::packet::PacketKind;
 use crate::transport::Hold;
@@ -21,24 +21,24 @@ pub struct Index {
 }
 
 impl Index {
-    pub fn new(told: &Told) -> Index {
+    pub fn new(findings: &Findings) -> Index {
         let (mut by_link, mut by_id): (HashMap<u32, Vec<u32>>, HashMap<u32, Vec<u32>>) = Default::default();
         let mut pauses: HashMap<_, Vec<_>> = HashMap::new();
-        for (number, one) in told.trace.passed.iter().enumerate() {
+        for (number, one) in findings.trace.passed.iter().enumerate() {
             by_link.entry(one.link).or_default().push(number as u32);
             by_id.entry(one.id).or_default().push(number as u32);
             if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
-                let (_, _, back, _) = told.links[one.link as usize];
+                let (_, _, back, _) = findings.links[one.link as usize];
                 let pauses = pauses.entry((back, one.seq as u8)).or_default();
                 pauses.push((one.at, one.kind == PacketKind::Pause));
             }
         }
-        let passed = &told.trace.passed;
+        let passed = &findings.trace.passed;
         let in_order = |all: &mut Vec<u32>| all.sort_by_key(|&number| passed[number as usize].time);
         by_link.values_mut().for_each(in_order);
         by_id.values_mut().for_each(in_order);
         pauses.values_mut().for_each(|all| all.sort());
-        Index { by_link, pauses, by_id, lost: told.trace.lost.iter().copied().collect() }
+        Index { by_link, pauses, by_id, lost: findings.trace.lost.iter().copied().collect() }
     }
 }
 
@@ -51,7 +51,7 @@ enum Next {
 
 struct Walk<'a> {
     flow: &'a Traced,
-    told: &'a Told,
+    findings: &'a Findings,
     index: &'a Index,
     holds: &'a [(Time, Option<Hold>)],
     /// What left its sender, in order of time, and of that the data that had left before.
@@ -69,8 +69,8 @@ struct Walk<'a> {
 }
 
 /// The account of one flow.
-pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Account {
-    let passed = &told.trace.passed;
+pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index) -> Account {
+    let passed = &findings.trace.passed;
     let in_time = |one: &&Passed| one.time <= flow.finish;
     let mut own: Vec<Passed> =
         passed.iter().filter(in_time).filter(|p| p.flow == flow.flow).copied().collect();
@@ -80,8 +80,8 @@ pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Acco
         own = passed.iter().filter(in_time).filter(|p| pair.contains(&(p.src, p.dst))).copied().collect();
     }
     own.sort_by_key(|one| (one.time, one.at));
-    let (src, dst) = (told.host_node[flow.src as usize], told.host_node[flow.dst as usize]);
-    let ends = |one: &Passed| (told.links[one.link as usize].0, told.links[one.link as usize].1);
+    let (src, dst) = (findings.host_node[flow.src as usize], findings.host_node[flow.dst as usize]);
+    let ends = |one: &Passed| (findings.links[one.link as usize].0, findings.links[one.link as usize].1);
     let own_flows =
         own.iter().map(|one| one.flow).chain([flow.flow]).filter(|&one| one != FlowId::MAX).collect();
     let launches: Vec<Passed> = own.iter().filter(|one| ends(one).0 == src).copied().collect();
@@ -98,9 +98,9 @@ pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Acco
     arrivals.values_mut().for_each(|all| all.sort_by_key(|one| (one.at, one.time)));
     let mut walk = Walk {
         flow,
-        told,
+        findings,
         index,
-        holds: &told.holds[number],
+        holds: &findings.holds[number],
         own_flows,
         launches,
         again,
@@ -119,25 +119,25 @@ pub fn account(flow: &Traced, number: usize, told: &Told, index: &Index) -> Acco
 
 impl Walk<'_> {
     /// Gives what lies between a time and the cursor to a cause.
-    fn take(&mut self, from: Time, cause: Cause, link: Option<u32>, behind: Option<FlowId>) {
+    fn take(&mut self, from: Time, cause: Cause, link: Option<u32>, other: Option<FlowId>) {
         let from = from.max(self.flow.start);
         if from >= self.cursor {
             return;
         }
         let to = std::mem::replace(&mut self.cursor, from);
         match self.intervals.last_mut() {
-            Some(last) if (last.cause, last.link, last.behind) == (cause, link, behind) => last.from = from,
-            _ => self.intervals.push(Interval { from, to, cause, link, behind }),
+            Some(last) if (last.cause, last.link, last.other) == (cause, link, other) => last.from = from,
+            _ => self.intervals.push(Interval { from, to, cause, link, other }),
         }
     }
 
     fn ends(&self, link: u32) -> (u32, u32) {
-        let (from, to, _, _) = self.told.links[link as usize];
+        let (from, to, _, _) = self.findings.links[link as usize];
         (from, to)
     }
 
     fn is_host(&self, node: u32) -> bool {
-        self.told.host_node.binary_search(&node).is_ok()
+        self.findings.host_node.binary_search(&node).is_ok()
     }
 
     /// The last of its packets that came to a node by a time; `exactly`: at that time.
@@ -165,7 +165,7 @@ impl Walk<'_> {
 
     /// The hop before: what came, under the same number, to the node that `packet` left.
     fn hop_before(&self, packet: &Passed) -> Option<Passed> {
-        let (node, passed) = (self.ends(packet.link).0, &self.told.trace.passed);
+        let (node, passed) = (self.ends(packet.link).0, &self.findings.trace.passed);
         let hops = self.index.by_id.get(&packet.id)?;
         let end = hops.partition_point(|&number| passed[number as usize].time < packet.time);
         let hop = passed[hops[end.checked_sub(1)?] as usize];
@@ -209,7 +209,7 @@ impl Walk<'_> {
     fn journey(&mut self, last: Passed, baseline: Option<Cause>, completes: bool) -> Next {
         let mut packet = last;
         loop {
-            let (from, _, _, delay) = self.told.links[packet.link as usize];
+            let (from, _, _, delay) = self.findings.links[packet.link as usize];
             let link = Some(packet.link);
             if completes {
                 self.path.insert(0, packet.link);
@@ -222,7 +222,7 @@ impl Walk<'_> {
             }
             let Some(hop) = self.hop_before(&packet) else { return Next::Over };
             // A switch that cuts through may have to wait for the tail.
-            let tail = hop.until.max(hop.time) + self.told.links[hop.link as usize].3;
+            let tail = hop.until.max(hop.time) + self.findings.links[hop.link as usize].3;
             if self.cursor > hop.at {
                 let held = baseline.unwrap_or(Cause::Transmission);
                 self.wait(&packet, hop.at, Some((tail, held)), Cause::Discipline);
@@ -237,7 +237,7 @@ impl Walk<'_> {
         let (node, to) = self.ends(link);
         let at_sender = node == self.src;
         if let Some(all) = index.by_link.get(&link) {
-            let passed = &self.told.trace.passed;
+            let passed = &self.findings.trace.passed;
             let end = all.partition_point(|&number| passed[number as usize].time < self.cursor);
             for &number in all[..end].iter().rev() {
                 let one = &passed[number as usize];
@@ -254,8 +254,8 @@ impl Walk<'_> {
                     false if self.overtakes(one, node, from) => Cause::Priority,
                     false => Cause::OthersQueue,
                 };
-                let behind = (!own && one.flow != FlowId::MAX).then_some(one.flow);
-                self.take(one.time.max(from), cause, Some(link), behind);
+                let other = (!own && one.flow != FlowId::MAX).then_some(one.flow);
+                self.take(one.time.max(from), cause, Some(link), other);
             }
         }
         self.idle(packet, from, (node, to), tail, idle);
@@ -266,7 +266,7 @@ impl Walk<'_> {
         if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
             return true;
         }
-        let passed = &self.told.trace.passed;
+        let passed = &self.findings.trace.passed;
         let hops = self.index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
         let end = hops.partition_point(|&number| passed[number as usize].time < one.time);
         let before = end.checked_sub(1).map(|last| &passed[hops[last] as usize]);
@@ -324,7 +324,7 @@ impl Walk<'_> {
     /// The same of its link being down.
     fn down(&self, ends: (u32, u32), before: Time) -> (Time, bool) {
         let mut since = Time::ZERO;
-        for &(nodes, from, to) in &self.told.down {
+        for &(nodes, from, to) in &self.findings.down {
             if nodes != [ends.0, ends.1] && nodes != [ends.1, ends.0] {
                 continue;
             }
@@ -438,7 +438,7 @@ impl Walk<'_> {
         let from = from.max(self.flow.start);
         let link = packet.link;
         let all = self.index.by_link.get(&link).map_or(&[][..], |all| all);
-        let passed = &self.told.trace.passed;
+        let passed = &self.findings.trace.passed;
         let end = all.partition_point(|&number| passed[number as usize].time < self.cursor);
         for &number in all[..end].iter().rev() {
             let one = &passed[number as usize];
