@@ -31,7 +31,8 @@ def command(options: argparse.Namespace) -> int:
 def between(names: list[str]) -> dict[str, dict[str, str]]:
     """Return the settings that are not the same in all scenarios: by key, the value of each that has it."""
     flat = {
-        name: dict(_leaves(tomllib.loads(runs.resolve(scenarios.load(name), [], seed=None)))) for name in names
+        name: dict(_leaves(tomllib.loads(runs.resolve(scenarios.load(name), [], seed=None))))
+        for name in names
     }
     keys = list(dict.fromkeys(key for settings in flat.values() for key in settings))
     return {

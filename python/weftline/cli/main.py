@@ -1,6 +1,6 @@
-"""The command line: `weftline demo`, `run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`sweep`, `query`, `pint`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`, `view` and
-`doctor` in `discover`.
+"""The command line: `weftline demo`, `run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`,
+`schema`, `sweep`, `query`, `pint`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`,
+`view` and `doctor` in `discover`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -145,7 +145,9 @@ def parser() -> argparse.ArgumentParser:
         found.set_defaults(do=do)
         return found
 
-    demo = command("demo", _demo, "measure numbers of five papers in a minute, beside the published ones")
+    demo = command(
+        "demo", _demo, "measure numbers of five papers in a minute and compare them with the published ones"
+    )
     demo.add_argument("--out", metavar="DIR", help="folder for points and page (default out/demo)")
     demo.add_argument(
         "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"

@@ -267,7 +267,9 @@ def _drawn(claim: dict, published: Sequence[dict]) -> float | None:
     """Return the published point of a claim on one value of a trend, in the stored unit of the metric."""
     if "against" in claim or "against_at" in claim:
         return None
-    values = [y for e in published if e["line"] == claim["line"] for x, y in e["points"] if str(x) == claim["at"]]
+    values = [
+        y for e in published if e["line"] == claim["line"] for x, y in e["points"] if str(x) == claim["at"]
+    ]
     return values[0] / metric(claim["metric"]).scale if values else None
 
 

@@ -1,6 +1,6 @@
-"""`weftline demo`: one panel from each of five papers, published numbers beside ours, on one page.
+"""`weftline demo`: one panel from each of five papers, with published and measured numbers, on one page.
 
-`experiments/demo.toml` says what is shown: `title`, `text`, and for each panel
+`experiments/demo.toml` defines it: `title`, `text`, and for each panel
 
     paper, text              its name, and what to look for
     experiment               an experiment whose runs, figures and published numbers it takes a part of
@@ -155,7 +155,9 @@ def _run(
     """Run the points of all panels, those of each store together; return what failed, None if interrupted."""
     failed: dict[str, str] = {}
     for panel in (panel for panel in panels if not panel.experiment.tries):
-        plan = reproduction.plan_points(panel.experiment, panel.sizes[0], out / _folder(panel), only=panel.only)
+        plan = reproduction.plan_points(
+            panel.experiment, panel.sizes[0], out / _folder(panel), only=panel.only
+        )
         points: list[Point] = [point for _, _, _, found in plan for point in found]
         lost = reproduction.run_points(
             list({point.folder: point for point in points}.values()),
@@ -216,9 +218,7 @@ def table(panels: Sequence[Panel], found: Sequence[Findings]) -> Table:
             paper = panel.paper if number == 0 else ""
             rows.append([paper, verdict.text, verdict.write(verdict.published), verdict.said, verdict.word])
     note = "In brackets: 95 % interval over seeds. DIFFERS, OPEN: the page has the reasons."
-    return Table(
-        ["paper", "number", "published", "here", "verdict"], rows, left=2, note=note
-    )
+    return Table(["paper", "number", "published", "here", "verdict"], rows, left=2, note=note)
 
 
 def _measured(found: Findings) -> list[Verdict]:
