@@ -21,7 +21,7 @@ def test_the_demo_names_five_papers_and_parts_that_exist():
         assert panel.experiment.claims
 
 
-def test_a_panel_has_published_numbers_beside_ours_with_intervals(monkeypatch, tmp_path, capsys):
+def test_a_panel_has_published_and_measured_numbers_with_intervals(monkeypatch, tmp_path, capsys):
     title, text, panels = demo.load()
     shown = [panel for panel in panels if panel.paper == "PINT"]
     monkeypatch.setattr(demo, "load", lambda: (title, text, shown))

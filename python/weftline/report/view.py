@@ -252,7 +252,7 @@ class _Server(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request, client_address) -> None:
-        """Print nothing: a connection that a browser closes is no error."""
+        """Print nothing: a connection closed by a browser is not an error."""
 
 
 class View:

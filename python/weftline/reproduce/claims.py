@@ -152,10 +152,18 @@ def verdict(
     )
 
 
+def numbers(verdict: Verdict) -> tuple[str, str]:
+    """Return the published number and the measured one with its interval, as text."""
+    return verdict.write(verdict.published), verdict.said
+
+
 def table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
     notes = evidence.Footnotes()
-    rows = [[v.text, v.word + notes.mark(v.reasons), v.said, v.bound, v.write(v.published)] for v in verdicts]
+    rows = []
+    for v in verdicts:
+        published, measured = numbers(v)
+        rows.append([v.text, v.word + notes.mark(v.reasons), measured, v.bound, published])
     note = notes.text()
     if any(v.one_seed for v in verdicts):
         note = "\n".join(filter(None, ["Without an interval: one seed; chance is not known.", note]))
