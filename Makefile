@@ -13,13 +13,13 @@ EXPERIMENTS := $(filter-out demo scale cebinae-table,$(patsubst experiments/%/ex
 EXTRA = $(PYTHON) -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test test-rust test-python trials random clusters loom check instructions bench profile guided fuzz tables measured docs validate clean
+.PHONY: help demo wheel release release-test test test-rust test-python trials random clusters loom check instructions bench profile guided fuzz tables measured docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(NATIVE) ## compare four controllers on web-search traffic: a table here, a page in out/demo/report.html
-	$(BIN)/weftline reproduce demo
+demo: $(NATIVE) ## build, then measure numbers of five papers: a table here, a page in out/demo/report.html
+	$(BIN)/weftline demo
 
 test: test-rust test-python ## run every test
 
@@ -85,6 +85,17 @@ validate: $(NATIVE) $(VENV)/.dev ## the long comparisons with published results
 wheel: $(VENV)/.base ## one wheel in dist/ for Python 3.11 or later on any Linux since 2014 (zig links it)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.16,<2'
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --zig --compatibility manylinux2014 --out dist
+
+TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+release: $(VENV)/.base ## wheels (TARGETS), source distribution, checksums and bill of materials in dist/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.16,<2'
+	rm -rf dist
+	PATH="$(abspath $(BIN)):$$PATH" sh -e release/wheels.sh $(TARGETS)
+	$(BIN)/python release/bill_of_materials.py dist
+	cd dist && sha256sum * > SHA256SUMS
+
+release-test: ## install the wheel of this machine into an empty environment and run the demo
+	$(PYTHON) release/try_wheel.py dist
 
 clean: ## remove everything that was built
 	rm -rf target $(VENV) site out dist

@@ -89,7 +89,7 @@ def _packages() -> list[Finding]:
     from importlib import metadata
 
     wanted = [
-        ("vl-convert-python", "report", "figures as files and pages"),
+        ("vl-convert-python", "report", "figures as files"),
         ("duckdb", "query", "SQL over runs: `weftline query` and `weftline view`"),
         ("pyarrow", "", "tables for pandas, and reading Parquet from Python"),
         ("polars", "", "tables as polars frames"),

@@ -145,7 +145,9 @@ def parser() -> argparse.ArgumentParser:
         found.set_defaults(do=do)
         return found
 
-    demo = command("demo", _demo, "measure numbers of five papers in a minute, beside the published ones")
+    demo = command(
+        "demo", _demo, "measure numbers of five papers in a minute and compare them with the published ones"
+    )
     demo.add_argument("--out", metavar="DIR", help="folder for points and page (default out/demo)")
     demo.add_argument(
         "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"

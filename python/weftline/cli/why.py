@@ -25,7 +25,10 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     why.add_argument("folder", metavar="RUN", help="folder of a run")
     why.add_argument("--flow", type=_flow, metavar="N", help="one flow, by its flow_id")
     why.add_argument(
-        "--slowest", type=main._count, metavar="N", help="the N flows of the largest slowdown, one after the other"
+        "--slowest",
+        type=main._count,
+        metavar="N",
+        help="the N flows of the largest slowdown, one after the other",
     )
     why.add_argument("--group", metavar="NAME", help="only flows of this group")
     why.add_argument(
@@ -172,7 +175,9 @@ def links_text(answer: dict) -> str:
         title=f"links that the {count} flows of the largest slowdown waited for",
     )
     for link in links[:SHOWN]:
-        table.rows.append([link["link"], f"{link['flows']} flow{'s' * (link['flows'] != 1)}", _ps(link["waited_ps"])])
+        table.rows.append(
+            [link["link"], f"{link['flows']} flow{'s' * (link['flows'] != 1)}", _ps(link["waited_ps"])]
+        )
     left = len(links) - SHOWN
     table.note = f"and {left} more links" if left > 0 else ""
     return table.text()

@@ -31,7 +31,7 @@ _LONGEST = 1 << 24
 """Bytes of the longest record that is believed."""
 
 _UNPACKED, _TIMES = 1 << 24, 100
-"""A gzipped capture may unpack to so many bytes, and so many times its own size on top."""
+"""Limit of the unpacked size of a gzipped capture: a number of bytes, plus this multiple of its own size."""
 
 
 class Captured(NamedTuple):
@@ -56,7 +56,7 @@ class _Source:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self._name, self._at = file, name, 0
         self.number = 0
-        self._most = (
+        self._unpacked_limit = (
             _UNPACKED + _TIMES * Path(name).stat().st_size if isinstance(file, gzip.GzipFile) else None
         )
 
@@ -69,7 +69,7 @@ class _Source:
         if len(found) < count and not (may_end and not found):
             raise self.wrong(f"cut off: expected {count} bytes, found {len(found)}")
         self._at += len(found)
-        if self._most is not None and self._at > self._most:
+        if self._unpacked_limit is not None and self._at > self._unpacked_limit:
             raise self.wrong(
                 f"unpacks to more than {_TIMES} times its size; if that is meant, gunzip it first"
             )

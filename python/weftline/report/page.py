@@ -1,8 +1,8 @@
 """One HTML page that needs nothing else: text, tables, figures and networks drawn in the browser, offline.
 
-The drawing code of figures (Vega, Vega-Lite, Vega-Embed; `assets/vega.js.gz`, with its licences beside it) is
-embedded once; that of networks is ours. The page forbids itself to load anything (Content-Security-Policy),
-and every text that a user gave is escaped.
+The drawing code of figures (Vega, Vega-Lite, Vega-Embed: `assets/vega.js.gz`, licences in
+`assets/vega-licences.txt`) is embedded once; that of networks is part of weftline. The page forbids itself to
+load anything (Content-Security-Policy), and every text that a user gave is escaped.
 """
 
 from __future__ import annotations

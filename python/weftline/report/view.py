@@ -33,9 +33,9 @@ MAX_COMPARED = 24
 MAX_BYTES = 8_000_000
 """Size of an answer to SQL."""
 MAX_DEPTH = 4
-"""How many folders below the one that was asked for are looked through for stores and runs."""
+"""Depth to which subfolders are searched for stores and runs."""
 IDLE_SECONDS = 20.0
-"""How long a connection may say nothing."""
+"""Timeout of a connection that sends nothing."""
 MAX_CONNECTIONS = 64
 """How many connections are answered at a time; further ones wait."""
 _SAFE = {
@@ -103,7 +103,7 @@ class Catalogue:
         return found
 
     def _prefix(self, folder: Path) -> str:
-        """Return where a folder is below the one that was asked for, with a slash at its end; "" for itself."""
+        """Return the path of a folder relative to `path`, ending in a slash; "" for `path` itself."""
         below = folder.relative_to(self.path).as_posix()
         return "" if below == "." else f"{below}/"
 
@@ -252,7 +252,7 @@ class _Server(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request, client_address) -> None:
-        """Print nothing: a browser that went away is no error, and the terminal is the user's."""
+        """Print nothing: a connection closed by a browser is not an error."""
 
 
 class View:

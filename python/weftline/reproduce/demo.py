@@ -1,6 +1,6 @@
-"""`weftline demo`: one panel from each of five papers, published numbers beside ours, on one page.
+"""`weftline demo`: one panel from each of five papers, with published and measured numbers, on one page.
 
-`experiments/demo.toml` says what is shown: `title`, `text`, and for each panel
+`experiments/demo.toml` defines it: `title`, `text`, and for each panel
 
     paper, text              its name, and what to look for
     experiment               an experiment whose runs, figures and published numbers it takes a part of

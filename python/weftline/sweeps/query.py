@@ -193,8 +193,10 @@ def command(options: argparse.Namespace) -> int:
         names = [column[0] for column in cursor.description or []]
         rows = cursor.fetchall() if names else []
     except duckdb.Error as error:
+        what = str(error).strip()
+        hint = _EXTERNAL if "disabled by configuration" in what else ""
         raise InputError(
-            f"{str(error).strip()}\n{_EXTERNAL if 'disabled by configuration' in str(error) else ''}(`weftline query {options.folder}` lists tables and columns)"
+            f"{what}\n{hint}(`weftline query {options.folder}` lists tables and columns)"
         ) from None
     _print(names, rows, "csv" if options.csv else options.format)
     return 0
@@ -205,10 +207,7 @@ _EXTERNAL = "Files outside of the folder are read and written with --external al
 
 def _without_sql(path: Path) -> int:
     """Write the runs as CSV with their axes and numbers, which needs no package; return the exit status."""
-    if Store.is_at(path):
-        entries = Store.open(path).entries()
-    else:
-        entries = [entry_of(Run.read(path).out, {})]
+    entries = Store.open(path).entries() if Store.is_at(path) else [entry_of(Run.read(path).out, {})]
     axes = list(dict.fromkeys(axis for entry in entries for axis in entry.choice))
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow(["run", "name", "seed", "status", "version", *axes, *INDEXED])
