@@ -28,7 +28,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--slowest",
         type=main._count,
         metavar="N",
-        help="the N flows of the largest slowdown, one after the other",
+        help="the N flows of the largest slowdown",
     )
     why.add_argument("--group", metavar="NAME", help="only flows of this group")
     why.add_argument(

@@ -58,7 +58,7 @@ def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table
 
 
 def drawing(flow: dict) -> str:
-    """Return the chain of a flow over time as SVG: a row for each link in the order in which it comes first."""
+    """Return the chain of a flow over time as SVG: a row for each link, in order of its first interval."""
     rows: dict[str, int] = {}
     for part in flow["intervals"]:
         rows.setdefault(part["link"] or "at the sender", len(rows))
@@ -74,7 +74,8 @@ def drawing(flow: dict) -> str:
         y = rows[part["link"] or "at the sender"] * ROW + 3
         text = f"{part['cause']}: {time_text((part['to_ps'] - part['from_ps']) / 1000)}"
         shapes.append(
-            f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 6}" fill="{COLOURS[part["cause"]]}">'
+            f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 6}" '
+            f'fill="{COLOURS[part["cause"]]}">'
             f"<title>{escape(text)}</title></rect>"
         )
     base = len(rows) * ROW
@@ -97,7 +98,7 @@ def drawing(flow: dict) -> str:
 
 
 def _merged(parts: Sequence[dict], step: int) -> list[dict]:
-    """Return intervals of which those of one cause and link are one where less than a step lies between them."""
+    """Return the intervals; those of one cause and link with less than a step between them become one."""
     merged: list[dict] = []
     last: dict[tuple, dict] = {}
     for part in parts:
