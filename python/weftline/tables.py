@@ -17,7 +17,7 @@ SHOWN_ROWS = 10
 
 
 class Table:
-    """A table whose rows are read from its file when they are asked for, as often as they are.
+    """A table whose rows are read from its file at each use.
 
     It offers the Arrow PyCapsule interface: ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and
     ``duckdb.sql("SELECT count(*) FROM table")`` take it without copying.

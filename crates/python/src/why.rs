@@ -32,7 +32,7 @@ impl Sink for Flows {
     }
 }
 
-/// Which flows are asked for.
+/// The choice of flows.
 pub struct Asked {
     pub flow: Option<u32>,
     pub slowest: usize,
@@ -92,7 +92,7 @@ fn slowdown(record: &FlowRecord) -> f64 {
     spent as f64 / record.ideal.0.max(1) as f64
 }
 
-/// The flows that are asked for: one, or the slowest.
+/// The chosen flows: one, or the slowest.
 fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Vec<FlowRecord>> {
     if let Some(flow) = asked.flow {
         let found = records.iter().find(|record| record.flow == flow);

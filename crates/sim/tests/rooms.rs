@@ -77,7 +77,11 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     // What another crate adds goes to the rooms that it is for.
     ("schemes", "balance congestion external queue topology transport workload"),
-    ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
+    // It plays a scenario through coarsely, with the engine's queue of what comes soon.
+    (
+        "estimate",
+        "config engine measure net packet parameters scenario telemetry topology transport units workload",
+    ),
 ];
 
 /// Which rules hold where another simulator is repeated: flags, for the code that acts on one.

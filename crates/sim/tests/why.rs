@@ -124,7 +124,7 @@ fn a_lone_flow_took_what_it_takes() {
 }
 
 #[test]
-fn of_two_flows_through_one_link_one_waits_behind_the_other() {
+fn of_two_flows_through_one_link_one_waits_for_the_other() {
     let flows = vec![flow(0, 2, 1000, Time::ZERO), flow(1, 2, 1000, Time::ZERO)];
     let (accounts, findings) = accounts_with(normal("none", star(3), flows), |_| true);
     let waits: Vec<Time> = accounts.iter().map(|account| of(account, Cause::OthersQueue)).collect();
@@ -178,7 +178,7 @@ fn a_lost_packet_waits_for_the_timeout() {
 }
 
 #[test]
-fn a_pause_is_told_from_a_queue() {
+fn a_pause_is_not_a_queue() {
     let flows = (0..8).map(|src| flow(src, 8, 200_000, Time::ZERO)).collect();
     let mut config = normal("none", star(9), flows);
     config.switch.buffer = Bytes(400_000);

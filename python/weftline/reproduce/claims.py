@@ -74,7 +74,7 @@ class Verdict:
     """"agreement" or "order" of a claim that counts places."""
 
     @property
-    def said(self) -> str:
+    def measured_text(self) -> str:
         """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``."""
         text = self.write(self.measured)
         return text if self.interval is None else f"{text} ({' to '.join(map(self.write, self.interval))})"
@@ -206,7 +206,10 @@ def verdict(
 def table(found: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
     notes = evidence.Footnotes()
-    rows = [[v.text, v.word + notes.mark(v.reasons), v.said, v.bound, v.write(v.published)] for v in found]
+    rows = [
+        [v.text, v.word + notes.mark(v.reasons), v.measured_text, v.bound, v.write(v.published)]
+        for v in found
+    ]
     columns = ["claim", "", "measured", "expected", "published"]
     if all(v.published is None for v in found):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
@@ -215,8 +218,8 @@ def table(found: Sequence[Verdict]) -> Table:
 
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
-    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided", "seeds")
-    found = {name: getattr(verdict, name) for name in names}
+    names = ("text", "measured", "interval", "published", "bound", "holds", "decided", "seeds")
+    found = {name: getattr(verdict, name) for name in names} | {"said": verdict.measured_text}
     more = ("by_seed", "unseeded", "bounds", "ratio", "counts")
     found |= {name: value for name in more if (value := getattr(verdict, name))}
     found |= {"reasons": [asdict(reason) for reason in verdict.reasons]} if verdict.reasons else {}

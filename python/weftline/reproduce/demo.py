@@ -181,7 +181,9 @@ def table(panels: Sequence[Panel], found: Sequence[Findings]) -> Table:
     for panel, one in zip(panels, found, strict=True):
         for number, verdict in enumerate(_measured(one)):
             paper = panel.paper if number == 0 else ""
-            rows.append([paper, verdict.text, verdict.write(verdict.published), verdict.said, verdict.word])
+            rows.append(
+                [paper, verdict.text, verdict.write(verdict.published), verdict.measured_text, verdict.word]
+            )
     note = "In brackets: 95 % interval over seeds. DIFFERS, OPEN: the page has the reasons."
     return Table(["paper", "number", "published", "here", "verdict"], rows, left=2, note=note)
 

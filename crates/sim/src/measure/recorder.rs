@@ -23,7 +23,7 @@ pub struct Recorder {
     pub group_delivered: Vec<u64>,
     /// What happened to data packets, by group.
     pub losses: Vec<LossCounters>,
-    /// Timeouts at receivers of which the senders of these flows have not been told when the run ends.
+    /// Timeouts at receivers that no acknowledgement has reported to the senders of these flows when the run ends.
     pub unreported_timeouts: Vec<(FlowId, u32)>,
     /// Delivered payload bytes of the watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,

@@ -19,10 +19,10 @@ pub struct EcnThreshold {
 /// When a packet is held against the thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MarkedAt {
-    /// When it leaves, by what waits behind it.
+    /// At its departure, by the length of the queue after it.
     #[default]
     Departure,
-    /// When it comes, by what waits before it.
+    /// At its arrival, by the length of the queue before it.
     Arrival,
 }
 
@@ -58,8 +58,7 @@ pub struct EcnMarker {
 }
 
 impl EcnMarker {
-    /// The thresholds for this rate, where they count at that moment; for a rate that has none, those of the nearest
-    /// rate, scaled.
+    /// The marker of a port of this rate, with its thresholds, or those of the nearest rate, scaled.
     pub fn for_rate(thresholds: &[EcnThreshold], rate: Rate, at: MarkedAt) -> EcnMarker {
         let nearest = thresholds.iter().min_by_key(|t| t.rate.0.abs_diff(rate.0));
         match nearest.filter(|t| t.at == at) {

@@ -288,8 +288,8 @@ impl Simulation {
 
     /// Whether the run ends: all flows are done, or nothing has been delivered for the stall time though some should. And when
     /// it will be given up unless something happens. While links are still to fail or to recover the run continues; after the last
-    /// change it does for as long as nothing had been delivered before, because timeouts double: the next attempt of a sender that
-    /// has failed for a minute may come a minute later.
+    /// change it continues for the length of the silence before it, because timeouts double: a sender that has failed for a minute
+    /// may try again a minute later.
     fn near_end(
         &self,
         stall: Time,

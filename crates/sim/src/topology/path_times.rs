@@ -24,7 +24,7 @@ pub struct PathTimes<'t> {
     ports: Ports,
 }
 
-/// A path on its way: where it has come to, and what it is so far.
+/// A path that is being walked: the node that it has reached, and its times up to there.
 #[derive(Debug, Clone, Copy)]
 struct Walk {
     node: NodeId,
@@ -70,7 +70,7 @@ impl<'t> PathTimes<'t> {
         walks.into_iter().map(|(walk, _)| walk.path).collect()
     }
 
-    /// Goes on by one link; returns false where no link leads on.
+    /// Walks one link; returns false where there is none.
     fn step(&self, walk: &mut Walk, dst: HostId) -> bool {
         let Some(&port) = self.routes.next_hops(walk.node, dst).first() else { return false };
         let (link, next) = self.ports[walk.node as usize][port as usize];

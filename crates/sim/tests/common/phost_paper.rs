@@ -100,7 +100,7 @@ pub fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
     (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
 }
 
-/// Mean completion time of flows, and of requests of so many flows: from the first start to the last end.
+/// Mean completion time of flows, and of requests of `senders` flows each: from the first start to the last end.
 pub fn fct_and_rct(senders: usize, starts: &[f64], times: &[f64]) -> (f64, f64) {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let requests = starts.chunks(senders).zip(times.chunks(senders)).map(|(starts, times)| {

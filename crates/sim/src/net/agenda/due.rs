@@ -39,8 +39,7 @@ impl Due {
         self.left
     }
 
-    /// The one `ahead` places behind the one that was taken last of the inbox; where there are not so many,
-    /// [`Due::END`].
+    /// The event `ahead` places after the last one that was taken of the inbox, or [`Due::END`].
     #[inline(always)]
     pub fn ahead(&self, ahead: usize) -> Event {
         self.events[(self.left + 1).saturating_sub(ahead)]
@@ -124,8 +123,7 @@ impl Due {
         count + 1..count + 1 + laters
     }
 
-    /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by
-    /// insertion.
+    /// Sorts into buckets of time in descending order, those of later windows at the end, then by insertion.
     fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
         const MASK: usize = 2 * Due::BUCKETS - 1;
         let last = until.0 - 1;

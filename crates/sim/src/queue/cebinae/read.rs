@@ -220,7 +220,7 @@ fn share(p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
     share_from(1, p, key, help)
 }
 
-/// The same of at least so many parts.
+/// The same with a minimum.
 fn share_from(min: u64, p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
     let value = p.number(key, 0.01, (0.0, 1.0), help);
     let parts = (value * WHOLE as f64).round() as u64;

@@ -186,7 +186,7 @@ impl DestinationFlow {
         Some((number, packet))
     }
 
-    /// It needs tokens of this end and has had none.
+    /// Whether it needs tokens of this end and none was given.
     pub fn awaits_token(&self) -> bool {
         self.waits_until.is_none() && self.last_given == Time::ZERO
     }

@@ -7,7 +7,7 @@
 //!
 //! Source: Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker, "pHost: Distributed Near-Optimal Datacenter Transport Over
 //! Commodity Network Fabric", CoNEXT 2015, and its authors' simulator (commit 8e9cf04), whose timers and states these are.
-//! Differs from the source: a request is repeated while nothing is heard of the destination (theirs is sent once), which
+//! Differs from the source: a request is repeated until the destination answers (theirs is sent once), which
 //! tells a source that has to wait for its first token that its flow is known, so that it need not repeat; the
 //! NIC pulls a data packet when it is free and nothing else waits; ties are broken by this engine's rules. Free tokens of
 //! longer flows are left out of the window, and fewer ticks are reserved for them, so that they do not stall
@@ -66,7 +66,7 @@ pub struct Phost {
     /// Flows that have arrived in full, of which packets may still come, with the timeouts that they took.
     arrived: FxHashMap<FlowId, u32>,
     clock: TokenClock,
-    /// Flows that wait for their first token, by when they came: their sources are told that they are known.
+    /// Flows that wait for their first token, by arrival: their sources get an answer to the request.
     unanswered: VecDeque<FlowId>,
     /// What all links of this host carry together, and the pace of the clock that follows, by the transport's index.
     rate: Rate,
@@ -205,7 +205,7 @@ impl Transport for Phost {
         for flow in self.flows.iter().filter(|flow| flow.place != Place::Gone) {
             (0..flow.timeouts).for_each(|_| cx.timed_out(flow.group));
         }
-        // The acknowledgement that reports them is still to come, or on its way.
+        // The acknowledgement that reports them has not arrived.
         let unfinished = self.flows.iter().filter(|flow| flow.place != Place::Gone);
         let unfinished = unfinished.map(|flow| (flow.flow, flow.timeouts));
         let arrived = self.arrived.iter().map(|(&flow, &timeouts)| (flow, timeouts));

@@ -170,8 +170,8 @@ impl Outgoing {
         }
     }
 
-    /// Why a connection sends nothing now. Its gate opens when something of it changes: a window that the receiver has closed
-    /// is told apart from its own.
+    /// Why a connection sends nothing now. Its gate opens when something of it changes; a window that the receiver has closed
+    /// counts as the receiver's.
     pub fn hold(&self, connection: &Connection) -> Hold {
         if connection.phase == Phase::Opening {
             return Hold::Opening;
