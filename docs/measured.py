@@ -34,7 +34,7 @@ from weftline import _native, quantities, scenarios  # noqa: E402
 from weftline.cli.main import main as give  # noqa: E402
 from weftline.measures import comparison, evidence, separations  # noqa: E402
 from weftline.report import answer_text  # noqa: E402
-from weftline.runs import check  # noqa: E402
+from weftline.scenario import Scenario  # noqa: E402
 
 STORED = HERE / "measured.json"
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
@@ -101,7 +101,7 @@ def bench() -> dict:
     for name, of in found.items():
         scenario = ROOT / "benches" / f"{name}.toml"
         if scenario.is_file():
-            text = check(scenarios.load(str(scenario)), [], seed=None)
+            text = Scenario(scenario).check()
             of["hosts"] = text["topology"]["hosts"]
             of["estimated_seconds"] = text["estimate"]["seconds"]
             of["estimated_memory_bytes"] = text["estimate"]["memory_bytes"]

@@ -102,12 +102,6 @@ def test_a_signal_ends_a_run_within_a_second_and_its_results_are_readable(here, 
     assert pyarrow.read_table(here / "cut/flows.parquet").num_rows >= summary["flows_done"] > 0
 
 
-def test_ctrl_c_ends_the_reading_of_a_scenario_within_a_second(here):
-    status, errors, seconds = interrupted(["check", "small.toml", *sets(LONG_TO_READ)], signal.SIGINT)
-    assert (status, errors.strip()) == (1, "interrupted")
-    assert seconds < PROMPTLY
-
-
 def test_ctrl_c_while_the_network_is_built_leaves_a_folder_that_says_so(here):
     arguments = ["run", "small.toml", "--out", "cut", *sets(LONG_TO_READ)]
     status, errors, seconds = interrupted(arguments, signal.SIGINT, once=(here / "cut/flows.parquet").exists)

@@ -161,7 +161,8 @@ def test_the_published_experiments_are_whole(name, tmp_path):
     experiment = experiments.load(name)
     size = reproduction.chosen_size(experiment, full=True)
     panels = trials.plan(experiment, size, tmp_path)
-    assert all(any(panel.published for panel in panels if panel.figure is f) for f in experiment.figures)
+    drawn = [figure for figure in experiment.figures if figure.published]
+    assert drawn and all(any(p.published for p in panels if p.figure is figure) for figure in drawn)
     assert all(trials.check(claim, panels) is not None for claim in experiment.claims)
 
 
