@@ -268,7 +268,7 @@ def test_a_folder_that_its_memory_limit_ended_can_be_compared_and_reported(tmp_p
 @linux
 def test_a_network_beyond_the_memory_limit_does_not_begin_to_run(tmp_path):
     before = time.monotonic()
-    large = [("topology", '{ kind = "fat-tree", k = 16 }'), ("workload.0.duration", "10ms")]
+    large = [("topology", '{ kind = "fat-tree", k = 64 }'), ("workload.0.duration", "10ms")]
     summary = start(tmp_path / "run", sets=large, memory=f"{held() + (1 << 20)}B")
     assert time.monotonic() - before < 60
     assert (summary["status"], summary["end_ns"], summary["flows_done"]) == ("memory-limit", 0, 0)

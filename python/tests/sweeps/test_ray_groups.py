@@ -162,7 +162,7 @@ def test_a_late_group_that_is_lost_leaves_its_points_to_the_second_start(work, m
             "own 0.1.0, build 0123",
             "schemes of another crate own 0.1.0, build 0123, here it is none",
         ),
-        ("build", "0123456789ab", "with another engine (0123456789ab, here {build}): install the same wheel"),
+        ("build", "abcdef012345", "with another engine (abcdef012345, here {build}): install the same wheel"),
         (
             "code",
             "0123456789ab",

@@ -20,7 +20,6 @@ from weftline.errors import InputError, RunFailed
 from weftline.scenario import Scenario
 
 
-@cache
 def identity() -> dict[str, str]:
     """Return what decides the bits of a run, and the form of its results, in this process.
 
@@ -28,21 +27,31 @@ def identity() -> dict[str, str]:
     digest of the engine's file; ``code``: of weftline's own Python; ``arithmetic``: of log and pow, which the
     C library rounds and CUBIC uses.
     """
-    package, code = Path(runs.__file__).parent, hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        if inside.parts[0] not in ("experiments", "templates"):
-            code.update(f"{inside.as_posix()}\0".encode() + path.read_bytes())
-    numbers = [1 + 9.7 * i / 4096 for i in range(1, 4096)]
-    rounded = [math.log(x) for x in numbers] + [math.pow(x, y) for x in numbers for y in (1 / 3, 3.0)]
     return {
         "weftline": _native.version(),
         "python": ".".join(platform.python_version_tuple()[:2]),
         "schemes": own_schemes.identity(),
         "build": provenance.build() or "",
-        "code": code.hexdigest()[:12],
-        "arithmetic": hashlib.sha256(struct.pack(f"{len(rounded)}d", *rounded)).hexdigest()[:12],
+        "code": _code(),
+        "arithmetic": _arithmetic(),
     }
+
+
+@cache
+def _code() -> str:
+    package, code = Path(runs.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if inside.parts[0] not in ("experiments", "templates"):
+            code.update(f"{inside.as_posix()}\0".encode() + path.read_bytes())
+    return code.hexdigest()[:12]
+
+
+@cache
+def _arithmetic() -> str:
+    numbers = [1 + 9.7 * i / 4096 for i in range(1, 4096)]
+    rounded = [math.log(x) for x in numbers] + [math.pow(x, y) for x in numbers for y in (1 / 3, 3.0)]
+    return hashlib.sha256(struct.pack(f"{len(rounded)}d", *rounded)).hexdigest()[:12]
 
 
 def run_group(
