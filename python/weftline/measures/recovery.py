@@ -9,10 +9,10 @@ mean from `SETTLED` of the time before the first failure to that failure.
 
 With goodput by flow in place of groups:
 
-    silenced      of the flows that deliver in the `BEFORE_NS` up to the first failure, the share that delivers
-                  nothing from `SILENT_NS[0]` to `SILENT_NS[1]` after it: connections with all their subflows
-                  on the dead link. What is under way has arrived by the first, and the second comes before a
-                  timeout of 10 ms
+    silenced      of the flows that deliver in the `BEFORE_NS` up to the first failure, the share that
+                  delivers nothing from `SILENT_NS[0]` to `SILENT_NS[1]` after it: connections with all their
+                  subflows on the dead link. What is under way has arrived by the first, and the second comes
+                  before a timeout of 10 ms
 """
 
 from __future__ import annotations
