@@ -89,7 +89,8 @@ def test_nothing_is_cut_or_scrolled_sideways(browser, pages, name, width):
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
         wide = browser.until(
             "JSON.stringify([...document.querySelectorAll('.wide, .plot, pre, .key, .callout')]"
-            ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.className + e.textContent.slice(0, 80)))"
+            ".filter(e => e.scrollWidth > e.clientWidth + 1)"
+            ".map(e => e.className + e.textContent.slice(0, 80)))"
         )
         assert wide == "[]"
         browser.picture(PICTURES / f"{name}-{width}-{'dark' if dark else 'light'}.png")
@@ -132,18 +133,19 @@ def test_marks_of_figures_stand_out_on_both_papers():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_of_a_page_has_contrast(browser, pages, dark):
-    """Each element with a text of its own against the nearest background; texts of figures against the paper."""
+    """Each element with a text of its own against the nearest background, figures against the paper."""
     browser.open(pages["failure"], width=1400, dark=dark)
     found = browser.evaluate("""(() => {
       const seen = {};
       for (const e of document.querySelectorAll('body *')) {
-        if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || !e.getClientRects().length) continue;
         const figure = e.closest('svg');
-        if (e.closest('.chain .track i') || e.matches('style, script')) continue;
+        const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+        if (!own || !e.getClientRects().length || e.matches('.track i, style, script')) continue;
         let under = figure ? document.body : e;
         while (getComputedStyle(under).backgroundColor === 'rgba(0, 0, 0, 0)') under = under.parentElement;
         const style = getComputedStyle(e), ink = figure ? style.fill : style.color;
-        seen[`${ink} on ${getComputedStyle(under).backgroundColor}`] = e.tagName + ' ' + e.textContent.slice(0, 40);
+        const paper = getComputedStyle(under).backgroundColor;
+        seen[`${ink} on ${paper}`] = e.tagName + ' ' + e.textContent.slice(0, 40);
       }
       return seen;
     })()""")

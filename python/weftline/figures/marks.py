@@ -141,10 +141,10 @@ def nice_ticks(low: float, high: float) -> list[float]:
     if not 0 < low <= high:
         return []
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1,), (1, 2, 5)):
+    for steps, enough in (((1,), 4), ((1, 2, 5), 3)):
         found = [step * 10.0**power for power in powers for step in steps]
         found = [float(f"{tick:.12g}") for tick in found if low <= tick <= high]
-        if len(found) >= 4:
+        if len(found) >= enough:
             return found
     step = 10 ** math.floor(math.log10(max(high - low, low * 1e-3)))
     step = next(step * part for part in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * part) <= 6)

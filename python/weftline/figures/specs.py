@@ -274,7 +274,8 @@ def bars(
     labels = [line.label for line in lines]
     spec = distinct_rows(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
-    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
+    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title}
+    x["axis"] = {"format": ",~r", "tickCount": 8}
     colour = spec["encoding"]["color"]
     spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
     spec |= {"width": 2 * WIDTH, "height": 26 * max(1, len(labels))}

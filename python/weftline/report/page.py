@@ -246,7 +246,10 @@ def command_html(text: str) -> str:
 def table_html(table: Table) -> str:
     """Return a table as HTML, with its title as caption and its names as row headers."""
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    head = "".join(
+        f'<th scope="col"{" class=name" if i < table.left else ""}>{escape(column)}</th>'
+        for i, column in enumerate(table.columns)
+    )
     rows = []
     for row in table.rows:
         cells = [

@@ -34,6 +34,7 @@ COLOURS = {
     "timeout": "#7f7f7f",
     "transport": "#8a8000",
 }
+BLACK, WHITE = "#000000", "#ffffff"
 MOVING = ("transmission", "propagation", "retransmission")
 SENDER = "at the sender"
 LONG, CUT = 0.25, 0.14
@@ -99,7 +100,7 @@ def drawing(flow: dict) -> str:
         )
         place = part["link"] or SENDER
         text = f"{part['cause']} {took}" + (", not to scale" if is_cut else "")
-        kinds = ["hatched"] if part["cause"] not in MOVING else []
+        kinds = _hatching(part["cause"])
         kinds += ["cut"] if is_cut else []
         # About a hundredth of the width for each character.
         kinds += [] if end - x > 0.0085 * len(text) else ["thin"]
@@ -120,7 +121,7 @@ def drawing(flow: dict) -> str:
     ticks = "".join(f'<b style="left:{25 * i}%">{escape(text)}</b>' for i, text in enumerate(shown))
     spent = sorted(flow["causes"], key=lambda part: -part["ps"])
     swatches = "".join(
-        f'<span><i class="{"" if part["cause"] in MOVING else "hatched"}" '
+        f'<span><i class="{" ".join(_hatching(part["cause"]))}" '
         f'style="background-color:{COLOURS[part["cause"]]}"></i>{escape(part["cause"])} '
         f"{time_text(part['ps'] / 1000)}, {100 * part['ps'] / max(flow['fct_ps'], 1):.1f} %</span>"
         for part in spent
@@ -175,21 +176,29 @@ def _time(place: float, breaks: tuple[list[Span], list[Span]]) -> float:
     return t0 + (t1 - t0) * (place - x0) / (x1 - x0)
 
 
+def _hatching(cause: str) -> list[str]:
+    """Return the classes of a cause: what waits is hatched, with stripes that leave its text readable."""
+    if cause in MOVING:
+        return []
+    return ["hatched", "dark"] if _ink(COLOURS[cause]) == WHITE else ["hatched"]
+
+
 def _ink(colour: str) -> str:
     """Return black or white, whichever is read better on a colour (WCAG 2.1, relative luminance)."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return "#fff" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 else "#000"
+    return WHITE if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 else BLACK
 
 
 def _merged(parts: Sequence[dict], step: int) -> list[dict]:
-    """Return the intervals with ``ps``; short ones of one cause and link become one."""
+    """Return the intervals with ``ps``; adjacent and short ones of one cause and link become one."""
     merged: list[dict] = []
     last: dict[tuple, dict] = {}
     for part in parts:
         key, ps = (part["link"], part["cause"]), part["to_ps"] - part["from_ps"]
         before = last.get(key)
-        if before and ps < step and part["from_ps"] - before["to_ps"] < step:
+        gap = part["from_ps"] - before["to_ps"] if before else 0
+        if before and (gap == 0 or (ps < step and gap < step)):
             before["to_ps"] = part["to_ps"]
             before["ps"] += ps
             continue
