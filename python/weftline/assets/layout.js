@@ -2,8 +2,12 @@
 (() => {
   const place = (table) => {
     const heads = [...(table.tHead?.rows[0]?.cells || [])].map((cell) => cell.textContent);
-    table.classList.remove("stacked");
-    if (table.offsetWidth <= table.parentElement.clientWidth + 1) return;
+    const room = table.parentElement.clientWidth, fits = () => table.offsetWidth <= room + 1;
+    table.classList.remove("stacked", "loose");
+    if (fits()) return;
+    // With room for some columns cells may have several lines.
+    if (room > 700) table.classList.add("loose");
+    if (fits()) return;
     for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.head = heads[i] || ""; });
     table.classList.add("stacked");
   };
