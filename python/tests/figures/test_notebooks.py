@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
 )
 
+
 def cells(path: Path, kind: str) -> list[str]:
     found = json.loads(path.read_text("utf-8"))["cells"]
     return ["".join(cell["source"]) for cell in found if cell["cell_type"] == kind]

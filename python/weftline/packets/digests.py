@@ -106,10 +106,8 @@ def write(capture: str | os.PathLike, out: str | os.PathLike, *, plan_version: i
                 continue
             taken += 1
             packet_id = frame.flow << 32 ^ number * mtu
-            rows.writerow(
-                (frame.time_ns, frame.flow, frame.src, frame.dst, packet_id, frame.digest, frame.hops)
-                + (plan_version, frame.dst, int(frame.looped))
-            )
+            known = (frame.time_ns, frame.flow, frame.src, frame.dst, packet_id, frame.digest, frame.hops)
+            rows.writerow((*known, plan_version, frame.dst, int(frame.looped)))
     if not taken:
         raise InputError(f"{capture}: no packet has a number from which its first byte follows")
     notes = [f"{capture}: a capture does not state the plan's version: the digests are read as of this plan"]
@@ -135,8 +133,8 @@ def _frames(capture: str | os.PathLike, width: int) -> Iterator[Frame]:
             continue
         if frame.width != width:
             raise InputError(
-                f"{capture}: record {packet.number}: a digest of {frame.width} bytes: those of this plan have "
-                f"{width}; give the queries that the run's scenario names"
+                f"{capture}: record {packet.number}: a digest of {frame.width} bytes: those of this plan "
+                f"have {width}; give the queries that the run's scenario names"
             )
         yield frame
 
