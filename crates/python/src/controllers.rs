@@ -252,7 +252,10 @@ fn attribute(
     };
     match value.extract::<f64>() {
         Ok(number) if !number.is_nan() => Ok(Some(number)),
-        _ => Err(input(format!("{name} is {}: expected {expected}", value.repr()?))),
+        _ => {
+            let found: String = value.repr()?.to_string_lossy().chars().take(40).collect();
+            Err(input(format!("{name} is {found}: expected {expected}")))
+        }
     }
 }
 

@@ -111,9 +111,10 @@ pub fn read<'n>(
         }
     }
     if let Some(missing) = REQUIRED.into_iter().find(|&field| !has(field)) {
-        let others = match others.is_empty() {
-            true => String::new(),
-            false => format!(", and there is {}", quoted(&others)),
+        let others = match found.len() {
+            1 => ": expected names separated by commas or tabs".to_string(),
+            _ if others.is_empty() => String::new(),
+            _ => format!(", and there is {}", quoted(&others)),
         };
         return Err(format!("column {} is missing{others}{}", missing.name(), list()));
     }

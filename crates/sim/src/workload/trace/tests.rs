@@ -81,6 +81,8 @@ fn times_have_the_unit_of_their_column_and_hosts_may_be_named() {
             .contains("columns start_ns and start_s say the same")
     );
     assert!(csv_error("src,dst,size_bytes,start_ns,dedline_ns\n").contains("did you mean \"deadline_ns\""));
+    let text = csv_error("src;dst;size_bytes;start_ns\n");
+    assert!(text.contains("column src is missing: expected names separated by commas or tabs"), "{text}");
     assert!(csv_error("src,dst,size_bytes,start_ns\nh9,1,7,0\n").ends_with("src: unknown host \"h9\""));
     assert!(
         csv_error("src,dst,size_bytes,start_s\n0,1,7,1ms\n")
