@@ -25,6 +25,7 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
+use crate::packet::PacketSlab;
 use crate::queue::PortPlace;
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
@@ -35,7 +36,7 @@ use crate::run::region::Region;
 use crate::run::starts::{Precedence, Starts};
 use crate::run::{Plan, RunError, Simulation};
 use crate::telemetry::TelemetryConfig;
-use crate::telemetry::int::IntLayout;
+use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
 use crate::topology::{MAX_NODES, NodeKind, Topology};
@@ -75,10 +76,11 @@ impl Simulation {
             horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
             nic_rate: nic_rate(&config.topology),
+            memory: memory(&config, &map, settings.int_layout),
         };
         let regions = (0..split.parts)
             .map(|number| {
-                let (net, switches, hosts) = builder.region(number as u16, settings.int_layout);
+                let (net, switches, hosts) = builder.region(number as u16);
                 Box::new(Region {
                     net,
                     switches,
@@ -247,6 +249,25 @@ fn places(topology: &Topology, split: &Split, map: &Map) -> Places {
     Places { nodes, hosts_in: hosts, host_node, first_port }
 }
 
+/// What all regions keep packets in, and the telemetry that these carry. It has room for what waits and travels in a
+/// busy network, so that it seldom moves.
+fn memory(config: &Config, map: &Map, layout: IntLayout) -> (PacketSlab, IntStacks) {
+    const AT_A_PORT: usize = 16;
+    let mut stacks = match config.telemetry {
+        TelemetryConfig::None => IntStacks::new(1, layout),
+        TelemetryConfig::Int { max_hops, .. } => IntStacks::new(max_hops as usize, layout),
+        TelemetryConfig::Pint(_) => IntStacks::of_digests(layout),
+    };
+    let mut packets = PacketSlab::new();
+    packets.reserve(AT_A_PORT * map.sides.len());
+    if !matches!(config.telemetry, TelemetryConfig::None) {
+        stacks.reserve(AT_A_PORT * map.sides.len());
+    }
+    packets.end_turn();
+    stacks.end_turn();
+    (packets, stacks)
+}
+
 /// Builds the regions.
 struct Builder<'a> {
     config: &'a Config,
@@ -259,10 +280,12 @@ struct Builder<'a> {
     horizon: Time,
     fabric: Arc<Fabric>,
     nic_rate: Rate,
+    /// What the regions keep packets in, and the telemetry that these carry.
+    memory: (PacketSlab, IntStacks),
 }
 
 impl Builder<'_> {
-    fn region(&self, number: u16, layout: IntLayout) -> (Partition, Vec<Switch>, Vec<Host>) {
+    fn region(&self, number: u16) -> (Partition, Vec<Switch>, Vec<Host>) {
         let (mut ports, mut switches, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         for (node, &(region, index)) in self.places.nodes.iter().enumerate() {
             if region != number {
@@ -302,8 +325,8 @@ impl Builder<'_> {
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
-            telemetry: self.config.telemetry.clone(),
-            layout,
+            packets: self.memory.0.another(),
+            stacks: self.memory.1.another(),
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
             losses,

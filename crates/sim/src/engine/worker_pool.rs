@@ -9,22 +9,8 @@
 //!
 //! `make loom` checks the exchanges with loom: every interleaving of two or three threads.
 
+use super::sync::{AtomicU8, Condvar, Mutex, MutexGuard, Ordering};
 use std::time::{Duration, Instant};
-use sync::{AtomicU8, Condvar, Mutex, MutexGuard, Ordering};
-
-/// The types that loom replaces to try every interleaving.
-mod sync {
-    #[cfg(loom)]
-    pub use loom::sync::{
-        Condvar, Mutex, MutexGuard,
-        atomic::{AtomicU8, Ordering},
-    };
-    #[cfg(not(loom))]
-    pub use std::sync::{
-        Condvar, Mutex, MutexGuard,
-        atomic::{AtomicU8, Ordering},
-    };
-}
 
 /// How long a thread spins before it sleeps: initially, and at most.
 const FIRST_SPIN: Duration = Duration::from_micros(50);

@@ -82,12 +82,6 @@ impl Event {
         Event(u128::from(time.0) << 64 | u128::from(rank::DEPARTURE << 60 | u64::from(port) << 32))
     }
 
-    /// The same arrival, of another packet.
-    #[inline(always)]
-    pub fn with_packet(self, packet: PacketId) -> Event {
-        Event(self.0 & !u128::from(LOW) | u128::from(packet))
-    }
-
     #[inline]
     pub fn new(time: Time, action: Action) -> Event {
         let at_port = |rank: u64, port: PortId, low: u32| {
@@ -290,6 +284,14 @@ impl Agenda {
         }
     }
 
+    /// Adds what happens at several nodes, between windows.
+    pub fn push_all(&mut self, nodes: &[u32], events: &[Event]) {
+        match self {
+            Agenda::Windows(windows) => windows.push_all(nodes, events),
+            other => nodes.iter().zip(events).for_each(|(&node, &event)| other.push(node, event)),
+        }
+    }
+
     /// Takes out the next event before `limit`; under windows, the next one of the node at work.
     #[inline]
     pub fn next(&mut self, limit: Time) -> Option<Event> {
@@ -387,22 +389,18 @@ impl Windows {
         self.due.insert(event);
     }
 
-    /// These nodes are to be looked at in the next window, because of events that [`Windows::push_now`] will add, the first
-    /// of them at `first`.
-    pub fn expect(&mut self, nodes: &[u32], first: Time) {
-        self.first = self.first.min(first);
-        for &node in nodes {
-            self.coming[node as usize / 64] |= 1 << (node % 64);
+    /// Adds what happens at other nodes than the one at work, in no order.
+    fn push_all(&mut self, nodes: &[u32], events: &[Event]) {
+        const NODES_AHEAD: usize = 16;
+        const ENDS_AHEAD: usize = 8;
+        for (at, (&node, &event)) in nodes.iter().zip(events).enumerate() {
+            if let (Some(&far), Some(&near)) = (nodes.get(at + NODES_AHEAD), nodes.get(at + ENDS_AHEAD)) {
+                prefetch(&self.next_inboxes, far as usize);
+                let inbox = &self.next_inboxes[near as usize];
+                prefetch(inbox, inbox.len());
+            }
+            self.push(node, event);
         }
-    }
-
-    /// Adds what happens at a node in the window that is open, or later, before the node begins it.
-    #[inline(always)]
-    pub fn push_now(&mut self, node: u32, event: Event) {
-        if event.time().0.wrapping_sub(self.until.0) as i64 >= self.span.0 as i64 {
-            return self.far.push(Far { event, node });
-        }
-        self.inboxes[node as usize].push(event);
     }
 
     fn nothing_before(&self) -> Option<Time> {
@@ -476,11 +474,11 @@ impl Windows {
         self.due.pop()
     }
 
-    /// The packet of the event at this distance after the one taken last, if that event has a packet; otherwise an
-    /// arbitrary number. It is for prefetching.
+    /// The event at this distance after the one taken last, among those that lay in the node's inbox; behind the
+    /// last one, one of no packet.
     #[inline(always)]
-    pub fn packet_ahead(&self, ahead: usize) -> PacketId {
-        self.due.ahead(ahead).packet()
+    pub fn event_ahead(&self, ahead: usize) -> Event {
+        self.due.ahead(ahead)
     }
 
     fn drain(&mut self) -> Vec<Event> {
