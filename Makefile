@@ -39,7 +39,7 @@ clusters: $(NATIVE) $(VENV)/.dev ## sweeps on a real Ray of several nodes of thi
 	WEFTLINE_CLUSTERS=1 $(BIN)/python -m pytest -q python/tests/sweeps/test_ray_clusters.py python/tests/test_cluster_page.py
 
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
-	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::worker_pool
+	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib -- engine::worker_pool engine::shared_memory
 
 check: $(VENV)/.dev ## format, lints, instructions per packet-hop, what grows with the network
 	cargo fmt --all --check

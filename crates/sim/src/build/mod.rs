@@ -21,11 +21,11 @@ use crate::net::ecn::{EcnMarker, MarkedAt};
 use crate::net::host::{Edge, Host, TelemetryShim};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
+use crate::net::memory::Memory;
 use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::packet::PacketSlab;
 use crate::queue::PortPlace;
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
@@ -36,7 +36,7 @@ use crate::run::region::Region;
 use crate::run::starts::{Precedence, Starts};
 use crate::run::{Plan, RunError, Simulation};
 use crate::telemetry::TelemetryConfig;
-use crate::telemetry::int::{IntLayout, IntStacks};
+use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
 use crate::topology::{MAX_NODES, NodeKind, Topology};
@@ -76,7 +76,7 @@ impl Simulation {
             horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
             nic_rate: nic_rate(&config.topology),
-            memory: memory(&config, &map, settings.int_layout),
+            memory: Memory::new(&config.telemetry, settings.int_layout, map.sides.len()),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -249,25 +249,6 @@ fn places(topology: &Topology, split: &Split, map: &Map) -> Places {
     Places { nodes, hosts_in: hosts, host_node, first_port }
 }
 
-/// What all regions keep packets in, and the telemetry that these carry. It has room for what waits and travels in a
-/// busy network, so that it seldom moves.
-fn memory(config: &Config, map: &Map, layout: IntLayout) -> (PacketSlab, IntStacks) {
-    const AT_A_PORT: usize = 16;
-    let mut stacks = match config.telemetry {
-        TelemetryConfig::None => IntStacks::new(1, layout),
-        TelemetryConfig::Int { max_hops, .. } => IntStacks::new(max_hops as usize, layout),
-        TelemetryConfig::Pint(_) => IntStacks::of_digests(layout),
-    };
-    let mut packets = PacketSlab::new();
-    packets.reserve(AT_A_PORT * map.sides.len());
-    if !matches!(config.telemetry, TelemetryConfig::None) {
-        stacks.reserve(AT_A_PORT * map.sides.len());
-    }
-    packets.end_turn();
-    stacks.end_turn();
-    (packets, stacks)
-}
-
 /// Builds the regions.
 struct Builder<'a> {
     config: &'a Config,
@@ -280,8 +261,7 @@ struct Builder<'a> {
     horizon: Time,
     fabric: Arc<Fabric>,
     nic_rate: Rate,
-    /// What the regions keep packets in, and the telemetry that these carry.
-    memory: (PacketSlab, IntStacks),
+    memory: Memory,
 }
 
 impl Builder<'_> {
@@ -325,8 +305,7 @@ impl Builder<'_> {
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
-            packets: self.memory.0.another(),
-            stacks: self.memory.1.another(),
+            memory: &self.memory,
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
             losses,

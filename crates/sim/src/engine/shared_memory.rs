@@ -7,13 +7,14 @@
 //! during its turn waits until no other owner is within its own, and then is alone with it. Between its turns
 //! an owner has no access at all.
 //!
-//! The memory is not touched before it is used, so an owner's thread is the first to touch what it takes.
+//! The memory begins with a cache line, and is not touched before it is used, so an owner's thread is the first to touch what it takes.
 //!
 //! `make loom` checks this with loom: every interleaving of two owners who hand places to each other while the
 //! memory grows.
 
 use super::prefetch::prefetch_lines_from;
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -49,15 +50,29 @@ struct Common<T> {
 
 struct State<T> {
     /// Never used as a whole: its length is what was allocated.
-    memory: Vec<MaybeUninit<T>>,
+    memory: Vec<MaybeUninit<Line>>,
+    elements: PhantomData<T>,
     /// The first place that no owner has taken.
     next: u32,
     /// Free places that owners gave back, having too many.
     spare: Vec<Vec<u32>>,
-    /// Someone took places that nobody had used, though others may have free ones.
-    is_short: bool,
     /// Owners within their turns, those that wait to be alone not counted.
     at_work: usize,
+}
+
+/// A line of the processor's cache, at which the memory begins.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
+}
+
+impl<T> State<T> {
+    /// Elements for which there is memory.
+    fn elements(&self) -> usize {
+        const { assert!(align_of::<T>() <= align_of::<Line>() && size_of::<T>() > 0) };
+        size_of_val(self.memory.as_slice()) / size_of::<T>()
+    }
 }
 
 /// What an owner gets that has no free place.
@@ -71,7 +86,8 @@ pub enum Taken {
 impl<T> Share<T> {
     /// The first owner of a new memory, within its turn.
     pub fn new(stride: usize) -> Share<T> {
-        let state = State { memory: Vec::new(), next: 0, spare: Vec::new(), is_short: false, at_work: 0 };
+        let state =
+            State { memory: Vec::new(), elements: PhantomData, next: 0, spare: Vec::new(), at_work: 0 };
         let common = Common {
             state: Mutex::new(state),
             calmer: Condvar::new(),
@@ -98,7 +114,7 @@ impl<T> Share<T> {
     pub fn reserve(&mut self, places: usize) {
         let common = self.common.clone();
         let mut state = common.state();
-        if state.memory.len() < places * self.stride {
+        if state.elements() < places * self.stride {
             state = self.alone(state);
             common.grow(&mut state, places * self.stride);
             self.resume(state);
@@ -128,7 +144,7 @@ impl<T> Share<T> {
     fn resume(&mut self, mut state: MutexGuard<'_, State<T>>) {
         if self.at_work {
             state.at_work += 1;
-            (self.base, self.len) = (state.memory.as_mut_ptr().cast(), state.memory.len());
+            (self.base, self.len) = (state.memory.as_mut_ptr().cast(), state.elements());
         }
     }
 
@@ -157,13 +173,12 @@ impl<T> Share<T> {
         if let Some(places) = state.spare.pop() {
             return Taken::Spare(places);
         }
-        state.is_short = true;
         let needed = |state: &State<T>| (state.next + CHUNK) as usize * self.stride;
-        let is_full = state.memory.len() < needed(&state);
+        let is_full = state.elements() < needed(&state);
         if is_full {
             state = self.alone(state);
             // Meanwhile another owner may have let it grow, or taken places.
-            let (had, needs) = (state.memory.len(), needed(&state));
+            let (had, needs) = (state.elements(), needed(&state));
             if had < needs {
                 common.grow(&mut state, needs.max(2 * had));
             }
@@ -178,10 +193,9 @@ impl<T> Share<T> {
         Taken::One(first)
     }
 
-    /// Whether others lack places of which this owner may have too many. Asks once for each time that they do.
-    pub fn is_wanted(&self) -> bool {
-        let others = Arc::strong_count(&self.common) > 1;
-        others && std::mem::take(&mut self.common.state().is_short)
+    /// Whether there are other owners.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.common) > 1
     }
 
     /// Free places become those of whoever needs them.
@@ -271,10 +285,11 @@ impl<T> Common<T> {
         debug_assert!(state.at_work == 0);
         #[cfg(loom)]
         self.moves.with_mut(|_| ());
-        let more = elements - state.memory.len();
+        let lines = (elements * size_of::<T>()).div_ceil(size_of::<Line>());
+        let more = lines.saturating_sub(state.memory.len());
         state.memory.reserve_exact(more);
-        // SAFETY: so much was reserved, and an element of it may be uninitialised.
-        unsafe { state.memory.set_len(elements) };
+        // SAFETY: so much was reserved, and any part of it may be uninitialised.
+        unsafe { state.memory.set_len(lines) };
     }
 }
 

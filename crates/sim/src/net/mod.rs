@@ -9,6 +9,7 @@ pub mod headers;
 pub mod host;
 pub mod loss;
 pub mod map;
+pub mod memory;
 pub mod outbox;
 pub mod partition;
 pub mod port;

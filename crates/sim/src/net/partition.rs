@@ -4,6 +4,7 @@ use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::awaited::Awaited;
 use super::headers::Headers;
 use super::loss::Losses;
+use super::memory::Memory;
 use super::outbox::Outbox;
 use super::port::Port;
 use super::tap::{Destination, Seen, Taps};
@@ -74,7 +75,7 @@ enum Loss {
 }
 
 /// What a partition is built from.
-pub struct PartitionPlan {
+pub struct PartitionPlan<'a> {
     pub number: u16,
     pub partitions: usize,
     pub ports: Vec<Port>,
@@ -82,8 +83,7 @@ pub struct PartitionPlan {
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
-    pub packets: PacketSlab,
-    pub stacks: IntStacks,
+    pub memory: &'a Memory,
     pub recorder: Recorder,
     pub links_fail: bool,
     /// What links lose at random.
@@ -91,15 +91,16 @@ pub struct PartitionPlan {
 }
 
 impl Partition {
-    pub fn new(plan: PartitionPlan) -> Partition {
+    pub fn new(plan: PartitionPlan<'_>) -> Partition {
+        let (packets, stacks) = plan.memory.share();
         let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
             always_departs: plan.always_departs,
             number: plan.number,
             own: Destination::partition(plan.number),
-            packets: plan.packets,
-            stacks: plan.stacks,
+            packets,
+            stacks,
             headers: Headers::default(),
             trails: Headers::default(),
             last_loss: None,

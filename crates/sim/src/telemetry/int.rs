@@ -109,6 +109,9 @@ pub struct IntView<'a> {
 /// of a run, as that of the packets is.
 pub struct IntStacks {
     max_hops: usize,
+    /// Places from one stack to the next: whole cache lines, where stacks are not much smaller, so that no line is in
+    /// two stacks of different partitions, and a stack in as few as possible.
+    stride: usize,
     /// The stacks carry digests.
     digests: bool,
     /// Each stack is its head, stored as a record, followed by its records, so that what one hop accesses is
@@ -142,10 +145,12 @@ impl IntStacks {
     /// Stacks with room for `max_hops` records each.
     pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
         let unit = layout.sent_unit;
+        let stride = if max_hops < LINE { max_hops + 1 } else { (max_hops + 1).next_multiple_of(LINE) };
         IntStacks {
             max_hops,
+            stride,
             digests: false,
-            records: Share::new(max_hops + 1),
+            records: Share::new(stride),
             free: Vec::new(),
             live: 0,
             layout,
@@ -174,7 +179,7 @@ impl IntStacks {
     /// Others may take free places of which there are too many.
     pub fn end_turn(&mut self) {
         let spare = self.free.len().saturating_sub(2 * self.live);
-        if spare > ENOUGH_FREE && self.records.is_wanted() {
+        if spare > ENOUGH_FREE && self.records.is_shared() {
             self.records.give_back(self.free.split_off(self.free.len() - spare / 2));
         }
         self.records.end_turn();
@@ -192,7 +197,7 @@ impl IntStacks {
     /// Prefetches a stack into the cache: its head and the cache line after it.
     #[inline(always)]
     pub fn prefetch(&self, id: u32) {
-        self.records.prefetch((id as usize).wrapping_mul(self.max_hops + 1), 2);
+        self.records.prefetch((id as usize).wrapping_mul(self.stride), 2);
     }
 
     /// Returns an empty stack.
@@ -210,7 +215,7 @@ impl IntStacks {
     fn grow(&mut self) -> u32 {
         match self.records.take() {
             Taken::One(place) => {
-                let from = place as usize * (self.max_hops + 1);
+                let from = place as usize * self.stride;
                 (from..from + self.max_hops + 1).for_each(|at| self.records.write(at, IntRecord::default()));
                 place
             }
@@ -234,7 +239,7 @@ impl IntStacks {
     }
 
     fn head(&self, id: u32) -> StackHead {
-        let head = self.records.at(id as usize * (self.max_hops + 1));
+        let head = self.records.at(id as usize * self.stride);
         StackHead { hops: head.time, path_id: head.sent }
     }
 
@@ -242,7 +247,7 @@ impl IntStacks {
     /// stacks of the run are for.
     #[inline]
     pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
-        let from = id as usize * (self.max_hops + 1);
+        let from = id as usize * self.stride;
         let [a, b, c, d, e, f] = numbers;
         // The head contains the number of records in use, here 1, and two of the numbers.
         let words = [[1, 0, a, b], [c, d, e, f]].map(IntRecord::from_words);
@@ -252,7 +257,7 @@ impl IntStacks {
     /// The numbers stored by [`IntStacks::carry_numbers`].
     #[inline]
     pub fn numbers(&self, id: u32) -> [u32; 6] {
-        let from = id as usize * (self.max_hops + 1);
+        let from = id as usize * self.stride;
         numbers_in([*self.records.at(from), *self.records.at(from + 1)])
     }
 
@@ -260,19 +265,19 @@ impl IntStacks {
     #[inline(always)]
     pub fn packet_digest(&mut self, id: u32) -> PacketDigest<'_> {
         debug_assert!(self.digests);
-        let from = id as usize * PLACES;
+        let from = id as usize * self.stride;
         PacketDigest::of(self.records.range_mut(from..from + PLACES))
     }
 
     fn set_head(&mut self, id: u32, head: StackHead) {
-        let place = self.records.at_mut(id as usize * (self.max_hops + 1));
+        let place = self.records.at_mut(id as usize * self.stride);
         (place.time, place.sent) = (head.hops, head.path_id);
     }
 
     /// Appends a stack, its head first, to a list of records.
     #[inline]
     pub fn copy_out(&self, id: u32, to: &mut Vec<IntRecord>) {
-        let from = id as usize * (self.max_hops + 1);
+        let from = id as usize * self.stride;
         let used = self.places_in_use(self.records.at(from));
         to.extend_from_slice(self.records.range(from..from + used));
     }
@@ -299,7 +304,7 @@ impl IntStacks {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
         const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
-        let from = id as usize * (self.max_hops + 1);
+        let from = id as usize * self.stride;
         let stack = self.records.range_mut(from..from + self.max_hops + 1);
         let hops = stack[0].time as usize;
         let place = if hops < self.max_hops { hops } else { hops % self.max_hops };
@@ -322,12 +327,14 @@ impl IntStacks {
     #[inline]
     pub fn view(&self, id: u32) -> IntView<'_> {
         let head = self.head(id);
-        let from = id as usize * (self.max_hops + 1) + 1;
+        let from = id as usize * self.stride + 1;
         let records = self.records.range(from..from + (head.hops as usize).min(self.max_hops));
         IntView { hops: head.hops, records, path_id: head.path_id as u16 }
     }
 }
 
+/// Records in a cache line.
+const LINE: usize = 4;
 /// Free stacks that a partition keeps in any case.
 const ENOUGH_FREE: usize = 4096;
 
