@@ -1,6 +1,5 @@
 //! Event queues, worker threads and the choice of how many to use, memory that they share, hashes, and random
-//! streams. Depends on
-//! units only.
+//! streams. Depends on units only.
 
 pub mod murmur;
 pub mod prefetch;
