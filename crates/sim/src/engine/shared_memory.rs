@@ -63,7 +63,7 @@ struct State<T> {
 /// A line of the processor's cache, at which the memory begins.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line {
+pub(super) struct Line {
     _bytes: [u8; 64],
 }
 
@@ -193,9 +193,9 @@ impl<T> Share<T> {
         Taken::One(first)
     }
 
-    /// Whether there are other owners.
-    pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.common) > 1
+    /// Whether an owner who has too many free places should give some back: others would find none.
+    pub fn lacks_spare(&self) -> bool {
+        Arc::strong_count(&self.common) > 1 && self.common.state().spare.is_empty()
     }
 
     /// Free places become those of whoever needs them.
@@ -227,23 +227,6 @@ impl<T> Share<T> {
         self.accesses();
         // SAFETY: as above.
         unsafe { &mut *self.base.add(index) }
-    }
-
-    /// The same for successive elements of one place.
-    #[inline(always)]
-    pub fn range(&self, range: Range<usize>) -> &[T] {
-        assert!(range.start <= range.end && range.end <= self.len);
-        self.accesses();
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts(self.base.add(range.start), range.end - range.start) }
-    }
-
-    #[inline(always)]
-    pub fn range_mut(&mut self, range: Range<usize>) -> &mut [T] {
-        assert!(range.start <= range.end && range.end <= self.len);
-        self.accesses();
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.base.add(range.start), range.end - range.start) }
     }
 
     /// Writes into an element of a place that was never used.

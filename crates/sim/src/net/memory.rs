@@ -18,16 +18,12 @@ impl Memory {
         const AT_A_PORT: usize = 16;
         let mut packets = PacketSlab::new();
         packets.reserve(AT_A_PORT * ports);
-        let mut stacks = match telemetry {
+        let stacks = match telemetry {
             TelemetryConfig::None => IntStacks::new(1, layout),
             TelemetryConfig::Int { max_hops, .. } => IntStacks::new(*max_hops as usize, layout),
             TelemetryConfig::Pint(_) => IntStacks::of_digests(layout),
         };
-        if !matches!(telemetry, TelemetryConfig::None) {
-            stacks.reserve(AT_A_PORT * ports);
-        }
         packets.end_turn();
-        stacks.end_turn();
         Memory { packets, stacks }
     }
 

@@ -146,7 +146,7 @@ impl PacketSlab {
     /// Others may take free places of which there are too many.
     pub fn end_turn(&mut self) {
         let spare = (self.places - self.live).saturating_sub(2 * self.live);
-        if spare > ENOUGH_FREE && self.packets.is_shared() {
+        if spare > ENOUGH_FREE && self.packets.lacks_spare() {
             let given: Vec<u32> = (0..spare / 2).map(|_| self.unlink()).collect();
             self.places -= given.len();
             self.packets.give_back(given);

@@ -11,7 +11,8 @@
 
 use super::packet_digest::{PLACES, PacketDigest};
 use crate::doc::SchemeDoc;
-use crate::engine::shared_memory::{Share, Taken};
+use crate::engine::segments::Segments;
+use crate::engine::shared_memory::Taken;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "int",
@@ -109,14 +110,11 @@ pub struct IntView<'a> {
 /// of a run, as that of the packets is.
 pub struct IntStacks {
     max_hops: usize,
-    /// Places from one stack to the next: whole cache lines, where stacks are not much smaller, so that no line is in
-    /// two stacks of different partitions, and a stack in as few as possible.
-    stride: usize,
     /// The stacks carry digests.
     digests: bool,
     /// Each stack is its head, stored as a record, followed by its records, so that what one hop accesses is
     /// contiguous.
-    records: Share<IntRecord>,
+    records: Segments<IntRecord>,
     free: Vec<u32>,
     live: usize,
     layout: IntLayout,
@@ -145,12 +143,13 @@ impl IntStacks {
     /// Stacks with room for `max_hops` records each.
     pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
         let unit = layout.sent_unit;
+        // Whole cache lines, where stacks are not much smaller: no line is then in stacks of two partitions, and a stack
+        // in as few as possible.
         let stride = if max_hops < LINE { max_hops + 1 } else { (max_hops + 1).next_multiple_of(LINE) };
         IntStacks {
             max_hops,
-            stride,
             digests: false,
-            records: Share::new(stride),
+            records: Segments::new(stride),
             free: Vec::new(),
             live: 0,
             layout,
@@ -166,12 +165,7 @@ impl IntStacks {
         stacks
     }
 
-    /// Allocates memory for this many stacks of all partitions, without touching it.
-    pub fn reserve(&mut self, stacks: usize) {
-        self.records.reserve(stacks);
-    }
-
-    /// The partition begins to work: until the end of its turn there are stacks.
+    /// The partition begins to work, perhaps with stacks that came from others.
     pub fn begin_turn(&mut self) {
         self.records.begin_turn();
     }
@@ -179,10 +173,9 @@ impl IntStacks {
     /// Others may take free places of which there are too many.
     pub fn end_turn(&mut self) {
         let spare = self.free.len().saturating_sub(2 * self.live);
-        if spare > ENOUGH_FREE && self.records.is_shared() {
+        if spare > ENOUGH_FREE && self.records.lacks_spare() {
             self.records.give_back(self.free.split_off(self.free.len() - spare / 2));
         }
-        self.records.end_turn();
     }
 
     pub fn layout(&self) -> IntLayout {
@@ -197,7 +190,7 @@ impl IntStacks {
     /// Prefetches a stack into the cache: its head and the cache line after it.
     #[inline(always)]
     pub fn prefetch(&self, id: u32) {
-        self.records.prefetch((id as usize).wrapping_mul(self.stride), 2);
+        self.records.prefetch(id, 2);
     }
 
     /// Returns an empty stack.
@@ -215,8 +208,7 @@ impl IntStacks {
     fn grow(&mut self) -> u32 {
         match self.records.take() {
             Taken::One(place) => {
-                let from = place as usize * self.stride;
-                (from..from + self.max_hops + 1).for_each(|at| self.records.write(at, IntRecord::default()));
+                self.records.fill(place, IntRecord::default());
                 place
             }
             Taken::Spare(mut places) => {
@@ -239,7 +231,7 @@ impl IntStacks {
     }
 
     fn head(&self, id: u32) -> StackHead {
-        let head = self.records.at(id as usize * self.stride);
+        let head = self.records.elements(id, 1)[0];
         StackHead { hops: head.time, path_id: head.sent }
     }
 
@@ -247,39 +239,36 @@ impl IntStacks {
     /// stacks of the run are for.
     #[inline]
     pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
-        let from = id as usize * self.stride;
         let [a, b, c, d, e, f] = numbers;
         // The head contains the number of records in use, here 1, and two of the numbers.
         let words = [[1, 0, a, b], [c, d, e, f]].map(IntRecord::from_words);
-        self.records.range_mut(from..from + 2).copy_from_slice(&words);
+        self.records.elements_mut(id, 2).copy_from_slice(&words);
     }
 
     /// The numbers stored by [`IntStacks::carry_numbers`].
     #[inline]
     pub fn numbers(&self, id: u32) -> [u32; 6] {
-        let from = id as usize * self.stride;
-        numbers_in([*self.records.at(from), *self.records.at(from + 1)])
+        let places = self.records.elements(id, 2);
+        numbers_in([places[0], places[1]])
     }
 
     /// The digest in a stack, in a run with digests.
     #[inline(always)]
     pub fn packet_digest(&mut self, id: u32) -> PacketDigest<'_> {
         debug_assert!(self.digests);
-        let from = id as usize * self.stride;
-        PacketDigest::of(self.records.range_mut(from..from + PLACES))
+        PacketDigest::of(self.records.elements_mut(id, PLACES))
     }
 
     fn set_head(&mut self, id: u32, head: StackHead) {
-        let place = self.records.at_mut(id as usize * self.stride);
+        let place = &mut self.records.elements_mut(id, 1)[0];
         (place.time, place.sent) = (head.hops, head.path_id);
     }
 
     /// Appends a stack, its head first, to a list of records.
     #[inline]
     pub fn copy_out(&self, id: u32, to: &mut Vec<IntRecord>) {
-        let from = id as usize * self.stride;
-        let used = self.places_in_use(self.records.at(from));
-        to.extend_from_slice(self.records.range(from..from + used));
+        let used = self.places_in_use(&self.records.elements(id, 1)[0]);
+        to.extend_from_slice(self.records.elements(id, used));
     }
 
     /// Number of places in use, including the head.
@@ -304,8 +293,7 @@ impl IntStacks {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
         const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
-        let from = id as usize * self.stride;
-        let stack = self.records.range_mut(from..from + self.max_hops + 1);
+        let stack = self.records.elements_mut(id, self.max_hops + 1);
         let hops = stack[0].time as usize;
         let place = if hops < self.max_hops { hops } else { hops % self.max_hops };
         stack[0].time += 1;
@@ -327,8 +315,7 @@ impl IntStacks {
     #[inline]
     pub fn view(&self, id: u32) -> IntView<'_> {
         let head = self.head(id);
-        let from = id as usize * self.stride + 1;
-        let records = self.records.range(from..from + (head.hops as usize).min(self.max_hops));
+        let records = &self.records.elements(id, (head.hops as usize).min(self.max_hops) + 1)[1..];
         IntView { hops: head.hops, records, path_id: head.path_id as u16 }
     }
 }

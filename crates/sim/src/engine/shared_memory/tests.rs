@@ -56,7 +56,7 @@ mod threads {
                     _ => self.held.push((place, value)),
                 }
             }
-            if self.free.len() > 2 * CHUNK as usize && self.share.is_shared() {
+            if self.free.len() > 2 * CHUNK as usize && self.share.lacks_spare() {
                 self.share.give_back(self.free.split_off(CHUNK as usize));
             }
             self.share.end_turn();
