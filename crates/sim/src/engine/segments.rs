@@ -1,9 +1,10 @@
-//! Memory in segments that never move, whose places belong to several owners, each place to one of them: the same as
-//! [`super::shared_memory`] for what is accessed less often. Finding a segment takes one more step at each access, and
-//! nobody ever waits until another owner's turn is over, so an owner of both kinds cannot be waited for by one whom it
-//! waits for.
+//! Memory in segments that never move, whose places belong to several owners, each place to one of them: the
+//! same as [`super::shared_memory`] for what is accessed less often. Finding a segment takes one more step at
+//! each access, and no owner ever waits for the end of another's turn, so two owners that have both
+//! kinds of memory cannot wait for each other.
 //!
-//! An owner knows the segments that there were when its turn began, and those in which it took places: it needs no others.
+//! An owner knows the segments that there were when its turn began, and those in which it took places: it
+//! needs no others.
 
 use super::prefetch::prefetch_lines_from;
 use super::shared_memory::{Line, Taken};
@@ -66,7 +67,7 @@ impl<T> Segments<T> {
         self.known.extend(new.map(|segment| segment.as_mut_ptr().cast::<T>()));
     }
 
-    /// Takes places for an owner that has none free.
+    /// Takes a free place, or several, for an owner without one.
     #[cold]
     #[inline(never)]
     pub fn take(&mut self) -> Taken {
@@ -97,7 +98,7 @@ impl<T> Segments<T> {
         Arc::strong_count(&self.common) > 1 && self.common().spare.is_empty()
     }
 
-    /// Free places become those of whoever needs them.
+    /// Free places become available to all owners.
     pub fn give_back(&self, places: Vec<u32>) {
         self.common().spare.push(places);
     }
@@ -119,7 +120,8 @@ impl<T> Segments<T> {
     #[inline(always)]
     pub fn elements(&self, place: u32, count: usize) -> &[T] {
         assert!(count <= self.stride);
-        // SAFETY: they lie in a segment, were written before the place was handed out, and nobody else touches them.
+        // SAFETY: they lie in a segment, were written before the place was handed out, and nobody else
+        // touches them.
         unsafe { std::slice::from_raw_parts(self.first(place), count) }
     }
 
@@ -135,7 +137,7 @@ impl<T> Segments<T> {
     where
         T: Copy,
     {
-        // SAFETY: the place has so many elements, and what was there needs no drop.
+        // SAFETY: the place has `stride` elements, and what was there needs no drop.
         (0..self.stride).for_each(|at| unsafe { self.first(place).add(at).write(element) });
     }
 

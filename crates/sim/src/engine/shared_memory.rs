@@ -7,10 +7,11 @@
 //! during its turn waits until no other owner is within its own, and then is alone with it. Between its turns
 //! an owner has no access at all.
 //!
-//! The memory begins with a cache line, and is not touched before it is used, so an owner's thread is the first to touch what it takes.
+//! The memory begins with a cache line, and is not touched before it is used, so an owner's thread is the
+//! first to touch what it takes.
 //!
-//! `make loom` checks this with loom: every interleaving of two owners who hand places to each other while the
-//! memory grows.
+//! `make loom` checks this with loom: every interleaving of two owners who hand places to each other while
+//! the memory grows.
 
 use super::prefetch::prefetch_lines_from;
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -110,15 +111,17 @@ impl<T> Share<T> {
         Share::of(self.common.clone(), self.stride)
     }
 
-    /// Allocates memory for this many places in all. It is not touched before it is used.
+    /// Allocates memory for this many places in all, if the system has it. It is not touched before it is
+    /// used.
     pub fn reserve(&mut self, places: usize) {
         let common = self.common.clone();
-        let mut state = common.state();
-        if state.elements() < places * self.stride {
-            state = self.alone(state);
+        let mut state = self.alone(common.state());
+        let lines = (places * self.stride * size_of::<T>()).div_ceil(size_of::<Line>());
+        let more = lines.saturating_sub(state.memory.len());
+        if state.memory.try_reserve_exact(more).is_ok() {
             common.grow(&mut state, places * self.stride);
-            self.resume(state);
         }
+        self.resume(state);
     }
 
     /// From now on the owner may touch its places. Has no effect within a turn.
@@ -140,7 +143,7 @@ impl<T> Share<T> {
         }
     }
 
-    /// The turn goes on, perhaps with other memory.
+    /// The turn continues, perhaps with other memory.
     fn resume(&mut self, mut state: MutexGuard<'_, State<T>>) {
         if self.at_work {
             state.at_work += 1;
@@ -148,7 +151,7 @@ impl<T> Share<T> {
         }
     }
 
-    /// Waits until nobody is within a turn; this owner is not either, until it resumes.
+    /// Waits until no owner is within a turn; this owner's turn is interrupted until it resumes.
     fn alone<'a>(&self, mut state: MutexGuard<'a, State<T>>) -> MutexGuard<'a, State<T>> {
         if self.at_work {
             state.at_work -= 1;
@@ -160,7 +163,7 @@ impl<T> Share<T> {
         state
     }
 
-    /// Takes places for an owner that has none free.
+    /// Takes a free place, or several, for an owner without one.
     #[cold]
     #[inline(never)]
     pub fn take(&mut self) -> Taken {
@@ -198,7 +201,7 @@ impl<T> Share<T> {
         Arc::strong_count(&self.common) > 1 && self.common.state().spare.is_empty()
     }
 
-    /// Free places become those of whoever needs them.
+    /// Free places become available to all owners.
     pub fn give_back(&self, places: Vec<u32>) {
         self.common.state().spare.push(places);
     }
@@ -217,7 +220,8 @@ impl<T> Share<T> {
         assert!(index < self.len);
         self.accesses();
         // SAFETY: the index is within the memory, which does not move during this turn; the place was written
-        // before its index was handed out, and nobody else touches it.
+        // before its index was handed out, and no other owner
+        // touches it.
         unsafe { &*self.base.add(index) }
     }
 
@@ -263,15 +267,15 @@ impl<T> Common<T> {
         self.state.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// Nobody is within a turn: the memory grows to so many elements, and may move.
+    /// No owner is within a turn: the memory grows to this number of elements, and may move.
     fn grow(&self, state: &mut State<T>, elements: usize) {
         debug_assert!(state.at_work == 0);
         #[cfg(loom)]
         self.moves.with_mut(|_| ());
         let lines = (elements * size_of::<T>()).div_ceil(size_of::<Line>());
-        let more = lines.saturating_sub(state.memory.len());
-        state.memory.reserve_exact(more);
-        // SAFETY: so much was reserved, and any part of it may be uninitialised.
+        let lines = lines.max(state.memory.len());
+        state.memory.reserve_exact(lines - state.memory.len());
+        // SAFETY: this number was reserved, and any part of it may be uninitialised.
         unsafe { state.memory.set_len(lines) };
     }
 }

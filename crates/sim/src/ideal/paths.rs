@@ -179,7 +179,8 @@ pub struct ShortestPaths {
     joined: FxHashMap<Steps, u32>,
 }
 
-/// Next hops of a node, each as the class of its link and the paths after it, and how many of them are alike; sorted.
+/// Next hops of a node, each as the class of its link and the paths after it, and how many of them are alike;
+/// sorted.
 type Steps = Vec<((u32, u32), u64)>;
 
 /// The paths from one host to another.

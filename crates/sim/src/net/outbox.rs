@@ -1,5 +1,5 @@
-//! Packets on links that lead into another partition: they cross by index, because all partitions of a run keep
-//! their packets in one memory, and what a packet carries crosses with it.
+//! Packets on links that lead into another partition: they cross by index, because all partitions of a run
+//! keep their packets in one memory, and what a packet carries crosses with it.
 //!
 //! A partition appends to its outboxes while it works; between windows whole outboxes change hands, and with
 //! them the places of their packets ([`crate::engine::shared_memory`]).

@@ -1,4 +1,5 @@
-//! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
+//! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a
+//! link.
 
 use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::awaited::Awaited;
@@ -137,8 +138,8 @@ impl Partition {
         self.recorder.watch(self.awaited.current(connection), bytes);
     }
 
-    /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where nodes take turns, and
-    /// moves the clock to it.
+    /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where
+    /// nodes take turns, and moves the clock to it.
     #[inline(always)]
     pub fn next_event(&mut self, limit: Time) -> Option<(u32, Event)> {
         let Agenda::Calendar(calendar) = &mut self.agenda else { return self.next_inserted(limit) };

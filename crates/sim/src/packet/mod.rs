@@ -101,8 +101,8 @@ impl Packet {
     }
 }
 
-/// All packets of a partition. Free places are reused, the last one freed first. The memory is shared with the
-/// other partitions of a run, so that packets cross between them by index.
+/// All packets of a partition. Free places are reused, the last one freed first. The memory is shared with
+/// the other partitions of a run, so that packets cross between them by index.
 pub struct PacketSlab {
     packets: Share<Packet>,
     /// The first free place; each leads to the next one.
@@ -210,7 +210,7 @@ impl PacketSlab {
         self.places -= 1;
     }
 
-    /// So many packets come from another partition, with their places.
+    /// This number of packets comes from another partition, with their places.
     #[inline]
     pub fn receive(&mut self, packets: usize) {
         self.live += packets;

@@ -1,5 +1,5 @@
-//! A region: one partition of the network with the nodes in it. It works off its events up to the end of a window, and
-//! touches nothing of another region.
+//! A region: one partition of the network with the nodes in it. It works off its events up to the end of a
+//! window, and touches nothing of another region.
 
 use super::starts::Starts;
 use super::traced::Observer;
@@ -104,7 +104,8 @@ impl Region {
         }
     }
 
-    /// Prefetches what the next node will access in any case and, for the second next one, what leads to that.
+    /// Prefetches what the next node will access in any case and, for the second next one, what leads to
+    /// that.
     #[inline(always)]
     fn prefetch(&self, next: Option<u32>, second: Option<u32>) {
         if let Some(node) = next {

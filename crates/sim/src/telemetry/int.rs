@@ -106,8 +106,8 @@ pub struct IntView<'a> {
     pub path_id: u16,
 }
 
-/// The records that packets carry, by index. Places are reused. The memory is shared with the other partitions
-/// of a run, as that of the packets is.
+/// The records that packets carry, by index. Places are reused. The memory is shared with the other
+/// partitions of a run, as that of the packets is.
 pub struct IntStacks {
     max_hops: usize,
     /// The stacks carry digests.
@@ -143,13 +143,10 @@ impl IntStacks {
     /// Stacks with room for `max_hops` records each.
     pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
         let unit = layout.sent_unit;
-        // Whole cache lines, where stacks are not much smaller: no line is then in stacks of two partitions, and a stack
-        // in as few as possible.
-        let stride = if max_hops < LINE { max_hops + 1 } else { (max_hops + 1).next_multiple_of(LINE) };
         IntStacks {
             max_hops,
             digests: false,
-            records: Segments::new(stride),
+            records: Segments::new(places_of(max_hops)),
             free: Vec::new(),
             live: 0,
             layout,
@@ -225,7 +222,7 @@ impl IntStacks {
         self.live -= 1;
     }
 
-    /// So many stacks come from another partition, with their places.
+    /// This number of stacks comes from another partition, with their places.
     pub fn receive(&mut self, stacks: usize) {
         self.live += stacks;
     }
@@ -322,6 +319,13 @@ impl IntStacks {
 
 /// Records in a cache line.
 const LINE: usize = 4;
+
+/// Places from one stack to the next: whole cache lines, where stacks are not much smaller, so that no line
+/// is in stacks of two partitions, and a stack in as few as possible.
+pub const fn places_of(max_hops: usize) -> usize {
+    if max_hops < LINE { max_hops + 1 } else { (max_hops + 1).next_multiple_of(LINE) }
+}
+
 /// Free stacks that a partition keeps in any case.
 const ENOUGH_FREE: usize = 4096;
 

@@ -104,8 +104,8 @@ mod threads {
     }
 }
 
-/// The model for loom: two owners work at the same time in two rounds, each takes places while the memory grows, and
-/// hands one to the other between the rounds.
+/// The model for loom: two owners work at the same time in two rounds, each takes places while the memory
+/// grows, and hands one to the other between the rounds.
 #[cfg(loom)]
 mod model {
     use super::*;
@@ -120,7 +120,7 @@ mod model {
         place
     }
 
-    /// Reads a place and writes into it: loom reports if somebody else does at the same time.
+    /// Reads a place and writes into it: loom reports if another thread does at the same time.
     fn exchange(share: &Share<Cell>, place: u32, value: u32) -> u32 {
         // SAFETY: loom checks that the place is accessed by one thread at a time.
         share.at(place as usize).with_mut(|there| unsafe { std::mem::replace(&mut *there, value) })
