@@ -155,7 +155,7 @@ def drawn(spec: dict, kind: str, dpi: int) -> bytes:
     try:
         import vl_convert
     except ImportError:
-        raise RunFailed("figures as files need vl-convert-python: pip install 'weftline[report]'") from None
+        raise RunFailed("figures as files need vl-convert-python: pip install vl-convert-python") from None
     try:
         if kind == "svg":
             return vl_convert.vegalite_to_svg(spec).encode()

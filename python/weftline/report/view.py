@@ -167,7 +167,7 @@ class Questions:
 
             from weftline.sweeps import query
         except ImportError:
-            raise InputError("SQL needs DuckDB: pip install 'weftline[query]'") from None
+            raise InputError("SQL needs DuckDB: pip install duckdb") from None
         try:
             statements = duckdb.extract_statements(sql)
         except duckdb.Error as error:
