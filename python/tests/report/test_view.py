@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -201,6 +202,15 @@ def test_whatever_is_no_single_select_is_refused(questions, tmp_path, sql):
     with pytest.raises(InputError, match="one SELECT"):
         questions.ask(sql.format(out=tmp_path / "out"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_slow_flow_says_why_by_a_link_of_its_page(server):
+    page = ask(server, "/page?runs=hpcc")[1]
+    link = re.search(r'href="(/why\?run=hpcc&amp;flow=\d+)"', page)[1].replace("&amp;", "&")
+    answer, text = ask(server, link)[:2]
+    assert answer.status == 200 and "Where did the time go?" in text and 'class="chain"' in text
+    for path in ("/why?run=hpcc&flow=x", "/why?run=hpcc&flow=99999", "/why?run=..&flow=0", "/why"):
+        assert ask(server, path)[0].status == 400, path
 
 
 def test_no_other_file_can_be_read(questions, tmp_path):

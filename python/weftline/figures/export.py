@@ -99,13 +99,7 @@ AXIS = 46.0
 
 def _fitted(spec: dict, points: float) -> dict:
     """Panels in as many columns as leave each readable, the whole with the requested width."""
-    if "facet" in spec and "column" in spec["facet"]:
-        field = spec["facet"]["column"]
-        count = len(field.get("sort") or [1])
-        columns = max(1, min(count, int(points // (AXIS + 90))))
-        inner = _sized(spec["spec"], points / columns - AXIS)
-        spec |= {"facet": field, "columns": columns, "spec": inner, "spacing": 8}
-    elif "hconcat" in spec:
+    if "hconcat" in spec:
         units = spec.pop("hconcat")
         columns = max(1, min(len(units), int(points // (AXIS + 110))))
         spec["concat"] = [_sized(unit, points / columns - AXIS) for unit in units]

@@ -13,7 +13,8 @@ impl Simulation {
     /// Totals of the run; also checks conservation, in release builds too.
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters) = (self.disciplines(), self.counters());
-        let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
+        let on_wire: Vec<Vec<OnWire>> =
+            self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let recorded = sum(|r| r.net.recorder.flows_recorded);
         let mut outcome = Outcome {
