@@ -20,7 +20,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok((rows, _)) = trace::read(&path) else { return };
     let hosts = HostOf {
         by_id: &|label| (label < 64).then_some(label),
-        by_name: &|name| name.strip_prefix("host").and_then(|number| number.parse().ok()).ok_or_else(String::new),
+        by_name: &|name| {
+            name.strip_prefix("host").and_then(|number| number.parse().ok()).ok_or_else(String::new)
+        },
     };
     let _ = Trace::from_rows(rows, "fuzz", hosts);
 });
