@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use libfuzzer_sys::fuzz_target;
 use weftline_results::trace;
 use weftline_sim::workload::Trace;
+use weftline_sim::workload::trace::HostOf;
 
 thread_local! {
     static FILE: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
@@ -16,8 +17,14 @@ thread_local! {
 fuzz_target!(|bytes: &[u8]| {
     let path = FILE.with_borrow_mut(|file| file.get_or_insert_with(scratch_file).clone());
     std::fs::write(&path, bytes).expect("the scratch file can be written");
-    let Ok(rows) = trace::read(&path) else { return };
-    let _ = Trace::from_rows(rows, "fuzz", &|label| (label < 64).then_some(label));
+    let Ok((rows, _)) = trace::read(&path) else { return };
+    let hosts = HostOf {
+        by_id: &|label| (label < 64).then_some(label),
+        by_name: &|name| {
+            name.strip_prefix("host").and_then(|number| number.parse().ok()).ok_or_else(String::new)
+        },
+    };
+    let _ = Trace::from_rows(rows, "fuzz", hosts);
 });
 
 /// In memory where the system has a place for that.

@@ -62,8 +62,8 @@ class _Flow:
 def write(capture: str | os.PathLike, out: str | os.PathLike, *, plan_version: int, width: int) -> list[str]:
     """Write the digests of a capture as CSV and return what deserves a second look.
 
-    Digests are taken where a flow's packets had passed the most switches of all captured links: on other
-    links they are not complete.
+    Of each flow, only the captured link after the largest number of switches counts: before it, digests are
+    incomplete.
 
     Parameters
     ----------

@@ -210,6 +210,8 @@ def _merged(parts: Sequence[dict], step: int) -> list[dict]:
 def slowest(run: Run, group: str | None = None, count: int = MAX_FLOWS) -> list[dict]:
     """Return the finished flows of the largest slowdown, as rows of `Run.flows`."""
     names = ["flow_id", "size_bytes", "src", "dst", "fct_ns", "slowdown", "timeouts", "group"]
+    # A folder of an earlier version may lack some.
+    names = [name for name in names if name in run.flows.columns]
     found = columns.read(run.flows, names)
     value = found["slowdown"]
     counted = (
@@ -249,9 +251,9 @@ def slowest_section(
 
 def _slow_flow(run: Run, row: dict, link: Callable[[Run, int], str] | None, answer: dict | None) -> str:
     flow = row["flow_id"]
-    timeouts = f", {row['timeouts']} timeouts" if row["timeouts"] else ""
+    timeouts = f", {row['timeouts']} timeouts" if row.get("timeouts") else ""
     head = (
-        f"<b>{digits(row['slowdown'])}×</b> flow {flow}, {escape(str(row['group']))}: "
+        f"<b>{digits(row['slowdown'])}×</b> flow {flow}, {escape(str(row.get('group', '')))}: "
         f"{bytes_text(row['size_bytes'])} from host {row['src']} to {row['dst']} "
         f"in {time_text(row['fct_ns'])}{timeouts}"
     )
