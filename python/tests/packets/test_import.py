@@ -187,6 +187,18 @@ def test_a_small_file_that_unpacks_to_much_is_given_up(tmp_path, record):
     assert time.monotonic() - begin < 20
 
 
+def test_a_bomb_is_refused_before_its_records_are_read(tmp_path):
+    path = tmp_path / "bomb.pcap.gz"
+    record = struct.pack("<IIII", 0, 0, 1, 1) + b"\0"
+    with gzip.open(path, "wb") as file:
+        file.write(classic([]))
+        for _ in range(150):
+            file.write(record * 65_536)
+    begin = time.monotonic()
+    wrong(path, "unpacks to more than 100 times its size; if that is meant, gunzip it first")
+    assert time.monotonic() - begin < 10, "17 s if its records are read"
+
+
 def test_a_damaged_block_is_refused(tmp_path):
     path = tmp_path / "a.pcapng"
     whole = next_generation([(0, b"1234")])

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import socket
 import threading
 import time
@@ -169,6 +170,35 @@ def test_answers_forbid_what_they_do_not_need(server):
     assert answer.headers["Referrer-Policy"] == "no-referrer"
 
 
+def test_a_link_is_not_followed_out_of_the_folder(folder, tmp_path):
+    secret = tmp_path / "secret"
+    shutil.copytree(folder / "hpcc", secret)
+    for name, asked in (
+        ("scenario.toml", lambda found: view._scenario(found, {"run": "hpcc"})),
+        ("flows.parquet", lambda found: found.page(["hpcc"])),
+        ("summary.json", lambda found: found.page(["hpcc"])),
+    ):
+        shown = tmp_path / f"shown-{name}"
+        shutil.copytree(folder / "hpcc", shown / "hpcc")
+        shutil.copytree(folder / "hpcc", shown / "other")
+        (shown / "hpcc" / name).unlink()
+        (shown / "hpcc" / name).symlink_to(secret / name)
+        found = view.View(shown)
+        with pytest.raises(InputError, match=r"leads out of the folder|no run is called"):
+            asked(found)
+        found._server.server_close()
+    # The folder itself may be behind a link.
+    (tmp_path / "link").symlink_to(folder)
+    assert "viewed" in view._scenario(view_of(tmp_path / "link"), {"run": "hpcc"})[1]
+
+
+def view_of(path):
+    """A view that is not served."""
+    found = view.View(path)
+    found._server.server_close()
+    return found
+
+
 @pytest.fixture
 def questions(folder):
     pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -233,6 +263,35 @@ def test_a_question_that_takes_too_long_is_given_up(questions):
             "select count(*) from range(1000000) a, range(1000000) b where a.range > b.range", seconds=0.3
         )
     assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select repeat('x', 20000000)",
+        "select list(range) from range(10000000)",
+        "select list(range::decimal(9, 2)) from range(5000000)",
+        "select repeat('x', 100000) from range(1000)",
+    ],
+)
+def test_an_answer_is_limited_in_bytes_too(questions, sql):
+    with pytest.raises(InputError, match="more than 8 MB: select fewer rows or columns"):
+        questions.ask(sql)
+
+
+def test_a_limited_answer_is_otherwise_what_was_asked(questions):
+    assert questions.ask("select 1 as a, 2 as a; -- last") == {
+        "columns": ["a", "a"],
+        "rows": [[1, 2]],
+        "more": False,
+    }
+    rows = questions.ask("with x as (select range as y from range(5000)) from x order by y desc")
+    assert rows["rows"][:2] == [[4999], [4998]] and rows["more"] and len(rows["rows"]) == view.MAX_ROWS
+    assert questions.ask("select [1, 2], 'text', null, true")["rows"] == [["[1, 2]", "text", None, True]]
+    assert questions.ask("select '; -- x' as t")["rows"] == [["; -- x"]]
+    assert questions.ask("describe flows")["columns"][0] == "column_name"
+    with pytest.raises(InputError):
+        questions.ask("select 1) as x, (select 2")
 
 
 def test_wrong_sql_says_what_is_wrong(questions):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_OFFSET = 2, 9, 14
 _LONGEST = 1 << 24
 """Bytes of the longest record that is believed."""
 
+_PIECE = 1 << 20
 _UNPACKED, _TIMES = 1 << 24, 100
 """Limit of the unpacked size of a gzipped capture: a number of bytes, plus this multiple of its own size."""
 
@@ -56,23 +58,16 @@ class _Source:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self._name, self._at = file, name, 0
         self.number = 0
-        self._unpacked_limit = (
-            _UNPACKED + _TIMES * Path(name).stat().st_size if isinstance(file, gzip.GzipFile) else None
-        )
 
     def take(self, count: int, *, may_end: bool = False) -> bytes:
         """Return this number of bytes, or none at the end of the file if that is allowed."""
         try:
             found = self._file.read(count)
-        except (EOFError, gzip.BadGzipFile, OSError) as error:
+        except (EOFError, OSError, zlib.error) as error:
             raise self.wrong(f"the rest cannot be read: {error}") from None
         if len(found) < count and not (may_end and not found):
             raise self.wrong(f"cut off: expected {count} bytes, found {len(found)}")
         self._at += len(found)
-        if self._unpacked_limit is not None and self._at > self._unpacked_limit:
-            raise self.wrong(
-                f"unpacks to more than {_TIMES} times its size; if that is meant, gunzip it first"
-            )
         return found
 
     def wrong(self, what: str) -> InputError:
@@ -96,6 +91,7 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
     """
     _native.check_file(str(path))
     try:
+        _check_unpacked(path)
         with _opened(path) as file:
             yield from _records(_Source(file, str(path)), partial)
     except OSError as error:
@@ -104,9 +100,30 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
 
 def _opened(path: str | Path) -> BinaryIO:
     """Open a file that may be gzipped."""
+    return gzip.open(path) if _is_zipped(path) else open(path, "rb")
+
+
+def _is_zipped(path: str | Path) -> bool:
     with open(path, "rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if zipped else open(path, "rb")
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _check_unpacked(path: str | Path) -> None:
+    """Raise if a gzipped file unpacks beyond its limit, before any record is read: records are slow."""
+    if not _is_zipped(path):
+        return
+    left = _UNPACKED + _TIMES * Path(path).stat().st_size
+    with gzip.open(path) as file:
+        try:
+            while left >= 0 and (found := len(file.read(_PIECE))):
+                left -= found
+        except (EOFError, OSError, zlib.error):
+            # The reader names the record at which it is damaged.
+            return
+    if left < 0:
+        raise InputError(
+            f"{path}: unpacks to more than {_TIMES} times its size; if that is meant, gunzip it first"
+        )
 
 
 def is_named_so(path: str | Path) -> bool:
@@ -119,7 +136,7 @@ def is_capture(path: str | Path) -> bool:
     try:
         with _opened(path) as file:
             first = file.read(4)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         if not isinstance(error, OSError) or isinstance(error, gzip.BadGzipFile):
             return False
         raise InputError(f"{path}: {error.strerror or error}") from None

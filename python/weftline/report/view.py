@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import http.cookies
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable
@@ -38,6 +39,9 @@ IDLE_SECONDS = 20.0
 """Timeout of a connection that sends nothing."""
 MAX_CONNECTIONS = 64
 """How many connections are answered at a time; further ones wait."""
+_SHORT = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT")
+_SHORT += ("UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME", "TIMESTAMP")
+"""Types in SQL whose values have a size of their own; a list of them, "INTEGER[]", is none of these."""
 _SAFE = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -93,6 +97,7 @@ class Catalogue:
         places = self._places()
         if name not in places:
             raise InputError(f'no run is called "{name}"')
+        inside(self.path, places[name])
         return places[name]
 
     def _places(self) -> dict[str, Path]:
@@ -129,6 +134,18 @@ def _below(path: Path, depth: int = MAX_DEPTH) -> list[Path]:
         for folder in inner:
             found += _below(folder, depth - 1)
     return found
+
+
+def inside(root: Path, folder: Path) -> None:
+    """Raise if a folder, or one of its files, is a link that leads out of `root`."""
+    top = root.resolve()
+    try:
+        paths = [folder, *folder.iterdir()]
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror or error}") from None
+    for path in paths:
+        if not path.resolve().is_relative_to(top):
+            raise InputError(f"{path}: leads out of the folder that is shown")
 
 
 def _row(folder: Path) -> dict | None:
@@ -184,9 +201,12 @@ class Questions:
             end = threading.Timer(seconds, connection.interrupt)
             end.start()
             try:
-                found = connection.execute(statements[0])
+                shape = connection.execute(f"describe {statements[0].query}").fetchall()
+                columns = [name for name, *_ in shape]
+                found = connection.execute(
+                    _cut(statements[0].query, [kind for _, kind, *_ in shape], max_rows)
+                )
                 rows = _limited(found, max_rows)
-                columns = [column[0] for column in found.description]
             except duckdb.InterruptException:
                 raise InputError(f"stopped after {seconds:g} s: select fewer rows") from None
             except duckdb.Error as error:
@@ -199,6 +219,35 @@ class Questions:
             "rows": [list(map(_plain, row)) for row in rows[:max_rows]],
             "more": len(rows) > max_rows,
         }
+
+
+def _cut(sql: str, kinds: list[str], max_rows: int) -> str:
+    """Return a SELECT around another whose values are no longer than an answer may be.
+
+    Without it one list of a hundred million numbers is a Python list before its size can be told.
+    """
+    places = [f"c{place}" for place in range(len(kinds))]
+    shown = [
+        place
+        if kind.partition("(")[0] in _SHORT and "[" not in kind
+        else f"left({place}::varchar, {MAX_BYTES + 1}) as {place}"
+        for place, kind in zip(places, kinds, strict=True)
+    ]
+    inner = _without_end(sql)
+    return f"select {', '.join(shown)} from (\n{inner}\n) as answer({', '.join(places)}) limit {max_rows + 1}"
+
+
+def _without_end(sql: str) -> str:
+    """Return a statement without its semicolon and the comments behind that."""
+    import duckdb
+
+    cut = re.sub(r";(?:\s|;|--[^\n]*(?:\n|\Z)|/\*[^*]*\*/)*\Z", "", sql)
+    try:
+        duckdb.extract_statements(cut)
+    except duckdb.Error:
+        # The semicolon is part of a text.
+        return sql
+    return cut
 
 
 def _limited(found, max_rows: int) -> list[tuple]:
@@ -320,10 +369,8 @@ class View:
         return why_page.html(answer, run=str(folder), tables=tables)
 
     def scenario(self, name: str) -> str:
-        """Return the resolved scenario of a run, which a link may not lead out of the folder for."""
+        """Return the resolved scenario of a run."""
         path = self.catalogue.folder(name) / "scenario.toml"
-        if not path.resolve().is_relative_to(self.catalogue.path.resolve()):
-            raise InputError(f"{path}: leads out of the folder that is shown")
         integrity.check(path.parent, (path.name,))
         try:
             return path.read_text("utf-8")
