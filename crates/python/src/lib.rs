@@ -49,7 +49,7 @@ mod _native {
     use scenarios::{Scenario, explain, names, schema};
     #[pymodule_export]
     use tables::{
-        Table, backlog, completion, counters, deadlines, distribution, queues, series, shares, slowdown,
+        Table, backlog, completion, counters, deadlines, distribution, jobs, queues, series, shares, slowdown,
         table,
     };
 

@@ -93,7 +93,7 @@ pub(crate) fn of(
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),
         "ports": ports(names, outcome),
         "links": links(names, outcome),
-        "jobs": outcome.jobs.iter().map(|&(job, start, finish)| json!({
+        "jobs": outcome.jobs().into_iter().map(|(job, start, finish)| json!({
             "job": job, "start_ns": start.as_ns(), "finish_ns": finish.as_ns(),
             "completion_ns": finish.saturating_sub(start).as_ns(),
         })).collect::<Vec<_>>(),

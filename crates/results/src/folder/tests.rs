@@ -9,8 +9,9 @@ use arrow_array::RecordBatch;
 use serde_json::json;
 use weftline_sim::counters::{CounterGroup, CounterSet};
 use weftline_sim::describe;
-use weftline_sim::measure::{Ending, Entity, LossCounters, PortTotals, QueueHistogram, RegionWork};
+use weftline_sim::measure::{Ending, Entity, LossCounters, PortTotals, QueueHistogram, RegionWork, StepRecord};
 use weftline_sim::units::{Bytes, Time};
+use weftline_sim::workload::JobShape;
 
 fn about() -> About {
     About {
@@ -105,7 +106,18 @@ fn outcome(ending: Ending) -> Outcome {
             ),
         ],
         queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1] })],
-        jobs: vec![(0, Time::from_us(1), Time::from_us(5))],
+        steps: vec![StepRecord {
+            source: 0,
+            step: 0,
+            number: 0,
+            group: 0,
+            shape: JobShape { operation: "incast", ranks: 3, ..JobShape::default() },
+            bytes: 3500,
+            start: Time::from_us(1),
+            finish: Some(Time::from_us(5)),
+            ideal: None,
+            last: Some((1, 0)),
+        }],
         counters: counted("bytes_recirculated", 50_000),
         disciplines: vec![(3, 1, discipline)],
         ..Outcome::default()

@@ -111,10 +111,10 @@ pub fn sections() -> &'static [SectionKeys] {
             run::read_compat(section);
         }));
         all.push(keys("failures", None, |section| {
-            failures::read(section, None);
+            failures::read(section, None, 0);
         }));
         all.push(keys("failures.event", None, |section| {
-            failures::event(section, None);
+            failures::event(section, None, &mut RandomStream::new(0, ""));
         }));
         all.push(keys("host", None, |section| {
             host::read(section, &[]);

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use rustc_hash::FxHashSet;
+
 use super::network::Network;
 use super::section::Section;
 use super::transport;
@@ -118,6 +120,8 @@ impl<'d> Workloads<'d> {
 struct Hosts {
     rates: Vec<Rate>,
     racks: Vec<u32>,
+    /// Those that jobs have taken.
+    placed: RefCell<FxHashSet<HostId>>,
     /// (label, host), by label.
     labels: Vec<(u32, HostId)>,
 }
@@ -134,7 +138,8 @@ impl Hosts {
         let mut labels: Vec<(u32, HostId)> =
             (0..nodes.len() as HostId).map(|host| (topology.host_label(host), host)).collect();
         labels.sort_unstable();
-        Hosts { rates: nodes.iter().map(rate).collect(), racks: nodes.iter().map(rack).collect(), labels }
+        let (rates, racks) = (nodes.iter().map(rate).collect(), nodes.iter().map(rack).collect());
+        Hosts { rates, racks, placed: RefCell::default(), labels }
     }
 
     fn by_label(&self, label: u32) -> Option<HostId> {
@@ -166,6 +171,7 @@ fn add_source(
         hosts: hosts.rates.len() as u32,
         host_rate: &hosts.rates,
         racks: &hosts.racks,
+        placed: &hosts.placed,
         label_to_host: &|label| hosts.by_label(label),
         base_dir: cx.base_dir,
         group: group_named(&spec.group),
