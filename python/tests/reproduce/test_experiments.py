@@ -99,7 +99,7 @@ def test_figures_share_their_points(engine, tmp_path):
     plan = reproduction.plan_points(experiment, reproduction.chosen_size(experiment, seeds=[1]), tmp_path)
     folders = [point.folder for _, _, _, found in plan for point in found]
     # 30 of the page and 7 of Fig 11c, of which DCQCN+w, TIMELY+w and DCTCP are on the page too.
-    assert len(folders) == 37 and len(set(folders)) == 34
+    assert len(folders) == 45 and len(set(folders)) == 36
 
 
 def test_the_page_says_which_size_was_run(engine, tmp_path):
@@ -185,6 +185,42 @@ def test_a_curve_claim_computes_the_published_number_from_the_published_curves(e
     }
     assert claims.check(claim | {"sizes": {"max": "100KB"}}, found, published).published == pytest.approx(0.5)
     assert claims.check(claim | {"sizes": {"min": "200KB"}}, found, published).published == pytest.approx(2.0)
+
+
+def test_a_claim_may_compare_its_number_with_that_of_another_panel(engine, scenario):
+    found = two_lines(engine, scenario)
+    here = [
+        {"line": label, "percentile": "p99", "values": [v] * 20} for label, v in (("hpcc", 1), ("dctcp", 4))
+    ]
+    there = [
+        {"line": label, "percentile": "p99", "values": [v] * 20} for label, v in (("hpcc", 1), ("dctcp", 2))
+    ]
+    claim = {
+        "text": "t",
+        "kind": "curve",
+        "line": "hpcc",
+        "against": "dctcp",
+        "percentile": "p99",
+        "below": 1,
+    }
+    claim |= {"panel": {"load": "70 %", "traffic": "web"}, "than": {"panel": {"load": "50 %"}}}
+    assert claims.than_panel(claim) == {"load": "50 %", "traffic": "web"}
+    # The same runs in both panels: their number is 1, which is not below it; drawn, the lead doubles.
+    verdict = claims.check(claim, found, here, than=(found, there), seeded=False)
+    assert verdict.measured == pytest.approx(1.0) and verdict.published == pytest.approx(0.5)
+    assert verdict.word == "DIFFERS" and verdict.ratio
+    # Against itself with lines exchanged, the number is the square of the ratio.
+    claim["than"] = {"line": "dctcp", "against": "hpcc"}
+    alone = claims.check({**claim, "below": 9}, found, [], seeded=False).measured
+    assert claims.check(claim, found, [], than=(found, []), seeded=False).measured == pytest.approx(alone**2)
+
+
+def test_between_two_bounds_the_number_farthest_from_one_counts():
+    curves = {name: [(1.0, 1000.0, value)] for name, value in (("a", 1.0), ("b", 0.5), ("c", 1.5))}
+    claim = {"line": "a", "above": 0.9, "below": 1.1}
+    assert claims._worst_ratio(claim, curves, ["b", "c"]) == pytest.approx(2.0)
+    assert claims._worst_ratio({"line": "a", "below": 1}, curves, ["b", "c"]) == pytest.approx(2.0)
+    assert claims._worst_ratio({"line": "a", "above": 1}, curves, ["b", "c"]) == pytest.approx(1 / 1.5)
 
 
 def test_a_metric_claim_without_number_is_left_open(engine, scenario):

@@ -198,6 +198,11 @@ METRICS: dict[str, Metric] = {
     ),
     "recovery": _microseconds("time to recover from the first failure", recovery.recovery_ns),
     "deficit": _kilobytes("not delivered after the first failure", recovery.deficit_bytes),
+    "silenced": _share(
+        "flows silenced by the first failure",
+        recovery.silenced,
+        "flows that deliver nothing from 2 to 8 ms after the first failure (%)",
+    ),
     "packets_lost": _count("packets lost or stranded", read.packets_lost),
     "lost_on_dead_links": _count("lost on dead links", losses.lost_on_dead_links),
     "lost_at_random": _count("lost at random", losses.lost_at_random),

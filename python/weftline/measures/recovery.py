@@ -6,6 +6,13 @@ mean from `SETTLED` of the time before the first failure to that failure.
     recovery_ns   from the first failure to the end of the last interval below `SHARE` of that mean, before
                   the next change of a link, or the end of the run; all of that time where it ends below
     deficit       bytes that were delivered less than at that mean, over the same time
+
+With goodput by flow in place of groups:
+
+    silenced      of the flows that deliver in the `BEFORE_NS` up to the first failure, the share that
+                  delivers nothing from `SILENT_NS[0]` to `SILENT_NS[1]` after it: connections with all their
+                  subflows on the dead link. What is under way has arrived by the first, and the second comes
+                  before a timeout of 10 ms
 """
 
 from __future__ import annotations
@@ -22,6 +29,8 @@ SHARE = 0.9
 SETTLED = 0.5
 """Share of the time before the failure in which flows may still begin and settle."""
 EVERY_NS = 1e5
+BEFORE_NS = 2e6
+SILENT_NS = (2e6, 8e6)
 
 Spans = list[tuple[float, float]]
 """(end of an interval in ns, goodput in bit/s)"""
@@ -49,10 +58,30 @@ def deficit_bytes(run: Run) -> float | None:
     return max(0.0, math.fsum((usual - rate) * EVERY_NS / 8e9 for _, rate in spans))
 
 
+def silenced(run: Run) -> float | None:
+    """Return the share of flows that a failure silences; None without one, or where no flow was measured."""
+    times = _changes(run)
+    if not times or run.scenario.get("measure", {}).get("goodput", {}).get("by") != "flow":
+        return None
+    start, (low, high) = times[0], SILENT_NS
+    at_work = lost = 0
+    for points in run.over_time("goodput_bps", max_points=0).values():
+        before = any(rate for time, rate in points if start - BEFORE_NS < time <= start)
+        after = [rate for time, rate in points if start + low < time <= start + high]
+        at_work += before
+        lost += before and not any(after)
+    return lost / at_work if at_work else None
+
+
+def _changes(run: Run) -> list[float]:
+    """When links change, in ns."""
+    events = run.scenario.get("failures", {}).get("event", [])
+    return sorted({quantities.parse_time_ns(event["at"]) for event in events})
+
+
 def _after(run: Run) -> tuple[float, float, Spans] | None:
     """When the first failure was, the goodput before it, and the intervals until the next change."""
-    events = run.scenario.get("failures", {}).get("event", [])
-    times = sorted({quantities.parse_time_ns(event["at"]) for event in events})
+    times = _changes(run)
     totals: dict[float, float] = {}
     for points in run.over_time("goodput_bps", every_ns=EVERY_NS, max_points=0).values():
         for time, rate in points:

@@ -9,6 +9,9 @@
     kind = "law"      what was found against what a formula expects; see `weftline.reproduce.laws`
     kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
 
+`than` = { panel, line, against, percentile, sizes, metric, at, against_at }, those of them that differ: the
+number is that over the same of another panel, percentile or line, as where a lead grows with the load.
+
 `below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
 
@@ -92,16 +95,27 @@ class Verdict:
         return "PASS" if self.holds else "DIFFERS"
 
 
-def check(claim: dict, lines: Sequence[Line], published: Sequence[dict], *, seeded: bool = True) -> Verdict:
+def check(
+    claim: dict,
+    lines: Sequence[Line],
+    published: Sequence[dict],
+    *,
+    than: tuple[Sequence[Line], Sequence[dict]] | None = None,
+    seeded: bool = True,
+) -> Verdict:
     """Check one claim against the lines of its panel and the published values of that panel.
 
+    `than`: lines and published values of the panel that the claim compares with, if it does (`than_panel`).
     `seeded`: whether a seed can change the number.
     """
-    mean, text, write = _measured(claim, lines, published)
+    sides = [_Side(claim, lines, published)]
+    if than is not None:
+        sides.append(_Side({**claim, **claim["than"]}, *than))
+    mean, text, write = _over(sides)
     if mean is None:
         return verdict(claim, None, write, published=text)
     interval = None if mean.interval is None else (mean.low, mean.high)
-    used = used_lines(claim, lines)
+    used = [line for side in sides for line in used_lines(side.claim, side.lines)]
     seeds = min((len(line.runs) for line in used), default=1)
     return verdict(
         claim,
@@ -111,9 +125,51 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict], *, seed
         interval=interval,
         reasons=[*(few_seeds(seeds) if seeded else []), *_reasons(claim, used)],
         seeds=seeds,
-        by_seed=_by_seed(claim, lines, seeds),
+        by_seed=_by_seed(sides, seeds),
         unseeded=not seeded,
     )
+
+
+def than_panel(claim: dict) -> dict | None:
+    """Return the panel that a claim compares its own with, None if it compares with none."""
+    if "than" not in claim:
+        return None
+    return {**claim.get("panel", {}), **claim["than"].get("panel", {})}
+
+
+def asked_lines(claim: dict) -> set[str]:
+    """Return the labels of the lines that a claim needs in its panel."""
+    against = claim.get("against", [])
+    return {claim["line"], *([against] if isinstance(against, str) else against)}
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What a number is measured on."""
+
+    claim: dict
+    lines: Sequence[Line]
+    published: Sequence[dict]
+
+    def alone(self, number: int) -> _Side:
+        """Return the same of one seed."""
+        kept = [replace(line, runs=[line.runs[number]]) for line in self.lines if len(line.runs) > number]
+        return _Side(self.claim, kept, [])
+
+
+def _over(sides: Sequence[_Side]) -> tuple[Mean | None, float | None, Callable]:
+    """The number of the first side, over that of the second if there is one; the published one; its form."""
+    found = [_measured(side.claim, side.lines, side.published) for side in sides]
+    if len(found) == 1:
+        return found[0]
+    (mine, drawn, _), (other, there, _) = found
+    published = sides[0].claim.get("published", drawn / there if drawn and there else None)
+    if not (mine and other and other.value):
+        return None, published, quantities.digits
+    seeds = min(len(line.runs) for side in sides for line in used_lines(side.claim, side.lines))
+    by_seed = [value for value in _by_seed(sides, seeds) if value is not None]
+    spread = Mean.of(by_seed) if len(by_seed) > 1 else None
+    return Mean(mine.value / other.value, spread.interval if spread else None), published, quantities.digits
 
 
 def few_seeds(seeds: int) -> list[evidence.Reason]:
@@ -140,22 +196,17 @@ def _measured(
     return mean, claim.get("published"), write
 
 
-def _by_seed(claim: dict, lines: Sequence[Line], seeds: int) -> tuple[float | None, ...]:
+def _by_seed(sides: Sequence[_Side], seeds: int) -> tuple[float | None, ...]:
     """The number of each seed by itself."""
     if seeds < 2:
         return ()
-    found = []
-    for number in range(seeds):
-        alone = [replace(line, runs=[line.runs[number]]) for line in lines if len(line.runs) > number]
-        mean, _, _ = _measured(claim, alone, [])
-        found.append(mean.value if mean else None)
-    return tuple(found)
+    means = [_over([side.alone(number) for side in sides])[0] for number in range(seeds)]
+    return tuple(mean.value if mean else None for mean in means)
 
 
 def used_lines(claim: dict, lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a panel that a claim is about, at its places where it names them."""
-    against = claim.get("against", [])
-    labels = {claim["line"], *([against] if isinstance(against, str) else against)}
+    labels = asked_lines(claim)
     places = {claim[key] for key in ("at", "against_at") if key in claim}
     return [line for line in lines if line.label in labels and (not places or line.place in places)]
 
@@ -199,7 +250,7 @@ def verdict(
         by_seed=by_seed,
         unseeded=unseeded,
         bounds={key: claim[key] for key in ("above", "below", "at_most") if key in claim},
-        ratio=claim.get("kind") == "curve" or "against" in claim or "against_at" in claim,
+        ratio=claim.get("kind") == "curve" or bool({"against", "against_at", "than"} & claim.keys()),
     )
 
 
@@ -286,6 +337,8 @@ def _worst_ratio(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -
             ratios.append(math.exp(math.fsum(logs) / len(logs)))
     if not ratios:
         return None
+    if "above" in claim and {"below", "at_most"} & claim.keys():
+        return max(ratios, key=lambda ratio: abs(math.log(ratio)))
     return max(ratios) if "below" in claim or "at_most" in claim else min(ratios)
 
 

@@ -61,7 +61,8 @@ _KEYS = {
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
     " scale combine entities group log sizes over against seeds expected where",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above at_most"
-    " published within outside groups apart seconds tolerance",
+    " published within outside groups apart seconds tolerance than",
+    "than": "panel line against at against_at percentile sizes metric",
 }
 
 Choice = tuple[tuple[str, str], ...]
@@ -278,6 +279,8 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
     for kind in ("axis", "figure", "claim"):
         for entry in data.get(kind, []):
             _check_keys(entry, kind, path)
+    for claim in data["claim"]:
+        _check_keys(claim.get("than", {}), "than", path)
     for size in ("small", "full"):
         _check_keys(data.get(size, {}), "size", path)
     plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along", "seeds"}
@@ -409,15 +412,16 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     _check_trials(experiment, path)
     for claim in experiment.claims:
         known("figure", claim.get("figure", ""), list(figures))
-        figure = figures[claim["figure"]]
-        against = claim.get("against", [])
-        for line in [claim.get("line", ""), *([against] if isinstance(against, str) else against)]:
-            known("line", line, experiment.named(figure, figure.lines))
-        for place in (claim[key] for key in ("at", "against_at") if key in claim):
-            known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
-        for axis, variant in claim.get("panel", {}).items():
-            known("axis", axis, list(experiment.axes))
-            known(f"variant of {axis}", variant, experiment.named(figure, axis))
+        for side in (claim, {**claim, **claim.get("than", {})}):
+            figure = figures[side["figure"]]
+            against = side.get("against", [])
+            for line in [side.get("line", ""), *([against] if isinstance(against, str) else against)]:
+                known("line", line, experiment.named(figure, figure.lines))
+            for place in (side[key] for key in ("at", "against_at") if key in side):
+                known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
+            for axis, variant in side.get("panel", {}).items():
+                known("axis", axis, list(experiment.axes))
+                known(f"variant of {axis}", variant, experiment.named(figure, axis))
         for bound in claim.get("within", []):
             known("figure", bound.get("figure", ""), list(figures))
 

@@ -262,17 +262,27 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
             verdict = laws.check(claim, [p for found in panels for p in found])
             verdicts += [verdict] if verdict else []
             continue
-        for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
-            chosen = dict(panel.choice)
-            if all(chosen.get(axis) == variant for axis, variant in wanted.items()):
-                against = claim.get("against", [])
-                needed = {claim["line"], *([against] if isinstance(against, str) else against)}
-                if needed <= {line.label for line in panel.lines}:
-                    verdicts.append(
-                        claims.check(claim, panel.lines, panel.published, seeded=experiment.seeded)
-                    )
-                break
+        own = _panel_of(claim, wanted, panels)
+        if own is None:
+            continue
+        there = claims.than_panel(claim)
+        other = None if there is None else _panel_of({**claim, **claim["than"]}, there, panels)
+        if there is None or other is not None:
+            than = (other.lines, other.published) if other else None
+            verdicts.append(
+                claims.check(claim, own.lines, own.published, than=than, seeded=experiment.seeded)
+            )
     return verdicts
+
+
+def _panel_of(
+    claim: dict, wanted: Mapping[str, str], panels: Sequence[Sequence[exhibits.Panel]]
+) -> exhibits.Panel | None:
+    """The first panel of a claim's figure that fits, None if it was not run, or not with all its lines."""
+    for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
+        if wanted.items() <= dict(panel.choice).items():
+            return panel if claims.asked_lines(claim) <= {line.label for line in panel.lines} else None
+    return None
 
 
 def findings_of(

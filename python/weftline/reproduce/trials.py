@@ -4,7 +4,8 @@ many times, or computed.
 The settings of figures and variants define what is tried; the number of a variant along x is the setting with
 the axis' name. `what = "path"` (packets until a path is decoded, see `tracing`), `what = "latency"` (error
 of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows that a cache misses, see
-`flow_cache`), `what = "state"` (what a port must remember, see `switch_state`); `trials` is how often.
+`flow_cache`), `what = "state"` (what a port must remember, see `switch_state`), `what = "plan"` (what a
+plan asks of a switch, see `plan_facts`); `trials` is how often.
 Settings that begin with "scenario." are those of the experiment's scenario, which a latency experiment runs
 once for all points that share them.
 
@@ -30,13 +31,13 @@ from typing import TYPE_CHECKING, Any
 from weftline import _native, integrity, quantities
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.measures.lines import Mean
-from weftline.reproduce import claims, flow_cache, latency, switch_state, tracing
+from weftline.reproduce import claims, flow_cache, latency, plan_facts, switch_state, tracing
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 
 if TYPE_CHECKING:
     from weftline.reproduce.reproduction import Size
 
-ALONE: dict[str, Any] = {"flow-cache": flow_cache, "state": switch_state}
+ALONE: dict[str, Any] = {"flow-cache": flow_cache, "state": switch_state, "plan": plan_facts}
 """What needs neither a run nor a file: modules with `SETTINGS`, `check` and `tried`."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -61,6 +62,7 @@ class TrialMetric:
 
 METRICS: dict[str, TrialMetric] = {
     "mean": TrialMetric(title="packets until the path is known, mean", key="mean_packets", log=True),
+    "median": TrialMetric(title="packets until the path is known, median", key="median_packets", log=True),
     "p99": TrialMetric(title="packets until the path is known, p99", key="p99_packets", log=True),
     "error": TrialMetric(
         title="relative error, mean (%)", key="mean_relative_error", text=quantities.share_text, scale=100
@@ -81,6 +83,8 @@ METRICS: dict[str, TrialMetric] = {
         title="memory of a port (KB)", key="memory_bytes", text=quantities.bytes_text, scale=1e-3, log=True
     ),
     "queues": TrialMetric(title="queues of a port", key="queues", text=quantities.count_text, log=True),
+    "stages": TrialMetric(title="stages that are needed", key="stages", text=quantities.count_text),
+    "feedback": TrialMetric(title="packets of a round trip that serve the last query", key="feedback"),
     "accesses": TrialMetric(title="accesses to memory in a row, for a packet", key="accesses"),
 }
 
