@@ -164,6 +164,7 @@ class Scenario:
         fingerprint: str,
         *,
         flow: int | None = None,
+        step: int | None = None,
         slowest: int = 5,
         group: str | None = None,
         intervals: bool = False,

@@ -9,7 +9,9 @@ use arrow_array::RecordBatch;
 use serde_json::json;
 use weftline_sim::counters::{CounterGroup, CounterSet};
 use weftline_sim::describe;
-use weftline_sim::measure::{Ending, Entity, LossCounters, PortTotals, QueueHistogram, RegionWork, StepRecord};
+use weftline_sim::measure::{
+    Ending, Entity, LossCounters, PortTotals, QueueHistogram, RegionWork, StepRecord,
+};
 use weftline_sim::units::{Bytes, Time};
 use weftline_sim::workload::JobShape;
 
@@ -33,6 +35,7 @@ fn names() -> Names {
         groups: vec!["web".into(), "replay".into()],
         transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
         marked: vec!["dctcp".into()],
+        failures: Vec::new(),
         raises_slowdowns: false,
     }
 }

@@ -23,7 +23,8 @@ fn step(source: u16, step: u32, start: u64, finish: Option<u64>) -> StepRecord {
 fn bandwidths_are_those_of_nccl_tests_and_steps_are_counted_from_finish_to_finish() {
     let dir = Scratch::new();
     let names = Names { groups: vec!["a".into(), "b".into()], ..Names::default() };
-    let steps = [step(0, 0, 0, Some(4)), step(0, 1, 5, Some(10)), step(1, 0, 0, Some(9)), step(1, 1, 9, None)];
+    let steps =
+        [step(0, 0, 0, Some(4)), step(0, 1, 5, Some(10)), step(1, 0, 0, Some(9)), step(1, 1, 9, None)];
     write(dir.path(), &names, &steps).unwrap();
     let rows = read(dir.path()).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 4);

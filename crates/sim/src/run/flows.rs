@@ -164,11 +164,6 @@ impl Simulation {
         }
     }
 
-    /// Lets the outcome state when each flow of a job was delivered.
-    pub fn note_deliveries(&mut self) {
-        self.flows.deliveries = Some(Vec::new());
-    }
-
     /// The steps of all jobs that started, with their ideal times.
     pub(crate) fn steps(&mut self) -> Vec<StepRecord> {
         let (flows, ideals) = (&mut self.flows, &mut self.ideals);

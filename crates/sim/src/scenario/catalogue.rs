@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
 use crate::compat::Rules;
+use crate::engine::random::RandomStream;
 use crate::parameters::{Declared, Kind};
 use crate::transport::ReadContext;
 use crate::units::Time;

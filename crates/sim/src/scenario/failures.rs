@@ -113,7 +113,8 @@ pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut Random
         }
     };
     let end = lasts.map(|time| at.saturating_add(time));
-    let ends = changes.iter().filter_map(|&change| Some(Failure { at: end?, change: undone(change, network?) }));
+    let ends =
+        changes.iter().filter_map(|&change| Some(Failure { at: end?, change: undone(change, network?) }));
     let ends: Vec<Failure> = ends.collect();
     changes.into_iter().map(|change| Failure { at, change }).chain(ends).collect()
 }
@@ -131,7 +132,12 @@ fn undone(change: Change, network: &Network) -> Change {
 type Draw<'r> = Option<(usize, &'r mut RandomStream)>;
 
 /// The first `count` of the candidates in random order.
-fn drawn<T>(table: &mut Section, mut found: Vec<T>, what: &str, (count, stream): (usize, &mut RandomStream)) -> Vec<T> {
+fn drawn<T>(
+    table: &mut Section,
+    mut found: Vec<T>,
+    what: &str,
+    (count, stream): (usize, &mut RandomStream),
+) -> Vec<T> {
     if count > found.len() {
         table.complain("random", format!("{count} of {} {what}", found.len()));
         return Vec::new();
@@ -172,9 +178,10 @@ fn link_change(
     }
     let node = |id: NodeId| &topology.nodes[id as usize];
     let is_switch = |id: NodeId| node(id).kind == NodeKind::Switch;
-    let named = |name: &str, id: NodeId| match draw {
-        Some(_) => pattern::matches(name, &node(id).name),
-        None => node(id).name == *name,
+    let patterned = draw.is_some();
+    let named = |name: &str, id: NodeId| match patterned {
+        true => pattern::fits(name, &node(id).name),
+        false => node(id).name == name,
     };
     let joins = |link: &Link| match names {
         Some([a, b]) => (named(a, link.a) && named(b, link.b)) || (named(a, link.b) && named(b, link.a)),
@@ -223,7 +230,7 @@ fn switch_change(
         Some(draw) => {
             let nodes = topology.nodes.iter().enumerate();
             let matching = nodes
-                .filter(|(_, node)| node.kind == NodeKind::Switch && pattern::matches(name, &node.name))
+                .filter(|(_, node)| node.kind == NodeKind::Switch && pattern::fits(name, &node.name))
                 .map(|(id, _)| id as NodeId);
             drawn(table, matching.collect(), "switches that the name stands for", draw)
         }

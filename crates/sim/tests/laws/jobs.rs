@@ -75,6 +75,10 @@ fn a_ring_all_reduce_takes_the_time_computed_by_hand() {
             let (_, outcome) = on_star(hosts as u32, vec![workload("collective", hosts as u32, &keys)]);
             let expected = vec![(0, Time::ZERO, Time(ring_by_hand(hosts, packets)))];
             assert_eq!(outcome.jobs(), expected, "{hosts} hosts, {packets} packets a step");
+            // Alone it does not wait for the acknowledgements that its hosts send.
+            let steps = 2 * (hosts - 1);
+            assert_eq!(outcome.steps[0].ideal, Some(Time(ring_by_hand(hosts, packets) - (steps - 1) * ACK)));
+            assert_eq!(outcome.steps[0].shape.bus, Some((steps, hosts)));
         }
     }
 }
@@ -103,6 +107,7 @@ fn a_tree_all_reduce_takes_one_way_up_and_one_way_down_a_level() {
     let down = ONE_WAY + 9 * PACKET;
     // Before it sends, the root acknowledges the last packet.
     assert_eq!(outcome.jobs(), [(0, Time::ZERO, Time(up + ACK + down))]);
+    assert_eq!(outcome.steps[0].ideal, Some(Time(up + down)));
 }
 
 #[test]
@@ -110,6 +115,27 @@ fn an_all_to_all_of_two_hosts_is_two_flows_at_once() {
     let keys = [("operation", text("all-to-all")), ("bytes", text("20KB"))];
     let (_, outcome) = on_star(2, vec![workload("collective", 2, &keys)]);
     assert_eq!(outcome.jobs(), [(0, Time::ZERO, Time(ONE_WAY + 9 * PACKET))]);
+    assert_eq!(outcome.steps[0].ideal, Some(Time(ONE_WAY + 9 * PACKET)));
+}
+
+#[test]
+fn no_step_takes_less_than_its_ideal_time() {
+    for operation in ["ring-all-reduce", "tree-all-reduce", "all-to-all", "pairwise-all-to-all"] {
+        for hosts in [2, 5, 9] {
+            let keys =
+                [("operation", text(operation)), ("bytes", text("90007B")), ("repeat", Value::Integer(3))];
+            let (_, outcome) = on_star(hosts, vec![workload("collective", hosts, &keys)]);
+            for step in &outcome.steps {
+                let time = step.finish.unwrap().saturating_sub(step.start);
+                let ideal = step.ideal.unwrap();
+                assert!(time >= ideal && ideal > Time::ZERO, "{operation} of {hosts}: {time} < {ideal}");
+            }
+            // The first one meets nothing but its own acknowledgements.
+            let first = &outcome.steps[0];
+            let excess = first.finish.unwrap().0 as f64 / first.ideal.unwrap().0 as f64;
+            assert!(excess < 1.35, "{operation} of {hosts}: {excess} times the ideal");
+        }
+    }
 }
 
 #[test]
