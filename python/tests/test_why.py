@@ -5,8 +5,6 @@ import json
 import pytest
 
 native = pytest.importorskip("weftline._native")
-if not hasattr(native, "why"):
-    pytest.skip("the native module is older than `weftline why`", allow_module_level=True)
 
 from weftline.cli.main import main  # noqa: E402
 
@@ -75,7 +73,6 @@ def test_what_cannot_be_answered_is_refused(run, tmp_path, capsys):
     assert "no such group" in capsys.readouterr().err
     assert main(["why", str(tmp_path)]) == 2
     text = (run / "scenario.toml").read_text().replace("seed = 3", "seed = 4").replace("50KB", "60KB")
+    stored = json.loads((run / "summary.json").read_text())["fingerprint"]
     with pytest.raises(native.InputError, match="other results than those that are stored"):
-        native.why(
-            text, "scenario.toml", str(run), json.loads((run / "summary.json").read_text())["fingerprint"]
-        )
+        native.Scenario(text, "scenario.toml", str(run)).why(stored)

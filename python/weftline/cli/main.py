@@ -218,6 +218,13 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--against", metavar="LABEL", help="baseline of the differences (default: the first line)"
     )
+    compare.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="what a line is called; given once for each line, in their order",
+    )
     compare.add_argument("--out", metavar="FILE.html", help="also write a page with the figures")
     compare.add_argument("--json", action="store_true", help="print JSON")
 
@@ -449,7 +456,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         _print_json({**run.summary, "out": str(run.out), "reused": run.reused})
     elif not options.quiet:
-        print(comparison.facts_table(run).text())
+        print("\n\n".join(table.text() for table in comparison.run_tables(run)))
     return _ending(run)
 
 
@@ -580,7 +587,9 @@ def _compare(options: argparse.Namespace) -> int:
     from weftline.report import run_page
 
     def compare():
-        compared = comparison.comparison_of(options.folders, against=options.against)
+        compared = comparison.comparison_of(
+            options.folders, against=options.against, labels=options.label
+        )
         return compared, compared.as_json() if options.json else str(compared)
 
     compared, shown = _without_damaged(options.folders, compare)

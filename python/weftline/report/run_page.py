@@ -10,8 +10,8 @@ from pathlib import Path
 
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
-from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison, networks
+from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
+from weftline.measures import comparison, groups, jobs, networks
 from weftline.measures.lines import Line
 from weftline.report import answer_text, page
 from weftline.report.page import Lead, Section
@@ -19,6 +19,8 @@ from weftline.runs import Run
 
 MAX_HEATS = 4
 """Heat maps of queues on a page, one a line."""
+MAX_STEPS = 60
+"""Steps of jobs that a page lists one by one."""
 MAX_DOCUMENTS = 40
 """Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
 
@@ -165,11 +167,11 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
     finished = [line for line in lines if line.has_flows]
     title = "Side by side" if len(lines) > 1 else "Results"
+    tables = [comparison.table(lines), groups.table(lines)] if lines else []
     sections = [
-        Section(
-            title=title, text="\n\n".join(_warnings(lines)), tables=[comparison.table(lines)] if lines else []
-        )
+        Section(title=title, text="\n\n".join(_warnings(lines)), tables=[table for table in tables if table])
     ]
+    sections += job_sections(lines)
     # Flows of one size share a bin: there is nothing to draw by size.
     if any(len(line.curve(line.bins)) > 1 for line in finished):
         sections.append(
@@ -198,6 +200,23 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     if goodput.spec["data"]["values"]:
         sections.append(Section(title="Goodput", figures=[goodput]))
     return sections
+
+
+def job_sections(lines: Sequence[Line]) -> list[Section]:
+    """Return the jobs of runs that have some: what their steps took, over the steps, and one by one."""
+    table = jobs.table(lines)
+    if table is None:
+        return []
+    lines = [line for line in lines if line.runs[0].steps]
+    one = jobs.steps_table(lines[0].runs[0], max_steps=MAX_STEPS) if len(lines) == 1 else None
+    figures = []
+    if any(len(line.runs[0].steps) > 1 for line in lines):
+        figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
+    if figures and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
+        figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
+    text = "`weftline why RUN --step N` says which chain of flows made a step long, and by which cause."
+    tables = [table, *([one] if one else [])]
+    return [Section(title="Jobs", text=text.replace("`", ""), tables=tables, figures=figures)]
 
 
 def _warnings(lines: Sequence[Line]) -> list[str]:

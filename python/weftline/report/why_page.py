@@ -27,14 +27,25 @@ COLOURS = {
     "retransmission": "#9d755d",
     "timeout": "#79706e",
     "transport": "#bab0ac",
+    "computation": "#d3d3d3",
+    "connection in use": "#8c8c8c",
 }
 WIDTH, LEFT, ROW, STEPS = 1000, 190, 22, 800
+MAX_ROWS = 40
+"""Flows of the chain of a step that have a row of their own in its drawing; of more, links have."""
+MAX_FLOWS = 5
+"""Flows of such a chain that have a section of their own."""
 
 
 def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table]]) -> Path:
     """Write the page of an answer; `tables` has those of each flow."""
     sections = []
-    for flow, of_flow in zip(answer["flows"], tables, strict=True):
+    shown = list(zip(answer["flows"], tables, strict=True))
+    if "step" in answer:
+        sections.append(_step_section(answer))
+        shown.sort(key=lambda one: one[0]["ideal_ps"] - one[0]["fct_ps"])
+        shown = shown[:MAX_FLOWS]
+    for flow, of_flow in shown:
         ideal = (
             f", {flow['fct_ps'] / flow['ideal_ps']:.2f} times what it takes alone" if flow["ideal_ps"] else ""
         )
@@ -50,14 +61,43 @@ def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table
         )
     return page.write(
         path,
-        title="Why these flows were slow",
+        title="Why this step took so long" if "step" in answer else "Why these flows were slow",
         subtitle=run,
         about=[("command", f"weftline why {run}"), ("fingerprint", answer["fingerprint"])],
         sections=sections,
     )
 
 
-def drawing(flow: dict) -> str:
+def _step_section(answer: dict) -> page.Section:
+    """Return what a step waited for: its causes, the flows of its chain, and the chain over time."""
+    from weftline.cli import why
+
+    step = answer["step"]
+    by_flow = len(answer["flows"]) <= MAX_ROWS
+    intervals = []
+    for flow, gap in zip(answer["flows"], step["gaps"], strict=True):
+        row = f"flow {flow['flow']}, {flow['src']} to {flow['dst']}"
+        at = flow["start_ps"] - gap["compute_ps"] - gap["held_ps"]
+        for cause, ps in (("computation", gap["compute_ps"]), ("connection in use", gap["held_ps"])):
+            if ps:
+                intervals.append({"from_ps": at, "to_ps": at + ps, "cause": cause, "link": row if by_flow else None})
+            at += ps
+        intervals += [part | ({"link": row} if by_flow else {}) for part in flow["intervals"]]
+    chain = {
+        "flow": step["step"],
+        "start_ps": step["start_ps"],
+        "fct_ps": step["time_ps"],
+        "intervals": intervals,
+    }
+    return page.Section(
+        title=f"Step {step['step']} of {step['job']}",
+        text=f"{why.step_sentence(answer)}.",
+        tables=why.step_tables(answer),
+        drawings=[drawing(chain, name="step")],
+    )
+
+
+def drawing(flow: dict, *, name: str = "flow") -> str:
     """Return the chain of a flow over time as SVG: a row for each link, in order of its first interval."""
     rows: dict[str, int] = {}
     for part in flow["intervals"]:
@@ -91,7 +131,7 @@ def drawing(flow: dict) -> str:
         x += 30 + 7 * len(cause)
     return (
         f'<svg viewBox="0 0 {max(WIDTH, x)} {height}" width="100%" role="img" '
-        f'aria-label="Critical chain of flow {flow["flow"]}" font-size="12" fill="currentColor">'
+        f'aria-label="Critical chain of {name} {flow["flow"]}" font-size="12" fill="currentColor">'
         + "".join(shapes)
         + "</svg>"
     )
