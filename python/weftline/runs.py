@@ -196,12 +196,12 @@ class Run:
 
     @property
     def jobs(self) -> Table:
-        """One row per step of a job: a collective operation, or the event of an incast; see docs/results.md."""
+        """One row per step of a job: a collective operation or the event of an incast; see docs/results.md."""
         return Table(_native.table(str(self.out), "jobs"))
 
     @cached_property
     def steps(self) -> list[dict]:
-        """The rows of `jobs` as dicts; empty for a run without jobs, or of a version that wrote no such table."""
+        """The rows of `jobs` as dicts; empty for a run without jobs, or of an earlier version."""
         return json.loads(_native.jobs(str(self.out)))
 
     def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:

@@ -1,6 +1,4 @@
-"""`weftline why`: where the completion times of flows and of steps of jobs went, by running the stored scenario
-again.
-"""
+"""`weftline why`: where the times of flows and of steps of jobs went, by running the stored scenario again."""
 
 from __future__ import annotations
 
@@ -40,8 +38,8 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--step",
         type=_step,
         metavar="N",
-        help="a step of a job (a collective), from 0, or slowest: the chain of flows that made it long; with --group, of "
-        "that job",
+        help="a step of a job (a collective), from 0, or slowest: the chain of flows that made it long; "
+        "with --group, of that job",
     )
     why.add_argument("--group", metavar="NAME", help="only flows, or the job, of this group")
     why.add_argument(
@@ -112,7 +110,9 @@ def why(
     intervals: bool = False,
     controllers: list[str] | None = None,
 ) -> dict:
-    """Return where the completion times of flows of a stored run went, or the time of a step (`SLOWEST`: of the longest).
+    """Return where the completion times of flows of a stored run went, or the time of a step.
+
+    `step` is its number; `SLOWEST`: the one that took longest.
 
     Raises
     ------

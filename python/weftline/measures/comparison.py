@@ -22,7 +22,7 @@ from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
-from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.measures.metrics import HIGHEST, METRICS, Flows, metric
 from weftline.measures.pooling import pools
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
@@ -135,7 +135,13 @@ class Comparison:
         shown = [one for of in found.values() for name in names if (one := of[name])]
         intervals = any(one.estimate.low is not None for one in shown)
         note = differences_note(stats.how_taken(shown), notes, intervals=intervals)
-        return Table([head, *(metric(n).title for n in names)], rows, note=note)
+        result = Table([head, *(metric(n).title for n in names)], rows, note=note)
+        for row, (line, _) in enumerate(compared):
+            for column, name in enumerate(names, start=1):
+                if order := self.separation(name, line).order:
+                    better = (order > 0) == (name in HIGHEST)
+                    result.marks[row, column] = "better" if better else "worse"
+        return result
 
     @property
     def _without_base(self) -> str:
@@ -199,7 +205,11 @@ class Comparison:
         return [table for table in found if table]
 
     def __str__(self) -> str:
-        tables = [found.text() for found in self.tables()]
+        return self.text()
+
+    def text(self, *, colour: bool = False) -> str:
+        """Return everything as text; with `colour`, what is separated is green where better, red where worse."""
+        tables = [found.text(colour=colour) for found in self.tables()]
         return "\n\n".join([*tables, *([wrapped("\n".join(self.notes))] if self.notes else [])])
 
     def __repr__(self) -> str:
@@ -315,7 +325,9 @@ def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
     from weftline.sweeps.store import Store
 
     if any(isinstance(one, Mapping) for one in of):
-        return [line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))], None
+        return [
+            line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))
+        ], None
     if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
         return [line for one in of for line in lines_in([one])], None
     if len(of) == 1 and (isinstance(of[0], SweepResult) or _is_sweep(of[0])):

@@ -20,7 +20,7 @@ def names(lines: Sequence[Line]) -> list[str]:
 
 
 def table(lines: Sequence[Line], shown: Sequence[str] = SHOWN) -> Table | None:
-    """Return metrics of each group, None where there is one group alone; "–": too few flows for a percentile."""
+    """Return metrics of each group, None where there is one alone; "–": too few flows for a percentile."""
     groups = names(lines)
     if len(groups) < 2:
         return None

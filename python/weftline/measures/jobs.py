@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MAX_STEPS = 12
 """Steps that are listed one by one after a run; of more the table has the jobs alone."""
 BANDWIDTHS = (
-    "algbw: data of every rank over the time of a step; busbw: that times 2 (n - 1) / n for an all-reduce, (n - 1) / n "
-    "for an all-to-all, as nccl-tests define them."
+    "algbw: data of every rank over the time of a step; busbw: that times 2 (n - 1) / n for an all-reduce, "
+    "(n - 1) / n for an all-to-all, as nccl-tests define them."
 )
 IDEAL = "ideal: a lower bound of the step alone on the network."
 
@@ -31,7 +31,16 @@ IDEAL = "ideal: a lower bound of the step alone on the network."
 def table(lines: Sequence[Line]) -> Table | None:
     """Return a row for each job of each line, means over its steps; None where no run has jobs."""
     several = len(lines) > 1
-    columns = [*(["line"] if several else []), "job", "operation", "ranks", "data", "steps", "time", "slowest"]
+    columns = [
+        *(["line"] if several else []),
+        "job",
+        "operation",
+        "ranks",
+        "data",
+        "steps",
+        "time",
+        "slowest",
+    ]
     columns += ["ideal", "time / ideal", "finish to finish", "algbw", "busbw", "last host"]
     result = Table(columns, title="Steps of jobs", left=3 if several else 2)
     for line in lines:
@@ -82,8 +91,18 @@ def steps_table(run: Run, *, max_steps: int = MAX_STEPS) -> Table | None:
     """Return a row for each step of a run, None where there are none or more than `max_steps`."""
     if not 0 < len(run.steps) <= max_steps:
         return None
-    columns = ["job", "step", "started", "time", "ideal", "time / ideal", "finish to finish", "algbw", "busbw"]
-    result = Table([*columns, "last host"], title="Step by step")
+    columns = [
+        "job",
+        "step",
+        "started",
+        "time",
+        "ideal",
+        "time / ideal",
+        "finish to finish",
+        "algbw",
+        "busbw",
+    ]
+    result = Table([*columns, "last host"], title="Step by step", left=2)
     times, rates = quantities.time_text, quantities.rate_text
     for step in run.steps:
         ideal, time = step["ideal_ns"], step["time_ns"]

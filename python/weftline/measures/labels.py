@@ -114,7 +114,7 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
 def _fewest(
     candidates: Sequence[Setting], fixed: list[Setting], tells: Callable[[list[Setting]], bool], places: int
 ) -> list[Setting] | None:
-    """The first of the smallest sets that tell all pools apart; None where too many would have to be tried."""
+    """The first of the smallest sets that tell all pools apart; None where too many had to be tried."""
     for size in range(1, len(candidates) + 1):
         if math.comb(len(candidates), size) * places > _MAX_TRIED:
             return None
@@ -125,7 +125,7 @@ def _fewest(
 
 
 def _written(found: Sequence[Setting], pools: Sequence[Pool]) -> list[Setting]:
-    """The settings that somebody wrote in the scenario of a pool or changed; all where that is not recorded."""
+    """The settings that somebody wrote for a pool, in its scenario or by --set; all if that is unknown."""
     given: set[str] = set()
     for pool in pools:
         recorded = pooling.given(pool.runs[0])

@@ -296,7 +296,8 @@ HIGHEST = {
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
 
-    `slowdown_p99 of web` is that of the flows of the group called web, `busbw of job-a` that of the steps of a job.
+    `slowdown_p99 of web` is that of the flows of the group called web, `busbw of job-a` that of the steps of
+    a job.
 
     `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
     the mean goodput of a flow of it, counted as `goodput_without_last_second` is. `mean of cwnd_bytes after

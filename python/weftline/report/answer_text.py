@@ -308,7 +308,11 @@ def _workload(workload: Mapping, found: Mapping) -> str:
 def _failures(failures: Mapping) -> str:
     events = []
     for event in _tables(failures.get("event")):
-        what = event.get("link") or event.get("switch") or ("links between switches" if event.get("random") else "")
+        what = (
+            event.get("link")
+            or event.get("switch")
+            or ("links between switches" if event.get("random") else "")
+        )
         name = " - ".join(map(str, what)) if isinstance(what, list) else str(what)
         if event.get("random"):
             name = f"{event['random']} of {name}, drawn from the seed,"

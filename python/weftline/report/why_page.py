@@ -80,7 +80,9 @@ def _step_section(answer: dict) -> page.Section:
         at = flow["start_ps"] - gap["compute_ps"] - gap["held_ps"]
         for cause, ps in (("computation", gap["compute_ps"]), ("connection in use", gap["held_ps"])):
             if ps:
-                intervals.append({"from_ps": at, "to_ps": at + ps, "cause": cause, "link": row if by_flow else None})
+                intervals.append(
+                    {"from_ps": at, "to_ps": at + ps, "cause": cause, "link": row if by_flow else None}
+                )
             at += ps
         intervals += [part | ({"link": row} if by_flow else {}) for part in flow["intervals"]]
     chain = {
