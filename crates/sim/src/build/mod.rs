@@ -38,7 +38,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
-use crate::topology::{MAX_NODES, NodeKind, Topology};
+use crate::topology::{MAX_NODES, MAX_PORTS, NodeKind, Topology};
 use crate::transport::{
     HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
 };
@@ -46,8 +46,6 @@ use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
 use std::sync::Arc;
-
-const MAX_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.

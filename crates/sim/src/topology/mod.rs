@@ -40,7 +40,7 @@ pub use path_times::{Path, PathTimes};
 pub use ports::Ports;
 pub use routes::{NextHopOrder, NextHops, Routes, Row};
 pub use toml_file::write_toml;
-pub use validity::{MAX_LINKS, MAX_NODES};
+pub use validity::{MAX_LINKS, MAX_NODES, MAX_PORTS};
 pub use zoo::ZooOptions;
 
 use crate::doc::SchemeDoc;

@@ -10,6 +10,8 @@ use super::{Link, NodeId, NodeKind, Ports, Topology, TopologyError};
 pub const MAX_NODES: usize = (1 << 24) - 1;
 /// Maximum number of links of a topology: 28 bits of an event number a port, and a link has two.
 pub const MAX_LINKS: usize = (1 << 27) - 1;
+/// Maximum number of ports of a node: a packet has 16 bits for the port that it came by.
+pub const MAX_PORTS: usize = u16::MAX as usize;
 const LONGEST_NAME: usize = 64;
 
 impl Topology {
@@ -62,6 +64,12 @@ impl Topology {
                 }
             }
             self.check_link(link).map_err(TopologyError::new)?;
+        }
+        if let Some((node, ports)) = degree.iter().enumerate().find(|(_, ports)| **ports as usize > MAX_PORTS)
+        {
+            let name = &self.nodes[node].name;
+            let message = format!("{name} has {ports} links, and a node has at most {MAX_PORTS} ports");
+            return Err(TopologyError::new(message));
         }
         for host in self.hosts() {
             if degree[host as usize] == 0 {

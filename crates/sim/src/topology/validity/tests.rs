@@ -36,6 +36,14 @@ fn each_defect_of_a_topology_is_named() {
 }
 
 #[test]
+fn a_node_has_no_more_ports_than_can_be_numbered() {
+    let of = |hosts| Star { hosts, ..Star::default() }.build().map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(of(65_535), Ok(()));
+    let message = "s0 has 65536 links, and a node has at most 65535 ports";
+    assert_eq!(of(65_536), Err(message.to_owned()));
+}
+
+#[test]
 fn hosts_do_not_connect_what_they_touch() {
     let mut t = star();
     let switch = |name: &str| Node { name: name.into(), kind: NodeKind::Switch, tier: 1 };
