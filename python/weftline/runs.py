@@ -196,7 +196,7 @@ class Run:
 
     @property
     def jobs(self) -> Table:
-        """One row per step of a job: a collective operation or the event of an incast; see docs/results.md."""
+        """One row per step of a job: a collective or the event of an incast (see docs/results.md)."""
         return Table(_native.table(str(self.out), "jobs"))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""`weftline why`: where the times of flows and of steps of jobs went, by running the stored scenario again."""
+"""`weftline why`: where the time of flows and of steps of jobs went, found by running the scenario again."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class Comparison:
         return self.text()
 
     def text(self, *, colour: bool = False) -> str:
-        """Return everything as text; with `colour`, what is separated is green where better, red where worse."""
+        """Return all as text; with `colour`, numbers that are separated are green where better, else red."""
         tables = [found.text(colour=colour) for found in self.tables()]
         return "\n\n".join([*tables, *([wrapped("\n".join(self.notes))] if self.notes else [])])
 
