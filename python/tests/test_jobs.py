@@ -1,4 +1,4 @@
-"""Jobs: steps in tables, metrics, figures, on the page; why a step took long; groups, labels, drawn failures."""
+"""Jobs: steps in tables, metrics, figures, pages; why a step took long; groups, labels, drawn failures."""
 
 import json
 

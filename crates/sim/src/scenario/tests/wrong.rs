@@ -220,7 +220,7 @@ fn failures_name_links_and_switches_that_exist() {
     );
     assert_eq!(
         event(&format!("at = \"1ms\"\nswitch = \"{switch}\"\nchange = \"up\"\nlasts = \"1ms\"")),
-        ["s.toml:9: failures.event.0.lasts: has no effect with change = \"up\""]
+        ["s.toml:10: failures.event.0.lasts: has no effect with change = \"up\""]
     );
     let job = "[[workload]]\nkind = \"collective\"\n";
     assert_eq!(
