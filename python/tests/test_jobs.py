@@ -148,7 +148,7 @@ def test_why_a_step_took_long_adds_up(run, capsys, tmp_path):
 
 def test_a_step_that_cannot_be_named_is_refused(run, capsys):
     for asked, why in [
-        (["--step", "0"], "say of which job with --group; its jobs are ring, shuffle"),
+        (["--step", "0"], "name the job with --group; its jobs are ring, shuffle"),
         (["--step", "9", "--group", "ring"], "steps are 0 to 2"),
         (["--step", "0", "--group", "rings"], "the run has no such job"),
         (["--step", "0", "--flow", "1"], "expected neither --flow nor --slowest"),

@@ -177,7 +177,7 @@ def entries_text(entries: Sequence[tuple[str, str]], *, indent: int = 0, narrowe
 
 
 def indented(text: str, indent: int) -> str:
-    """Return text at an indent; what does not fit the terminal goes on below, two columns further in."""
+    """Return text at an indent; what does not fit the terminal continues below, two columns further in."""
     limit = terminal_width()
     if limit is None:
         return " " * indent + text

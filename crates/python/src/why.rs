@@ -105,7 +105,7 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     Ok(found.to_string())
 }
 
-/// The step that is asked for: it must have ended.
+/// The requested step, which must have ended.
 fn chosen_step<'o>(
     outcome: &'o Outcome,
     config: &Config,
@@ -128,7 +128,7 @@ fn chosen_step<'o>(
     }
     let several = jobs.iter().any(|job| *job != jobs[0]);
     if matches!(step, Step::Number(_)) && asked.group.is_none() && several {
-        return Err(input(format!("--step: say of which job with --group; {known}")));
+        return Err(input(format!("--step: name the job with --group; {known}")));
     }
     let of_job = |step: &&StepRecord| asked.group.as_ref().is_none_or(|group| *group == name(step));
     let steps = || outcome.steps.iter().filter(collective).filter(of_job);

@@ -94,12 +94,15 @@ pub(crate) fn of(
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),
         "ports": ports(names, outcome),
         "links": links(names, outcome),
-        "failures": names.failures.iter().map(|(at, what)| json!({"at_ns": at.as_ns(), "change": what})).collect::<Vec<_>>(),
         "jobs": outcome.jobs().into_iter().map(|(job, start, finish)| json!({
             "job": job, "start_ns": start.as_ns(), "finish_ns": finish.as_ns(),
             "completion_ns": finish.saturating_sub(start).as_ns(),
         })).collect::<Vec<_>>(),
     });
+    if !names.failures.is_empty() {
+        let change = |(at, what): &(Time, String)| json!({ "at_ns": at.as_ns(), "change": what });
+        summary.insert("failures".into(), names.failures.iter().map(change).collect());
+    }
     // Percentiles sort all flows.
     if let Some(peak) = cost.peak_memory_bytes {
         summary

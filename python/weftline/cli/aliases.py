@@ -59,5 +59,5 @@ KINDS = {
 
 
 def name(asked: str) -> str:
-    """Return the name under which a thing is explained: the same one if it is no alias."""
+    """Return the name under which a thing is explained; a name that is not an alias is returned unchanged."""
     return NAMES.get(asked.strip().lower().replace("_", "-").replace(" ", "-"), asked)

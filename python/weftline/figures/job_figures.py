@@ -22,7 +22,7 @@ AXES = {
 def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption: str = "") -> Figure:
     """Return a column of jobs.parquet over the steps, a line for each job of the first run of each line.
 
-    Beside times it has the ideal time of each job that has one.
+    Next to times it has the ideal time of each job that has one.
     """
     axis, scale = AXES[column], 1e-9
     rows = [(line, step) for line in lines for step in line.runs[0].steps]

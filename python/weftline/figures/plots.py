@@ -35,7 +35,7 @@ def plot(*of: comparison.Given) -> Plots:
         raise InputError("plot: expected at least one run")
     lines = comparison.lines_in(of)
     if not lines:
-        raise InputError("plot: expected runs; this sweep has none that finished")
+        raise InputError("plot: expected runs; there is none that finished")
     warn(comparison.line_warnings(lines))
     return Plots(lines)
 
@@ -99,7 +99,7 @@ class Plots:
         return self.over_time("goodput_bps")
 
     def jobs(self, column: str = "time_ns") -> Figure:
-        """Return the time of each step of each job, beside its ideal, or ``algbw_bps`` or ``busbw_bps``."""
+        """Return the time of each step of each job and its ideal one, or ``algbw_bps`` or ``busbw_bps``."""
         if not any(line.runs[0].steps for line in self.lines):
             raise InputError("these runs have no jobs: they need a workload of kind collective or incast")
         if column not in job_figures.AXES:

@@ -433,7 +433,7 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
 
 
 def enough(percentile: str, count: int) -> bool:
-    """Return whether so many flows have such a percentile of slowdown: at least two have to lie beyond it."""
+    """Return whether this number of flows supports the percentile: at least two have to lie beyond it."""
     return count > 0 and not evidence.few_flows(f"slowdown_{percentile}", count)
 
 

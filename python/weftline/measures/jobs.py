@@ -1,4 +1,4 @@
-"""Tables of jobs: how long collectives and requests took, beside their ideal time, and their bandwidths.
+"""Tables of jobs: how long collectives and requests took, next to their ideal time, and their bandwidths.
 
 A step is one operation, a row of jobs.parquet. Steps that had not ended when the run did have no time; tables
 state how many there are.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 MAX_STEPS = 12
-"""Steps that are listed one by one after a run; of more the table has the jobs alone."""
+"""Maximum number of steps that are listed individually after a run."""
 BANDWIDTHS = (
     "algbw: data of every rank over the time of a step; busbw: that times 2 (n - 1) / n for an all-reduce, "
     "(n - 1) / n for an all-to-all, as nccl-tests define them."

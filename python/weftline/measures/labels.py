@@ -3,7 +3,7 @@
 A label holds the fewest settings that tell all lines apart. The scheme alone comes first, then the scenario's
 name, then the settings that differ; what follows from the choice of the controller (its own parameters, ECN
 thresholds, telemetry) is taken only where the scheme and the rest cannot tell, and what follows from another
-setting only where the keys that somebody wrote cannot: runs record these.
+setting only where the keys that were set cannot: runs record these.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _fewest(
 
 
 def _written(found: Sequence[Setting], pools: Sequence[Pool]) -> list[Setting]:
-    """The settings that somebody wrote for a pool, in its scenario or by --set; all if that is unknown."""
+    """The settings that the scenario of a pool or --set gave; all if that is unknown."""
     given: set[str] = set()
     for pool in pools:
         recorded = pooling.given(pool.runs[0])

@@ -298,7 +298,7 @@ def _version(run: Run) -> str:
 
 
 def given(run: Run) -> list[str] | None:
-    """Return the paths of the keys that somebody wrote for a run, None if it does not record them."""
+    """Return the paths of the keys that were set for a run, None if it does not record them."""
     found = _provenance(run).get("given")
     return [str(path) for path in found] if isinstance(found, list) else None
 

@@ -20,7 +20,7 @@ from weftline.runs import Run
 MAX_HEATS = 4
 """Heat maps of queues on a page, one a line."""
 MAX_STEPS = 60
-"""Steps of jobs that a page lists one by one."""
+"""Maximum number of steps of jobs that a page lists individually."""
 MAX_DOCUMENTS = 40
 """Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
 
@@ -203,7 +203,7 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
 
 
 def job_sections(lines: Sequence[Line]) -> list[Section]:
-    """Return the jobs of runs that have some: what their steps took, over the steps, and one by one."""
+    """Return the jobs of runs that have some: their table, the time of each step, and the steps."""
     table = jobs.table(lines)
     if table is None:
         return []

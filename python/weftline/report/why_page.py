@@ -61,7 +61,7 @@ def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table
         )
     return page.write(
         path,
-        title="Why this step took so long" if "step" in answer else "Why these flows were slow",
+        title="What this step waited for" if "step" in answer else "Why these flows were slow",
         subtitle=run,
         about=[("command", f"weftline why {run}"), ("fingerprint", answer["fingerprint"])],
         sections=sections,

@@ -234,6 +234,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
         [
             "digests.json",
             "flows.parquet",
+            "jobs.parquet",
             "queues.parquet",
             "scenario.toml",
             "series.parquet",

@@ -73,9 +73,17 @@ pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut Random
     let rate = table.parameters().rate_or_auto("rate", "with change = \"rate\": the new rate");
     let help = "draw this many from the seed: of the links or switches that the names stand for, in which * is any text, or \
                 without names of the links between switches; 0: what is named";
-    let random = table.parameters().integer("random", 0, (0, 1_000_000), help) as usize;
+    // Scenarios that do not draw stay as they were when nothing could be drawn: their runs are known by their text.
+    let may_have = |table: &Section, key: &str| network.is_none() || table.peek(key).is_some();
+    let random = match may_have(table, "random") {
+        true => table.parameters().integer("random", 0, (0, 1_000_000), help) as usize,
+        false => 0,
+    };
     let help = "after this time what went down comes back, or the link has its former rate; auto: only by another event";
-    let lasts = table.parameters().time_or_auto("lasts", help);
+    let lasts = match may_have(table, "lasts") {
+        true => table.parameters().time_or_auto("lasts", help),
+        false => None,
+    };
     if !table.is_clean() {
         return Vec::new();
     }
