@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from weftline.errors import InputError
+from weftline.errors import InputError, nearest
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
 
@@ -43,6 +43,9 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     why.add_argument("--group", metavar="NAME", help="only flows, or the job, of this group")
     why.add_argument(
+        "--link", metavar="A->B", help="only those of the slowest flows that waited at this link"
+    )
+    why.add_argument(
         "--controller",
         action="append",
         default=[],
@@ -66,20 +69,22 @@ def _step(text: str) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    if options.flow is not None and (options.slowest or options.group):
-        raise InputError("--flow names one flow: expected neither --slowest nor --group with it")
-    if options.step is not None and (options.slowest or options.flow is not None):
-        raise InputError("--step names a step: expected neither --flow nor --slowest with it")
-    one_by_one = options.flow is not None or options.slowest or options.group
+    if options.flow is not None and (options.slowest or options.group or options.link):
+        raise InputError("--flow names one flow: expected none of --slowest, --group and --link with it")
+    if options.step is not None and (options.slowest or options.flow is not None or options.link):
+        raise InputError("--step names a step: expected none of --flow, --slowest and --link with it")
+    one_by_one = options.flow is not None or options.slowest or options.group or options.link
     answer = why(
         options.folder,
         flow=options.flow,
         step=options.step,
-        slowest=options.slowest or (SHOWN if one_by_one else SAMPLE),
+        slowest=options.slowest or (SHOWN if one_by_one and not options.link else SAMPLE),
         group=options.group,
         intervals=bool(options.json or options.out),
         controllers=options.controller,
     )
+    if options.link:
+        answer["flows"] = waited_at(answer, options.link)
     if options.out:
         from weftline.report import why_page
 
@@ -146,6 +151,30 @@ def why(
         intervals=intervals,
     )
     return json.loads(found)
+
+
+def waited_at(answer: dict, link: str) -> list[dict]:
+    """Return the flows of an answer that waited at a link, the longest wait first.
+
+    Raises
+    ------
+    InputError
+        If none of them did.
+    """
+    waited = {
+        flow["flow"]: sum(part["ps"] for part in flow["waits"] if part["link"] == link)
+        for flow in answer["flows"]
+    }
+    found = [flow for flow in answer["flows"] if waited[flow["flow"]]]
+    if not found:
+        known = [one["link"] for one in answer["links"]]
+        hint = nearest(link, known) or (f"they waited at {', '.join(known[:SHOWN])}" if known else "")
+        raise InputError(
+            f'none of the {len(answer["flows"])} slowest flows waited at the link "{link}": {hint}'.rstrip(
+                ": "
+            )
+        )
+    return sorted(found, key=lambda flow: -waited[flow["flow"]])
 
 
 def _ps(value: int) -> str:

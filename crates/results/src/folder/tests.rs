@@ -183,7 +183,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
 
     let replayed = trace::read(&out.join("flows.parquet")).unwrap();
     assert_eq!(
-        replayed.iter().map(|row| (row.src, row.start_ps)).collect::<Vec<_>>(),
+        replayed.0.iter().map(|row| (row.src, row.start_ps)).collect::<Vec<_>>(),
         [(10, 1_500_500), (10, 1_500_501), (10, 1_500_502)]
     );
 

@@ -21,6 +21,7 @@ use crate::net::ecn::{EcnMarker, MarkedAt};
 use crate::net::host::{Edge, Host, TelemetryShim};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
+use crate::net::memory::Memory;
 use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
@@ -73,10 +74,11 @@ impl Simulation {
             horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
             nic_rate: nic_rate(&config.topology),
+            memory: Memory::new(&config.telemetry, settings.int_layout, map.sides.len()),
         };
         let regions = (0..split.parts)
             .map(|number| {
-                let (net, switches, hosts) = builder.region(number as u16, settings.int_layout);
+                let (net, switches, hosts) = builder.region(number as u16);
                 Box::new(Region {
                     net,
                     switches,
@@ -257,10 +259,11 @@ struct Builder<'a> {
     horizon: Time,
     fabric: Arc<Fabric>,
     nic_rate: Rate,
+    memory: Memory,
 }
 
 impl Builder<'_> {
-    fn region(&self, number: u16, layout: IntLayout) -> (Partition, Vec<Switch>, Vec<Host>) {
+    fn region(&self, number: u16) -> (Partition, Vec<Switch>, Vec<Host>) {
         let (mut ports, mut switches, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         for (node, &(region, index)) in self.places.nodes.iter().enumerate() {
             if region != number {
@@ -300,8 +303,7 @@ impl Builder<'_> {
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
-            telemetry: self.config.telemetry.clone(),
-            layout,
+            memory: &self.memory,
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
             losses,

@@ -17,25 +17,6 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Prefetches the cache line of `slice[at]` and the line after it. Has no effect if the index is out of
-/// range.
-#[inline(always)]
-pub fn prefetch_two_lines<T>(slice: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // An address that is not mapped would cost a search of the page tables.
-        let place = slice.as_ptr().wrapping_add(at.min(slice.len())).cast::<i8>();
-        // SAFETY: as above.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(place);
-            _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(64));
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, at);
-}
-
 /// Prefetches the first `lines` cache lines of a value, or all of them if it has fewer.
 #[inline(always)]
 pub fn prefetch_lines<T>(value: &T, lines: usize) {
@@ -48,4 +29,17 @@ pub fn prefetch_lines<T>(value: &T, lines: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (value, lines);
+}
+
+/// Prefetches some cache lines from a place on that lies in memory of this process.
+#[inline(always)]
+pub fn prefetch_lines_from<T>(place: *const T, lines: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..lines {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast::<i8>().wrapping_add(64 * line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (place, lines);
 }

@@ -2,15 +2,15 @@
 //!
 //! A heap of a hundred thousand entries does not fit the caches, and each removal reads a path through all of
 //! it. Here a small heap holds what comes within a span of time, and a list holds the rest in no order; when
-//! the heap is empty, the list is read from end to end for what comes within the next span. The span adapts, so
-//! that a sixteenth of the list or so comes in it. The order is that of one heap.
+//! the heap is empty, the list is read from end to end for what comes within the next span. The span adapts,
+//! so that a sixteenth of the list or so comes in it. The order is that of one heap.
 
 use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The span becomes longer if less than one entry in this many came within it, and shorter if more than one in
-/// [`MOST`] did.
+/// The span becomes longer if less than one entry in this many came within it, and shorter if more than one
+/// in [`MOST`] did.
 const LEAST: usize = 32;
 const MOST: usize = 8;
 /// So few entries are always ordered together.

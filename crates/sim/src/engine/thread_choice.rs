@@ -2,11 +2,12 @@
 //!
 //! The speed is the number of events per wall-clock second. While all threads work, a trial every half second
 //! compares them with one thread: two short spells of each, alternating, so that changes of the machine's
-//! load affect both. Where rounds are long, so are spells, and trials become rarer: the time that they lose
-//! stays below 2 % of the run. If all threads are not faster by a factor of `STAY_PARALLEL`, the run
-//! continues with one thread. Trials then become rarer, and the run returns to all threads if they are faster
-//! by `RETURN_PARALLEL`, which is larger, so that the choice does not oscillate. A sudden loss of speed, for
-//! example because another program takes the cores, starts a trial at once.
+//! load affect both, or one of each if all threads are faster beyond doubt. Where rounds are long, so are
+//! spells, and trials become rarer: the time that they lose stays below 1 % of the run. If all threads are
+//! not faster by a factor of `STAY_PARALLEL`, the run continues with one thread. Trials then become rarer,
+//! and the run returns to all threads if they are faster by `RETURN_PARALLEL`, which is larger, so that the
+//! choice does not oscillate. A sudden loss of speed, for example because another program takes the cores,
+//! starts a trial at once.
 //!
 //! The choice changes the wall-clock time of a run and nothing else.
 
@@ -15,6 +16,8 @@ use std::time::Duration;
 /// Speedup that all threads must reach to stay in use, and to return to use.
 const STAY_PARALLEL: f64 = 1.1;
 const RETURN_PARALLEL: f64 = 1.2;
+/// Speedup in the first two spells of a trial at which all threads stay in use without two more.
+const BEYOND_DOUBT: f64 = 1.4;
 /// Length of a spell of a trial, and of the spells between trials for which the speed is measured.
 const SPELL: Duration = Duration::from_millis(10);
 /// Spells of a trial: all threads, one thread, all threads, one thread.
@@ -23,7 +26,7 @@ const SPELLS_PER_TRIAL: u32 = 4;
 const TRIAL_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_TRIAL_INTERVAL: Duration = Duration::from_secs(8);
 /// Time between trials, in units of what the last trial lost.
-const LOSS_TO_INTERVAL: f64 = 50.0;
+const LOSS_TO_INTERVAL: f64 = 100.0;
 /// Speed relative to the last trial below which a new trial starts at once.
 const SLOWDOWN: f64 = 0.5;
 
@@ -134,7 +137,9 @@ impl ThreadChoice {
             0 => self.all.add(spell),
             _ => self.one.add(spell),
         }
-        self.trial = (number + 1 < SPELLS_PER_TRIAL).then_some(number + 1);
+        let ratio = self.all.per_second() / self.one.per_second().max(1e-9);
+        let is_clear = number == 1 && self.chosen == Threads::All && ratio >= BEYOND_DOUBT;
+        self.trial = (number + 1 < SPELLS_PER_TRIAL && !is_clear).then_some(number + 1);
         if self.trial.is_none() {
             self.decide();
         }

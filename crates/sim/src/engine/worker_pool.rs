@@ -3,28 +3,14 @@
 //! No data is shared: in each round the leader moves parts to every worker and gets them back when the round
 //! is over, and between rounds it owns them all. Parts are moved through an [`Exchange`], whose state says
 //! which side may act. A waiting thread first spins, because waking a thread takes longer than most waits on
-//! an idle machine, and then sleeps. The spin time adapts to past waits: about twice the length of short waits,
-//! zero if waits are long, because the other thread then has no free core and spinning would occupy one. The
-//! leader can process all parts itself where that is faster ([`super::thread_choice`]).
+//! an idle machine, and then sleeps. The spin time adapts to past waits: about twice the length of short
+//! waits, zero if waits are long, because the other thread then has no free core and spinning would occupy
+//! one. The leader can process all parts itself where that is faster ([`super::thread_choice`]).
 //!
 //! `make loom` checks the exchanges with loom: every interleaving of two or three threads.
 
+use super::sync::{AtomicU8, Condvar, Mutex, MutexGuard, Ordering};
 use std::time::{Duration, Instant};
-use sync::{AtomicU8, Condvar, Mutex, MutexGuard, Ordering};
-
-/// The types that loom replaces to try every interleaving.
-mod sync {
-    #[cfg(loom)]
-    pub use loom::sync::{
-        Condvar, Mutex, MutexGuard,
-        atomic::{AtomicU8, Ordering},
-    };
-    #[cfg(not(loom))]
-    pub use std::sync::{
-        Condvar, Mutex, MutexGuard,
-        atomic::{AtomicU8, Ordering},
-    };
-}
 
 /// How long a thread spins before it sleeps: initially, and at most.
 const FIRST_SPIN: Duration = Duration::from_micros(50);
@@ -176,7 +162,8 @@ pub fn with_pool<T: Send, R>(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let spin = if threads <= cores { SpinTime::ADAPTIVE } else { SpinTime::ZERO };
     std::thread::scope(|scope| {
-        // The workers end even if the leader panics, or if the system refuses one of them: the scope waits for all.
+        // The workers end even if the leader panics, or if the system refuses one of them: the scope waits
+        // for all.
         let _stop = OnDrop(|| exchanges.iter().for_each(|exchange| exchange.put(Vec::new(), STOPPED)));
         for exchange in &exchanges {
             let spin = spin.clone();

@@ -23,7 +23,7 @@ use crate::net::port::Port;
 use crate::packet::Packet;
 use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
-use crate::telemetry::int::IntRecord;
+use crate::telemetry::int::{IntRecord, places_of};
 use crate::telemetry::packet_digest::PLACES;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
@@ -272,7 +272,9 @@ fn timers_left(scenario: &Scenario, end: Time) -> f64 {
 fn packet_bytes(scenario: &Scenario) -> u64 {
     let telemetry = match &scenario.telemetry {
         TelemetryConfig::None => 0,
-        TelemetryConfig::Int { max_hops, .. } => u64::from(*max_hops) * size_of::<IntRecord>() as u64 + 8,
+        TelemetryConfig::Int { max_hops, .. } => {
+            (places_of(*max_hops as usize) * size_of::<IntRecord>()) as u64
+        }
         TelemetryConfig::Pint(_) => (PLACES * size_of::<IntRecord>()) as u64,
     };
     size_of::<Packet>() as u64 + EVENT_BYTES + telemetry

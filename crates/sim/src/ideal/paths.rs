@@ -180,7 +180,13 @@ pub struct ShortestPaths {
     tables: FxHashMap<NodeId, Vec<u32>>,
     onward: Vec<Onward>,
     known: FxHashMap<Onward, u32>,
+    /// What nodes with these next hops have onward: in a regular network most are alike.
+    joined: FxHashMap<Steps, u32>,
 }
+
+/// Next hops of a node, each as the class of its link and the paths after it, and how many of them are alike;
+/// sorted.
+type Steps = Vec<((u32, u32), u64)>;
 
 /// The paths from one host to another.
 pub struct Pair<'w> {
@@ -211,6 +217,7 @@ impl ShortestPaths {
             tables: FxHashMap::default(),
             onward: vec![nothing],
             known: FxHashMap::default(),
+            joined: FxHashMap::default(),
         }
     }
 
@@ -277,7 +284,7 @@ impl ShortestPaths {
 
     /// The paths from a node with these next hops: (class of the link, paths after it).
     fn join(&mut self, links: &Links, steps: impl Iterator<Item = (u32, u32)>) -> u32 {
-        let mut kinds: Vec<((u32, u32), u64)> = Vec::new();
+        let mut kinds = Steps::new();
         for step in steps {
             match kinds.iter_mut().find(|(known, _)| *known == step) {
                 Some((_, count)) => *count += 1,
@@ -285,6 +292,9 @@ impl ShortestPaths {
             }
         }
         kinds.sort_unstable();
+        if let Some(&joined) = self.joined.get(&kinds) {
+            return joined;
+        }
         let mut layers: Vec<Layer> = Vec::new();
         let mut paths: Option<Vec<Vec<u32>>> = Some(Vec::new());
         for &((link, onward), count) in &kinds {
@@ -302,14 +312,15 @@ impl ShortestPaths {
             });
             paths = paths.filter(|paths| paths.len() <= MAX_PATHS);
         }
-        let joined = Onward { paths, layers };
-        match self.known.entry(joined) {
+        let joined = match self.known.entry(Onward { paths, layers }) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(free) => {
                 self.onward.push(free.key().clone());
                 *free.insert(self.onward.len() as u32 - 1)
             }
-        }
+        };
+        self.joined.insert(kinds, joined);
+        joined
     }
 }
 

@@ -1,14 +1,16 @@
 //! What is to happen in a partition, and in which order.
 //!
-//! An event is 16 bytes: its time, and a word that says what happens and orders what happens at the same time. Order is a
-//! property of the model: by rank of the kind, then by port, timer or flow; nothing depends on when or by whom an event was
-//! inserted. Nodes do not touch each other at one moment, so they need no order among themselves.
+//! An event is 16 bytes: its time, and a word that says what happens and orders what happens at the same
+//! time. Order is a property of the model: by rank of the kind, then by port, timer or flow; nothing depends
+//! on when or by whom an event was inserted. Nodes do not touch each other at one moment, so they need no
+//! order among themselves.
 //!
-//! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and in each window
-//! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Calendar*:
-//! the same for links so short that nodes have few events in a window; or one event after the other through all nodes, for networks
-//! in which one link is too short for any windows, and as the oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion,
-//! for the compat modes.
+//! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and
+//! in each window every node works off its events at one go; nothing that it sends can reach another node
+//! before the next window. *Calendar*: the same for links so short that nodes have few events in a window; or
+//! one event after the other through all nodes, for networks in which one link is too short for any windows,
+//! and as the oracle of the tests. *Insertion*: one event after the other too, ties broken by order of
+//! insertion, for the compat modes.
 
 mod calendar;
 mod due;
@@ -30,20 +32,21 @@ pub enum Action {
     Forward { port: PortId, packet: PacketId },
     /// The transmitter of this port becomes free and something waits.
     Departure { port: PortId },
-    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's. At a switch, the NIC
-    /// asks the port's discipline for more.
+    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the
+    /// NIC's. At a switch, the NIC asks the port's discipline for more.
     Wake { port: PortId, serial: u32, transport: u8 },
     /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
     Timer { host: u32, token: u32, transport: u8 },
     /// A timer of a switch (its index among those of the partition); `token` is the switch's own.
     SwitchTimer { switch: u32, token: u32 },
-    /// A flow starts: `arrival` is the place of its announcement; `stage` counts the zero-delay steps of the compat mode.
+    /// A flow starts: `arrival` is the place of its announcement; `stage` counts the zero-delay steps of the
+    /// compat mode.
     StartFlow { flow: u32, arrival: u32, stage: u8 },
 }
 
-/// What goes first among simultaneous events of one node: packets that arrive, by input port; packets held back for their
-/// tails, by input port; transmitters that become free, by port; NICs that wake up, by port; timers, by transport and
-/// token, those of switches behind those of hosts; flows that start, by id.
+/// What goes first among simultaneous events of one node: packets that arrive, by input port; packets held
+/// back for their tails, by input port; transmitters that become free, by port; NICs that wake up, by port;
+/// timers, by transport and token, those of switches behind those of hosts; flows that start, by id.
 mod rank {
     pub const ARRIVAL: u64 = 0;
     pub const FORWARD: u64 = 1;
@@ -53,7 +56,8 @@ mod rank {
     pub const FLOW: u64 = 5;
 }
 
-/// The numbers that stand where that of a transport would, for timers of hosts' edges and of switches. A host has fewer transports.
+/// The numbers that stand where that of a transport would, for timers of hosts' edges and of switches. A host
+/// has fewer transports.
 pub const EDGE: u8 = 14;
 const SWITCHES: u8 = 15;
 /// Bits of ports, and of announced flows.
@@ -64,8 +68,8 @@ const LOW: u64 = 0xffff_ffff;
 /// Numbers of what comes behind all that was inserted for the same time.
 const BEHIND: u64 = 1 << 63;
 
-/// An [`Action`] and its time, as one number: the time, then the rank, what orders events of that rank, and what else
-/// belongs to it.
+/// An [`Action`] and its time, as one number: the time, then the rank, what orders events of that rank, and
+/// what else belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event(u128);
 
@@ -80,12 +84,6 @@ impl Event {
     #[inline(always)]
     pub fn of_departure(time: Time, port: PortId) -> Event {
         Event(u128::from(time.0) << 64 | u128::from(rank::DEPARTURE << 60 | u64::from(port) << 32))
-    }
-
-    /// The same arrival, of another packet.
-    #[inline(always)]
-    pub fn with_packet(self, packet: PacketId) -> Event {
-        Event(self.0 & !u128::from(LOW) | u128::from(packet))
     }
 
     #[inline]
@@ -238,8 +236,8 @@ pub enum AgendaKind {
     ShortWindows(Time),
     /// One event after the other.
     Calendar,
-    /// `longest`: the delay of the longest link. With `whole_ns`, NICs that would wake up between two nanoseconds do so at the second,
-    /// behind all else, in order of their ports.
+    /// `longest`: the delay of the longest link. With `whole_ns`, NICs that would wake up between two
+    /// nanoseconds do so at the second, behind all else, in order of their ports.
     Insertion { longest: Time, whole_ns: bool },
 }
 
@@ -255,8 +253,9 @@ pub enum Agenda {
 impl Agenda {
     /// For a partition with so many nodes, hosts first, and ports.
     pub fn new(kind: AgendaKind, (hosts, nodes): (usize, usize), ports: usize) -> Agenda {
-        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
-        // microsecond or so that packets spend on a link. One of the calendar should hold some tens.
+        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all
+        // slots together the microsecond or so that packets spend on a link. One of the calendar should hold
+        // some tens.
         let slot = Time((1_000_000 / ports.max(1) as u64).clamp(1 << 10, 1 << 14));
         match kind {
             AgendaKind::Windows(length) => Agenda::Windows(Windows::new(length, nodes)),
@@ -287,6 +286,14 @@ impl Agenda {
                 };
                 queue.push(Inserted { time: event.time(), number, event });
             }
+        }
+    }
+
+    /// Adds what happens at several nodes, between windows.
+    pub fn push_all(&mut self, nodes: &[u32], events: &[Event]) {
+        match self {
+            Agenda::Windows(windows) => windows.push_all(nodes, events),
+            other => nodes.iter().zip(events).for_each(|(&node, &event)| other.push(node, event)),
         }
     }
 
@@ -387,22 +394,18 @@ impl Windows {
         self.due.insert(event);
     }
 
-    /// These nodes are to be looked at in the next window, because of events that [`Windows::push_now`] will add, the first
-    /// of them at `first`.
-    pub fn expect(&mut self, nodes: &[u32], first: Time) {
-        self.first = self.first.min(first);
-        for &node in nodes {
-            self.coming[node as usize / 64] |= 1 << (node % 64);
+    /// Adds what happens at other nodes than the one at work, in no order.
+    fn push_all(&mut self, nodes: &[u32], events: &[Event]) {
+        const NODES_AHEAD: usize = 16;
+        const ENDS_AHEAD: usize = 8;
+        for (at, (&node, &event)) in nodes.iter().zip(events).enumerate() {
+            if let (Some(&far), Some(&near)) = (nodes.get(at + NODES_AHEAD), nodes.get(at + ENDS_AHEAD)) {
+                prefetch(&self.next_inboxes, far as usize);
+                let inbox = &self.next_inboxes[near as usize];
+                prefetch(inbox, inbox.len());
+            }
+            self.push(node, event);
         }
-    }
-
-    /// Adds what happens at a node in the window that is open, or later, before the node begins it.
-    #[inline(always)]
-    pub fn push_now(&mut self, node: u32, event: Event) {
-        if event.time().0.wrapping_sub(self.until.0) as i64 >= self.span.0 as i64 {
-            return self.far.push(Far { event, node });
-        }
-        self.inboxes[node as usize].push(event);
     }
 
     fn nothing_before(&self) -> Option<Time> {
@@ -476,11 +479,11 @@ impl Windows {
         self.due.pop()
     }
 
-    /// The packet of the event at this distance after the one taken last, if that event has a packet; otherwise an
-    /// arbitrary number. It is for prefetching.
+    /// The event at this distance after the one taken last, among those that lay in the node's inbox; after
+    /// the last one, an event without a packet.
     #[inline(always)]
-    pub fn packet_ahead(&self, ahead: usize) -> PacketId {
-        self.due.ahead(ahead).packet()
+    pub fn event_ahead(&self, ahead: usize) -> Event {
+        self.due.ahead(ahead)
     }
 
     fn drain(&mut self) -> Vec<Event> {

@@ -1,9 +1,11 @@
-//! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
+//! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a
+//! link.
 
 use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::awaited::Awaited;
 use super::headers::Headers;
 use super::loss::Losses;
+use super::memory::Memory;
 use super::outbox::Outbox;
 use super::port::Port;
 use super::tap::{Destination, Seen, Taps};
@@ -13,8 +15,7 @@ use crate::measure::recorder::Recorder;
 use crate::measure::{LossCounters, PortTotals};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::queue::QueueDiscipline;
-use crate::telemetry::TelemetryConfig;
-use crate::telemetry::int::{IntLayout, IntStacks};
+use crate::telemetry::int::IntStacks;
 use crate::units::Time;
 use crate::workload::FlowId;
 
@@ -75,7 +76,7 @@ enum Loss {
 }
 
 /// What a partition is built from.
-pub struct PartitionPlan {
+pub struct PartitionPlan<'a> {
     pub number: u16,
     pub partitions: usize,
     pub ports: Vec<Port>,
@@ -83,8 +84,7 @@ pub struct PartitionPlan {
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
-    pub telemetry: TelemetryConfig,
-    pub layout: IntLayout,
+    pub memory: &'a Memory,
     pub recorder: Recorder,
     pub links_fail: bool,
     /// What links lose at random.
@@ -92,19 +92,15 @@ pub struct PartitionPlan {
 }
 
 impl Partition {
-    pub fn new(plan: PartitionPlan) -> Partition {
-        let stacks = match plan.telemetry {
-            TelemetryConfig::None => IntStacks::new(1, plan.layout),
-            TelemetryConfig::Int { max_hops, .. } => IntStacks::new(max_hops as usize, plan.layout),
-            TelemetryConfig::Pint(_) => IntStacks::of_digests(plan.layout),
-        };
+    pub fn new(plan: PartitionPlan<'_>) -> Partition {
+        let (packets, stacks) = plan.memory.share();
         let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
             always_departs: plan.always_departs,
             number: plan.number,
             own: Destination::partition(plan.number),
-            packets: PacketSlab::new(),
+            packets,
             stacks,
             headers: Headers::default(),
             trails: Headers::default(),
@@ -142,8 +138,8 @@ impl Partition {
         self.recorder.watch(self.awaited.current(connection), bytes);
     }
 
-    /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where nodes take turns, and
-    /// moves the clock to it.
+    /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where
+    /// nodes take turns, and moves the clock to it.
     #[inline(always)]
     pub fn next_event(&mut self, limit: Time) -> Option<(u32, Event)> {
         let Agenda::Calendar(calendar) = &mut self.agenda else { return self.next_inserted(limit) };
@@ -208,9 +204,12 @@ impl Partition {
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
-        self.packets.prefetch(windows.packet_ahead(PACKETS_AHEAD));
-        if self.fetches_far && self.stacks.bytes() > 0 {
-            self.stacks.prefetch(self.packets.telemetry_of(windows.packet_ahead(RECORDS_AHEAD)));
+        self.packets.prefetch(windows.event_ahead(PACKETS_AHEAD).packet());
+        if self.fetches_far
+            && self.stacks.bytes() > 0
+            && let Some((_, packet)) = windows.event_ahead(RECORDS_AHEAD).arrival()
+        {
+            self.stacks.prefetch(self.packets[packet].telemetry);
         }
         self.now = event.time();
         Some(event)
@@ -230,24 +229,28 @@ impl Partition {
 
     /// Takes in all that another partition sent here.
     pub fn take_in(&mut self, inbox: &mut Outbox) {
-        let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
-        inbox.empty_into(into, |node, event| self.agenda.push(node, event));
-    }
-
-    /// Under windows: what another partition sent here will be taken in node by node, in the next window.
-    pub fn expect(&mut self, inbox: &mut Outbox) {
-        if let (Agenda::Windows(windows), Some(first)) = (&mut self.agenda, inbox.first_arrival()) {
-            inbox.sort();
-            windows.expect(inbox.nodes(), first);
+        self.packets.receive(inbox.arrivals.len());
+        self.stacks.receive(inbox.stacks);
+        for (&word, event) in inbox.headers.iter().zip(&inbox.arrivals) {
+            self.headers.set(event.packet(), word);
         }
+        for (&trail, event) in inbox.trails.iter().zip(&inbox.arrivals) {
+            self.trails.set(event.packet(), trail);
+        }
+        self.agenda.push_all(&inbox.nodes, &inbox.arrivals);
+        inbox.clear();
     }
 
-    /// Under windows: takes in what another partition sent to the node whose turn comes.
-    #[inline]
-    pub fn take_in_at(&mut self, node: u32, inbox: &mut Outbox) {
-        let Agenda::Windows(windows) = &mut self.agenda else { return };
-        let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
-        inbox.take_out(node, into, |event| windows.push_now(node, event));
+    /// From now on there are packets and what they carry, until the end of the turn.
+    pub fn begin_turn(&mut self) {
+        self.packets.begin_turn();
+        self.stacks.begin_turn();
+    }
+
+    /// The partition has worked; others may then take in what it sent.
+    pub fn end_turn(&mut self) {
+        self.packets.end_turn();
+        self.stacks.end_turn();
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -279,14 +282,18 @@ impl Partition {
             Ok(partition) => &mut self.outboxes[partition],
             Err(tap) => return self.pass_tap(tap, at, node, port, id),
         };
-        outbox.post(node, at, port, &self.packets[id], &self.stacks);
+        outbox.post(node, Event::of_arrival(at, port, id));
         if !self.headers.is_empty() {
             outbox.post_header(self.headers.get(id));
         }
         if !self.trails.is_empty() {
             outbox.post_trail(self.trails.get(id));
         }
-        self.discard(id);
+        if self.packets[id].telemetry != NONE {
+            outbox.stacks += 1;
+            self.stacks.hand_over();
+        }
+        self.packets.hand_over();
     }
 
     /// Records a packet that leaves by a link with a tap, and passes it on to its destination.

@@ -5,7 +5,7 @@
 
 pub mod hash;
 
-use crate::engine::prefetch::prefetch;
+use crate::engine::shared_memory::{Share, Taken};
 use crate::units::Time;
 
 /// Index of a packet in its [`PacketSlab`].
@@ -101,63 +101,131 @@ impl Packet {
     }
 }
 
-/// All packets of a partition. Free places are reused, the last one freed first.
-#[derive(Default)]
+/// All packets of a partition. Free places are reused, the last one freed first. The memory is shared with
+/// the other partitions of a run, so that packets cross between them by index.
 pub struct PacketSlab {
-    packets: Vec<Packet>,
+    packets: Share<Packet>,
     /// The first free place; each leads to the next one.
     free: u32,
     live: usize,
+    /// Places with a packet, and free ones in the list.
+    places: usize,
+}
+
+impl Default for PacketSlab {
+    fn default() -> PacketSlab {
+        PacketSlab::new()
+    }
 }
 
 impl PacketSlab {
+    /// The slab of a sole partition, which is at work.
     pub fn new() -> PacketSlab {
-        PacketSlab { packets: Vec::new(), free: NONE, live: 0 }
+        PacketSlab::of(Share::new(1))
+    }
+
+    fn of(packets: Share<Packet>) -> PacketSlab {
+        PacketSlab { packets, free: NONE, live: 0, places: 0 }
+    }
+
+    /// The slab of one more partition, with the same memory; the partition is not at work.
+    pub fn another(&self) -> PacketSlab {
+        PacketSlab::of(self.packets.another())
+    }
+
+    /// Allocates memory for this many packets of all partitions, without touching it.
+    pub fn reserve(&mut self, packets: usize) {
+        self.packets.reserve(packets);
+    }
+
+    /// The partition begins to work: until the end of its turn there are packets.
+    pub fn begin_turn(&mut self) {
+        self.packets.begin_turn();
+    }
+
+    /// Others may take free places of which there are too many.
+    pub fn end_turn(&mut self) {
+        let spare = (self.places - self.live).saturating_sub(2 * self.live);
+        if spare > ENOUGH_FREE && self.packets.lacks_spare() {
+            let given: Vec<u32> = (0..spare / 2).map(|_| self.unlink()).collect();
+            self.places -= given.len();
+            self.packets.give_back(given);
+        }
+        self.packets.end_turn();
+    }
+
+    /// Takes the first place out of the list of free ones.
+    fn unlink(&mut self) -> u32 {
+        let first = self.free;
+        self.free = self[first].next;
+        first
     }
 
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
         let id = if self.free != NONE { self.free } else { self.grow() };
-        let place = &mut self.packets[id as usize];
-        self.free = place.next;
+        let place = &mut self[id];
+        let next = place.next;
         *place = packet;
+        self.free = next;
         // Several insertions in a row then do not wait for each place.
-        self.prefetch(self.free);
+        self.prefetch(next);
         id
     }
 
-    /// Appends one more free place.
+    /// Adds free places to the empty list; the first of them.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> PacketId {
-        self.packets.push(Packet { next: NONE, ..Packet::default() });
-        (self.packets.len() - 1) as PacketId
+        let taken = match self.packets.take() {
+            Taken::One(place) => {
+                self.packets.write(place as usize, Packet { next: NONE, ..Packet::default() });
+                self.places += 1;
+                return place;
+            }
+            Taken::Spare(places) => places,
+        };
+        self.places += taken.len();
+        for place in taken {
+            self[place].next = self.free;
+            self.free = place;
+        }
+        self.free
     }
 
     #[inline]
     pub fn remove(&mut self, id: PacketId) {
         debug_assert!(self.live > 0);
         self.live -= 1;
-        self.packets[id as usize].next = self.free;
+        self[id].next = self.free;
         self.free = id;
+    }
+
+    /// A packet leaves for another partition, with its place.
+    #[inline]
+    pub fn hand_over(&mut self) {
+        debug_assert!(self.live > 0);
+        self.live -= 1;
+        self.places -= 1;
+    }
+
+    /// This number of packets comes from another partition, with their places.
+    #[inline]
+    pub fn receive(&mut self, packets: usize) {
+        self.live += packets;
+        self.places += packets;
     }
 
     /// Prefetches a packet into the cache.
     #[inline(always)]
     pub fn prefetch(&self, id: PacketId) {
-        prefetch(&self.packets, id as usize);
+        self.packets.prefetch(id as usize, 1);
     }
 
-    /// The telemetry of a packet; none where there is no such place.
-    #[inline(always)]
-    pub fn telemetry_of(&self, id: PacketId) -> u32 {
-        self.packets.get(id as usize).map_or(NONE, |packet| packet.telemetry)
-    }
-
-    /// Memory of all places.
+    /// Memory of all places that were taken for this partition.
     pub fn bytes(&self) -> usize {
-        size_of_val(self.packets.as_slice())
+        self.packets.bytes()
     }
 
     /// Number of packets in use: queued or on a link.
@@ -166,16 +234,19 @@ impl PacketSlab {
     }
 }
 
+/// Free places that a partition keeps in any case.
+const ENOUGH_FREE: usize = 4096;
+
 impl std::ops::Index<PacketId> for PacketSlab {
     type Output = Packet;
     #[inline]
     fn index(&self, id: PacketId) -> &Packet {
-        &self.packets[id as usize]
+        self.packets.at(id as usize)
     }
 }
 impl std::ops::IndexMut<PacketId> for PacketSlab {
     #[inline]
     fn index_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.packets[id as usize]
+        self.packets.at_mut(id as usize)
     }
 }

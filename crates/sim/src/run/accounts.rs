@@ -14,7 +14,8 @@ impl Simulation {
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
         let deliveries = self.flows.deliveries.take().unwrap_or_default();
-        let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
+        let on_wire: Vec<Vec<OnWire>> =
+            self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let recorded = sum(|r| r.net.recorder.flows_recorded);
         let mut outcome = Outcome {

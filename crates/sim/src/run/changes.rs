@@ -145,16 +145,17 @@ impl Simulation {
             if !up {
                 port.generation = port.generation.wrapping_add(1);
                 region.net.release_pause(id);
-                region.flush(id);
+                region.in_turn(|region| region.flush(id));
             }
         }
         if up {
             for (region, port) in ports {
-                let region = &mut self.regions[region];
-                region.kick(port);
-                if let NodeIndex::Host(host) = region.net.owner(port) {
-                    region.tell_host(host);
-                }
+                self.regions[region].in_turn(|region| {
+                    region.kick(port);
+                    if let NodeIndex::Host(host) = region.net.owner(port) {
+                        region.tell_host(host);
+                    }
+                });
             }
         }
     }
@@ -174,12 +175,14 @@ impl Simulation {
         self.ideals.reroute(now, &self.map, number);
         // Flows that found no way out may have one now.
         for region in &mut self.regions {
-            for port in 0..region.net.ports.len() as u32 {
-                if matches!(region.net.owner(port), NodeIndex::Host(_)) {
-                    region.kick(port);
+            region.in_turn(|region| {
+                for port in 0..region.net.ports.len() as u32 {
+                    if matches!(region.net.owner(port), NodeIndex::Host(_)) {
+                        region.kick(port);
+                    }
                 }
-            }
-            (0..region.hosts.len() as u32).for_each(|host| region.tell_host(host));
+                (0..region.hosts.len() as u32).for_each(|host| region.tell_host(host));
+            });
         }
     }
 

@@ -378,7 +378,7 @@ impl Simulation {
         }
         for region in &mut self.regions {
             region.take_mail();
-            region.finish(self.now);
+            region.in_turn(|region| region.finish(self.now));
         }
     }
 

@@ -1,5 +1,5 @@
-//! A region: one partition of the network with the nodes in it. It works off its events up to the end of a window, and
-//! touches nothing of another region.
+//! A region: one partition of the network with the nodes in it. It works off its events up to the end of a
+//! window, and touches nothing of another region.
 
 use super::starts::Starts;
 use super::traced::Observer;
@@ -40,15 +40,20 @@ pub struct Region {
 impl Region {
     /// Works as [`Region::work`] does, until a scheme of another crate panics.
     pub fn work_guarded(&mut self, max: u32) {
-        self.broken = caught(|| self.work(max)).err();
+        self.broken = self.in_turn(|region| caught(|| region.work(max))).err();
+    }
+
+    /// Does something with packets: within a turn of this region, since only then it may touch them.
+    pub fn in_turn<R>(&mut self, what: impl FnOnce(&mut Region) -> R) -> R {
+        self.net.begin_turn();
+        let result = what(self);
+        self.net.end_turn();
+        result
     }
 
     /// Handles the events before the limit; returns after `max` of them, to continue when called again.
     fn work(&mut self, max: u32) {
-        match self.net.agenda {
-            Agenda::Windows(_) => self.inboxes.iter_mut().for_each(|inbox| self.net.expect(inbox)),
-            _ => self.take_mail(),
-        }
+        self.take_mail();
         let before = self.net.events_handled();
         while self.net.events_handled() - before < u64::from(max) {
             let over = match &self.net.agenda {
@@ -56,7 +61,6 @@ impl Region {
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
             };
             if over {
-                self.take_mail();
                 self.arrived = true;
                 return;
             }
@@ -83,13 +87,9 @@ impl Region {
 
     /// One node after the other, each with its events of the window.
     fn work_window(&mut self) {
-        let has_mail = self.inboxes.iter().any(|inbox| !inbox.is_empty());
         let mut next = self.net.next_node(0);
         let mut second = next.and_then(|node| self.net.next_node(node + 1));
         while let Some(node) = next {
-            if has_mail {
-                self.inboxes.iter_mut().for_each(|inbox| self.net.take_in_at(node, inbox));
-            }
             let works = self.net.begins(node);
             let third = second.and_then(|node| self.net.next_node(node + 1));
             if self.net.fetches_far {
@@ -102,17 +102,14 @@ impl Region {
                 Some(switch) => self.work_switch(switch),
             }
         }
-        if has_mail {
-            self.inboxes.iter_mut().for_each(Outbox::clear);
-        }
     }
 
-    /// Prefetches what the next node will access in any case and, for the second next one, what leads to that.
+    /// Prefetches what the next node will access in any case and, for the second next one, what leads to
+    /// that.
     #[inline(always)]
     fn prefetch(&self, next: Option<u32>, second: Option<u32>) {
         if let Some(node) = next {
             self.net.prefetch_packets(node);
-            self.inboxes.iter().for_each(|inbox| inbox.prefetch(node));
             match node.checked_sub(self.net.hosts) {
                 None => self.hosts[node as usize].prefetch(&self.net.ports),
                 Some(switch) => prefetch_lines(&self.switches[switch as usize], 4),

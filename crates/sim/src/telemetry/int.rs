@@ -11,7 +11,8 @@
 
 use super::packet_digest::{PLACES, PacketDigest};
 use crate::doc::SchemeDoc;
-use crate::engine::prefetch::prefetch_two_lines;
+use crate::engine::segments::Segments;
+use crate::engine::shared_memory::Taken;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "int",
@@ -105,15 +106,17 @@ pub struct IntView<'a> {
     pub path_id: u16,
 }
 
-/// The records that packets carry, by index. Places are reused.
+/// The records that packets carry, by index. Places are reused. The memory is shared with the other
+/// partitions of a run, as that of the packets is.
 pub struct IntStacks {
     max_hops: usize,
     /// The stacks carry digests.
     digests: bool,
     /// Each stack is its head, stored as a record, followed by its records, so that what one hop accesses is
     /// contiguous.
-    records: Vec<IntRecord>,
+    records: Segments<IntRecord>,
     free: Vec<u32>,
+    live: usize,
     layout: IntLayout,
     /// Set if the unit of bytes sent is a power of two.
     sent_shift: Option<u32>,
@@ -132,7 +135,9 @@ pub struct StackHead {
 impl IntStacks {
     /// Stacks with one digest each ([`PacketDigest`]).
     pub fn of_digests(layout: IntLayout) -> IntStacks {
-        IntStacks { digests: true, ..IntStacks::new(PLACES - 1, layout) }
+        let mut stacks = IntStacks::new(PLACES - 1, layout);
+        stacks.digests = true;
+        stacks
     }
 
     /// Stacks with room for `max_hops` records each.
@@ -141,11 +146,32 @@ impl IntStacks {
         IntStacks {
             max_hops,
             digests: false,
-            records: Vec::new(),
+            records: Segments::new(places_of(max_hops)),
             free: Vec::new(),
+            live: 0,
             layout,
             sent_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
             queue_reciprocal: (u64::MAX / u64::from(layout.queue_unit.max(1))).saturating_add(1),
+        }
+    }
+
+    /// The stacks of one more partition, with the same memory; the partition is not at work.
+    pub fn another(&self) -> IntStacks {
+        let mut stacks = IntStacks::new(self.max_hops, self.layout);
+        (stacks.records, stacks.digests) = (self.records.another(), self.digests);
+        stacks
+    }
+
+    /// The partition begins to work, perhaps with stacks that came from others.
+    pub fn begin_turn(&mut self) {
+        self.records.begin_turn();
+    }
+
+    /// Others may take free places of which there are too many.
+    pub fn end_turn(&mut self) {
+        let spare = self.free.len().saturating_sub(2 * self.live);
+        if spare > ENOUGH_FREE && self.records.lacks_spare() {
+            self.records.give_back(self.free.split_off(self.free.len() - spare / 2));
         }
     }
 
@@ -153,31 +179,56 @@ impl IntStacks {
         self.layout
     }
 
-    /// Memory of all stacks.
+    /// Memory of all stacks that were taken for this partition.
     pub fn bytes(&self) -> usize {
-        size_of_val(self.records.as_slice())
+        self.records.bytes()
     }
 
     /// Prefetches a stack into the cache: its head and the cache line after it.
     #[inline(always)]
     pub fn prefetch(&self, id: u32) {
-        prefetch_two_lines(&self.records, (id as usize).wrapping_mul(self.max_hops + 1));
+        self.records.prefetch(id, 2);
     }
 
     /// Returns an empty stack.
     #[inline]
     pub fn insert(&mut self) -> u32 {
-        if let Some(id) = self.free.pop() {
-            self.set_head(id, StackHead::default());
-            return id;
+        self.live += 1;
+        let id = self.free.pop().unwrap_or_else(|| self.grow());
+        self.set_head(id, StackHead::default());
+        id
+    }
+
+    /// A free place, where there is none.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> u32 {
+        match self.records.take() {
+            Taken::One(place) => {
+                self.records.fill(place, IntRecord::default());
+                place
+            }
+            Taken::Spare(mut places) => {
+                let first = places.pop();
+                self.free = places;
+                first.unwrap_or_else(|| self.grow())
+            }
         }
-        let id = self.records.len() / (self.max_hops + 1);
-        self.records.resize(self.records.len() + self.max_hops + 1, IntRecord::default());
-        id as u32
+    }
+
+    /// A stack leaves for another partition, with its place.
+    #[inline]
+    pub fn hand_over(&mut self) {
+        self.live -= 1;
+    }
+
+    /// This number of stacks comes from another partition, with their places.
+    pub fn receive(&mut self, stacks: usize) {
+        self.live += stacks;
     }
 
     fn head(&self, id: u32) -> StackHead {
-        let head = &self.records[id as usize * (self.max_hops + 1)];
+        let head = self.records.elements(id, 1)[0];
         StackHead { hops: head.time, path_id: head.sent }
     }
 
@@ -185,39 +236,36 @@ impl IntStacks {
     /// stacks of the run are for.
     #[inline]
     pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
-        let from = id as usize * (self.max_hops + 1);
         let [a, b, c, d, e, f] = numbers;
         // The head contains the number of records in use, here 1, and two of the numbers.
-        self.records[from] = IntRecord::from_words([1, 0, a, b]);
-        self.records[from + 1] = IntRecord::from_words([c, d, e, f]);
+        let words = [[1, 0, a, b], [c, d, e, f]].map(IntRecord::from_words);
+        self.records.elements_mut(id, 2).copy_from_slice(&words);
     }
 
     /// The numbers stored by [`IntStacks::carry_numbers`].
     #[inline]
     pub fn numbers(&self, id: u32) -> [u32; 6] {
-        let from = id as usize * (self.max_hops + 1);
-        numbers_in([self.records[from], self.records[from + 1]])
+        let places = self.records.elements(id, 2);
+        numbers_in([places[0], places[1]])
     }
 
     /// The digest in a stack, in a run with digests.
     #[inline(always)]
     pub fn packet_digest(&mut self, id: u32) -> PacketDigest<'_> {
         debug_assert!(self.digests);
-        let from = id as usize * PLACES;
-        PacketDigest::of(&mut self.records[from..from + PLACES])
+        PacketDigest::of(self.records.elements_mut(id, PLACES))
     }
 
     fn set_head(&mut self, id: u32, head: StackHead) {
-        let place = &mut self.records[id as usize * (self.max_hops + 1)];
+        let place = &mut self.records.elements_mut(id, 1)[0];
         (place.time, place.sent) = (head.hops, head.path_id);
     }
 
     /// Appends a stack, its head first, to a list of records.
     #[inline]
     pub fn copy_out(&self, id: u32, to: &mut Vec<IntRecord>) {
-        let from = id as usize * (self.max_hops + 1);
-        let used = self.places_in_use(&self.records[from]);
-        to.extend_from_slice(&self.records[from..from + used]);
+        let used = self.places_in_use(&self.records.elements(id, 1)[0]);
+        to.extend_from_slice(self.records.elements(id, used));
     }
 
     /// Number of places in use, including the head.
@@ -229,18 +277,9 @@ impl IntStacks {
         (head.time as usize).min(self.max_hops) + 1
     }
 
-    /// Inserts the first stack of a list that [`IntStacks::copy_out`] wrote.
-    #[inline]
-    pub fn copy_in(&mut self, records: &[IntRecord]) -> u32 {
-        let id = self.insert();
-        let own = &records[..self.places_in_use(&records[0])];
-        let from = id as usize * (self.max_hops + 1);
-        self.records[from..from + own.len()].copy_from_slice(own);
-        id
-    }
-
     #[inline]
     pub fn remove(&mut self, id: u32) {
+        self.live -= 1;
         self.free.push(id);
     }
 
@@ -251,8 +290,7 @@ impl IntStacks {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
         const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
-        let from = id as usize * (self.max_hops + 1);
-        let stack = &mut self.records[from..from + self.max_hops + 1];
+        let stack = self.records.elements_mut(id, self.max_hops + 1);
         let hops = stack[0].time as usize;
         let place = if hops < self.max_hops { hops } else { hops % self.max_hops };
         stack[0].time += 1;
@@ -274,11 +312,22 @@ impl IntStacks {
     #[inline]
     pub fn view(&self, id: u32) -> IntView<'_> {
         let head = self.head(id);
-        let from = id as usize * (self.max_hops + 1) + 1;
-        let records = &self.records[from..from + (head.hops as usize).min(self.max_hops)];
+        let records = &self.records.elements(id, (head.hops as usize).min(self.max_hops) + 1)[1..];
         IntView { hops: head.hops, records, path_id: head.path_id as u16 }
     }
 }
+
+/// Records in a cache line.
+const LINE: usize = 4;
+
+/// Places from one stack to the next: whole cache lines, where stacks are not much smaller, so that no line
+/// is in stacks of two partitions, and a stack in as few as possible.
+pub const fn places_of(max_hops: usize) -> usize {
+    if max_hops < LINE { max_hops + 1 } else { (max_hops + 1).next_multiple_of(LINE) }
+}
+
+/// Free stacks that a partition keeps in any case.
+const ENOUGH_FREE: usize = 4096;
 
 /// The numbers that [`IntStacks::carry_numbers`] stored in these two places.
 pub fn numbers_in([first, second]: [IntRecord; 2]) -> [u32; 6] {

@@ -30,6 +30,7 @@ fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowSourc
         racks: &[],
         placed: &Default::default(),
         label_to_host: &|label| (label < hosts).then_some(label),
+        host_named: &|name| Err(format!("unknown host \"{name}\"")),
         base_dir: Path::new("."),
         group: 0,
         group_named: &|_| 0,

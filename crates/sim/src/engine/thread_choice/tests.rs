@@ -17,8 +17,8 @@ fn run(seconds: f64, ratio: impl Fn(f64) -> f64) -> (f64, ThreadChoice) {
 #[test]
 fn threads_that_pay_go_on_and_cost_little_to_watch() {
     let (speed, choice) = run(10.0, |_| 1.6);
-    assert!(speed > 1.6 * 0.97, "{speed}");
-    assert!(choice.share_alone() < 0.06, "{choice:?}");
+    assert!(speed > 1.6 * 0.985, "{speed}");
+    assert!(choice.share_alone() < 0.03, "{choice:?}");
 }
 
 #[test]
@@ -78,5 +78,5 @@ fn long_rounds_make_trials_rare() {
         now += if mode == Threads::All { 0.050 } else { 0.085 };
         work += 1000;
     }
-    assert!(choice.share_alone() < 0.06, "{choice:?}");
+    assert!(choice.share_alone() < 0.03, "{choice:?}");
 }
