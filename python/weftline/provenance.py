@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +17,13 @@ from weftline import _native, own_schemes, scenarios
 from weftline.errors import InputError
 
 
-def of(resolved: str, source: scenarios.Source) -> str:
+def of(resolved: str, source: scenarios.Source, changes: Sequence[tuple[str, str]] = ()) -> str:
     """Return the provenance of a resolved scenario as JSON.
 
     ``build``; ``files``: digests of what the scenario names, by key (``workload.0.sizes``); ``controllers``:
-    of the code of controllers in Python, by name; and ``schemes``, where some of another crate take part:
-    its name and version, by scheme.
+    of the code of controllers in Python, by name; ``given``: the keys that the user wrote, not derived or
+    default ones, for labels; and ``schemes``, where some of another crate take part: its name and version, by
+    scheme.
     """
     from weftline import controllers
 
@@ -31,6 +33,7 @@ def of(resolved: str, source: scenarios.Source) -> str:
         "build": build(),
         "files": {key: _digest_of_file(Path(source.base_dir) / name) for key, name in files.items()},
         "controllers": {law.name: _digest_of_law(law) for law in laws},
+        "given": scenarios.given(source, changes),
     }
     schemes = own_schemes.taking_part(resolved)
     return json.dumps(found | ({"schemes": schemes} if schemes else {}))

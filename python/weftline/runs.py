@@ -194,6 +194,16 @@ class Run:
         """What `[measure]` records over time: time_ns, entity, metric, value."""
         return Table(_native.table(str(self.out), "series"))
 
+    @property
+    def jobs(self) -> Table:
+        """One row per step of a job: a collective or the event of an incast (see docs/results.md)."""
+        return Table(_native.table(str(self.out), "jobs"))
+
+    @cached_property
+    def steps(self) -> list[dict]:
+        """The rows of `jobs` as dicts; empty for a run without jobs, or of an earlier version."""
+        return json.loads(_native.jobs(str(self.out)))
+
     def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:
         """Return FCT slowdown by flow size.
 

@@ -164,6 +164,21 @@ def flat(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         yield path, value
 
 
+def given(source: Source, changes: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the paths of the keys that a scenario's text and its changes set."""
+    try:
+        written = [".".join(path) for path, _ in flat(tomllib.loads(source.text))]
+    except (ValueError, RecursionError):
+        written = []
+    for path, text in changes:
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except ValueError:
+            value = text
+        written += [".".join((path, *more)) for more, _ in flat(value)]
+    return sorted(set(written))
+
+
 def files_by_key(resolved: str, base_dir: str) -> dict[str, str]:
     """Return the files that a resolved scenario names, by the key such as ``workload.0.sizes``."""
     found = {}

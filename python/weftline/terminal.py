@@ -7,9 +7,11 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from types import MappingProxyType
+from typing import TextIO
 
 from weftline import quantities
 
@@ -26,8 +28,10 @@ class Table:
     """How many leading columns hold names."""
     prose: bool = False
     """Whether cells hold sentences, which a page breaks into lines."""
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)
+    """By row and column: what a cell is, a key of `COLOURS`."""
 
-    def text(self, width: int | None = None) -> str:
+    def text(self, width: int | None = None, *, colour: bool = False) -> str:
         """Return the table as lines of text, no wider than the terminal, or than `width` characters.
 
         Texts in the columns of names are broken into lines; columns of figures that find no room come in a
@@ -43,10 +47,11 @@ class Table:
             lines += [""] if number else []
             lines += self._lines(self.columns, block, widths)
             lines.append("  ".join("─" * widths[i] for i in block))
-            for row in self.rows:
-                lines += self._lines(row, block, widths)
+            for place, row in enumerate(self.rows):
+                marks = {i: mark for i in block if colour and (mark := self.marks.get((place, i)))}
+                lines += self._lines(row, block, widths, marks)
         if self.note:
-            lines.append(self.note if limit is None else wrapped(self.note))
+            lines.append(self.note if limit is None else wrapped(self.note, limit))
         return "\n".join(lines)
 
     def _fitted_names(self, limit: int | None) -> list[int]:
@@ -89,7 +94,13 @@ class Table:
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         return f"<table>{caption}<tr>{head}</tr>{body}</table>{note}"
 
-    def _lines(self, cells: Sequence[str], block: Sequence[int], widths: Sequence[int]) -> list[str]:
+    def _lines(
+        self,
+        cells: Sequence[str],
+        block: Sequence[int],
+        widths: Sequence[int],
+        marks: Mapping[int, str] = MappingProxyType({}),
+    ) -> list[str]:
         """Return one row of a block; a name that is wider than its column takes several lines."""
         names = {i: textwrap.wrap(cells[i], widths[i]) or [""] for i in block if i < self.left}
         lines = []
@@ -101,9 +112,32 @@ class Table:
                     part = [cells[i]] if len(cells[i]) <= widths[i] else names[i]
                     parts.append((part[number] if number < len(part) else "").ljust(widths[i]))
                 else:
-                    parts.append((cells[i] if number == 0 else "").rjust(widths[i]))
+                    part = (cells[i] if number == 0 else "").rjust(widths[i])
+                    parts.append(painted(part, marks[i]) if i in marks and number == 0 else part)
             lines.append("  ".join(parts).rstrip())
         return lines
+
+
+COLOURS = {"error": "1;31", "failed": "1;31", "warning": "1;33", "better": "32", "worse": "31", "open": "33"}
+"""SGR parameters by what is coloured; of the terminal's own eight colours, which its theme keeps readable."""
+
+
+def painted(text: str, kind: str) -> str:
+    """Return text in the colour of a kind."""
+    return f"\x1b[{COLOURS[kind]}m{text}\x1b[0m"
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Return whether a stream shows colours: a terminal, unless NO_COLOR is set (no-color.org)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def say(kind: str, text: object) -> None:
+    """Print a warning or an error on standard error; `kind` comes first: ``warning: ...``."""
+    head = f"{kind}:"
+    print(f"{painted(head, kind) if has_colour(sys.stderr) else head} {text}", file=sys.stderr)
 
 
 def terminal_width() -> int | None:
@@ -118,9 +152,47 @@ def warnings_html(warnings: Sequence[str]) -> str:
     return "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in warnings)
 
 
-def wrapped(text: str) -> str:
+def entries_text(entries: Sequence[tuple[str, str]], *, indent: int = 0, narrowest: int = 0) -> str:
+    """Return names and texts as two columns that fit the terminal: the texts are broken within theirs.
+
+    `narrowest` is the minimum width of the names. Where names leave no room, texts come on lines below them.
+    """
+    limit = terminal_width()
+    width = max([narrowest, *(len(name) for name, _ in entries)])
+    room = None if limit is None else limit - indent - width - 2
+    lines = []
+    for name, text in entries:
+        if room is None:
+            lines.append(f"{' ' * indent}{name:<{width}}  {text}".rstrip())
+            continue
+        below = room < MIN_TEXT
+        parts = textwrap.wrap(text, max(MIN_TEXT, limit - indent - 4 if below else room)) or [""]
+        start = " " * (indent + 4 if below else indent + width + 2)
+        if below:
+            lines.append(f"{' ' * indent}{name}")
+        else:
+            lines.append(f"{' ' * indent}{name:<{width}}  {parts.pop(0)}".rstrip())
+        lines += [start + part for part in parts]
+    return "\n".join(lines)
+
+
+def indented(text: str, indent: int) -> str:
+    """Return text at an indent; what does not fit the terminal continues below, two columns further in."""
+    limit = terminal_width()
+    if limit is None:
+        return " " * indent + text
+    return textwrap.fill(
+        text, limit, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_long_words=False
+    )
+
+
+MIN_TEXT = 24
+"""Columns that a text next to names needs."""
+
+
+def wrapped(text: str, limit: int | None = None) -> str:
     """Return text broken into lines that fit the terminal, at most 100 wide; its own line ends are kept."""
-    width = min(100, shutil.get_terminal_size().columns)
+    width = min(100, limit or shutil.get_terminal_size().columns)
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 

@@ -49,8 +49,8 @@ mod _native {
     use scenarios::{Scenario, explain, names, schema};
     #[pymodule_export]
     use tables::{
-        Table, backlog, completion, counters, deadlines, distribution, queues, series, shares, slowdown,
-        table,
+        Table, backlog, completion, counters, deadlines, distribution, jobs, queues, series, shares,
+        slowdown, table,
     };
 
     /// The version of weftline.

@@ -17,7 +17,7 @@ use crate::controllers::Failure;
 use crate::errors::{input, whole};
 use crate::interrupts::interruptible;
 use crate::runs::{self, Limits, Place};
-use crate::why::{Asked, why};
+use crate::why::{Asked, Step, why};
 
 /// A scenario that has been read and found valid. Controllers in Python are classes by name.
 #[pyclass(frozen, module = "weftline._native")]
@@ -116,18 +116,22 @@ impl Scenario {
     }
 
     /// Runs it twice, the second time with some flows traced, and returns where their completion times went, as JSON: of
-    /// one `flow`, else of the `slowest` by slowdown, in a `group` if that is named. `fingerprint` is that of the stored run.
-    #[pyo3(signature = (fingerprint, *, flow=None, slowest=5, group=None, intervals=false))]
+    /// one `flow`, of the flows that decided when a step of the job `group` ended (`step`: its number, negative: the slowest),
+    /// else of the `slowest` by slowdown, in a `group` if that is named. `fingerprint` is that of the stored run.
+    #[pyo3(signature = (fingerprint, *, flow=None, step=None, slowest=5, group=None, intervals=false))]
+    #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
     fn why(
         &self,
         py: Python<'_>,
         fingerprint: &str,
         flow: Option<u32>,
+        step: Option<i64>,
         slowest: usize,
         group: Option<String>,
         intervals: bool,
     ) -> PyResult<String> {
-        let asked = Asked { flow, slowest, group, intervals };
+        let step = step.map(|step| u32::try_from(step).map_or(Step::Slowest, Step::Number));
+        let asked = Asked { flow, slowest, group, step, intervals };
         py.detach(|| why(&self.loaded, fingerprint, &asked))
     }
 }

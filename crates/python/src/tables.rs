@@ -13,10 +13,11 @@ use weftline_sim::{describe, parameters};
 use crate::errors::{input, of_results, whole};
 
 /// Names of the tables and their files; a run need not have the later ones.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 5] = [
     ("flows", flow_table::FILE),
     ("series", results::series::FILE),
     ("queues", results::queues::FILE),
+    ("jobs", results::jobs::FILE),
     ("telemetry", "telemetry.parquet"),
 ];
 
@@ -40,6 +41,7 @@ impl Table {
         match self.name.as_str() {
             "series" if !self.path.exists() => Ok(parquet_read::empty_stream(results::series::schema())),
             "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(results::queues::schema())),
+            "jobs" if !self.path.exists() => Ok(parquet_read::empty_stream(results::jobs::schema())),
             _ => parquet_read::stream(&self.path),
         }
     }
@@ -65,6 +67,7 @@ impl Table {
         match self.name.as_str() {
             "series" if !self.path.exists() => Ok(names(&results::series::schema())),
             "queues" if !self.path.exists() => Ok(names(&results::queues::schema())),
+            "jobs" if !self.path.exists() => Ok(names(&results::jobs::schema())),
             _ => py.detach(|| parquet_read::columns(&self.path)).map_err(of_results),
         }
     }
@@ -82,7 +85,7 @@ fn names(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// The table `name` of the run in `dir`: "flows", "series", "queues" or "telemetry".
+/// The table `name` of the run in `dir`: "flows", "series", "queues", "jobs" or "telemetry".
 #[pyfunction]
 pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
     let known = TABLES.iter().map(|(known, _)| *known);
@@ -93,7 +96,7 @@ pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
     if !path.exists() {
         results::file_digests::check_file(&path).map_err(of_results)?;
     }
-    let may_be_absent = matches!(name, "series" | "queues") && dir.join(flow_table::FILE).exists();
+    let may_be_absent = matches!(name, "series" | "queues" | "jobs") && dir.join(flow_table::FILE).exists();
     if !path.exists() && !may_be_absent {
         return Err(input(format!("{}: no such file: expected the folder of a run", path.display())));
     }
@@ -207,6 +210,12 @@ pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResul
         Ok(Value::Array(rows.collect()).to_string())
     })
     .map_err(of_results)
+}
+
+/// The steps of jobs, as a JSON list of the rows of jobs.parquet; empty for a run without jobs.
+#[pyfunction]
+pub fn jobs(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
+    py.detach(|| results::jobs::read(&dir).map(|rows| rows.to_string())).map_err(of_results)
 }
 
 /// Queue length over all ports that were sampled, as JSON:

@@ -5,8 +5,9 @@ use std::io;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use weftline_sim::config::Config;
-use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Progress, Sample, Sink};
+use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress, Sample, Sink, StepRecord};
 use weftline_sim::scenario::Scenario;
+use weftline_sim::why::steps::{Known, Leg, chain};
 use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, trace};
 use weftline_sim::{Execution, Simulation};
 
@@ -37,8 +38,18 @@ pub struct Asked {
     pub flow: Option<u32>,
     pub slowest: usize,
     pub group: Option<String>,
+    /// A step of a job instead of flows.
+    pub step: Option<Step>,
     /// Whether each interval of the chain is wanted too.
     pub intervals: bool,
+}
+
+/// The choice of a step.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    Number(u32),
+    /// The one that took longest.
+    Slowest,
 }
 
 /// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run: if the run does
@@ -48,7 +59,8 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     config.measure.capture = None;
     let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
     let mut flows = Flows::default();
-    let network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
+    let mut network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
+    network.note_deliveries();
     let outcome = network.run(&mut flows, &mut goes_on).map_err(failed)?;
     let found = format!("{:016x}", outcome.fingerprint);
     if found != fingerprint {
@@ -57,8 +69,15 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
                  another version made them, they were interrupted, or a file that the scenario names has changed"
         )));
     }
-    let records = chosen(&flows.0, &config, asked)?;
-    let traced: Vec<Traced> = records.iter().filter_map(traced_of).collect();
+    let step = asked.step.map(|step| chosen_step(&outcome, &config, step, asked)).transpose()?;
+    let legs = step.map(|step| chain_of(step, &config, &flows.0, &outcome));
+    let (records, traced): (Vec<FlowRecord>, Vec<Traced>) = match &legs {
+        Some(legs) => legs.iter().map(|(leg, record)| (*record, leg.flow)).unzip(),
+        None => {
+            let records = chosen(&flows.0, &config, asked)?;
+            records.into_iter().filter_map(|record| Some((record, traced_of(&record)?))).unzip()
+        }
+    };
     let mut again = Flows::default();
     let (repeated, findings) = trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
     if repeated.fingerprint != outcome.fingerprint {
@@ -79,7 +98,71 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         .iter()
         .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
         .collect();
-    Ok(json!({"fingerprint": fingerprint, "flows": all, "links": links}).to_string())
+    let mut found = json!({"fingerprint": fingerprint, "flows": all, "links": links});
+    if let Some((step, legs)) = step.zip(legs) {
+        found["step"] = names.step(step, &legs, &found_accounts)?;
+    }
+    Ok(found.to_string())
+}
+
+/// The requested step, which must have ended.
+fn chosen_step<'o>(
+    outcome: &'o Outcome,
+    config: &Config,
+    step: Step,
+    asked: &Asked,
+) -> PyResult<&'o StepRecord> {
+    let groups = &config.traffic.groups;
+    let name = |step: &StepRecord| groups[usize::from(step.group)].clone();
+    let collective = |step: &&StepRecord| step.shape.alike;
+    let mut jobs: Vec<String> = outcome.steps.iter().filter(collective).map(name).collect();
+    jobs.dedup();
+    if jobs.is_empty() {
+        return Err(input("--step: the run has no collective, whose steps could be explained"));
+    }
+    let known = format!("its jobs are {}", jobs.join(", "));
+    if let Some(group) = &asked.group
+        && !jobs.contains(group)
+    {
+        return Err(input(format!("{group}: the run has no such job; {known}")));
+    }
+    let several = jobs.iter().any(|job| *job != jobs[0]);
+    if matches!(step, Step::Number(_)) && asked.group.is_none() && several {
+        return Err(input(format!("--step: name the job with --group; {known}")));
+    }
+    let of_job = |step: &&StepRecord| asked.group.as_ref().is_none_or(|group| *group == name(step));
+    let steps = || outcome.steps.iter().filter(collective).filter(of_job);
+    match step {
+        Step::Number(number) => match steps().find(|step| step.step == number) {
+            Some(step) if step.finish.is_some() => Ok(step),
+            Some(_) => Err(input(format!("step {number}: it had not ended when the run did"))),
+            None => {
+                let last = steps().map(|step| step.step).max().unwrap_or(0);
+                Err(input(format!("step {number}: there is no such step; steps are 0 to {last}")))
+            }
+        },
+        Step::Slowest => {
+            let time = |step: &&StepRecord| step.finish.map(|finish| finish.saturating_sub(step.start));
+            let ended = steps().filter(|step| step.finish.is_some());
+            ended.max_by_key(time).ok_or_else(|| input("no step has ended"))
+        }
+    }
+}
+
+/// The flows that decided when a step ended, with their records.
+fn chain_of(
+    step: &StepRecord,
+    config: &Config,
+    flows: &[FlowRecord],
+    outcome: &Outcome,
+) -> Vec<(Leg, FlowRecord)> {
+    let known = Known {
+        traffic: &config.traffic,
+        records: flows.iter().map(|record| (record.flow, *record)).collect(),
+        deliveries: outcome.deliveries.iter().copied().collect(),
+    };
+    let record = |leg: Leg| Some((leg, *known.records.get(&leg.flow.flow)?));
+    chain(step, &known).into_iter().filter_map(record).collect()
 }
 
 fn traced_of(record: &FlowRecord) -> Option<Traced> {
@@ -140,6 +223,40 @@ impl Names<'_> {
     fn link(&self, link: u32) -> String {
         let (from, to, _, _) = self.findings.links[link as usize];
         format!("{}->{}", self.node(from), self.node(to))
+    }
+
+    /// A step, with the sums of the causes over its chain, which make up its time.
+    fn step(&self, step: &StepRecord, legs: &[(Leg, FlowRecord)], accounts: &[Account]) -> PyResult<Value> {
+        let mut causes: Vec<(&str, u64)> = Vec::new();
+        let mut add = |name: &'static str, time: u64| match causes.iter_mut().find(|known| known.0 == name) {
+            Some(known) => known.1 += time,
+            None if time > 0 => causes.push((name, time)),
+            None => {}
+        };
+        for account in accounts {
+            account.by_cause().into_iter().for_each(|(cause, time)| add(cause.name(), time.0));
+        }
+        legs.iter().for_each(|(leg, _)| {
+            add("computation", leg.compute.0);
+            add("connection in use", leg.held.0);
+        });
+        let time = step.finish.map_or(0, |finish| finish.0 - step.start.0);
+        if causes.iter().map(|cause| cause.1).sum::<u64>() != time {
+            return Err(failed(format!("step {}: the causes do not add up to its time", step.step)));
+        }
+        let gaps = legs.iter().map(|(leg, _)| json!({"compute_ps": leg.compute.0, "held_ps": leg.held.0}));
+        Ok(json!({
+            "job": self.config.traffic.groups[usize::from(step.group)],
+            "step": step.step,
+            "operation": step.shape.operation,
+            "ranks": step.shape.ranks,
+            "bytes": step.bytes,
+            "start_ps": step.start.0,
+            "time_ps": time,
+            "ideal_ps": step.ideal.map(|ideal| ideal.0),
+            "causes": causes.iter().map(|(cause, ps)| json!({"cause": cause, "ps": ps})).collect::<Vec<_>>(),
+            "gaps": gaps.collect::<Vec<_>>(),
+        }))
     }
 
     fn account(&self, account: &Account, record: &FlowRecord, intervals: bool) -> Value {

@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::resources::Resources;
 use crate::series::{self, SeriesRows};
 use crate::table_file::TableFile;
-use crate::{ResultsError, digests, file_digests, findings, queues, summary};
+use crate::{ResultsError, digests, file_digests, findings, jobs, queues, summary};
 
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -25,6 +25,7 @@ pub const WRITTEN_FILES: &[&str] = &[
     flow_table::FILE,
     series::FILE,
     queues::FILE,
+    jobs::FILE,
     digests::FILE,
     capture::FILE,
 ];
@@ -159,6 +160,10 @@ impl RunFolder {
     /// summary.json holds. Where a table cannot be written to its end the summary says that the run failed.
     pub fn finish(mut self, outcome: &Outcome, cost: &Resources) -> Result<Value, ResultsError> {
         let written = self.close().and_then(|()| self.write_queues(outcome));
+        let written = written.and_then(|()| match &outcome.steps[..] {
+            [] => Ok(()),
+            steps => jobs::write(&self.dir, &self.names, steps),
+        });
         self.about.warnings.extend(self.capture.as_ref().and_then(CaptureFile::warning));
         let written = written.and_then(|()| {
             let findings = findings::of(outcome, &self.names, &self.dir)?;

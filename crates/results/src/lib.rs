@@ -5,6 +5,7 @@
 //! flows.parquet    one row a flow                                       (flow_table)
 //! series.parquet   what [measure] requests over time                    (series)
 //! queues.parquet   histogram of the bytes queued at each measured port  (queues)
+//! jobs.parquet     one row per step of a job                             (jobs)
 //! capture.pcapng   packets of the captured links, for other tools        (capture)
 //! summary.json     totals, percentiles, cost, versions                  (summary)
 //! digests.json     size and digest of every other file, written last    (file_digests)
@@ -26,6 +27,7 @@ mod findings;
 pub mod flow_table;
 pub mod folder;
 mod footer;
+pub mod jobs;
 pub mod names;
 pub mod parquet_read;
 pub mod queues;

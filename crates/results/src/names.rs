@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
-use weftline_sim::config::{Config, IdealFct, TransportConfig};
+use weftline_sim::config::{Change, Config, IdealFct, TransportConfig};
 use weftline_sim::measure::Entity;
+use weftline_sim::units::Time;
 
 /// What numbers in records stand for; strings are made when rows are written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,8 +23,27 @@ pub struct Names {
     pub transports: Vec<(String, String)>,
     /// Controllers among them that steer by marks of switches.
     pub marked: Vec<String>,
+    /// What failed and when, in the order of time, such as `leaf0 - spine1 down`.
+    pub failures: Vec<(Time, String)>,
     /// Slowdowns below 1 are raised to 1, as the definition of the ideal time has it.
     pub raises_slowdowns: bool,
+}
+
+/// The changes of links and switches of a run; those drawn from its seed by the names of what was drawn.
+fn failures(config: &Config) -> Vec<(Time, String)> {
+    let node = |id: u32| &config.topology.nodes[id as usize].name;
+    let link = |id: u32| {
+        let link = &config.topology.links[id as usize];
+        format!("{} - {}", node(link.a), node(link.b))
+    };
+    let text = |change: Change| match change {
+        Change::LinkDown(id) => format!("{} down", link(id)),
+        Change::LinkUp(id) => format!("{} up", link(id)),
+        Change::LinkRate(id, rate) => format!("{} at {rate}", link(id)),
+        Change::SwitchDown(id) => format!("{} down", node(id)),
+        Change::SwitchUp(id) => format!("{} up", node(id)),
+    };
+    config.failures.events.iter().map(|failure| (failure.at, text(failure.change))).collect()
 }
 
 impl Names {
@@ -47,6 +67,7 @@ impl Names {
             groups: config.traffic.groups.clone(),
             transports: transports.collect(),
             marked,
+            failures: failures(config),
             raises_slowdowns: config.measure.ideal == IdealFct::Hpcc,
         }
     }

@@ -21,6 +21,7 @@
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
 //! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
 //! capture  { packets, bytes, stopped_ns }                   of capture.pcapng; stopped_ns: when it was full, else null
+//! failures [ {at_ns, change} ]                              changes of links and switches; those drawn, by name
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!
@@ -93,11 +94,15 @@ pub(crate) fn of(
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),
         "ports": ports(names, outcome),
         "links": links(names, outcome),
-        "jobs": outcome.jobs.iter().map(|&(job, start, finish)| json!({
+        "jobs": outcome.jobs().into_iter().map(|(job, start, finish)| json!({
             "job": job, "start_ns": start.as_ns(), "finish_ns": finish.as_ns(),
             "completion_ns": finish.saturating_sub(start).as_ns(),
         })).collect::<Vec<_>>(),
     });
+    if !names.failures.is_empty() {
+        let change = |(at, what): &(Time, String)| json!({ "at_ns": at.as_ns(), "change": what });
+        summary.insert("failures".into(), names.failures.iter().map(change).collect());
+    }
     // Percentiles sort all flows.
     if let Some(peak) = cost.peak_memory_bytes {
         summary

@@ -34,7 +34,7 @@ fn ring(text: &str, sets: &[(&str, &str)]) -> (Kept, Outcome) {
 
 /// From the end of each operation to that of the next.
 fn periods(outcome: &Outcome) -> Vec<f64> {
-    outcome.jobs.windows(2).map(|jobs| (jobs[1].2 - jobs[0].2).as_ns()).collect()
+    outcome.jobs().windows(2).map(|jobs| (jobs[1].2 - jobs[0].2).as_ns()).collect()
 }
 
 fn with_pokes(text: &str, pokes: &[(u32, u32, u64, u64)]) -> String {

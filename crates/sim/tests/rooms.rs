@@ -67,7 +67,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
         "scenario",
-        "balance config congestion files measure net packet parameters queue telemetry topology transport units \
+        "balance config congestion engine files measure net packet parameters queue telemetry topology transport units \
          workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.

@@ -10,7 +10,9 @@ use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Bytes, Rate, Time};
+use weftline_sim::why::steps::{Known, chain};
 use weftline_sim::why::{self, Account, Cause, Traced};
+use weftline_sim::{Execution, Simulation};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints")
@@ -190,4 +192,42 @@ fn a_pause_is_not_a_queue() {
         accounts[0].by_cause()
     );
     assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
+}
+
+/// Steps of jobs: the chain of flows and the gaps between them cover the time of every step, whatever the operation, the
+/// transport and the computation; and every flow of a chain starts where the one before it let it.
+#[test]
+fn the_chain_of_a_step_covers_its_time() {
+    let scenario = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
+                    [[workload]]\nkind = \"collective\"\nbytes = \"600KB\"\nrepeat = 3\ncompute = \"5us\"\n\
+                    [[workload]]\nkind = \"incast\"\nsenders = 5\nreceiver = 0\nsize = \"200KB\"\n";
+    let operations = ["ring-all-reduce", "tree-all-reduce", "all-to-all", "pairwise-all-to-all"];
+    for (operation, transport) in operations.iter().flat_map(|one| [(one, "rdma"), (one, "tcp")]) {
+        let sets = [("workload.0.operation", *operation), ("transport.kind", transport)];
+        let sets: Sets = sets.map(|(key, value)| (key.to_string(), format!("\"{value}\""))).to_vec();
+        let loaded = Scenario::load(scenario, "s.toml", Path::new("."), &sets, None, Hooks::default());
+        let config = loaded.expect("a valid scenario").config().expect("a valid configuration");
+        let mut network = Simulation::new(config.clone(), Execution::default()).expect("a network");
+        network.note_deliveries();
+        let mut kept = Kept::default();
+        let outcome = network.run(&mut kept, &mut |_| true).expect("a run");
+        let known = Known {
+            traffic: &config.traffic,
+            records: kept.flows.iter().map(|record| (record.flow, *record)).collect(),
+            deliveries: outcome.deliveries.iter().copied().collect(),
+        };
+        let steps: Vec<_> = outcome.steps.iter().filter(|step| step.shape.alike).collect();
+        assert_eq!(steps.len(), 3, "{operation} over {transport}");
+        for step in steps {
+            let legs = chain(step, &known);
+            let mut at = step.start;
+            for leg in &legs {
+                at = at + leg.compute + leg.held;
+                assert_eq!(leg.flow.start, at, "{operation} over {transport}: {legs:?}");
+                assert!(leg.flow.finish >= at);
+                at = leg.flow.finish;
+            }
+            assert_eq!(Some(at), step.finish, "{operation} over {transport}");
+        }
+    }
 }

@@ -148,17 +148,17 @@ def test_what_changes_no_bit_does_not_keep_runs_apart(folders, path, value):
         (
             "switch.ecn",
             [BASE["switch"]["ecn"][0] | {"kmin": "100KB"}],
-            ["kmin 400KB", "kmin 100KB"],
+            ["kmin 400 KB", "kmin 100 KB"],
         ),
         ("telemetry.max_hops", 9, ["max_hops 5", "max_hops 9"]),
         ("telemetry.record", 0.5, ["no record", "record 0.5"]),
         ("transport.controller.eta", 0.9, ["eta 0.95", "eta 0.9"]),
-        ("transport.ack_priority", True, ["no ack_priority", "ack_priority true"]),
-        ("transport.mtu", "4KB", ["mtu 1KB", "mtu 4KB"]),
+        ("transport.ack_priority", True, ["no ack_priority", "ack_priority on"]),
+        ("transport.mtu", "4KB", ["mtu 1 KB", "mtu 4 KB"]),
         ("switch.pfc", None, ["pfc.enabled true", "no switch.pfc"]),
         ("workload.0.load", 0.5, ["load 0.3", "load 0.5"]),
         ("measure.ideal", "hpcc", ["ideal alone", "ideal hpcc"]),
-        ("run.until", "1ms", ["until flows-done", "until 1ms"]),
+        ("run.until", "1ms", ["until flows-done", "until 1 ms"]),
         ("compat.like", "hpcc-ns3", ["like none", "like hpcc-ns3"]),
         ("host.resequencing", {"enabled": True}, ["no host", "host"]),
     ],
@@ -188,7 +188,7 @@ def test_a_label_has_as_few_settings_as_tell_all_lines_apart(folders):
         folders.run(changed("transport.mtu", mtu, changed("workload.0.load", load, BASE)))
         for mtu, load in (("1KB", 0.3), ("1KB", 0.5), ("4KB", 0.3))
     ]
-    assert labels(*given) == ["mtu 1KB, load 0.3", "mtu 1KB, load 0.5", "mtu 4KB, load 0.3"]
+    assert labels(*given) == ["mtu 1 KB, load 0.3", "mtu 1 KB, load 0.5", "mtu 4 KB, load 0.3"]
 
 
 def test_what_labels_leave_out_is_a_note(folders):

@@ -36,15 +36,14 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _new(options: argparse.Namespace) -> int:
     from weftline.cli import start
+    from weftline.terminal import entries_text, wrapped
 
     if options.list:
-        width = max(len(name) for name in start.names())
-        for name in start.names():
-            print(f"{name:<{width}}  {start.template(name).about}")
+        print(entries_text([(name, start.template(name).about) for name in start.names()]))
         return 0
     name = options.template or start.DEFAULT
     written = start.write(name, options.out, force=options.force, schema=not options.no_schema)
-    print(start.template(name).about)
+    print(wrapped(start.template(name).about))
     print("wrote " + ", ".join(str(path) for path in written))
     print(f"next: weftline run {written[0]}")
     return 0
@@ -59,7 +58,9 @@ def _explain(options: argparse.Namespace) -> int:
         return 0
     from weftline.terminal import Table, wrapped
 
-    print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
+    if "asked" in entry:
+        print(f"{entry['asked']} is explained by {entry['name']}\n")
+    print(wrapped(f"{entry['name']}: {entry.get('title', '')}".rstrip(": ")))
     for key in ("text", "equations", "source", "validation"):
         if entry.get(key) and not (key == "text" and entry["text"] in entry["title"]):
             print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
@@ -110,13 +111,12 @@ def _view(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     from weftline.cli import doctor
+    from weftline.terminal import entries_text
 
     found = doctor.findings()
     if options.json:
         print(json.dumps([vars(finding) for finding in found], indent=2, ensure_ascii=False))
     else:
         marks = {"ok": " ", "missing": "-", "problem": "!"}
-        width = max(len(finding.name) for finding in found)
-        for finding in found:
-            print(f"{marks[finding.state]} {finding.name:<{width}}  {finding.text}")
+        print(entries_text([(f"{marks[one.state]} {one.name}", one.text) for one in found]))
     return 1 if any(finding.state == "problem" for finding in found) else 0

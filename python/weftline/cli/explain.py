@@ -7,7 +7,7 @@ import json
 import re
 
 from weftline import _native
-from weftline.cli import glossary
+from weftline.cli import aliases, glossary
 from weftline.errors import InputError, nearest
 
 
@@ -26,6 +26,9 @@ def entry(name: str) -> dict:
         with contextlib.suppress(InputError):
             return json.loads(_native.explain(asked))
     found = glossary.entries().get(wanted) or _of_schema(wanted)
+    other = aliases.name(wanted)
+    if found is None and other != wanted:
+        return entry(other) | {"asked": wanted}
     if found is None:
         hint = nearest(wanted, names()) or "`weftline list` shows the schemes, docs/results.md the columns"
         raise InputError(f'unknown name "{name}": {hint.strip()}')
@@ -44,7 +47,9 @@ def names() -> list[str]:
     schemes = [item["name"] for kind in json.loads(_native.names()).values() for item in kind]
     paths = list(_keys(json.loads(_native.schema())))
     ends = [path.rpartition(".")[2] for path in paths]
-    return list(dict.fromkeys([*schemes, *paths, *ends, *ENGINE_METRICS, *glossary.entries()]))
+    return list(
+        dict.fromkeys([*schemes, *paths, *ends, *ENGINE_METRICS, *glossary.entries(), *aliases.NAMES])
+    )
 
 
 ENGINE_METRICS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weftline import quantities
+from weftline import quantities, terminal
 from weftline.quantities import bytes_text, count_text, seconds_text, time_text
 
 
@@ -91,14 +91,15 @@ def show(facts: dict, indent: int = 0) -> None:
     for key, value in facts.items():
         name, text = _fact(key, value)
         if not _is_group(value):
-            print(" " * indent + f"{name:<{width}}  {text}")
+            print(terminal.entries_text([(name, text)], indent=indent, narrowest=width))
             continue
         print(" " * indent + f"{name}:")
         if isinstance(value, dict):
             show(value, indent + 2)
         else:
             for entry in value:
-                print(" " * (indent + 2) + ", ".join(" ".join(_fact(k, v)) for k, v in entry.items()))
+                text = ", ".join(" ".join(_fact(k, v)) for k, v in entry.items())
+                print(terminal.indented(text, indent + 2))
 
 
 def _is_group(value: object) -> bool:

@@ -35,6 +35,31 @@ COLUMNS = {
     "group": ("column of flows.parquet", "Group of the workload; results can be filtered by it."),
     "deadline_ns": ("column of flows.parquet, ns", "The flow's deadline; null without one."),
     "met_deadline": ("column of flows.parquet", "Whether it finished by its deadline; null without one."),
+    "job": ("column of jobs.parquet", "Group of the workload whose step it is."),
+    "workload": ("column of jobs.parquet", "Number of the workload in the scenario, from 0."),
+    "step": ("column of jobs.parquet", "Number of the step within the workload, from 0."),
+    "operation": ("column of jobs.parquet", "Such as ring-all-reduce, or incast for the event of one."),
+    "ranks": ("column of jobs.parquet", "Number of hosts that take part."),
+    "bytes": (
+        "column of jobs.parquet, bytes",
+        "Data of every host; of an incast the sum of the flows that started.",
+    ),
+    "ideal_ns": (
+        "column of jobs.parquet, ns",
+        "A lower bound of the step's time alone on the network as configured; null for an incast.",
+    ),
+    "finish_to_finish_ns": (
+        "column of jobs.parquet, ns",
+        "From the end of the step before to the end of this one, computation included.",
+    ),
+    "algbw_bps": ("column of jobs.parquet, bit/s", "Algorithm bandwidth: data of every host over the time."),
+    "busbw_bps": (
+        "column of jobs.parquet, bit/s",
+        "Bus bandwidth, as nccl-tests define it: algorithm bandwidth times 2 (n - 1) / n for an all-reduce "
+        "among n hosts, (n - 1) / n for an all-to-all.",
+    ),
+    "last_flow": ("column of jobs.parquet", "The flow that was delivered last: the step waited for it."),
+    "last_host": ("column of jobs.parquet", "Host that received it: the straggler of the step."),
     "time_ns": ("column of series.parquet, ns", "When it was measured: the end of the interval."),
     "entity": (
         "column of series.parquet",
@@ -102,6 +127,7 @@ SUMMARY = {
     "cpu_seconds": ("key of summary.json, s", "Processor time of the run."),
     "wall_seconds": ("key of summary.json, s", "Wall-clock time of the run."),
     "peak_memory_bytes": ("key of summary.json, bytes", "Peak memory of the process."),
+    "failures": ("key of summary.json", "Changes of links and switches; those drawn from the seed, by name."),
     "jobs": ("key of summary.json", "Start and end of every collective and of every event of an incast."),
     "links": ("key of summary.json", "Packets, bytes, drops, marks and pauses by kind of link."),
     "balance": ("key of summary.json", "Packet-hops of the busiest region over the mean of all."),
@@ -120,6 +146,12 @@ METRICS = {
     "goodput": "Payload of a flow over its completion time; a mean over flows, each counting once.",
     "request_mean": "Mean time from the start of an incast's event or a collective to its last flow's end.",
     "request_p99": "99th percentile of the same.",
+    "step_mean": "Mean time of the steps of jobs that ended, from first start to last delivery.",
+    "step_max": "Time of the slowest step.",
+    "step_over_ideal": "Mean over steps of their time over the ideal time: 1 is a lower bound.",
+    "finish_to_finish": "Mean time from the end of a step to the end of the next, computation included.",
+    "algbw": "Algorithm bandwidth of the steps, mean: data of every host over the time.",
+    "busbw": "Bus bandwidth of the steps, mean, as nccl-tests define it.",
     "deadlines_met": "Share of the flows with a deadline that ended by it.",
     "backlog_growth": (
         "Bytes under way when the last flow started, less those when half had, over the bytes that started "

@@ -28,6 +28,7 @@ KINDS = (
     "balancers",
     "topologies",
     "workloads",
+    "metrics",
     "experiments",
     "claims",
 )
@@ -84,7 +85,9 @@ def _command(arguments: Sequence[str] | None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    from weftline import terminal
+
+    terminal.say("warning", message)
 
 
 def _command_with_warnings(arguments: Sequence[str] | None) -> int:
@@ -97,15 +100,16 @@ def _command_with_warnings(arguments: Sequence[str] | None) -> int:
     if options.do is None:
         parser().print_help()
         return WRONG_INPUT
+    from weftline import terminal
     from weftline.errors import InputError, RunFailed
 
     try:
         return options.do(options)
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        terminal.say("error", error)
         return WRONG_INPUT
     except RunFailed as error:
-        print(f"failed: {error}", file=sys.stderr)
+        terminal.say("failed", error)
         return FAILED
 
 
@@ -224,6 +228,13 @@ def parser() -> argparse.ArgumentParser:
     )
     compare.add_argument(
         "--against", metavar="LABEL", help="baseline of the differences (default: the first line)"
+    )
+    compare.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="what a line is called; given once for each line, in their order",
     )
     compare.add_argument("--out", metavar="FILE.html", help="also write a page with the figures")
     compare.add_argument("--json", action="store_true", help="print JSON")
@@ -452,21 +463,22 @@ def _run(options: argparse.Namespace) -> int:
         if run.reused:
             print(reused_text(run, "--force"), file=sys.stderr)
         for warning in run.summary.get("warnings", []):
-            print(f"warning: {warning}", file=sys.stderr)
+            terminal.say("warning", warning)
     if options.json:
         _print_json({**run.summary, "out": str(run.out), "reused": run.reused})
     elif not options.quiet:
-        print(comparison.facts_table(run).text())
+        print("\n\n".join(table.text() for table in comparison.run_tables(run)))
     return _ending(run)
 
 
 def _ending(run) -> int:
+    from weftline import terminal
     from weftline.run_status import ending
 
     text = ending(run)
     if text is None:
         return DONE
-    print(f"failed: {text}", file=sys.stderr)
+    terminal.say("failed", text)
     return FAILED
 
 
@@ -504,15 +516,22 @@ def _check(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     import json
 
-    from weftline import _native
-    from weftline.cli import explain
+    from weftline import _native, terminal
+    from weftline.cli import aliases, explain
     from weftline.errors import InputError, nearest
     from weftline.reproduce import experiments
 
+    options.kind = aliases.KINDS.get(options.kind, options.kind)
     if options.kind is not None and options.kind not in KINDS:
         hint = nearest(options.kind, list(KINDS))
         raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
-    names = json.loads(_native.names()) if options.kind not in ("experiments", "claims") else {}
+    names = json.loads(_native.names()) if options.kind not in ("metrics", "experiments", "claims") else {}
+    if options.kind == "metrics":
+        from weftline.measures.metrics import METRICS
+
+        names["metrics"] = [
+            {"name": name, "help": found.axis or found.title} for name, found in METRICS.items()
+        ]
     if options.kind in (None, "experiments"):
         names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
     if options.kind == "claims":
@@ -527,10 +546,13 @@ def _list(options: argparse.Namespace) -> int:
     for kind in shown:
         if len(shown) > 1:
             print(f"{kind}:")
+        entries = []
         for entry in names.get(kind, []):
             notes = [explain.transports(entry, entry["name"]), entry.get("package")]
             notes = "".join(f" [{note}]" for note in notes if note)
-            print(f"  {entry['name']:<{width}}  {entry['help']}{notes}")
+            entries.append((entry["name"], f"{entry['help']}{notes}"))
+        if entries:
+            print(terminal.entries_text(entries, indent=2, narrowest=width))
     return DONE
 
 
@@ -586,13 +608,15 @@ def _compare(options: argparse.Namespace) -> int:
         from weftline.cli import differences
 
         return differences.command(options)
+    from weftline import terminal
     from weftline.errors import Conflict
     from weftline.measures import comparison
     from weftline.report import run_page
 
     def compare():
-        compared = comparison.comparison_of(options.folders, against=options.against)
-        return compared, compared.as_json() if options.json else str(compared)
+        compared = comparison.comparison_of(options.folders, against=options.against, labels=options.label)
+        colour = terminal.has_colour(sys.stdout)
+        return compared, compared.as_json() if options.json else compared.text(colour=colour)
 
     compared, shown = _without_damaged(options.folders, compare)
     found = compared.lines
@@ -601,7 +625,7 @@ def _compare(options: argparse.Namespace) -> int:
     else:
         print(shown)
     for text in compared.warnings:
-        print(f"{'error' if isinstance(text, Conflict) else 'warning'}: {text}", file=sys.stderr)
+        terminal.say("error" if isinstance(text, Conflict) else "warning", text)
     if options.out:
         page = run_page.write(found, Path(options.out))
         print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)

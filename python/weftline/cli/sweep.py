@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from weftline import quantities
+from weftline import quantities, terminal
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor, runner, sweepfile, tables
 from weftline.sweeps.executor import Outcome
@@ -97,7 +97,7 @@ def _show(result: SweepResult, options: argparse.Namespace) -> None:
         return
     for table in result.tables():
         print()
-        print(table.text())
+        print(table.text(colour=terminal.has_colour(sys.stdout)))
     if not result.cells:
         return
     print()

@@ -1,18 +1,22 @@
-"""`weftline why`: where the completion times of flows went, by running the stored scenario again."""
+"""`weftline why`: where the time of flows and of steps of jobs went, found by running the scenario again."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weftline.errors import InputError, nearest
 from weftline.quantities import bytes_text, time_text
-from weftline.terminal import Table
+from weftline.terminal import Table, wrapped
 
+MAX_CHAIN = 20
+"""Flows of the chain of a step that are shown."""
 SHOWN = 5
 """Rows of the flows that shared a queue, and of the links of a run."""
+SLOWEST = -1
+"""Instead of the number of a step: the one that took longest."""
 SAMPLE = 20
 """How many of the slowest flows say which link limits a run."""
 
@@ -30,7 +34,14 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="N",
         help="the N flows of the largest slowdown",
     )
-    why.add_argument("--group", metavar="NAME", help="only flows of this group")
+    why.add_argument(
+        "--step",
+        type=_step,
+        metavar="N",
+        help="a step of a job (a collective), from 0, or slowest: the chain of flows that made it long; "
+        "with --group, of that job",
+    )
+    why.add_argument("--group", metavar="NAME", help="only flows, or the job, of this group")
     why.add_argument(
         "--link", metavar="A->B", help="only those of the slowest flows that waited at this link"
     )
@@ -53,13 +64,20 @@ def _flow(text: str) -> int:
     return main._whole(text, 0, 2**32 - 1)
 
 
+def _step(text: str) -> int:
+    return SLOWEST if text == "slowest" else _flow(text)
+
+
 def _why(options: argparse.Namespace) -> int:
     if options.flow is not None and (options.slowest or options.group or options.link):
         raise InputError("--flow names one flow: expected none of --slowest, --group and --link with it")
+    if options.step is not None and (options.slowest or options.flow is not None or options.link):
+        raise InputError("--step names a step: expected none of --flow, --slowest and --link with it")
     one_by_one = options.flow is not None or options.slowest or options.group or options.link
     answer = why(
         options.folder,
         flow=options.flow,
+        step=options.step,
         slowest=options.slowest or (SHOWN if one_by_one and not options.link else SAMPLE),
         group=options.group,
         intervals=bool(options.json or options.out),
@@ -77,6 +95,9 @@ def _why(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(answer, indent=2))
         return 0
+    if "step" in answer:
+        print("\n\n".join([step_text(answer), links_text(answer)]))
+        return 0
     if one_by_one:
         print("\n\n".join(flow_text(flow) for flow in answer["flows"]))
     if not one_by_one or len(answer["flows"]) > 1:
@@ -88,12 +109,15 @@ def why(
     folder: str | Path,
     *,
     flow: int | None = None,
+    step: int | None = None,
     slowest: int = SHOWN,
     group: str | None = None,
     intervals: bool = False,
     controllers: list[str] | None = None,
 ) -> dict:
-    """Return where the completion times of flows of a stored run went.
+    """Return where the completion times of flows of a stored run went, or the time of a step.
+
+    `step` is its number; `SLOWEST`: the one that took longest.
 
     Raises
     ------
@@ -119,7 +143,12 @@ def why(
         laws = {name: law.make for name, law in own_laws.parse(controllers).items()}
     scenario = _native.Scenario(text, str(path), Path.cwd(), controllers=laws)
     found = scenario.why(
-        str(run.summary.get("fingerprint")), flow=flow, slowest=slowest, group=group, intervals=intervals
+        str(run.summary.get("fingerprint")),
+        flow=flow,
+        step=step,
+        slowest=slowest,
+        group=group,
+        intervals=intervals,
     )
     return json.loads(found)
 
@@ -156,14 +185,19 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
+def _causes_table(parts: Sequence[dict], whole: int, name: str) -> Table:
+    table = Table(["went to", "time", "share", "ps"])
+    for part in sorted(parts, key=lambda part: -part["ps"]):
+        table.rows.append([part["cause"], _ps(part["ps"]), _share(part["ps"], whole), str(part["ps"])])
+    total = sum(part["ps"] for part in parts)
+    table.rows.append([name, _ps(total), _share(total, whole), str(total)])
+    return table
+
+
 def flow_tables(flow: dict) -> list[Table]:
     """Return the tables of one flow: its causes, and where it waited."""
     fct = flow["fct_ps"]
-    causes = Table(["went to", "time", "share", "ps"])
-    for part in sorted(flow["causes"], key=lambda part: -part["ps"]):
-        causes.rows.append([part["cause"], _ps(part["ps"]), _share(part["ps"], fct), str(part["ps"])])
-    total = sum(part["ps"] for part in flow["causes"])
-    causes.rows.append(["completion time", _ps(total), _share(total, fct), str(total)])
+    causes = _causes_table(flow["causes"], fct, "completion time")
     if not flow["waits"]:
         return [causes]
     waits = Table(["at the link", "waited for", "time"], left=2)
@@ -193,15 +227,68 @@ def flow_text(flow: dict) -> str:
     return "\n".join(lines)
 
 
+def step_tables(answer: dict) -> list[Table]:
+    """Return the tables of a step: its causes, and the flows of its chain."""
+    step = answer["step"]
+    causes = _causes_table(step["causes"], step["time_ps"], "time of the step")
+    chain = Table(
+        ["flow", "from", "to", "started", "took", "alone", "waited most for", "at the link", "before it"],
+        title="the chain of flows that the end of the step waited for",
+        note="took: until the next flow could start. alone: the whole flow, with its last acknowledgement.",
+    )
+    for flow, gap in zip(answer["flows"], step["gaps"], strict=True):
+        worst = max(flow["waits"], key=lambda part: part["ps"], default=None)
+        before = [("computation", gap["compute_ps"]), ("connection in use", gap["held_ps"])]
+        chain.rows.append(
+            [
+                str(flow["flow"]),
+                flow["src"],
+                flow["dst"],
+                _ps(flow["start_ps"] - step["start_ps"]),
+                _ps(flow["fct_ps"]),
+                _ps(flow["ideal_ps"]),
+                f"{worst['cause']} {_ps(worst['ps'])}" if worst else "–",
+                worst["link"] if worst else "–",
+                ", ".join(f"{name} {_ps(ps)}" for name, ps in before if ps) or "–",
+            ]
+        )
+    left = len(chain.rows) - MAX_CHAIN
+    if left > 0:
+        # Those that took longest beyond what they take alone are what the reader looks for.
+        excess = [flow["fct_ps"] - flow["ideal_ps"] for flow in answer["flows"]]
+        kept = sorted(range(len(excess)), key=lambda i: -excess[i])[:MAX_CHAIN]
+        chain.rows = [chain.rows[i] for i in sorted(kept)]
+        chain.note += f" Shown are the {MAX_CHAIN} that took longest beyond that; {left} more are in --json."
+    return [causes, chain]
+
+
+def step_text(answer: dict) -> str:
+    """Return the account of a step as text."""
+    return "\n".join([wrapped(step_sentence(answer)), *(table.text() for table in step_tables(answer))])
+
+
+def step_sentence(answer: dict) -> str:
+    """Return which step it is and how long it took."""
+    step = answer["step"]
+    ideal = step["ideal_ps"]
+    slowdown = f", {step['time_ps'] / ideal:.2f} times its ideal time of {_ps(ideal)}" if ideal else ""
+    return (
+        f"step {step['step']} of {step['job']}: {step['operation']} of {bytes_text(step['bytes'])} on "
+        f"{step['ranks']} hosts took {_ps(step['time_ps'])}{slowdown}; "
+        f"{len(answer['flows'])} flows, one after the other, decided when it ended"
+    )
+
+
 def links_text(answer: dict) -> str:
     """Return the links by the time for which flows waited there."""
     links = answer["links"]
     count = len(answer["flows"])
+    which = "flows of the chain" if "step" in answer else "slowest flows"
     if not links:
-        return f"none of the {count} slowest flows waited for another on its critical chain"
+        return f"none of the {count} {which} waited for another on its critical chain"
+    title = "flows of the chain" if "step" in answer else "flows of the largest slowdown"
     table = Table(
-        ["link", "worst queue of", "waited there"],
-        title=f"links that the {count} flows of the largest slowdown waited for",
+        ["link", "worst queue of", "waited there"], title=f"links that the {count} {title} waited for"
     )
     for link in links[:SHOWN]:
         table.rows.append(

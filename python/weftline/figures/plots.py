@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weftline.errors import InputError, warn
-from weftline.figures import flow_figures, path_figures, specs, time_figures
+from weftline.figures import flow_figures, job_figures, path_figures, specs, time_figures
 from weftline.figures.specs import Figure
 from weftline.measures import comparison
-from weftline.measures.lines import Line, lines_of
-
-if TYPE_CHECKING:
-    from weftline.runs import Run
+from weftline.measures.lines import Line
 
 SERIES = {
     "goodput_bps": ("goodput (Gb/s)", 1e-9, "sum"),
@@ -27,11 +23,19 @@ SERIES = {
 """Title with its unit, scale and how entities are combined, by name of the series."""
 
 
-def plot(*runs: Run) -> Plots:
-    """Return the figures of some runs side by side; those that differ in the seed alone make one line."""
-    if not runs:
+def plot(*of: comparison.Given) -> Plots:
+    """Return the figures of some runs side by side; those that differ in the seed alone make one line.
+
+    Parameters
+    ----------
+    *of : Run, path, SweepResult or dict
+        Runs, folders of runs, sweeps, or a dict of these by label: ``weftline.plot({"Mine": run})``.
+    """
+    if not of:
         raise InputError("plot: expected at least one run")
-    lines = lines_of(runs)
+    lines = comparison.lines_in(of)
+    if not lines:
+        raise InputError("plot: expected runs; there is none that finished")
     warn(comparison.line_warnings(lines))
     return Plots(lines)
 
@@ -93,6 +97,14 @@ class Plots:
     def goodput(self) -> Figure:
         """Return payload delivered over time, by group or flow; needs ``measure.goodput``."""
         return self.over_time("goodput_bps")
+
+    def jobs(self, column: str = "time_ns") -> Figure:
+        """Return the time of each step of each job and its ideal one, or ``algbw_bps`` or ``busbw_bps``."""
+        if not any(line.runs[0].steps for line in self.lines):
+            raise InputError("these runs have no jobs: they need a workload of kind collective or incast")
+        if column not in job_figures.AXES:
+            raise InputError(f"column: expected one of {', '.join(job_figures.AXES)}, found {column!r}")
+        return job_figures.steps("Steps of jobs", self.lines, column=column)
 
     def fairness(self) -> Figure:
         """Return Jain's index of the measured goodputs over time; needs ``measure.goodput`` of several."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -16,18 +17,20 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities
 from weftline.errors import InputError, warn
-from weftline.measures import evidence, losses, separations, stats
+from weftline.measures import evidence, groups, jobs, losses, separations, stats
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
-from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.measures.metrics import HIGHEST, METRICS, Flows, metric
 from weftline.measures.pooling import pools
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
 
 if TYPE_CHECKING:
-    from weftline.sweeps.result import Cell
+    from weftline.sweeps.result import Cell, SweepResult
+
+    Given = str | os.PathLike | Run | SweepResult | Mapping
 
 NO_BASE = Reason("base", "no other line is alike except for one setting")
 MAX_NAMED = 6
@@ -132,7 +135,13 @@ class Comparison:
         shown = [one for of in found.values() for name in names if (one := of[name])]
         intervals = any(one.estimate.low is not None for one in shown)
         note = differences_note(stats.how_taken(shown), notes, intervals=intervals)
-        return Table([head, *(metric(n).title for n in names)], rows, note=note)
+        result = Table([head, *(metric(n).title for n in names)], rows, note=note)
+        for row, (line, _) in enumerate(compared):
+            for column, name in enumerate(names, start=1):
+                if order := self.separation(name, line).order:
+                    better = (order > 0) == (name in HIGHEST)
+                    result.marks[row, column] = "better" if better else "worse"
+        return result
 
     @property
     def _without_base(self) -> str:
@@ -190,8 +199,17 @@ class Comparison:
             "notes": self.notes,
         }
 
+    def tables(self) -> list[Table]:
+        """Return all tables: slowdown and costs, groups, jobs, differences."""
+        found = (self.table(), groups.table(self.lines), jobs.table(self.lines), self.differences())
+        return [table for table in found if table]
+
     def __str__(self) -> str:
-        tables = [found.text() for found in (self.table(), self.differences()) if found]
+        return self.text()
+
+    def text(self, *, colour: bool = False) -> str:
+        """Return all as text; with `colour`, numbers that are separated are green where better, else red."""
+        tables = [found.text(colour=colour) for found in self.tables()]
         return "\n\n".join([*tables, *([wrapped("\n".join(self.notes))] if self.notes else [])])
 
     def __repr__(self) -> str:
@@ -200,7 +218,7 @@ class Comparison:
         return f"<weftline.Comparison of {', '.join(repr(line.label) for line in self.lines)}{warned}>"
 
     def _repr_html_(self) -> str:
-        tables = "".join(found.html() for found in (self.table(), self.differences()) if found)
+        tables = "".join(found.html() for found in self.tables())
         return (
             tables + "".join(f"<p>{escape(note)}</p>" for note in self.notes) + warnings_html(self.warnings)
         )
@@ -233,19 +251,22 @@ def line_warnings(lines: Sequence[Line]) -> list[str]:
     return list(found)
 
 
-def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Comparison:
+def compare(*of: Given, against: str | None = None, labels: Sequence[str] = ()) -> Comparison:
     """Compare runs: percentiles by flow size, costs, and differences with 95 % intervals.
 
     Parameters
     ----------
-    *of : path or Run
-        Runs, folders of runs, or result stores, whose runs are all taken. Runs that differ in the seed alone
+    *of : path, Run, SweepResult or dict
+        Runs, folders of runs, sweeps, or result stores, whose runs are all taken; a dict gives them by label,
+        ``{"Mine": run, "Theirs": [other, another]}``. Runs that differ in the seed alone
         are averaged: the same resolved scenario except for keys that change no bit, files by content, by the
         same build, all done. The combinations of a sweep or a store are each compared with the one that
         differs in one axis.
     against : str, optional
         The label of what the others are compared with, or a variant of an axis of a sweep; without it the
         first.
+    labels : sequence of str, optional
+        What the lines are called, in their order.
 
     What deserves a look is in ``warnings``, and given as `WeftlineWarning`.
 
@@ -254,29 +275,63 @@ def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Compari
     InputError
         If a folder holds no results.
     """
-    found = comparison_of(of, against=against)
+    found = comparison_of(of, against=against, labels=labels)
     warn(found.warnings)
     return found
 
 
-def comparison_of(of: Sequence[str | os.PathLike | Run], *, against: str | None = None) -> Comparison:
+def comparison_of(
+    of: Sequence[Given], *, against: str | None = None, labels: Sequence[str] = ()
+) -> Comparison:
     """Return the same without giving its warnings."""
     lines, axis = _lines_and_axis(of)
+    lines = _labelled(lines, labels)
     return Comparison(lines, against=against, axis=axis)
 
 
-def lines_in(of: Sequence[str | os.PathLike | Run]) -> list[Line]:
+def lines_in(of: Sequence[Given]) -> list[Line]:
     """Return the lines of runs, folders and stores; one sweep alone keeps the names of its variants."""
     return _lines_and_axis(of)[0]
 
 
-def _lines_and_axis(of: Sequence[str | os.PathLike | Run]) -> tuple[list[Line], Axis | None]:
+def _labelled(lines: list[Line], labels: Sequence[str]) -> list[Line]:
+    """Give lines other labels, if there are any."""
+    if not labels:
+        return lines
+    if len(labels) != len(lines):
+        known = ", ".join(line.label for line in lines)
+        raise InputError(
+            f"{len(labels)} label{'s' * (len(labels) != 1)} for {len(lines)} line{'s' * (len(lines) != 1)}: "
+            f"expected one for each of {known}"
+        )
+    if len(set(labels)) < len(labels):
+        raise InputError("two lines have the same label: expected different ones")
+    return [replace(line, label=label) for line, label in zip(lines, labels, strict=True)]
+
+
+def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> list[Line]:
+    """Return the lines of a dict by label; where there are several of a label, their own are added."""
+    found = []
+    for label, given in of.items():
+        lines = lines_in(list(given) if isinstance(given, list | tuple) else [given])
+        alone = len(lines) == 1
+        found += [replace(line, label=label if alone else f"{label}, {line.label}") for line in lines]
+    return found
+
+
+def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
     """Return the lines, and the axis along which those of a sweep or of stores are compared."""
-    from weftline.sweeps.result import FILE, SweepResult
+    from weftline.sweeps.result import SweepResult
     from weftline.sweeps.store import Store
 
-    if len(of) == 1 and not isinstance(of[0], Run) and (Path(of[0]) / FILE).exists():
-        result = SweepResult.open(of[0])
+    if any(isinstance(one, Mapping) for one in of):
+        return [
+            line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))
+        ], None
+    if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
+        return [line for one in of for line in lines_in([one])], None
+    if len(of) == 1 and (isinstance(of[0], SweepResult) or _is_sweep(of[0])):
+        result = of[0] if isinstance(of[0], SweepResult) else SweepResult.open(of[0])
         lines = [line for cell in result.cells for line in cell_lines(result.name, cell)]
         return lines, Axis(result.rows_axis, result.against) if result.rows_axis else None
     runs: list[Run] = []
@@ -291,6 +346,12 @@ def _lines_and_axis(of: Sequence[str | os.PathLike | Run]) -> tuple[list[Line], 
             runs.append(Run.read(one))
     lines = lines_of(runs)
     return combinations(lines) if stores else (lines, None)
+
+
+def _is_sweep(of: object) -> bool:
+    from weftline.sweeps.result import FILE
+
+    return not isinstance(of, Run) and (Path(of) / FILE).exists()  # type: ignore[arg-type]
 
 
 def cell_lines(name: str, cell: Cell) -> list[Line]:
@@ -345,19 +406,35 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
     result = Table(columns, title=title, left=2)
     for line in lines:
         overall = line.overall()
+        counts = [separations.fewest([line], d) for d in shown]
+        fewest = min(run.slowdown(bins=1, group=line.group)["overall"]["count"] for run in line.runs)
         for row, percentile in enumerate(PERCENTILES):
             cells = [line.label if row == 0 else "", percentile]
-            cells += [_cell(line, decades[line.label].get(d, {}).get(percentile), d) for d in shown]
-            cells.append(_cell(line, overall[percentile]))
+            found = [decades[line.label].get(d, {}).get(percentile) for d in shown]
+            cells += [
+                _cell(line, mean if enough(percentile, count) else None, d)
+                for mean, count, d in zip(found, counts, shown, strict=True)
+            ]
+            cells.append(_cell(line, overall[percentile] if enough(percentile, fewest) else None))
             cells += [line.metric_text(name) if row == 0 else "" for name in costs]
             result.rows.append(cells)
-    result.note = "Columns: flows up to that size. hops/s: packets sent on any link, per CPU second."
+        flows = [f"{count:,}" for count in (*counts, fewest)]
+        result.rows.append(["", "flows", *flows, *("" for _ in costs)])
+    result.note = (
+        "Columns: flows up to that size; flows: how many finished, in the run with the fewest. "
+        "hops/s: packets sent on any link, per CPU second."
+    )
     counts = sorted({len(line.runs) for line in lines})
     if counts[-1] > 1:
         result.note += f" Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval."
     few = separations.few_flows(lines, shown)
     result.note += f" Too few flows for that percentile: {few}." if few else ""
     return result
+
+
+def enough(percentile: str, count: int) -> bool:
+    """Return whether this number of flows supports the percentile: at least two have to lie beyond it."""
+    return count > 0 and not evidence.few_flows(f"slowdown_{percentile}", count)
 
 
 def as_json(lines: Sequence[Line]) -> dict:
@@ -390,7 +467,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("scheme", scheme_name(run)),
         ("flows", f"{done:,} of {flows:,} done" if done is not None and flows is not None else "–"),
         ("simulated", quantities.time_text(summary.get("end_ns"))),
-        ("slowdown p50 / p95 / p99", " / ".join(quantities.digits(overall.get(p)) for p in PERCENTILES)),
+        ("slowdown p50 / p95 / p99", _percentiles_text(overall)),
     ]
     if run.queues:
         found = run.queues["percentiles"]
@@ -400,9 +477,14 @@ def facts(run: Run) -> list[tuple[str, str]]:
     rows += losses.shown(run) or [("packets lost", "none")]
     speed = METRICS["speed"].text(summary.get("packet_hops_per_cpu_second"))
     hops = METRICS["packet_hops"].text(summary.get("packet_hops"))
-    rows.append(
-        ("packet-hops", f"{hops} in {quantities.seconds_text(summary.get('cpu_seconds'))}, {speed}/s")
-    )
+    rows.append(("packet-hops", f"{hops}, {speed} per CPU second"))
+    times = [summary.get(key) for key in ("cpu_seconds", "wall_seconds")]
+    rows.append(("CPU time, wall time", ", ".join(map(quantities.seconds_text, times))))
+    failures = summary.get("failures") or []
+    if failures:
+        parts = [f"{one['change']} at {quantities.time_text(one['at_ns'])}" for one in failures[:MAX_NAMED]]
+        more = len(failures) - MAX_NAMED
+        rows.append(("failures", "; ".join(parts) + (f"; and {more} more" if more > 0 else "")))
     if isinstance(threads := summary.get("threads"), int) and threads > 1:
         rows.append(("threads", _threads_text(threads, summary)))
     rows.append(("seed, fingerprint", f"{summary.get('seed', '–')}, {summary.get('fingerprint', '–')}"))
@@ -410,11 +492,17 @@ def facts(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
+def _percentiles_text(overall: Mapping) -> str:
+    """Slowdown of all finished flows, "–" where there are too few for a percentile."""
+    count = overall["count"]
+    parts = [quantities.digits(overall.get(p)) if enough(p, count) else "–" for p in PERCENTILES]
+    return f"{' / '.join(parts)} of {count:,} flow{'s' * (count != 1)}"
+
+
 def _threads_text(threads: int, summary: dict) -> str:
     """How the work was spread: threads, busiest region over the mean, share of packets between regions."""
     balance, crossing = summary.get("balance"), summary.get("crossing_share")
-    wall = quantities.seconds_text(summary.get("wall_seconds"))
-    parts = [f"{threads}, {wall} wall"]
+    parts = [str(threads)]
     if isinstance(balance, int | float):
         parts.append(f"busiest region {balance:.2f} of mean")
     if isinstance(crossing, int | float):
@@ -425,6 +513,13 @@ def _threads_text(threads: int, summary: dict) -> str:
 def facts_table(run: Run) -> Table:
     """Return `facts` as a table, one fact a row."""
     return Table([run.name, ""], [list(row) for row in facts(run)], left=2)
+
+
+def run_tables(run: Run) -> list[Table]:
+    """Return what the terminal shows after a run: its facts, its groups, its jobs."""
+    lines = [Line(scheme_name(run), [run])]
+    found = (facts_table(run), groups.table(lines), jobs.table(lines), jobs.steps_table(run))
+    return [table for table in found if table]
 
 
 def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:

@@ -21,13 +21,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from weftline import columns
 from weftline.measures import stats, steady
-from weftline.measures.metrics import METRICS, Flows
+from weftline.measures.metrics import METRICS, Flows, split
 from weftline.runs import Run
 
 KINDS = {
@@ -230,6 +230,7 @@ def of_endings(runs: Sequence[Run], asked: int = 0) -> list[Reason]:
 
 def of_finished_flows(name: str) -> bool:
     """Return whether a metric is taken over finished flows only, so that unfinished ones flatter it."""
+    name = split(name)[0]
     if name.startswith(("request_", "small_p")):
         return True
     return name in METRICS and METRICS[name].completion is not None
@@ -237,7 +238,7 @@ def of_finished_flows(name: str) -> bool:
 
 def needed(name: str) -> int:
     """Return how many flows a run needs for a metric, 0 if it is not a percentile of flows."""
-    match = re.search(r"_p(\d\d)$", name)
+    match = re.search(r"_p(\d\d)$", split(name)[0])
     return math.ceil(100 * BEYOND / (100 - int(match[1]))) if match and of_finished_flows(name) else 0
 
 
@@ -245,11 +246,13 @@ def few_flows(name: str, counted: int) -> list[Reason]:
     """Return the reason that a percentile of so few flows gives, if it does."""
     if counted >= needed(name):
         return []
-    percentile = name.rpartition("_")[2]
+    percentile = split(name)[0].rpartition("_")[2]
     return [Reason("flows", f"{counted:,} flows that count in a run; {percentile} needs {needed(name):,}")]
 
 
 def _counted(run: Run, name: str, flows: Flows) -> int:
+    name, group = split(name)
+    flows = replace(flows, group=group or flows.group)
     if name.startswith("request_"):
         return len(run.summary.get("jobs") or [])
     if name.startswith("small_p"):

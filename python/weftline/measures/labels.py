@@ -2,13 +2,15 @@
 
 A label holds the fewest settings that tell all lines apart. The scheme alone comes first, then the scenario's
 name, then the settings that differ; what follows from the choice of the controller (its own parameters, ECN
-thresholds, telemetry) is taken only where the scheme and the rest cannot tell.
+thresholds, telemetry) is taken only where the scheme and the rest cannot tell, and what follows from another
+setting only where the keys that were set cannot: runs record these.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,6 +25,8 @@ _LONGEST = 40
 """Characters of a value in a label."""
 _MAX_TRIED = 1_000_000
 """Sets of settings times pools that are tried; where there are more, settings are added one at a time."""
+_ACRONYMS = frozenset({"ecn", "int", "pfc"})
+_QUANTITY = re.compile(r"[0-9.]+(?:[KMGT]i?B|B|[KMGT]?bps|[pnum]?s)")
 _TABLES = {("failures", "event"): "failures", ("failures",): "failures"}
 """What people call a table that a run has or lacks; others are called by their key."""
 
@@ -95,18 +99,45 @@ def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
         if alone and tells([alone]):
             return [alone]
     fixed = [scheme] if scheme else []
-    candidates = _distinct(settings(pools))
-    for size in range(1, len(candidates) + 1):
-        if math.comb(len(candidates), size) * len(places) > _MAX_TRIED:
-            break
-        for some in combinations(candidates, size):
-            if tells([*fixed, *some]):
-                return [*fixed, *some]
+    found = settings(pools)
+    candidates = _distinct(found)
+    for some in (_distinct(_written(found, pools)), candidates):
+        if tells([*fixed, *some]) and (chosen := _fewest(some, fixed, tells, len(places))):
+            return chosen
 
     chosen = list(fixed)
     while distinguished(chosen) < len(places):
         chosen.append(max(candidates, key=lambda setting: distinguished([*chosen, setting])))
     return chosen
+
+
+def _fewest(
+    candidates: Sequence[Setting], fixed: list[Setting], tells: Callable[[list[Setting]], bool], places: int
+) -> list[Setting] | None:
+    """The first of the smallest sets that tell all pools apart; None where too many had to be tried."""
+    for size in range(1, len(candidates) + 1):
+        if math.comb(len(candidates), size) * places > _MAX_TRIED:
+            return None
+        for some in combinations(candidates, size):
+            if tells([*fixed, *some]):
+                return [*fixed, *some]
+    return None
+
+
+def _written(found: Sequence[Setting], pools: Sequence[Pool]) -> list[Setting]:
+    """The settings that the scenario of a pool or --set gave; all if that is unknown."""
+    given: set[str] = set()
+    for pool in pools:
+        recorded = pooling.given(pool.runs[0])
+        if recorded is None:
+            return list(found)
+        given.update(recorded)
+
+    def is_written(setting: Setting) -> bool:
+        path = pooling.setting_path(setting.path)
+        return path in given or any(key.startswith(f"{path}.") for key in given)
+
+    return [setting for setting in found if is_written(setting)]
 
 
 def settings(pools: Sequence[Pool]) -> list[Setting]:
@@ -258,6 +289,9 @@ class _Names:
         if path[-2:] == ("controller", "kind"):
             return str(json.loads(str(value)))
         text = _file_text(path, value, pool.runs[0]) or _value_text(str(value))
+        if path[-1] == "enabled" and len(path) > 1 and text in ("on", "off"):
+            noun = path[-2]
+            return f"{noun.upper() if noun in _ACRONYMS else noun} {text}"
         return f"{self.name(path)} {text}"
 
     def absent(self, path: KeyPath) -> str:
@@ -291,7 +325,8 @@ def _value_text(text: str) -> str:
     value = json.loads(text)
     if isinstance(value, list):
         value = " ".join(map(str, value))
-    message = str(value).lower() if isinstance(value, bool) else str(value)
+    message = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    message = quantities.spaced(message) if _QUANTITY.fullmatch(message) else message
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
 
 

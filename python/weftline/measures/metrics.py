@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
-from weftline.measures import counted, losses, over_time, recovery, sharing, spread
+from weftline.measures import counted, losses, over_time, recovery, sharing, spread, steps
 from weftline.measures import readings as read
 from weftline.measures.readings import Flows, Reader
 
@@ -74,6 +74,15 @@ def _completed(title: str, what: str, key: str, text: Callable = quantities.digi
     return Metric(title=title, text=text, **read.completion(what, key), **more)
 
 
+def _of_steps(title: str, read: Callable, text: Callable = quantities.time_text, **more) -> Metric:
+    return Metric(title=title, read=read, of_flows=read, text=text, **more)
+
+
+def _bandwidth(title: str, column: str) -> Metric:
+    read = steps.value(column, steps.mean)
+    return _of_steps(title, read, quantities.rate_text, axis=f"{title} (Gb/s)", scale=1e-9)
+
+
 def _declared(metric: dict, group: dict, counter: dict) -> Metric:
     """A number of a scheme's counters: a share (its axis names the whole), another ratio, or a counter."""
     title, reader = metric["title"], counted.reader(metric, group, counter)
@@ -108,6 +117,14 @@ METRICS: dict[str, Metric] = {
     "fct_p99": _completed("FCT, p99", "fct_ns", "p99", quantities.time_text),
     "request_mean": _milliseconds("request completion, mean", read.requests("mean")),
     "request_p99": _milliseconds("request completion, p99", read.requests("p99")),
+    "step_mean": _of_steps("step of a job, mean", steps.value("time_ns", steps.mean)),
+    "step_max": _of_steps("step of a job, slowest", steps.value("time_ns", max)),
+    "step_over_ideal": _of_steps("step over its ideal time", steps.over_ideal, quantities.digits),
+    "finish_to_finish": _of_steps(
+        "steps from finish to finish, mean", steps.value("finish_to_finish_ns", steps.mean)
+    ),
+    "algbw": _bandwidth("algorithm bandwidth", "algbw_bps"),
+    "busbw": _bandwidth("bus bandwidth", "busbw_bps"),
     "deadlines_met": _share(
         "deadlines met", read.deadlines_met, "deadlines met (%)", of_flows=read.deadlines_met
     ),
@@ -271,12 +288,16 @@ HIGHEST = {
         "audit_right",
         "speed",
     ),
+    *("algbw", "busbw"),
 }
 """Metrics of which a higher value is better; of all others a lower value is."""
 
 
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
+
+    `slowdown_p99 of web` is that of the flows of the group called web, `busbw of job-a` that of the steps of
+    a job.
 
     `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
     the mean goodput of a flow of it, counted as `goodput_without_last_second` is. `mean of cwnd_bytes after
@@ -296,9 +317,28 @@ def metric(name: str) -> Metric:
         group = name.removeprefix("flow ")
         title = f"goodput of a flow of {group}, mean"
         return _mbps(title, read.group_mean(group), title)
+    base, group = split(name)
+    if group:
+        found = metric(base)
+        if found.of_flows is None:
+            raise InputError(f'metric "{name}": {base} is a number of the whole run, not of a group')
+        return replace(
+            found,
+            title=f"{found.title}, {group}",
+            axis=f"{found.axis or found.title}, {group}",
+            read=lambda run: found.value(run, Flows(group=group)),
+            of_flows=lambda run, flows: found.value(run, replace(flows, group=group)),
+        )
     name = renamed.name(name, renamed.METRICS)
     if name not in METRICS:
         raise InputError(
             f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'
         )
     return METRICS[name]
+
+
+def split(name: str) -> tuple[str, str | None]:
+    """Return a metric and the group in `slowdown_p99 of web`; None: it is of all groups."""
+    base, of, group = name.partition(" of ")
+    known = renamed.METRICS.get(base, base) in METRICS
+    return (base, group) if of and group and known else (name, None)

@@ -297,6 +297,12 @@ def _version(run: Run) -> str:
     return str(versions.get("weftline", "")) if isinstance(versions, dict) else ""
 
 
+def given(run: Run) -> list[str] | None:
+    """Return the paths of the keys that were set for a run, None if it does not record them."""
+    found = _provenance(run).get("given")
+    return [str(path) for path in found] if isinstance(found, list) else None
+
+
 def _provenance(run: Run) -> dict:
     found = run.summary.get("provenance")
     return found if isinstance(found, dict) else {}

@@ -283,6 +283,8 @@ def _workload(workload: Mapping, found: Mapping) -> str:
         parts.append(f"started within {quantities.spaced(str(workload['duration']))}")
     if "operation" in workload:
         parts.append(f"{workload['operation']} of {quantities.spaced(str(workload.get('bytes', '')))}")
+        if workload.get("placement", "packed") != "packed":
+            parts.append(f"placed {workload['placement']}")
     own = _table(_table(workload.get("transport")).get("controller")).get("kind")
     shared = _table(_table(found.get("transport")).get("controller")).get("kind")
     if own and own != shared:
@@ -293,10 +295,18 @@ def _workload(workload: Mapping, found: Mapping) -> str:
 def _failures(failures: Mapping) -> str:
     events = []
     for event in _tables(failures.get("event")):
-        what = event.get("link") or event.get("switch") or ""
+        what = (
+            event.get("link")
+            or event.get("switch")
+            or ("links between switches" if event.get("random") else "")
+        )
         name = " - ".join(map(str, what)) if isinstance(what, list) else str(what)
+        if event.get("random"):
+            name = f"{event['random']} of {name}, drawn from the seed,"
         when = quantities.spaced(str(event.get("at", "")))
-        events.append(f"{name} {event.get('change', 'down')} at {when}")
+        lasts = str(event.get("lasts", "auto"))
+        until = "" if lasts == "auto" else f" for {quantities.spaced(lasts)}"
+        events.append(f"{name} {event.get('change', 'down')} at {when}{until}")
     loss = failures.get("loss")
     if isinstance(loss, int | float) and loss > 0:
         events.append(f"every link loses {quantities.share_text(loss)} of the packets")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
-from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison, networks
+from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
+from weftline.measures import comparison, groups, jobs, networks
 from weftline.measures.lines import Line
 from weftline.report import answer_text, headline, page, why_page
 from weftline.report.page import Lead, Section
@@ -20,6 +20,8 @@ from weftline.terminal import Table
 
 MAX_HEATS = 4
 """Heat maps of queues on a page, one a line."""
+MAX_STEPS = 60
+"""Maximum number of steps of jobs that a page lists individually."""
 MAX_DOCUMENTS = 40
 """Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
 
@@ -234,7 +236,9 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     rows = [[row[0], *row[end:]] for row in whole.rows if row[0]]
     costs = Table(["", *whole.columns[end:]], rows)
     title = "Side by side" if len(lines) > 1 else "Results"
-    return [Section(title=title, tables=[slowdown, costs])]
+    by_group = groups.table(lines)
+    tables = [slowdown, *([by_group] if by_group else []), costs]
+    return [Section(title=title, tables=tables), *job_sections(lines)]
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
@@ -273,3 +277,20 @@ def _subtitle(lines: Sequence[Line]) -> str:
     topology = run.scenario.get("topology", {}).get("kind", "")
     parts = [f"{flows:,} flows" if flows is not None else "", f"topology {topology}" if topology else ""]
     return ", ".join(part for part in parts if part)
+
+
+def job_sections(lines: Sequence[Line]) -> list[Section]:
+    """Return the jobs of runs that have some: their table, the time of each step, and the steps."""
+    table = jobs.table(lines)
+    if table is None:
+        return []
+    lines = [line for line in lines if line.runs[0].steps]
+    one = jobs.steps_table(lines[0].runs[0], max_steps=MAX_STEPS) if len(lines) == 1 else None
+    figures = []
+    if any(len(line.runs[0].steps) > 1 for line in lines):
+        figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
+    if figures and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
+        figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
+    text = "weftline why RUN --step N reports which chain of flows made a step long, and by which cause."
+    tables = [table, *([one] if one else [])]
+    return [Section(title="Jobs", text=f"Steps of jobs. {text}", tables=tables, figures=figures)]

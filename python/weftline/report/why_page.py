@@ -33,6 +33,8 @@ COLOURS = {
     "retransmission": "#8a5a44",
     "timeout": "#7f7f7f",
     "transport": "#8a8000",
+    "computation": "#9a9a9a",
+    "connection in use": "#6c6c6c",
 }
 BLACK, WHITE = "#000000", "#ffffff"
 MOVING = ("transmission", "propagation", "retransmission")
@@ -59,8 +61,14 @@ def html(answer: dict, *, run: str, tables: Sequence[Sequence[Table]]) -> str:
         for flow, of_flow in zip(answer["flows"], tables, strict=True)
     ]
     flows = answer["flows"]
+    if "step" in answer:
+        sections = [_step_section(answer), *sections[-MAX_FLOWS:]]
     return page.html(
-        title=f"Why flow {flows[0]['flow']} was slow" if len(flows) == 1 else "Why these flows were slow",
+        title="What this step waited for"
+        if "step" in answer
+        else f"Why flow {flows[0]['flow']} was slow"
+        if len(flows) == 1
+        else "Why these flows were slow",
         subtitle=run,
         about=[("command", f"weftline why {run}"), ("fingerprint", answer["fingerprint"])],
         sections=sections,
@@ -84,6 +92,18 @@ def text_of(flow: dict) -> str:
         f"{bytes_text(flow['size_bytes'])} from {flow['src']} to {flow['dst']} ({flow['group']}) took "
         f"{time_text(flow['fct_ps'] / 1000)}{ideal}. The drawing shows its critical chain: at each time, "
         "where the flow was and what it waited for. Hatched intervals wait, plain ones move bits."
+    )
+
+
+def _step_section(answer: dict) -> page.Section:
+    """Return what a step waited for: its causes, and the flows of its chain."""
+    from weftline.cli import why
+
+    step = answer["step"]
+    return page.Section(
+        title=f"Step {step['step']} of {step['job']}",
+        text=f"{why.step_sentence(answer)}.",
+        tables=why.step_tables(answer),
     )
 
 

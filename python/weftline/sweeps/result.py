@@ -13,7 +13,7 @@ from weftline import integrity
 from weftline.errors import DamagedError, InputError
 from weftline.measures import evidence, stats, steady
 from weftline.measures.evidence import Reason, Separation, Verdict
-from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.measures.metrics import METRICS, Flows, metric, split
 from weftline.measures.pooling import traffic_of
 from weftline.runs import Run
 from weftline.sweeps.store import Store
@@ -181,7 +181,8 @@ class SweepResult:
 
     def _value(self, name: str, run: Run) -> float | None:
         min_size, max_size = self.report.size_range
-        flows = Flows(min_size=min_size, max_size=max_size, group=self.report.group)
+        name, group = split(name)
+        flows = Flows(min_size=min_size, max_size=max_size, group=group or self.report.group)
         if self.report.warmup or self.report.drain:
             window = steady.Window.of(run, self.report.warmup, self.report.drain)
             found = steady.windowed(run, name, flows, window)
@@ -281,12 +282,14 @@ class SweepResult:
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
         """Return the reasons against a verdict on a metric of a combination."""
         min_size, max_size = self.report.size_range
+        whole = metric(name).completion and evidence.needed(name) and not split(name)[1]
+        counted = self.flows_counted(cell) if whole else None
         return evidence.against(
             list(cell.runs.values()),
             name,
             asked=self.asked,
             flows=Flows(min_size=min_size, max_size=max_size, group=self.report.group),
-            counted=self.flows_counted(cell) if metric(name).completion and evidence.needed(name) else None,
+            counted=counted,
             left=self.unfinished(cell) if evidence.of_finished_flows(name) else 0,
             known=sum(value is not None for value in self.values(name, cell).values()),
             remark=self.remark(cell),

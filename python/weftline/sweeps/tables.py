@@ -51,6 +51,11 @@ def _answer(result: SweepResult) -> Table:
 
     table = _over(result, f"{result.report.answer}?", text)
     table.note = notes.text()
+    kinds = {"yes": "better", "no": "worse", "open": "open"}
+    for place, row in enumerate(table.rows):
+        for column, cell in enumerate(row[table.left :], start=table.left):
+            kind = next((kinds[word] for word in kinds if cell.startswith(word)), None)
+            table.marks |= {(place, column): kind} if kind else {}
     return table
 
 

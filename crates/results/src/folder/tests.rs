@@ -9,8 +9,11 @@ use arrow_array::RecordBatch;
 use serde_json::json;
 use weftline_sim::counters::{CounterGroup, CounterSet};
 use weftline_sim::describe;
-use weftline_sim::measure::{Ending, Entity, LossCounters, PortTotals, QueueHistogram, RegionWork};
+use weftline_sim::measure::{
+    Ending, Entity, LossCounters, PortTotals, QueueHistogram, RegionWork, StepRecord,
+};
 use weftline_sim::units::{Bytes, Time};
+use weftline_sim::workload::JobShape;
 
 fn about() -> About {
     About {
@@ -32,6 +35,7 @@ fn names() -> Names {
         groups: vec!["web".into(), "replay".into()],
         transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
         marked: vec!["dctcp".into()],
+        failures: Vec::new(),
         raises_slowdowns: false,
     }
 }
@@ -105,7 +109,18 @@ fn outcome(ending: Ending) -> Outcome {
             ),
         ],
         queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1] })],
-        jobs: vec![(0, Time::from_us(1), Time::from_us(5))],
+        steps: vec![StepRecord {
+            source: 0,
+            step: 0,
+            number: 0,
+            group: 0,
+            shape: JobShape { operation: "incast", ranks: 3, ..JobShape::default() },
+            bytes: 3500,
+            start: Time::from_us(1),
+            finish: Some(Time::from_us(5)),
+            ideal: None,
+            last: Some((1, 0)),
+        }],
         counters: counted("bytes_recirculated", 50_000),
         disciplines: vec![(3, 1, discipline)],
         ..Outcome::default()
@@ -219,6 +234,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
         [
             "digests.json",
             "flows.parquet",
+            "jobs.parquet",
             "queues.parquet",
             "scenario.toml",
             "series.parquet",

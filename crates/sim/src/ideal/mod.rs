@@ -11,6 +11,7 @@
 //! weftline is compared. They omit parts, have their authors' names, and are not bounds ([`papers`]).
 
 mod alone;
+mod job;
 mod papers;
 mod paths;
 mod spread;
@@ -87,7 +88,9 @@ impl Ideals {
         let sending = self.transports[usize::from(spec.transport)];
         let met = self.met(start, end);
         let stays = Sending { one_path: sending.one_path && met.len() == 1, ..sending };
-        let Some((configured, hops)) = self.configured(spec, &sending, &stays) else { return Time::ZERO };
+        let acknowledged = self.definition == IdealFct::Alone;
+        let configured = self.configured(spec, &sending, &stays, acknowledged);
+        let Some((configured, hops)) = configured else { return Time::ZERO };
         let led = |&number: &usize| papers::first_path(&self.routes[number], spec).len();
         match met.iter().map(led).any(|length| length > hops) {
             true => configured.min(self.detour(spec, &stays, hops + 1)),
@@ -120,11 +123,16 @@ impl Ideals {
 
     /// Returns the time on the network as configured and the number of hops of its paths; none if there is no
     /// path. `stays`: whether routes did not change, so that the flow kept to its path; otherwise it may have
-    /// used any of its paths.
-    fn configured(&mut self, spec: &FlowSpec, sending: &Sending, stays: &Sending) -> Option<(Time, usize)> {
+    /// used any of its paths. `acknowledged`: the time ends with the last acknowledgement.
+    fn configured(
+        &mut self,
+        spec: &FlowSpec,
+        sending: &Sending,
+        stays: &Sending,
+        acknowledged: bool,
+    ) -> Option<(Time, usize)> {
         let (links, framing) = (&self.links, &sending.framing);
         let [there, back] = self.paths.pairs(links, spec.src, spec.dst)?;
-        let acknowledged = self.definition == IdealFct::Alone;
         let delivery = |path| alone::delivery(there.path(links, path), framing, spec.size);
         let one_way = (there.count(), back.count()) == (Some(1), Some(1));
         let one_link = || there.hops(&back, links).iter().all(Hop::is_one_link);

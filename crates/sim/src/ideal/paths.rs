@@ -76,6 +76,11 @@ impl Links {
         sides.map(|side| Layer::of(self.line(self.kind[side as usize]))).reduce(Layer::with)
     }
 
+    /// Rate of all links of a host together.
+    pub fn host_rate(&self, map: &Map, host: HostId) -> Option<Rate> {
+        self.of_host(map, host).map(|layer| Rate(layer.total))
+    }
+
     /// A lower bound for paths with `hops` links: the best links of the two ends, and between them the best
     /// of the whole network. `one_path`: the packets of a flow use one path.
     pub fn detour(&self, map: &Map, src: HostId, dst: HostId, hops: usize, one_path: bool) -> Vec<Hop> {

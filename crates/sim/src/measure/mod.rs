@@ -10,8 +10,9 @@ pub use config::{CaptureConfig, IdealFct, MeasureConfig, Sampled};
 pub use losses::LossCounters;
 
 use crate::counters::CounterSet;
+use crate::topology::HostId;
 use crate::units::{Bytes, Time};
-use crate::workload::{FlowId, FlowSpec};
+use crate::workload::{FlowId, FlowSpec, JobShape};
 use std::ops::Range;
 
 /// The record of a flow that ended, or that had not ended when the run did (`finish` is none).
@@ -274,8 +275,10 @@ pub struct Outcome {
     pub ports: Vec<(u32, u32, PortTotals)>,
     /// Histogram of each port that the scenario names, in order.
     pub queues: Vec<(u32, u32, QueueHistogram)>,
-    /// (job, start, finish) of every job that ended.
-    pub jobs: Vec<(u32, Time, Time)>,
+    /// Every step of a job that started, in the order of (job, step).
+    pub steps: Vec<StepRecord>,
+    /// When flows of jobs were delivered, if that was requested.
+    pub deliveries: Vec<(FlowId, Time)>,
     /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
     pub disciplines: Vec<(u32, u32, CounterSet)>,
 }
@@ -299,7 +302,38 @@ pub struct Receiving {
     pub paths: u64,
 }
 
+/// One step of a job: a collective operation, or the event of an incast.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecord {
+    /// Number of the workload among [`Traffic::sources`](crate::workload::Traffic::sources).
+    pub source: u16,
+    /// Number of the step within it.
+    pub step: u32,
+    /// Number of the step among those of all workloads.
+    pub number: u32,
+    pub group: u16,
+    pub shape: JobShape,
+    /// Data of every host; without such a thing the sum of the flows that started.
+    pub bytes: u64,
+    /// Start of its first flow.
+    pub start: Time,
+    /// Delivery of its last flow; none: it had not ended when the run did.
+    pub finish: Option<Time>,
+    /// A lower bound of its duration on the network as configured, with no other traffic.
+    pub ideal: Option<Time>,
+    /// The flow that was delivered last, and its receiver.
+    pub last: Option<(FlowId, HostId)>,
+}
+
 impl Outcome {
+    /// (number, start, finish) of every step that ended, in the order in which they ended.
+    pub fn jobs(&self) -> Vec<(u32, Time, Time)> {
+        let ended = |step: &StepRecord| step.finish.map(|finish| (step.number, step.start, finish));
+        let mut jobs: Vec<_> = self.steps.iter().filter_map(ended).collect();
+        jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
+        jobs
+    }
+
     /// The outcome of a run that ended before anything happened.
     pub fn nothing(ending: Ending) -> Outcome {
         Outcome { ending, ..Outcome::default() }

@@ -12,7 +12,8 @@ use crate::queue::{self, CLASSES, QueueDiscipline};
 impl Simulation {
     /// Totals of the run; also checks conservation, in release builds too.
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
-        let (disciplines, counters) = (self.disciplines(), self.counters());
+        let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
+        let deliveries = self.flows.deliveries.take().unwrap_or_default();
         let on_wire: Vec<Vec<OnWire>> =
             self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
@@ -35,10 +36,10 @@ impl Simulation {
             losses: self.losses(),
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
-            jobs: std::mem::take(&mut self.flows.jobs_ended),
+            steps,
+            deliveries,
             disciplines,
         };
-        outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
         let delivered = sum(|r| r.net.recorder.delivered);
         outcome.fingerprint = fingerprint(&outcome, hash, delivered);

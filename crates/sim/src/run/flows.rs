@@ -1,9 +1,12 @@
 //! Flows that enter the network: announced to the regions of their hosts shortly before they start.
 
 use super::Simulation;
+use super::starts::JobEvent;
+use crate::measure::StepRecord;
+use crate::topology::HostId;
 use crate::units::Time;
-use crate::workload::Traffic;
 use crate::workload::merge::{Arrival, Jobs, Merged};
+use crate::workload::{FlowId, FlowSource, JobShape, Traffic};
 
 /// Flows announced at one go, beyond those of the very next moment: what waits for its start is kept in memory.
 const AT_ONE_GO: u32 = 4096;
@@ -17,10 +20,28 @@ pub struct Flows {
     /// Of each source: the minimum time from start to deadline, in ideal completion times.
     min_deadlines: Vec<f64>,
     jobs: Jobs,
-    /// Of each job, its start and the latest end of its flows so far.
-    job_spans: Vec<(Option<Time>, Time)>,
-    /// (job, start, finish) of those that ended.
-    pub jobs_ended: Vec<(u32, Time, Time)>,
+    spans: Vec<Span>,
+    /// Of each source: what its jobs are, and a copy of it if their ideal time is defined.
+    shapes: Vec<(JobShape, Option<Box<dyn FlowSource>>)>,
+    /// When flows of jobs were delivered, if that is requested.
+    pub deliveries: Option<Vec<(FlowId, Time)>>,
+}
+
+/// What is known of a job so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: Option<Time>,
+    group: u16,
+    /// Payload of the flows that started.
+    bytes: u64,
+    /// The flow that was delivered last, and its receiver.
+    last: Option<(Time, FlowId, HostId)>,
+    ended: bool,
+}
+
+fn shape_of(source: &dyn FlowSource) -> (JobShape, Option<Box<dyn FlowSource>>) {
+    let shape = source.job_shape();
+    (shape, shape.alike.then(|| source.clone_box()))
 }
 
 impl Flows {
@@ -33,9 +54,10 @@ impl Flows {
             announced: 0,
             expected: traffic.size_up().flows,
             min_deadlines: traffic.sources.iter().map(|source| source.min_deadline()).collect(),
-            job_spans: vec![(None, Time::ZERO); jobs.len()],
+            spans: vec![Span::default(); jobs.len()],
             jobs,
-            jobs_ended: Vec::new(),
+            shapes: traffic.sources.iter().map(|source| shape_of(&**source)).collect(),
+            deliveries: None,
         }
     }
 
@@ -123,16 +145,55 @@ impl Simulation {
         for region in &mut self.regions {
             for note in region.starts.job_notes.drain(..) {
                 let Some(job) = self.flows.jobs.of(note.source, note.order) else { continue };
-                let (start, end) = &mut self.flows.job_spans[job as usize];
-                if !note.ended {
-                    *start = Some(start.map_or(note.at, |s| s.min(note.at)));
-                    continue;
-                }
-                *end = note.at.max(*end);
-                if self.flows.jobs.flow_ended(note.source, note.order).is_some() {
-                    self.flows.jobs_ended.push((job, start.unwrap_or(*end), *end));
+                let span = &mut self.flows.spans[job as usize];
+                match note.what {
+                    JobEvent::Started { group, bytes } => {
+                        span.start = Some(span.start.map_or(note.at, |start| start.min(note.at)));
+                        span.group = group;
+                        span.bytes += bytes;
+                    }
+                    JobEvent::Delivered { flow, host } => {
+                        span.last = span.last.max(Some((note.at, flow, host)));
+                        span.ended |= self.flows.jobs.flow_ended(note.source, note.order).is_some();
+                        if let Some(deliveries) = &mut self.flows.deliveries {
+                            deliveries.push((flow, note.at));
+                        }
+                    }
                 }
             }
         }
+    }
+
+    /// The steps of all jobs that started, with their ideal times.
+    pub(crate) fn steps(&mut self) -> Vec<StepRecord> {
+        let (flows, ideals) = (&mut self.flows, &mut self.ideals);
+        let dependents = self.regions[0].starts.dependents();
+        let ideal = |(number, (shape, source)): (usize, &(JobShape, Option<Box<dyn FlowSource>>))| {
+            let number = number as u16;
+            let count = flows.jobs.flows_of_first(number);
+            let source = source.as_ref()?;
+            debug_assert!(shape.alike);
+            ideals.job(&**source, count, |order| dependents.of(number, order))
+        };
+        let ideals: Vec<Option<Time>> = flows.shapes.iter().enumerate().map(ideal).collect();
+        let step = |(number, span): (usize, &Span)| {
+            let number = number as u32;
+            let (source, step) = flows.jobs.place(number);
+            let shape = flows.shapes[usize::from(source)].0;
+            let last = span.last.filter(|_| span.ended);
+            Some(StepRecord {
+                source,
+                step,
+                number,
+                group: span.group,
+                shape,
+                bytes: shape.bytes.unwrap_or(span.bytes),
+                start: span.start?,
+                finish: last.map(|(at, ..)| at),
+                ideal: ideals[usize::from(source)],
+                last: last.map(|(_, flow, host)| (flow, host)),
+            })
+        };
+        flows.spans.iter().enumerate().filter_map(step).collect()
     }
 }

@@ -118,6 +118,11 @@ impl<F: FnMut(&mut Regions)> Workers for F {
 }
 
 impl Simulation {
+    /// Lets the outcome state when each flow of a job was delivered.
+    pub fn note_deliveries(&mut self) {
+        self.flows.deliveries = Some(Vec::new());
+    }
+
     /// Runs to the end.
     pub fn run(
         self,

@@ -42,12 +42,18 @@ struct Waiting {
     ends: Vec<u32>,
 }
 
-/// A flow of a job started, or ended at its receiver.
+/// A flow of a job started, or was delivered.
 pub struct JobNote {
     pub source: u16,
     pub order: u32,
     pub at: Time,
-    pub ended: bool,
+    pub what: JobEvent,
+}
+
+/// What happened to a flow of a job.
+pub enum JobEvent {
+    Started { group: u16, bytes: u64 },
+    Delivered { flow: FlowId, host: u32 },
 }
 
 impl Starts {
@@ -61,6 +67,11 @@ impl Starts {
             turns: Turns::default(),
             job_notes: Vec::new(),
         }
+    }
+
+    /// Which flows wait for which.
+    pub fn dependents(&self) -> &Dependents {
+        &self.precedence.dependents
     }
 
     /// Whether some flow is bound to start: its time is known, but has not come.
@@ -151,15 +162,16 @@ impl Region {
             arrival.spec.connection = None;
         }
         if self.starts.precedence.jobs.of(arrival.source, arrival.order).is_some() {
-            self.note(arrival.source, arrival.order, false);
+            let what = JobEvent::Started { group: arrival.spec.group, bytes: arrival.spec.size };
+            self.note(arrival.source, arrival.order, what);
         }
         let index = self.starts.precedence.host_index[arrival.spec.src as usize];
         let (host, mut cx) = self.host(index);
         host.start_flow(arrival.id, &arrival.spec, &mut cx);
     }
 
-    fn note(&mut self, source: u16, order: u32, ended: bool) {
-        self.starts.job_notes.push(JobNote { source, order, at: self.net.now, ended });
+    fn note(&mut self, source: u16, order: u32, what: JobEvent) {
+        self.starts.job_notes.push(JobNote { source, order, at: self.net.now, what });
     }
 
     /// Flows ended: those that waited for them may start, and jobs may be done.
@@ -178,7 +190,7 @@ impl Region {
                 self.start_if_free((source, order), self.net.now);
             }
             if ended.at_receiver && precedence.jobs.of(source, order).is_some() {
-                self.note(source, order, true);
+                self.note(source, order, JobEvent::Delivered { flow: ended.flow, host: ended.host });
             }
         }
         self.observe();

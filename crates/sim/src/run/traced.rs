@@ -54,12 +54,12 @@ impl Region {
         let Some(observer) = &mut self.observer else { return };
         let now = self.net.now;
         for (traced, host, holds) in &mut observer.flows {
-            if now > traced.finish {
+            if now < traced.start || now > traced.finish {
                 continue;
             }
             let mut transports = self.hosts[*host as usize].transports.iter();
             let hold = transports.find_map(|transport| transport.hold(traced.flow));
-            if now >= traced.start && holds.last().is_none_or(|&(_, last)| last != hold) {
+            if holds.last().is_none_or(|&(_, last)| last != hold) {
                 holds.push((now, hold));
             }
         }

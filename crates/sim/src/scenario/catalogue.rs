@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
 use crate::compat::Rules;
+use crate::engine::random::RandomStream;
 use crate::parameters::{Declared, Kind};
 use crate::transport::ReadContext;
 use crate::units::Time;
@@ -111,10 +112,10 @@ pub fn sections() -> &'static [SectionKeys] {
             run::read_compat(section);
         }));
         all.push(keys("failures", None, |section| {
-            failures::read(section, None);
+            failures::read(section, None, 0);
         }));
         all.push(keys("failures.event", None, |section| {
-            failures::event(section, None);
+            failures::event(section, None, &mut RandomStream::new(0, ""));
         }));
         all.push(keys("host", None, |section| {
             host::read(section, &[]);

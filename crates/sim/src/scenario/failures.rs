@@ -3,9 +3,12 @@
 use super::network::{HIGHEST_RATE, Network};
 use super::section::Section;
 use crate::config::{Change, Failure, Failures, LinkLoss};
+use crate::engine::random::RandomStream;
 use crate::parameters::{Source, Value, describe};
-use crate::topology::{LinkId, NodeKind};
+use crate::topology::{Link, LinkId, NodeId, NodeKind, pattern};
 use crate::units::{Rate, Time};
+use crate::workload::hosts::draw_to_front;
+use rustc_hash::FxHashMap;
 
 pub const CHANGES: &[(&str, &str)] = &[
     ("down", "packets on the link and in its queues are lost"),
@@ -21,14 +24,16 @@ pub const LOSSES: &[(&str, &str)] = &[
 ];
 
 /// Reads `[failures]`; `network` none: the topology is wrong, and names cannot be looked up.
-pub fn read(section: &mut Section, network: Option<&Network>) -> Failures {
+pub fn read(section: &mut Section, network: Option<&Network>, seed: u64) -> Failures {
     let help = "time until routes avoid a link or switch that went down, or use one that came back (no published value; loss of \
                 signal and an update of the tables)";
     let detection = section.parameters().time("detection", Time::from_us(100), help);
     let mut tables = section.children("event");
     let mut events: Vec<Failure> = Vec::new();
-    for table in &mut tables {
-        events.extend(event(table, network));
+    for (number, table) in tables.iter_mut().enumerate() {
+        // An event draws what it draws, whatever the others are.
+        let mut stream = RandomStream::new(seed, &format!("failures.{number}"));
+        events.extend(event(table, network, &mut stream));
     }
     section.absorb_list("event", tables);
     events.sort_by_key(|event| event.at);
@@ -57,8 +62,8 @@ pub fn rates(failures: &Failures) -> impl Iterator<Item = Rate> + '_ {
     })
 }
 
-/// One `[[failures.event]]`: a failure for each of the links that it names.
-pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
+/// One `[[failures.event]]`: a failure for each of the links or switches that it names or draws, and their end.
+pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut RandomStream) -> Vec<Failure> {
     let at = table.parameters().time_or_auto("at", "time of the change; required");
     let change = table.parameters().choice("change", "down", CHANGES, "what happens");
     let help =
@@ -66,6 +71,19 @@ pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
     let link = table.parameters().list("link", help);
     let switch = table.parameters().text("switch", None, "name of a switch, such as \"spine1\"");
     let rate = table.parameters().rate_or_auto("rate", "with change = \"rate\": the new rate");
+    let help = "draw this many from the seed: of the links or switches that the names stand for, in which * is any text, or \
+                without names of the links between switches; 0: what is named";
+    // Scenarios that do not draw stay as they were when nothing could be drawn: their runs are known by their text.
+    let may_have = |table: &Section, key: &str| network.is_none() || table.peek(key).is_some();
+    let random = match may_have(table, "random") {
+        true => table.parameters().integer("random", 0, (0, 1_000_000), help) as usize,
+        false => 0,
+    };
+    let help = "after this time what went down comes back, or the link has its former rate; auto: only by another event";
+    let lasts = match may_have(table, "lasts") {
+        true => table.parameters().time_or_auto("lasts", help),
+        false => None,
+    };
     if !table.is_clean() {
         return Vec::new();
     }
@@ -84,72 +102,158 @@ pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
             table.complain("rate", format!("has no effect with change = \"{other}\""));
         }
     }
+    match lasts {
+        Some(Time::ZERO) => table.complain("lasts", "must be greater than 0".into()),
+        Some(_) if change == "up" => table.complain("lasts", "has no effect with change = \"up\"".into()),
+        _ => {}
+    }
+    let draw = (random > 0).then_some((random, stream));
+    let rate = rate.filter(|_| change == "rate");
     let changes = match (link, switch) {
-        (Some(ends), None) => link_change(table, &ends, change, rate.filter(|_| change == "rate"), network),
-        (None, Some(name)) => switch_change(table, &name, change, network).into_iter().collect(),
+        (Some(ends), None) => link_change(table, Some(&ends), change, rate, network, draw),
+        (None, None) if random > 0 => link_change(table, None, change, rate, network, draw),
+        (None, Some(name)) => switch_change(table, &name, change, network, draw),
         _ => {
             table.complain_here(
-                "expected either link = [\"leaf0\", \"spine1\"] or switch = \"spine1\"".into(),
+                "expected link = [\"leaf0\", \"spine1\"], switch = \"spine1\" or random = 1".into(),
             );
             Vec::new()
         }
     };
-    changes.into_iter().map(|change| Failure { at, change }).collect()
+    let end = lasts.map(|time| at.saturating_add(time));
+    let ends =
+        changes.iter().filter_map(|&change| Some(Failure { at: end?, change: undone(change, network?) }));
+    let ends: Vec<Failure> = ends.collect();
+    changes.into_iter().map(|change| Failure { at, change }).chain(ends).collect()
+}
+
+/// The change after which the network is as it was configured.
+fn undone(change: Change, network: &Network) -> Change {
+    match change {
+        Change::LinkDown(link) | Change::LinkUp(link) => Change::LinkUp(link),
+        Change::LinkRate(link, _) => Change::LinkRate(link, network.topology.links[link as usize].rate),
+        Change::SwitchDown(node) | Change::SwitchUp(node) => Change::SwitchUp(node),
+    }
+}
+
+/// How many are drawn, and from which random numbers.
+type Draw<'r> = Option<(usize, &'r mut RandomStream)>;
+
+/// The first `count` of the candidates in random order.
+fn drawn<T>(
+    table: &mut Section,
+    mut found: Vec<T>,
+    what: &str,
+    (count, stream): (usize, &mut RandomStream),
+) -> Vec<T> {
+    if count > found.len() {
+        table.complain("random", format!("{count} of {} {what}", found.len()));
+        return Vec::new();
+    }
+    draw_to_front(&mut found, count, stream);
+    found.truncate(count);
+    found
 }
 
 fn link_change(
     table: &mut Section,
-    ends: &[Value],
+    ends: Option<&[Value]>,
     change: &str,
     rate: Option<Rate>,
     network: Option<&Network>,
+    draw: Draw,
 ) -> Vec<Change> {
-    let [Value::Text(a), Value::Text(b)] = ends else {
-        let found: Vec<String> = ends.iter().map(describe).collect();
-        let message =
-            format!("expected two names, such as [\"leaf0\", \"spine1\"], found [{}]", found.join(", "));
-        table.complain("link", message);
-        return Vec::new();
+    let names = match ends {
+        None => None,
+        Some([Value::Text(a), Value::Text(b)]) => Some([a, b]),
+        Some(ends) => {
+            let found: Vec<String> = ends.iter().map(describe).collect();
+            let message =
+                format!("expected two names, such as [\"leaf0\", \"spine1\"], found [{}]", found.join(", "));
+            table.complain("link", message);
+            return Vec::new();
+        }
     };
     let Some(network) = network else { return Vec::new() };
     let topology = &network.topology;
-    let mut nodes = Vec::with_capacity(2);
-    for name in [a, b] {
-        match topology.find_node(name) {
-            Some(node) => nodes.push(node),
-            None => table.complain("link", topology.unknown_node(name)),
+    if draw.is_none() {
+        for name in names.into_iter().flatten().filter(|name| topology.find_node(name).is_none()) {
+            table.complain("link", topology.unknown_node(name));
+        }
+        if !table.is_clean() {
+            return Vec::new();
         }
     }
-    let [a_node, b_node] = nodes[..] else { return Vec::new() };
-    let joins = |(_, link): &(usize, &crate::topology::Link)| {
-        (link.a, link.b) == (a_node, b_node) || (link.a, link.b) == (b_node, a_node)
+    let node = |id: NodeId| &topology.nodes[id as usize];
+    let is_switch = |id: NodeId| node(id).kind == NodeKind::Switch;
+    let patterned = draw.is_some();
+    let named = |name: &str, id: NodeId| match patterned {
+        true => pattern::fits(name, &node(id).name),
+        false => node(id).name == name,
     };
-    let links: Vec<LinkId> =
-        topology.links.iter().enumerate().filter(joins).map(|(i, _)| i as LinkId).collect();
-    if links.is_empty() {
-        table.complain("link", format!("there is no link between {a} and {b}"));
+    let joins = |link: &Link| match names {
+        Some([a, b]) => (named(a, link.a) && named(b, link.b)) || (named(a, link.b) && named(b, link.a)),
+        None => is_switch(link.a) && is_switch(link.b),
+    };
+    // Links between the same two nodes fail together.
+    let mut bundles: Vec<([NodeId; 2], Vec<LinkId>)> = Vec::new();
+    let mut place: FxHashMap<[NodeId; 2], usize> = FxHashMap::default();
+    for (number, link) in topology.links.iter().enumerate().filter(|(_, link)| joins(link)) {
+        let ends = [link.a.min(link.b), link.a.max(link.b)];
+        let at = *place.entry(ends).or_insert_with(|| {
+            bundles.push((ends, Vec::new()));
+            bundles.len() - 1
+        });
+        bundles[at].1.push(number as LinkId);
+    }
+    match (draw, names) {
+        (Some(draw), _) => bundles = drawn(table, bundles, "links that the names stand for", draw),
+        (None, Some([a, b])) if bundles.is_empty() => {
+            table.complain("link", format!("there is no link between {a} and {b}"));
+        }
+        _ => {}
     }
     let change_of = |link: LinkId| match (change, rate) {
         ("rate", Some(rate)) => Change::LinkRate(link, rate),
         ("up", _) => Change::LinkUp(link),
         _ => Change::LinkDown(link),
     };
-    links.into_iter().map(change_of).collect()
+    bundles.into_iter().flat_map(|(_, links)| links).map(change_of).collect()
 }
 
-fn switch_change(table: &mut Section, name: &str, change: &str, network: Option<&Network>) -> Option<Change> {
+fn switch_change(
+    table: &mut Section,
+    name: &str,
+    change: &str,
+    network: Option<&Network>,
+    draw: Draw,
+) -> Vec<Change> {
     if change == "rate" {
         table.complain("change", "a switch has no rate: expected \"down\" or \"up\"".into());
-        return None;
+        return Vec::new();
     }
-    let topology = &network?.topology;
-    let Some(node) = topology.find_node(name) else {
-        table.complain("switch", topology.unknown_node(name));
-        return None;
+    let Some(network) = network else { return Vec::new() };
+    let topology = &network.topology;
+    let chosen: Vec<NodeId> = match draw {
+        Some(draw) => {
+            let nodes = topology.nodes.iter().enumerate();
+            let matching = nodes
+                .filter(|(_, node)| node.kind == NodeKind::Switch && pattern::fits(name, &node.name))
+                .map(|(id, _)| id as NodeId);
+            drawn(table, matching.collect(), "switches that the name stands for", draw)
+        }
+        None => {
+            let Some(node) = topology.find_node(name) else {
+                table.complain("switch", topology.unknown_node(name));
+                return Vec::new();
+            };
+            if topology.nodes[node as usize].kind != NodeKind::Switch {
+                table.complain("switch", format!("{name} is a host: expected the name of a switch"));
+                return Vec::new();
+            }
+            vec![node]
+        }
     };
-    if topology.nodes[node as usize].kind != NodeKind::Switch {
-        table.complain("switch", format!("{name} is a host: expected the name of a switch"));
-        return None;
-    }
-    Some(if change == "up" { Change::SwitchUp(node) } else { Change::SwitchDown(node) })
+    let change_of = |node| if change == "up" { Change::SwitchUp(node) } else { Change::SwitchDown(node) };
+    chosen.into_iter().map(change_of).collect()
 }

@@ -174,7 +174,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         telemetry::read(section, &cx)
     });
 
-    let failures = within(root, "failures", |section| failures::read(section, net));
+    let failures = within(root, "failures", |section| failures::read(section, net, seed));
     let switch = within(root, "switch", |section| {
         let rates = rates(net, &failures);
         let defaults = transports.first().map_or(SwitchDefaults::LOSSLESS, TransportConfig::switch_defaults);

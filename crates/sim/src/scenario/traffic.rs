@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::network::Network;
 use super::section::Section;
@@ -121,6 +121,8 @@ struct Hosts<'t> {
     topology: &'t Topology,
     rates: Vec<Rate>,
     racks: Vec<u32>,
+    /// Those that jobs have taken.
+    placed: RefCell<FxHashSet<HostId>>,
     /// (label, host), by label.
     labels: Vec<(u32, HostId)>,
     /// Made for the first file of flows that names a host.
@@ -146,6 +148,7 @@ impl<'t> Hosts<'t> {
             topology,
             rates: nodes.iter().map(rate).collect(),
             racks: nodes.iter().map(rack).collect(),
+            placed: RefCell::default(),
             labels,
             names: OnceCell::new(),
         }
@@ -199,6 +202,7 @@ fn add_source(
         hosts: hosts.rates.len() as u32,
         host_rate: &hosts.rates,
         racks: &hosts.racks,
+        placed: &hosts.placed,
         label_to_host: &|label| hosts.by_label(label),
         host_named: &|name| hosts.named(name),
         base_dir: cx.base_dir,

@@ -12,7 +12,7 @@ mod memory;
 mod network;
 mod overrides;
 mod path_times;
-mod pattern;
+pub mod pattern;
 mod ports;
 mod routes;
 mod validity;

@@ -12,6 +12,7 @@
 //! a round trip that the sender had to wait for is given to what made it wait: its window, the receiver, a retransmission.
 
 mod links;
+pub mod steps;
 mod walk;
 
 pub use crate::run::traced::{Findings, Traced};

@@ -21,14 +21,15 @@
 //! Differs from the source: a tree does not divide its bytes into segments.
 
 use super::WorkloadParameters;
-use super::load::participants;
+use super::placement::Placement;
 use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec, sizes};
+use super::{FlowSource, FlowSpec, JobShape, sizes};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
 
+/// In the order of [`Operation`].
 const OPERATIONS: &[(&str, &str)] = &[
     ("ring-all-reduce", "2 (n - 1) steps of one chunk around a ring"),
     ("tree-all-reduce", "up a binary tree and down again"),
@@ -44,12 +45,24 @@ enum Operation {
     Pairwise,
 }
 
+impl Operation {
+    const ALL: [Operation; 4] = [Operation::Ring, Operation::Tree, Operation::AtOnce, Operation::Pairwise];
+
+    fn name(self) -> &'static str {
+        OPERATIONS[self as usize].0
+    }
+
+    fn named(name: &str) -> Operation {
+        Operation::ALL.into_iter().find(|operation| operation.name() == name).unwrap_or(Operation::Ring)
+    }
+}
+
 /// Keys of a collective.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveSpec {
     operation: Operation,
     pub bytes: Bytes,
-    pub hosts: String,
+    pub placement: Placement,
     pub repeat: u64,
     pub compute: Time,
 }
@@ -67,16 +80,10 @@ impl WorkloadParameters for CollectiveSpec {
 
     fn read(p: &mut Parameters) -> CollectiveSpec {
         let operation = p.choice("operation", "ring-all-reduce", OPERATIONS, "Which operation.");
-        let hosts_help = "Participating hosts, in the order of ring or tree, such as \"0-15,20\".";
         CollectiveSpec {
-            operation: match operation {
-                "tree-all-reduce" => Operation::Tree,
-                "all-to-all" => Operation::AtOnce,
-                "pairwise-all-to-all" => Operation::Pairwise,
-                _ => Operation::Ring,
-            },
+            operation: Operation::named(operation),
             bytes: p.bytes("bytes", Bytes(10_000_000), "Data of every host."),
-            hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
+            placement: Placement::read(p),
             repeat: p.integer("repeat", 1, (1, 1_000_000), "Number of operations, one after the other.")
                 as u64,
             compute: p.time("compute", Time::ZERO, "Computation time of a host between two operations."),
@@ -84,7 +91,7 @@ impl WorkloadParameters for CollectiveSpec {
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
-        let hosts = participants(&self.hosts, "hosts", 2, cx)?;
+        let hosts = self.placement.ranks(cx)?;
         let n = hosts.len() as u64;
         let min = if self.operation == Operation::Tree { 1 } else { n };
         if self.bytes.0 < min {
@@ -301,6 +308,23 @@ impl FlowSource for Collective {
     fn jobs(&self) -> Vec<(u32, u32)> {
         let places = (0..self.flows).map(|order| (order, self.place(order)));
         places.filter(|(_, at)| self.closes(*at)).map(|(order, at)| (order, at.job)).collect()
+    }
+
+    fn job_shape(&self) -> JobShape {
+        let ranks = self.n();
+        // nccl-tests, doc/PERFORMANCE.md: what every link of a rank carries, over the data of the rank.
+        let others = u64::from(ranks - 1);
+        let bus = match self.operation {
+            Operation::Ring | Operation::Tree => 2 * others,
+            Operation::AtOnce | Operation::Pairwise => others,
+        };
+        JobShape {
+            operation: self.operation.name(),
+            ranks,
+            bytes: Some(self.bytes),
+            bus: Some((bus, u64::from(ranks))),
+            alike: true,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, §5.4.3, and Gao et al., "pHost", CoNEXT 2015: max(1.25
 //! ideal, Exp(1 ms)) after the start.
 
-use super::{FlowSource, FlowSpec, TrafficSize};
+use super::{FlowSource, FlowSpec, JobShape, TrafficSize};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::units::Time;
@@ -67,6 +67,10 @@ impl FlowSource for WithDeadlines {
 
     fn jobs(&self) -> Vec<(u32, u32)> {
         self.source.jobs()
+    }
+
+    fn job_shape(&self) -> JobShape {
+        self.source.job_shape()
     }
 
     fn rest(&self) -> Option<TrafficSize> {

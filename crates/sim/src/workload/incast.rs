@@ -11,7 +11,7 @@ use super::hosts::{draw_to_front, select_one};
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec, Traffic};
+use super::{FlowSource, FlowSpec, JobShape, Traffic};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -250,6 +250,10 @@ impl FlowSource for Incast {
         let mut copy = self.clone();
         let events = std::iter::from_fn(|| copy.next_planned().map(|(_, (.., event))| event));
         events.take(Traffic::MAX_COUNTED as usize).zip(0..).map(|(event, order)| (order, event)).collect()
+    }
+
+    fn job_shape(&self) -> JobShape {
+        JobShape { operation: "incast", ranks: self.senders as u32 + 1, ..JobShape::default() }
     }
 }
 

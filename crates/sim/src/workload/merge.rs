@@ -156,6 +156,8 @@ pub struct Jobs {
     ends: Vec<Vec<(u32, u32)>>,
     /// Number of flows that must end for each job to end.
     left: Vec<u32>,
+    /// Number of the first job of each source.
+    first: Vec<u32>,
 }
 
 impl Jobs {
@@ -170,6 +172,7 @@ impl Jobs {
                 }
                 jobs.left[job as usize] += 1;
             }
+            jobs.first.push(before);
             jobs.ends.push(ends);
         }
         jobs
@@ -182,6 +185,19 @@ impl Jobs {
 
     pub fn is_empty(&self) -> bool {
         self.left.is_empty()
+    }
+
+    /// The source of a job, and its number within it.
+    pub fn place(&self, job: u32) -> (u16, u32) {
+        let source = self.first.partition_point(|&first| first <= job) - 1;
+        (source as u16, job - self.first[source])
+    }
+
+    /// Number of flows of the first job of a source, if its jobs are contiguous.
+    pub fn flows_of_first(&self, source: u16) -> u32 {
+        let ends = &self.ends[usize::from(source)];
+        let first = self.first[usize::from(source)];
+        ends.iter().rfind(|end| end.1 == first).map_or(0, |end| end.0 + 1)
     }
 
     /// The job of a flow. The flows of a job are contiguous, up to the last one that ends it.

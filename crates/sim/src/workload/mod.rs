@@ -14,6 +14,7 @@ pub mod incast;
 pub mod load;
 pub mod merge;
 pub mod permutation;
+pub mod placement;
 pub mod poisson;
 pub mod request_response;
 pub mod sizes;
@@ -149,6 +150,10 @@ pub trait FlowSource: Send + Sync + Sync {
     fn jobs(&self) -> Vec<(u32, u32)> {
         Vec::new()
     }
+    /// What each of its jobs is.
+    fn job_shape(&self) -> JobShape {
+        JobShape::default()
+    }
     /// Returns the expected number and bytes of the remaining flows, if they can be computed without drawing
     /// them.
     fn rest(&self) -> Option<TrafficSize> {
@@ -166,6 +171,21 @@ pub trait FlowSource: Send + Sync + Sync {
     fn min_deadline(&self) -> f64 {
         0.0
     }
+}
+
+/// What the jobs of a source are: all of them are the same operation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobShape {
+    /// As scenarios name it, such as `ring-all-reduce`.
+    pub operation: &'static str,
+    /// Number of hosts that take part.
+    pub ranks: u32,
+    /// Data of every host, to which algorithm bandwidth relates; none: the sum of the job's flows.
+    pub bytes: Option<u64>,
+    /// Bus bandwidth over algorithm bandwidth, as numerator and denominator; none: there is no such thing.
+    pub bus: Option<(u64, u64)>,
+    /// All jobs have the same flows with the same dependencies, so that one ideal time holds for all.
+    pub alike: bool,
 }
 
 /// The load to which randomly arriving flows are drawn.

@@ -7,6 +7,8 @@ use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Rate, Time};
+use rustc_hash::FxHashSet;
+use std::cell::RefCell;
 use std::path::Path;
 
 /// Latest start of a flow (46 days), so that times cannot overflow.
@@ -44,6 +46,8 @@ pub struct WorkloadContext<'a> {
     pub host_rate: &'a [Rate],
     /// Rack (edge switch) of each host, in any numbering; empty: unknown.
     pub racks: &'a [u32],
+    /// The hosts that jobs have taken so far.
+    pub placed: &'a RefCell<FxHashSet<HostId>>,
     /// The host with this id in files and scenarios.
     pub label_to_host: &'a dyn Fn(u32) -> Option<HostId>,
     /// The host with this name; the error says which name is nearest.

@@ -41,6 +41,7 @@ pub fn with_hosts<R>(n: u32, body: impl FnOnce(&WorkloadContext) -> R) -> R {
         hosts: n,
         host_rate: &rates,
         racks: &racks,
+        placed: &Default::default(),
         label_to_host: &|label| (label < n).then_some(label),
         host_named: &|name| Err(format!("unknown host \"{name}\"")),
         base_dir: Path::new("."),

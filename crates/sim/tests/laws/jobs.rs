@@ -28,6 +28,7 @@ fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowSourc
         hosts,
         host_rate: &rates,
         racks: &[],
+        placed: &Default::default(),
         label_to_host: &|label| (label < hosts).then_some(label),
         host_named: &|name| Err(format!("unknown host \"{name}\"")),
         base_dir: Path::new("."),
@@ -74,7 +75,11 @@ fn a_ring_all_reduce_takes_the_time_computed_by_hand() {
             let keys = [("bytes", text(&format!("{}B", hosts * packets * 1000)))];
             let (_, outcome) = on_star(hosts as u32, vec![workload("collective", hosts as u32, &keys)]);
             let expected = vec![(0, Time::ZERO, Time(ring_by_hand(hosts, packets)))];
-            assert_eq!(outcome.jobs, expected, "{hosts} hosts, {packets} packets a step");
+            assert_eq!(outcome.jobs(), expected, "{hosts} hosts, {packets} packets a step");
+            // Alone it does not wait for the acknowledgements that its hosts send.
+            let steps = 2 * (hosts - 1);
+            assert_eq!(outcome.steps[0].ideal, Some(Time(ring_by_hand(hosts, packets) - (steps - 1) * ACK)));
+            assert_eq!(outcome.steps[0].shape.bus, Some((steps, hosts)));
         }
     }
 }
@@ -86,11 +91,11 @@ fn hosts_compute_between_two_all_reduces() {
     let (_, outcome) = on_star(8, vec![workload("collective", 8, &keys)]);
     let once = Time(ring_by_hand(8, 4));
     let mut start = Time::ZERO;
-    for (number, &job) in outcome.jobs.iter().enumerate() {
+    for (number, &job) in outcome.jobs().iter().enumerate() {
         assert_eq!(job, (number as u32, start, start + once));
         start = start + once + compute;
     }
-    assert_eq!(outcome.jobs.len(), 3);
+    assert_eq!(outcome.jobs().len(), 3);
 }
 
 #[test]
@@ -102,21 +107,43 @@ fn a_tree_all_reduce_takes_one_way_up_and_one_way_down_a_level() {
     let up = ONE_WAY + 9 * PACKET;
     let down = ONE_WAY + 9 * PACKET;
     // Before it sends, the root acknowledges the last packet.
-    assert_eq!(outcome.jobs, [(0, Time::ZERO, Time(up + ACK + down))]);
+    assert_eq!(outcome.jobs(), [(0, Time::ZERO, Time(up + ACK + down))]);
+    assert_eq!(outcome.steps[0].ideal, Some(Time(up + down)));
 }
 
 #[test]
 fn an_all_to_all_of_two_hosts_is_two_flows_at_once() {
     let keys = [("operation", text("all-to-all")), ("bytes", text("20KB"))];
     let (_, outcome) = on_star(2, vec![workload("collective", 2, &keys)]);
-    assert_eq!(outcome.jobs, [(0, Time::ZERO, Time(ONE_WAY + 9 * PACKET))]);
+    assert_eq!(outcome.jobs(), [(0, Time::ZERO, Time(ONE_WAY + 9 * PACKET))]);
+    assert_eq!(outcome.steps[0].ideal, Some(Time(ONE_WAY + 9 * PACKET)));
+}
+
+#[test]
+fn no_step_takes_less_than_its_ideal_time() {
+    for operation in ["ring-all-reduce", "tree-all-reduce", "all-to-all", "pairwise-all-to-all"] {
+        for hosts in [2, 5, 9] {
+            let keys =
+                [("operation", text(operation)), ("bytes", text("90007B")), ("repeat", Value::Integer(3))];
+            let (_, outcome) = on_star(hosts, vec![workload("collective", hosts, &keys)]);
+            for step in &outcome.steps {
+                let time = step.finish.unwrap().saturating_sub(step.start);
+                let ideal = step.ideal.unwrap();
+                assert!(time >= ideal && ideal > Time::ZERO, "{operation} of {hosts}: {time} < {ideal}");
+            }
+            // The first one meets nothing but its own acknowledgements.
+            let first = &outcome.steps[0];
+            let excess = first.finish.unwrap().0 as f64 / first.ideal.unwrap().0 as f64;
+            assert!(excess < 1.35, "{operation} of {hosts}: {excess} times the ideal");
+        }
+    }
 }
 
 #[test]
 fn jobs_of_two_workloads_are_numbered_apart_and_share_the_network() {
     let ring = || workload("collective", 4, &[("bytes", text("80KB"))]);
     let (_, outcome) = on_star(4, vec![ring(), ring()]);
-    let mut jobs = outcome.jobs.clone();
+    let mut jobs = outcome.jobs();
     jobs.sort_unstable();
     assert_eq!(jobs.iter().map(|job| job.0).collect::<Vec<_>>(), [0, 1]);
     let alone = ring_by_hand(4, 20);
@@ -202,7 +229,7 @@ fn a_request_of_an_incast_completes_with_its_last_byte() {
     let (kept, outcome) = on_star(4, vec![workload("incast", 4, &keys)]);
     assert_eq!(kept.flows.len(), 3);
     let by_hand = ONE_WAY + 29 * PACKET;
-    assert_eq!(outcome.jobs, [(0, Time::ZERO, Time(by_hand))]);
+    assert_eq!(outcome.jobs(), [(0, Time::ZERO, Time(by_hand))]);
 }
 
 #[test]

@@ -5,11 +5,13 @@ mod wrong;
 
 use super::*;
 use crate::balance::{BalancerConfig, spray::SprayParameters};
-use crate::config::Change;
+use crate::config::{Change, Failure};
 use crate::congestion::{CongestionController, Needs, Window};
+use crate::topology::NodeKind;
 use crate::transport::rdma::{RdmaConfig, Recovery};
 use crate::transport::{TransportConfig, TransportParameters};
 use crate::units::Bytes;
+use crate::workload::FlowSource;
 
 /// The example of the contract, without its trace file.
 const EXAMPLE: &str = r#"
@@ -365,4 +367,67 @@ fn files_are_found_next_to_the_scenario_and_kept_by_their_whole_path() {
     assert!(error.starts_with("s.toml:7: workload.0.file: "), "{error}");
     assert!(error.contains("unknown host 7"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Four leaves and two spines with two hosts on each leaf.
+const FABRIC: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 2\n";
+
+#[test]
+fn a_failure_draws_its_links_from_the_seed_and_ends() {
+    let scenario = |seed: u64, event: &str| {
+        let traffic = "[[workload]]\nkind = \"permutation\"\n";
+        let text = format!("seed = {seed}\n{FABRIC}{traffic}[[failures.event]]\nat = \"1ms\"\n{event}");
+        load(&text)
+    };
+    let between_switches = |scenario: &Scenario, change: Change| match change {
+        Change::LinkDown(id) | Change::LinkUp(id) => {
+            let topology = &scenario.network.topology;
+            let link = &topology.links[id as usize];
+            [link.a, link.b].into_iter().all(|node| topology.nodes[node as usize].kind == NodeKind::Switch)
+        }
+        _ => false,
+    };
+    let mut drawn = Vec::new();
+    for seed in 1..=20 {
+        let found = scenario(seed, "random = 2\nlasts = \"500us\"\n");
+        let events = &found.failures.events;
+        assert_eq!(events.iter().map(|one| one.at.ns() / 1000).collect::<Vec<_>>(), [1000, 1000, 1500, 1500]);
+        assert!(events.iter().all(|event| between_switches(&found, event.change)));
+        assert_ne!(events[0].change, events[1].change, "drawn without replacement");
+        let Change::LinkDown(first) = events[0].change else { panic!("{:?}", events[0]) };
+        assert_eq!(events[2].change, Change::LinkUp(first), "what went down comes back");
+        assert_eq!(found.failures.events, scenario(seed, "random = 2\nlasts = \"500us\"\n").failures.events);
+        drawn.push(first);
+    }
+    drawn.sort_unstable();
+    drawn.dedup();
+    assert!(drawn.len() >= 5, "twenty seeds draw from eight links: {drawn:?}");
+    let named = scenario(3, "random = 1\nlink = [\"spine1\", \"leaf*\"]\n");
+    let Change::LinkDown(link) = named.failures.events[0].change else { panic!() };
+    let topology = &named.network.topology;
+    let ends = [topology.links[link as usize].a, topology.links[link as usize].b];
+    assert!(ends.iter().any(|&node| topology.nodes[node as usize].name == "spine1"));
+    let switch = scenario(3, "random = 1\nswitch = \"spine*\"\n");
+    assert!(matches!(switch.failures.events[..], [Failure { change: Change::SwitchDown(_), .. }]));
+}
+
+#[test]
+fn jobs_with_ranks_take_different_hosts_as_their_placement_says() {
+    let jobs = |placement: &str| {
+        let job = format!(
+            "[[workload]]\nkind = \"collective\"\nbytes = \"1MB\"\nranks = 4\nplacement = \"{placement}\"\n"
+        );
+        let found = load(&format!("{FABRIC}{job}{job}"));
+        let hosts = |source: &dyn FlowSource| {
+            let mut source = source.clone_box();
+            (0..4).filter_map(|_| source.next()).map(|flow| flow.src).collect::<Vec<_>>()
+        };
+        found.traffic.sources.iter().map(|source| hosts(&**source)).collect::<Vec<_>>()
+    };
+    assert_eq!(jobs("packed"), [[0, 1, 2, 3], [4, 5, 6, 7]]);
+    assert_eq!(jobs("strided"), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+    let mut all = jobs("random").concat();
+    assert_ne!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
 }

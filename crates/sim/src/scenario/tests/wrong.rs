@@ -194,7 +194,9 @@ fn failures_name_links_and_switches_that_exist() {
     let switch = star.network.topology.nodes[4].name.clone();
     assert_eq!(
         event(&format!("at = \"1ms\"\nlink = [\"host0\", \"host1\"]\nswitch = \"{switch}\"")),
-        ["s.toml:6: failures.event.0: expected either link = [\"leaf0\", \"spine1\"] or switch = \"spine1\""]
+        [
+            "s.toml:6: failures.event.0: expected link = [\"leaf0\", \"spine1\"], switch = \"spine1\" or random = 1"
+        ]
     );
     assert_eq!(
         event("at = \"1ms\"\nlink = [\"host0\", \"host1\"]"),
@@ -207,6 +209,27 @@ fn failures_name_links_and_switches_that_exist() {
     assert_eq!(
         event("at = \"1ms\"\nswitch = \"host0\""),
         ["s.toml:8: failures.event.0.switch: host0 is a host: expected the name of a switch"]
+    );
+    assert_eq!(
+        event("at = \"1ms\"\nrandom = 2"),
+        ["s.toml:8: failures.event.0.random: 2 of 0 links that the names stand for"]
+    );
+    assert_eq!(
+        event("at = \"1ms\"\nrandom = 9\nswitch = \"*\""),
+        ["s.toml:8: failures.event.0.random: 9 of 1 switches that the name stands for"]
+    );
+    assert_eq!(
+        event(&format!("at = \"1ms\"\nswitch = \"{switch}\"\nchange = \"up\"\nlasts = \"1ms\"")),
+        ["s.toml:10: failures.event.0.lasts: has no effect with change = \"up\""]
+    );
+    let job = "[[workload]]\nkind = \"collective\"\n";
+    assert_eq!(
+        problems(&format!("{job}ranks = 3\n{job}ranks = 2\n")),
+        ["s.toml:9: workload.2.ranks: 2 ranks, but other jobs have taken 3 of the 4 hosts"]
+    );
+    assert_eq!(
+        problems(&format!("{job}ranks = 1\n")),
+        ["s.toml:7: workload.1.ranks: a job needs at least 2 ranks, found 1"]
     );
     assert_eq!(
         event("switch = \"host0\""),

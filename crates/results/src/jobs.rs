@@ -1,0 +1,148 @@
+//! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, or the event of an
+//! incast. Steps that had not ended when the run did have nulls.
+//!
+//! With the *time* of a step, from the start of its first flow to the delivery of its last one, and the data of every
+//! rank: algorithm bandwidth = data / time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n for an
+//! all-reduce among n ranks, (n - 1) / n for an all-to-all, reduce-scatter or all-gather.
+//!
+//! Source: nccl-tests, doc/PERFORMANCE.md.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{Float64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use serde_json::{Map, Value, json};
+use weftline_sim::measure::StepRecord;
+use weftline_sim::units::Time;
+
+use crate::flow_table::text;
+use crate::names::{Labels, Names};
+use crate::parquet_read::{self, Cell, cell};
+use crate::table_file::TableFile;
+use crate::{ResultsError, file_digests};
+
+pub const FILE: &str = "jobs.parquet";
+
+/// Columns of the table.
+pub fn schema() -> SchemaRef {
+    let field = |name: &str, kind: DataType| Field::new(name, kind, false);
+    let may_miss = |name: &str, kind: DataType| Field::new(name, kind, true);
+    Arc::new(Schema::new(vec![
+        field("job", text()),
+        field("workload", DataType::UInt32),
+        field("step", DataType::UInt32),
+        field("operation", text()),
+        field("ranks", DataType::UInt32),
+        field("bytes", DataType::UInt64),
+        field("start_ns", DataType::Float64),
+        may_miss("finish_ns", DataType::Float64),
+        may_miss("time_ns", DataType::Float64),
+        may_miss("ideal_ns", DataType::Float64),
+        may_miss("finish_to_finish_ns", DataType::Float64),
+        may_miss("algbw_bps", DataType::Float64),
+        may_miss("busbw_bps", DataType::Float64),
+        may_miss("last_flow", DataType::UInt32),
+        may_miss("last_host", DataType::UInt32),
+    ]))
+}
+
+fn time(step: &StepRecord) -> Option<Time> {
+    step.finish.map(|finish| finish.saturating_sub(step.start)).filter(|&time| time > Time::ZERO)
+}
+
+/// Data of every rank over the time of the step, in bit/s.
+fn algorithm_bandwidth(step: &StepRecord) -> Option<f64> {
+    time(step).map(|time| step.bytes as f64 * 8.0 / time.as_seconds())
+}
+
+fn bus_bandwidth(step: &StepRecord) -> Option<f64> {
+    let (above, below) = step.shape.bus?;
+    algorithm_bandwidth(step).map(|bandwidth| bandwidth * above as f64 / below as f64)
+}
+
+/// Writes the table of a run that had steps.
+pub(crate) fn write(dir: &Path, names: &Names, steps: &[StepRecord]) -> Result<(), ResultsError> {
+    let mut table = TableFile::create(&dir.join(FILE), schema())?;
+    table.write(&batch(names, steps))?;
+    table.close()
+}
+
+fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
+    let ns = |value: &dyn Fn(&StepRecord) -> Option<Time>| {
+        Arc::new(steps.iter().map(|step| value(step).map(Time::as_ns)).collect::<Float64Array>())
+    };
+    let number = |value: &dyn Fn(&StepRecord) -> Option<u32>| {
+        Arc::new(steps.iter().map(value).collect::<UInt32Array>())
+    };
+    let real = |value: &dyn Fn(&StepRecord) -> Option<f64>| {
+        Arc::new(steps.iter().map(value).collect::<Float64Array>())
+    };
+    let groups = Labels::new(names.groups.iter().map(String::as_str));
+    let sources = steps.iter().map(|step| usize::from(step.source) + 1).max().unwrap_or(0);
+    let mut operations = vec![""; sources];
+    steps.iter().for_each(|step| operations[usize::from(step.source)] = step.shape.operation);
+    let operations = Labels::new(operations.into_iter());
+    let before: Vec<Option<Time>> = steps
+        .iter()
+        .enumerate()
+        .map(|(at, step)| {
+            let before = &steps[at.checked_sub(1)?];
+            let follows = (before.source, before.step + 1) == (step.source, step.step);
+            Some(step.finish?.saturating_sub(before.finish.filter(|_| follows)?))
+        })
+        .collect();
+    RecordBatch::try_new(
+        schema(),
+        vec![
+            Arc::new(groups.column(steps.iter().map(|step| step.group))),
+            number(&|step| Some(u32::from(step.source))),
+            number(&|step| Some(step.step)),
+            Arc::new(operations.column(steps.iter().map(|step| step.source))),
+            number(&|step| Some(step.shape.ranks)),
+            Arc::new(UInt64Array::from_iter_values(steps.iter().map(|step| step.bytes))),
+            ns(&|step| Some(step.start)),
+            ns(&|step| step.finish),
+            ns(&time),
+            ns(&|step| step.ideal),
+            Arc::new(before.iter().map(|gap| gap.map(Time::as_ns)).collect::<Float64Array>()),
+            real(&algorithm_bandwidth),
+            real(&bus_bandwidth),
+            number(&|step| step.last.map(|(flow, _)| flow)),
+            number(&|step| step.last.map(|(_, host)| names.host(host))),
+        ],
+    )
+    .expect("columns are made in the order and of the types of the schema, each from all steps")
+}
+
+/// The rows of a run's folder as a JSON list of objects; empty for a run without jobs.
+pub fn read(dir: &Path) -> Result<Value, ResultsError> {
+    let path = dir.join(FILE);
+    if !path.exists() {
+        file_digests::check_file(&path)?;
+        return Ok(json!([]));
+    }
+    let schema = schema();
+    let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let mut rows = Vec::new();
+    parquet_read::each(&path, &columns, &mut |batch| {
+        for row in 0..batch.num_rows() {
+            let mut found = Map::new();
+            for (name, array) in columns.iter().zip(batch.columns()) {
+                let value = match cell(array.as_ref(), row) {
+                    Some(Cell::Whole(number)) => json!(number as u64),
+                    Some(Cell::Real(number)) => json!(number),
+                    Some(Cell::Text(text)) => json!(text),
+                    _ => Value::Null,
+                };
+                found.insert((*name).to_string(), value);
+            }
+            rows.push(Value::Object(found));
+        }
+        Ok(())
+    })?;
+    Ok(Value::Array(rows))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Placement of a job: which hosts become its ranks, and in which order.
+//!
+//! `packed` fills one rack after the other, `strided` takes a host of each rack in turn, `random` draws hosts from the
+//! seed. Jobs that name their number of `ranks` take different hosts, in the order of the scenario.
+
+use super::hosts::shuffle;
+use super::load::participants;
+use super::spec::{WorkloadContext, WorkloadError};
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use rustc_hash::FxHashMap;
+
+const ORDERS: &[(&str, &str)] = &[
+    ("packed", "in the order of `hosts`, one rack after the other"),
+    ("strided", "a host of each rack in turn"),
+    ("random", "drawn from the seed"),
+];
+
+/// Keys that place a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placement {
+    hosts: String,
+    order: &'static str,
+    /// Number of hosts of the job; 0: all of `hosts`, which other jobs may use too.
+    ranks: u64,
+}
+
+impl Placement {
+    pub fn read(p: &mut Parameters) -> Placement {
+        let hosts_help = "Participating hosts, in the order of ring or tree, such as \"0-15,20\".";
+        let ranks_help = "Number of hosts that the job takes from `hosts`, none of which another job with `ranks` has \
+                          taken; 0: all of `hosts`.";
+        Placement {
+            hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
+            order: p.choice("placement", "packed", ORDERS, "Order in which `hosts` become the job's ranks."),
+            ranks: p.integer("ranks", 0, (0, 1_000_000), ranks_help) as u64,
+        }
+    }
+
+    /// The hosts of the job, by rank; at least two.
+    pub fn ranks(&self, cx: &WorkloadContext) -> Result<Vec<HostId>, WorkloadError> {
+        let mut hosts = participants(&self.hosts, "hosts", 2, cx)?;
+        match self.order {
+            "strided" => hosts = over_racks(&hosts, cx.racks),
+            "random" => shuffle(&mut hosts, &mut cx.stream("placement")),
+            _ => {}
+        }
+        if self.ranks == 0 {
+            return Ok(hosts);
+        }
+        let mut placed = cx.placed.borrow_mut();
+        let (all, asked) = (hosts.len(), self.ranks as usize);
+        hosts.retain(|host| !placed.contains(host));
+        if asked < 2 || asked > hosts.len() {
+            let taken = all - hosts.len();
+            let message = match taken {
+                _ if asked < 2 => format!("a job needs at least 2 ranks, found {asked}"),
+                0 => format!("{asked} ranks, but `hosts` names {all} hosts"),
+                _ => format!("{asked} ranks, but other jobs have taken {taken} of the {all} hosts"),
+            };
+            return Err(WorkloadError::new("ranks", message));
+        }
+        hosts.truncate(asked);
+        placed.extend(&hosts);
+        Ok(hosts)
+    }
+}
+
+/// The first host of each rack, then the second of each, and so on. Racks come in the order of their first hosts.
+fn over_racks(hosts: &[HostId], racks: &[u32]) -> Vec<HostId> {
+    let mut place: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut by_rack: Vec<Vec<HostId>> = Vec::new();
+    for &host in hosts {
+        // Where racks are unknown all hosts are in one.
+        let rack = racks.get(host as usize).copied().unwrap_or(0);
+        let at = *place.entry(rack).or_insert_with(|| {
+            by_rack.push(Vec::new());
+            by_rack.len() - 1
+        });
+        by_rack[at].push(host);
+    }
+    let deepest = by_rack.iter().map(Vec::len).max().unwrap_or(0);
+    (0..deepest).flat_map(|turn| by_rack.iter().filter_map(move |rack| rack.get(turn).copied())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::tests::{drain, source, text};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_strided_job_takes_a_host_of_each_rack_in_turn() {
+        let racks = [5, 5, 5, 5, 9, 9, 9, 9];
+        assert_eq!(over_racks(&[0, 1, 2, 3, 4, 5, 6, 7], &racks), [0, 4, 1, 5, 2, 6, 3, 7]);
+        assert_eq!(over_racks(&[6, 1, 2], &racks), [6, 1, 2]);
+        assert_eq!(over_racks(&[2, 1, 0], &[]), [2, 1, 0]);
+    }
+
+    #[test]
+    fn a_random_job_has_other_hosts_in_another_order_and_every_one_once() {
+        let keys = [("placement", text("random")), ("bytes", text("10KB"))];
+        let flows = drain(&*source("collective", 64, &keys));
+        let ring: Vec<HostId> = flows[..64].iter().map(|flow| flow.src).collect();
+        assert_eq!(ring.iter().copied().collect::<BTreeSet<_>>().len(), 64);
+        assert_ne!(ring, (0..64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_job_takes_as_many_hosts_as_it_has_ranks() {
+        let keys = [("ranks", Value::Integer(4)), ("bytes", text("10KB"))];
+        let flows = drain(&*source("collective", 64, &keys));
+        assert_eq!(flows.iter().map(|flow| flow.src).max(), Some(3));
+    }
+}

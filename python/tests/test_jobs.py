@@ -1,0 +1,204 @@
+"""Jobs: steps in tables, metrics, figures, pages; why a step took long; groups, labels, drawn failures."""
+
+import json
+
+import pytest
+
+pytest.importorskip("weftline._native")
+
+import weftline
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.measures import comparison, groups, jobs
+from weftline.measures.lines import lines_of
+from weftline.measures.metrics import Flows, metric
+
+SCENARIO = {
+    "name": "jobs",
+    "topology": {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4},
+    "workload": [
+        {"kind": "collective", "group": "ring", "bytes": "400KB", "ranks": 4, "repeat": 3, "compute": "5us"},
+        {
+            "kind": "collective",
+            "group": "shuffle",
+            "operation": "all-to-all",
+            "bytes": "400KB",
+            "ranks": 4,
+            "placement": "random",
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return weftline.run(SCENARIO, out=tmp_path_factory.mktemp("jobs") / "run")
+
+
+def test_a_row_a_step_with_the_bandwidths_of_nccl_tests(run):
+    rows = run.jobs.to_dicts()
+    assert rows == run.steps
+    assert [(row["job"], row["step"], row["ranks"]) for row in rows] == [
+        ("ring", 0, 4),
+        ("ring", 1, 4),
+        ("ring", 2, 4),
+        ("shuffle", 0, 4),
+    ]
+    for row in rows:
+        assert row["time_ns"] == pytest.approx(row["finish_ns"] - row["start_ns"])
+        assert row["time_ns"] >= row["ideal_ns"] > 0
+        assert row["algbw_bps"] == pytest.approx(8e9 * 400_000 / row["time_ns"])
+        factor = 6 / 4 if row["job"] == "ring" else 3 / 4
+        assert row["busbw_bps"] == pytest.approx(factor * row["algbw_bps"])
+    assert rows[0]["finish_to_finish_ns"] is None
+    assert rows[1]["finish_to_finish_ns"] == pytest.approx(rows[1]["finish_ns"] - rows[0]["finish_ns"])
+
+
+def test_metrics_of_all_jobs_of_one_and_of_a_group(run):
+    ring = [row for row in run.steps if row["job"] == "ring"]
+    mean = sum(row["busbw_bps"] for row in ring) / 3
+    assert metric("busbw of ring").value(run, Flows()) == pytest.approx(mean)
+    assert metric("busbw").value(run, Flows(group="ring")) == pytest.approx(mean)
+    assert metric("step_max").value(run, Flows()) == max(row["time_ns"] for row in run.steps)
+    assert metric("step_over_ideal").value(run, Flows()) >= 1
+    of_group = run.completion(group="shuffle")["fct_ns"]["mean"]
+    assert metric("fct_mean of shuffle").value(run, Flows()) == of_group
+    with pytest.raises(InputError, match="a number of the whole run"):
+        metric("drops of ring")
+
+
+def test_tables_after_a_run_have_groups_jobs_and_steps(run):
+    facts, by_group, of_jobs, steps = comparison.run_tables(run)
+    assert dict(row[:2] for row in facts.rows)["CPU time, wall time"].count(" s") == 2
+    assert [row[0] for row in by_group.rows] == ["ring", "shuffle"]
+    assert by_group.rows[1][1] == "12" and by_group.rows[1][4] == "–", "12 flows have no p99"
+    assert [row[:2] for row in of_jobs.rows] == [["ring", "ring-all-reduce"], ["shuffle", "all-to-all"]]
+    assert len(steps.rows) == 4
+    lines = lines_of([run])
+    assert groups.table(lines, shown=("drops",)) and jobs.table(lines)
+
+
+def test_steps_that_did_not_end_are_shown(tmp_path):
+    with pytest.warns(weftline.WeftlineWarning):
+        cut = weftline.run(SCENARIO, set={"run.until": "60us"}, out=tmp_path / "cut")
+    assert any(row["time_ns"] is None for row in cut.steps)
+    table = jobs.table(lines_of([cut]))
+    assert " of " in table.rows[0][4], table.rows
+
+
+def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):
+    table = comparison.table(lines_of([run]))
+    place = table.columns.index("all")
+    by_name = {row[1]: row[place] for row in table.rows}
+    assert by_name["flows"] == "84" and by_name["p99"] == "–" and by_name["p50"] != "–"
+
+
+def test_the_page_shows_jobs(run):
+    from weftline.report import run_page
+
+    text = run_page.html(lines_of([run]))
+    assert "<h2>Jobs</h2>" in text and "Bus bandwidth of each step" in text and "By group" in text
+
+
+def test_figures_and_comparisons_take_labels(run):
+    assert [line.label for line in weftline.plot({"Mine": run}).lines] == ["Mine"]
+    assert weftline.plot(run).jobs("busbw_bps").spec["data"]["values"]
+    found = weftline.compare({"Mine": run, "Again": str(run.out)})
+    assert [line.label for line in found.lines] == ["Mine", "Again"]
+    with pytest.raises(InputError, match="2 labels for 1 line"):
+        weftline.compare(run, labels=["a", "b"])
+
+
+def test_compare_gives_lines_the_labels_of_the_command_line(run, capsys):
+    assert main(["compare", str(run.out), "--label", "Mine"]) == 0
+    assert "Mine" in capsys.readouterr().out
+
+
+def test_labels_name_what_was_set_and_not_what_follows_from_it(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 3},
+        "workload": [{"kind": "permutation", "size": "9KB"}],
+    }
+    plain = weftline.run(scenario, out=tmp_path / "a")
+    off = weftline.run(scenario, set={"switch.pfc.enabled": False}, out=tmp_path / "b")
+    slow = weftline.run(scenario, set={"transport.rto": "1ms"}, out=tmp_path / "c")
+    assert [line.label for line in lines_of([plain, off])] == ["PFC on", "PFC off"]
+    assert lines_of([plain, slow])[1].label == "rto 1 ms"
+    assert "transport.rto" in slow.summary["provenance"]["given"]
+    assert weftline.run(scenario, out=tmp_path / "a").reused
+
+
+def test_why_a_step_took_long_adds_up(run, capsys, tmp_path):
+    assert main(["why", str(run.out), "--step", "1", "--group", "ring", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    step = answer["step"]
+    assert (step["job"], step["step"], step["ranks"]) == ("ring", 1, 4)
+    assert sum(part["ps"] for part in step["causes"]) == step["time_ps"]
+    at = step["start_ps"]
+    for flow, gap in zip(answer["flows"], step["gaps"], strict=True):
+        at += gap["compute_ps"] + gap["held_ps"]
+        assert flow["start_ps"] == at
+        at += flow["fct_ps"]
+    assert at == step["start_ps"] + step["time_ps"]
+    page = tmp_path / "why.html"
+    assert main(["why", str(run.out), "--step", "slowest", "--out", str(page)]) == 0
+    text = capsys.readouterr().out
+    assert "decided when it ended" in text and "time of the step" in text and "What this step waited for" in page.read_text()
+
+
+def test_a_step_that_cannot_be_named_is_refused(run, capsys):
+    for asked, why in [
+        (["--step", "0"], "name the job with --group; its jobs are ring, shuffle"),
+        (["--step", "9", "--group", "ring"], "steps are 0 to 2"),
+        (["--step", "0", "--group", "rings"], "the run has no such job"),
+        (["--step", "0", "--flow", "1"], "expected none of --flow, --slowest and --link"),
+    ]:
+        assert main(["why", str(run.out), *asked]) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_runs_of_other_seeds_draw_other_links_and_are_one_line(tmp_path):
+    scenario = {
+        "topology": {"kind": "leaf-spine", "leaves": 4, "spines": 4, "hosts_per_leaf": 1},
+        "workload": [{"kind": "permutation", "size": "90KB"}],
+        "failures": {"event": [{"at": "1us", "random": 1, "lasts": "20us"}]},
+    }
+    found = [weftline.run(scenario, seed=seed, out=tmp_path / str(seed)) for seed in (1, 2, 3)]
+    failed = [run.summary["failures"][0]["change"] for run in found]
+    assert len(set(failed)) > 1 and all(" - " in one and one.endswith(" down") for one in failed)
+    assert [run.summary["failures"][1]["change"] for run in found] == [
+        one.replace(" down", " up") for one in failed
+    ]
+    assert len(lines_of(found)) == 1
+
+
+def test_tables_fit_a_narrow_terminal_and_colours_respect_no_color(run, capsys, monkeypatch):
+    from weftline import terminal
+
+    for width in (50, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for command in (["list"], ["compare", str(run.out)], ["check", str(run.out / "scenario.toml")]):
+            assert main(command) == 0
+            assert max(map(len, capsys.readouterr().out.splitlines())) <= width, command
+
+    class Screen:
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert terminal.has_colour(Screen())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not terminal.has_colour(Screen())
+    table = terminal.Table(["", "x"], [["a", "1"]], marks={(0, 1): "better"})
+    assert "\x1b[32m" in table.text(colour=True) and "\x1b" not in table.text()
+
+
+def test_people_find_things_by_the_names_that_they_know(capsys):
+    for name, found in [("all-reduce", "collective"), ("p99", "slowdown_p99"), ("jct", "step_mean")]:
+        assert main(["explain", name]) == 0
+        assert f"{name} is explained by {found}" in capsys.readouterr().out
+    assert main(["list", "metrics"]) == 0
+    assert "busbw" in capsys.readouterr().out
+    assert main(["list", "congestion"]) == 0
+    assert "dcqcn" in capsys.readouterr().out

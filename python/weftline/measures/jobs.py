@@ -1,0 +1,123 @@
+"""Tables of jobs: how long collectives and requests took, next to their ideal time, and their bandwidths.
+
+A step is one operation, a row of jobs.parquet. Steps that had not ended when the run did have no time; tables
+state how many there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from weftline import quantities
+from weftline.measures.lines import Line, Mean
+from weftline.measures.readings import Flows
+from weftline.measures.steps import mean, names, over_ideal, value
+from weftline.terminal import Table
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+MAX_STEPS = 12
+"""Maximum number of steps that are listed individually after a run."""
+BANDWIDTHS = (
+    "algbw: data of every rank over the time of a step; busbw: that times 2 (n - 1) / n for an all-reduce, "
+    "(n - 1) / n for an all-to-all, as nccl-tests define them."
+)
+IDEAL = "ideal: a lower bound of the step alone on the network."
+
+
+def table(lines: Sequence[Line]) -> Table | None:
+    """Return a row for each job of each line, means over its steps; None where no run has jobs."""
+    several = len(lines) > 1
+    columns = [
+        *(["line"] if several else []),
+        "job",
+        "operation",
+        "ranks",
+        "data",
+        "steps",
+        "time",
+        "slowest",
+    ]
+    columns += ["ideal", "time / ideal", "finish to finish", "algbw", "busbw", "last host"]
+    result = Table(columns, title="Steps of jobs", left=3 if several else 2)
+    for line in lines:
+        for job in names(line.runs):
+            result.rows.append([*([line.label] if several else []), *_row(line.runs, job)])
+    if not result.rows:
+        return None
+    seeds = " over the seeds" if any(len(line.runs) > 1 for line in lines) else ""
+    last = "last host: it ended most steps, and how many."
+    result.note = f"Means over steps{seeds}. {IDEAL} {BANDWIDTHS} {last}"
+    return result
+
+
+def _row(runs: Sequence[Run], job: str) -> list[str]:
+    flows = Flows(group=job)
+    steps = [step for run in runs for step in run.steps if step["job"] == job]
+    done = [step for step in steps if step["time_ns"] is not None]
+
+    def text(read: Callable[[Run, Flows], float | None], write: Callable[[float | None], str]) -> str:
+        found = Mean.of([read(run, flows) for run in runs])
+        return found.text(write) if found else "–"
+
+    times = quantities.time_text
+    lasts = Counter(step["last_host"] for step in done).most_common(1)
+    return [
+        job,
+        ", ".join(dict.fromkeys(step["operation"] for step in steps)),
+        _range([step["ranks"] for step in steps], str),
+        _range([step["bytes"] for step in steps], quantities.bytes_text),
+        f"{len(done):,}" if len(done) == len(steps) else f"{len(done):,} of {len(steps):,}",
+        text(value("time_ns", mean), times),
+        text(value("time_ns", max), times),
+        text(value("ideal_ns", mean), times),
+        text(over_ideal, quantities.digits),
+        text(value("finish_to_finish_ns", mean), times),
+        text(value("algbw_bps", mean), quantities.rate_text),
+        text(value("busbw_bps", mean), quantities.rate_text),
+        f"{lasts[0][0]} ({lasts[0][1]:,})" if lasts else "–",
+    ]
+
+
+def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    low, high = write(min(values)), write(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def steps_table(run: Run, *, max_steps: int = MAX_STEPS) -> Table | None:
+    """Return a row for each step of a run, None where there are none or more than `max_steps`."""
+    if not 0 < len(run.steps) <= max_steps:
+        return None
+    columns = [
+        "job",
+        "step",
+        "started",
+        "time",
+        "ideal",
+        "time / ideal",
+        "finish to finish",
+        "algbw",
+        "busbw",
+    ]
+    result = Table([*columns, "last host"], title="Step by step", left=2)
+    times, rates = quantities.time_text, quantities.rate_text
+    for step in run.steps:
+        ideal, time = step["ideal_ns"], step["time_ns"]
+        result.rows.append(
+            [
+                step["job"],
+                str(step["step"]),
+                times(step["start_ns"]),
+                "not ended" if time is None else times(time),
+                times(ideal),
+                quantities.digits(time / ideal if time and ideal else None),
+                times(step["finish_to_finish_ns"]),
+                rates(step["algbw_bps"]),
+                rates(step["busbw_bps"]),
+                "–" if step["last_host"] is None else str(step["last_host"]),
+            ]
+        )
+    return result
