@@ -13,7 +13,7 @@ EXPERIMENTS := $(filter-out demo scale cebinae-table,$(patsubst experiments/%/ex
 EXTRA = $(PYTHON) -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel release release-test test test-rust test-python trials random clusters loom check instructions bench profile guided fuzz tables measured docs validate clean
+.PHONY: help demo wheel release release-test test test-rust test-python trials random clusters loom check instructions bench profile guided fuzz tables measured docs notebooks validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ random: $(NATIVE) $(VENV)/.dev ## scenarios drawn from the schema (N=1000, SEED=
 
 clusters: $(NATIVE) $(VENV)/.dev ## sweeps on a real Ray of several nodes of this machine that die, freeze, come late (5 minutes)
 	WEFTLINE_CLUSTERS=1 $(BIN)/python -m pytest -q python/tests/sweeps/test_ray_clusters.py python/tests/test_cluster_page.py
+
+notebooks: $(NATIVE) $(VENV)/.dev ## run the notebooks of examples/ and store what their cells show
+	$(BIN)/python python/tests/notebooks.py
 
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
 	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib -- engine::worker_pool engine::shared_memory

@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "cluster.md"
 BUILT = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 RAY = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None and not os.environ.get("CI"),
-    reason="Ray is not installed: pip install 'weftline[ray]'",
+    reason="Ray is not installed: pip install ray",
 )
 LONG = pytest.mark.skipif(
     os.environ.get("WEFTLINE_CLUSTERS") != "1", reason="starts Ray: WEFTLINE_CLUSTERS=1 (make clusters)"

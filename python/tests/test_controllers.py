@@ -24,7 +24,7 @@ from weftline.errors import InputError
 needs_engine = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None and not os.environ.get("CI"),
-    reason="Ray is not installed: pip install 'weftline[ray]'",
+    reason="Ray is not installed: pip install ray",
 )
 
 LAWS = '''
@@ -225,6 +225,24 @@ def test_a_controller_that_raises_fails_its_points_alone(folder):
     )
     assert len(found.rows) == 1 and len(found.failed) == 1
     assert "no idea" in found.failed[0][2]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("name", "value"), [("rate_bps", None), ("rate_bps", "1Gbps"), ("cwnd_bytes", float("nan"))]
+)
+def test_a_value_that_is_no_number_is_an_error_of_the_controllers_attribute(folder, name, value):
+    class Wrong(weftline.Controller):
+        def on_ack(self, ack):
+            setattr(self, name, value)
+
+    with pytest.raises(weftline.errors.RunFailed, match=f'controller "wrong": {name} is {value!r}: expected'):
+        weftline.run(
+            folder / "fabric.toml",
+            controllers={"wrong": Wrong},
+            set={"transport.controller.kind": "python:wrong"},
+            out=folder / "wrong",
+        )
 
 
 @needs_engine

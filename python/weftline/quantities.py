@@ -26,9 +26,10 @@ def parse_bytes(text: str) -> float:
 def parse_rate(text: str) -> float:
     """Return the bits per second of ``"100Mbps"``."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)bps\s*", str(text))
-    if not match:
-        raise InputError(f'expected a rate with its unit such as "100Mbps", found {text!r}')
-    return float(match[1]) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2]]
+    try:
+        return float(match[1]) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2]]
+    except (TypeError, ValueError):
+        raise InputError(f'expected a rate with its unit such as "100Mbps", found {text!r}') from None
 
 
 def parse_time_ns(text: str) -> float:

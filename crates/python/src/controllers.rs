@@ -139,6 +139,9 @@ impl Failure {
         let (name, error) = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()?;
         Some(Python::attach(|py| {
             let traceback = error.traceback(py).and_then(|t| t.format().ok()).unwrap_or_default();
+            if traceback.is_empty() {
+                return format!("controller \"{name}\": {}", error.value(py));
+            }
             format!("controller \"{name}\" raised an exception\n{traceback}{error}")
         }))
     }
@@ -203,12 +206,13 @@ impl PythonController {
         let done = Python::attach(|py| {
             let object = object.bind(py);
             call(object)?;
-            if let Some(rate) = attribute(object, "rate_bps")? {
+            if let Some(rate) = attribute(object, "rate_bps", "a number of bit/s", false)? {
                 let rate = Rate(rate.max(1.0) as u64);
                 control.repace |= rate != control.rate;
                 control.rate = rate;
             }
-            control.cwnd = attribute(object, "cwnd_bytes")?.map(|bytes| bytes.max(1.0) as u64);
+            let cwnd = attribute(object, "cwnd_bytes", "a number of bytes, or None", true)?;
+            control.cwnd = cwnd.map(|bytes| bytes.max(1.0) as u64);
             Ok(())
         });
         if let Err(error) = done {
@@ -235,12 +239,23 @@ impl PythonController {
     }
 }
 
-/// A number that the object has under this name; none if that is missing or None.
-fn attribute(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<f64>> {
-    let Some(value) = object.getattr_opt(name)?.filter(|value| !value.is_none()) else { return Ok(None) };
+/// A number that the object has under this name; none if it has no such attribute, or if it is None and that
+/// is allowed.
+fn attribute(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+    expected: &str,
+    may_be_none: bool,
+) -> PyResult<Option<f64>> {
+    let Some(value) = object.getattr_opt(name)?.filter(|value| !(may_be_none && value.is_none())) else {
+        return Ok(None);
+    };
     match value.extract::<f64>() {
         Ok(number) if !number.is_nan() => Ok(Some(number)),
-        _ => Err(input(format!("{name} is {value}: expected a number"))),
+        _ => {
+            let found: String = value.repr()?.to_string_lossy().chars().take(40).collect();
+            Err(input(format!("{name} is {found}: expected {expected}")))
+        }
     }
 }
 

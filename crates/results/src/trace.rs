@@ -2,53 +2,45 @@
 //!
 //! Columns are found by name, in any order, as integers or floating point of any width. `after` lists row numbers, counted
 //! from 0: as a list of integers or as text such as "3;7". The flows of an earlier run (flows.parquet) can be
-//! replayed: its other columns are passed over, and its rows are put in the order of their start.
+//! replayed: its rows are put in the order of their start. Hosts may be given by name.
 
 use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
-use weftline_sim::parameters;
 use weftline_sim::workload::trace::TraceRow;
+use weftline_sim::workload::trace::columns::{self, Column, Field};
 
 use crate::parquet_read::{self, Cell, cell};
 use crate::{ResultsError, flow_table};
 
-const REQUIRED: [&str; 4] = ["src", "dst", "size_bytes", "start_ns"];
-const OPTIONAL: [&str; 4] = ["group", "deadline_ns", "after", "compute_ns"];
-
-/// All rows of the trace at `path`. Only their types are checked here; what they say is checked against the topology by
+/// All rows of the trace at `path`, and what deserves a second look. Only their types are checked here; what they say is checked against the topology by
 /// [`weftline_sim::workload::trace::Trace::from_rows`].
-pub fn read(path: &Path) -> Result<Vec<TraceRow>, ResultsError> {
+pub fn read(path: &Path) -> Result<(Vec<TraceRow>, Vec<String>), ResultsError> {
     let present = parquet_read::columns(path)?;
-    let known = || REQUIRED.iter().chain(&OPTIONAL).copied();
-    for name in present.iter().filter(|_| !of_a_run(&present)) {
-        if !known().any(|k| k == name) {
-            let why = parameters::unknown("column", name, known().collect::<Vec<_>>().into_iter());
-            return Err(ResultsError::input(format!("{}: {why}", path.display())));
-        }
-    }
-    if let Some(missing) = REQUIRED.iter().find(|name| !present.iter().any(|p| p == *name)) {
-        return Err(ResultsError::input(format!(
-            "{}: has no column \"{missing}\": a trace needs {}",
-            path.display(),
-            REQUIRED.join(", ")
-        )));
-    }
-    let wanted: Vec<&str> = known().filter(|name| present.iter().any(|p| p == name)).collect();
+    let file = path.display();
+    let (columns, note) = columns::read(present.iter().map(String::as_str))
+        .map_err(|why| ResultsError::input(format!("{file}: {why}")))?;
+    let columns: Vec<Column> =
+        columns.into_iter().flatten().filter(|column| column.field != Field::Id).collect();
+    // The other columns of an earlier run's flows are weftline's own.
+    let note = note.filter(|_| !of_a_run(&present)).map(|note| format!("{file}: {note}"));
+    let wanted: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let batches = parquet_read::batches(path, &wanted)?;
     let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in &batches {
         for row in 0..batch.num_rows() {
-            rows.push(Row { batch, wanted: &wanted, row }.read().map_err(|why| {
-                ResultsError::input(format!("{}: row {}: {why}", path.display(), rows.len()))
-            })?);
+            rows.push(
+                Row { batch, columns: &columns, row }
+                    .read()
+                    .map_err(|why| ResultsError::input(format!("{file}: row {}: {why}", rows.len())))?,
+            );
         }
     }
     // An earlier run's flows stand in the order in which they ended.
     if of_a_run(&present) {
         rows.sort_by_key(|row| row.start_ps);
     }
-    Ok(rows)
+    Ok((rows, note.into_iter().collect()))
 }
 
 /// Whether these are the columns of flows.parquet.
@@ -59,36 +51,64 @@ fn of_a_run(present: &[String]) -> bool {
 /// One row of a batch. Errors say "column: what was expected".
 struct Row<'a> {
     batch: &'a RecordBatch,
-    wanted: &'a [&'a str],
+    columns: &'a [Column],
     row: usize,
 }
 
 impl Row<'_> {
     fn read(&self) -> Result<TraceRow, String> {
-        let needed =
-            |name| self.whole(name)?.ok_or_else(|| format!("{name}: is null, expected a whole number"));
+        let (src, src_name) = self.end(Field::Src)?;
+        let (dst, dst_name) = self.end(Field::Dst)?;
+        let size = self.whole(Field::Size)?;
+        let start = self.time(Field::Start)?;
         Ok(TraceRow {
-            src: needed("src")?,
-            dst: needed("dst")?,
-            size_bytes: needed("size_bytes")?,
-            start_ps: self.time("start_ns")?.ok_or("start_ns: is null, expected nanoseconds")?,
-            group: self.text("group")?,
-            deadline_ps: self.time("deadline_ns")?,
+            src,
+            dst,
+            src_name,
+            dst_name,
+            size_bytes: size.ok_or("size_bytes: is null, expected a whole number")?,
+            start_ps: start
+                .ok_or_else(|| format!("{}: is null, expected a time", self.name(Field::Start)))?,
+            group: self.text(Field::Group)?,
+            deadline_ps: self.time(Field::Deadline)?,
             after: self.after()?,
-            compute_ps: self.time("compute_ns")?.unwrap_or(0),
+            compute_ps: self.time(Field::Compute)?.unwrap_or(0),
         })
     }
 
-    fn cell(&self, name: &str) -> Result<Cell, String> {
-        let Some(column) = self.wanted.iter().position(|w| *w == name) else { return Ok(Cell::Null) };
-        let array = self.batch.column(column);
+    /// A host by its number or its name.
+    fn end(&self, field: Field) -> Result<(i64, Option<String>), String> {
+        match self.cell(field)? {
+            Cell::Text(name) => match name.trim().parse() {
+                Ok(id) => Ok((id, None)),
+                Err(_) => Ok((0, Some(name.trim().to_string()))),
+            },
+            _ => match self.whole(field)? {
+                Some(id) => Ok((id, None)),
+                None => Err(format!("{}: is null, expected a host's number or name", field.name())),
+            },
+        }
+    }
+
+    fn column(&self, field: Field) -> Option<(usize, &Column)> {
+        self.columns.iter().enumerate().find(|(_, column)| column.field == field)
+    }
+
+    /// Name of the field's column.
+    fn name(&self, field: Field) -> &'static str {
+        self.column(field).map_or(field.name(), |(_, column)| column.name)
+    }
+
+    fn cell(&self, field: Field) -> Result<Cell, String> {
+        let Some((at, column)) = self.column(field) else { return Ok(Cell::Null) };
+        let array = self.batch.column(at);
         cell(array.as_ref(), self.row).ok_or_else(|| {
-            format!("{name}: expected numbers or text, found a column of type {}", array.data_type())
+            format!("{}: expected numbers or text, found a column of type {}", column.name, array.data_type())
         })
     }
 
-    fn whole(&self, name: &str) -> Result<Option<i64>, String> {
-        let found = self.cell(name)?;
+    fn whole(&self, field: Field) -> Result<Option<i64>, String> {
+        let found = self.cell(field)?;
         let value = match found {
             Cell::Null => return Ok(None),
             Cell::Whole(value) => i64::try_from(value).ok(),
@@ -98,37 +118,40 @@ impl Row<'_> {
         };
         match value {
             Some(value) => Ok(Some(value)),
-            None => Err(format!("{name}: expected a whole number, found {}", shown(&found))),
+            None => Err(format!("{}: expected a whole number, found {}", self.name(field), shown(&found))),
         }
     }
 
-    /// Nanoseconds as picoseconds.
-    fn time(&self, name: &str) -> Result<Option<i64>, String> {
-        let found = self.cell(name)?;
+    /// A time as picoseconds.
+    fn time(&self, field: Field) -> Result<Option<i64>, String> {
+        let found = self.cell(field)?;
+        let Some((_, &Column { name, unit, exponent, .. })) = self.column(field) else { return Ok(None) };
         let picoseconds = match found {
             Cell::Null => return Ok(None),
-            Cell::Whole(ns) => i64::try_from(ns).ok().and_then(|ns| ns.checked_mul(1000)),
-            Cell::Real(ns) => TraceRow::picoseconds(ns),
+            Cell::Whole(value) => {
+                i64::try_from(value).ok().and_then(|value| value.checked_mul(10_i64.pow(exponent)))
+            }
+            Cell::Real(value) => TraceRow::picoseconds(value, exponent),
             _ => None,
         };
         match picoseconds {
             Some(ps) => Ok(Some(ps)),
-            None => Err(format!("{name}: expected nanoseconds, at most 46 days, found {}", shown(&found))),
+            None => Err(format!("{name}: expected {unit}, at most 46 days, found {}", shown(&found))),
         }
     }
 
-    fn text(&self, name: &str) -> Result<Option<String>, String> {
-        match self.cell(name)? {
+    fn text(&self, field: Field) -> Result<Option<String>, String> {
+        match self.cell(field)? {
             Cell::Null => Ok(None),
             Cell::Text(text) if text.is_empty() => Ok(None),
             Cell::Text(text) => Ok(Some(text)),
             Cell::Whole(number) => Ok(Some(number.to_string())),
-            other => Err(format!("{name}: expected a name, found {}", shown(&other))),
+            other => Err(format!("{}: expected a name, found {}", self.name(field), shown(&other))),
         }
     }
 
     fn after(&self) -> Result<Vec<i64>, String> {
-        let found = self.cell("after")?;
+        let found = self.cell(Field::After)?;
         let rows: Option<Vec<i64>> = match &found {
             Cell::Null => Some(Vec::new()),
             Cell::Whole(row) => i64::try_from(*row).ok().map(|row| vec![row]),

@@ -129,9 +129,15 @@ fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Res
     let unit = unit.trim();
     let names =
         || units.iter().map(|(name, _)| *name).filter(|n| n.is_ascii()).collect::<Vec<_>>().join(", ");
-    let number: f64 = digits.replace('_', "").parse().map_err(|_| {
-        UnitError(format!("expected {what} with its unit such as \"{example}\", found \"{text}\""))
-    })?;
+    let unreadable =
+        || UnitError(format!("expected {what} with its unit such as \"{example}\", found \"{text}\""));
+    // As in TOML, an underscore stands between two digits.
+    let is_digit =
+        |at: Option<usize>| at.and_then(|at| digits.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
+    if digits.match_indices('_').any(|(at, _)| !is_digit(at.checked_sub(1)) || !is_digit(Some(at + 1))) {
+        return Err(unreadable());
+    }
+    let number: f64 = digits.replace('_', "").parse().map_err(|_| unreadable())?;
     if unit.is_empty() {
         return Err(UnitError(format!(
             "\"{text}\" has no unit: expected {what} such as \"{example}\" (units: {})",
@@ -147,7 +153,7 @@ fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Res
     }
 }
 
-fn whole(value: f64, text: &str, what: &str) -> Result<u64, UnitError> {
+fn whole(value: f64, text: &str, what: &str, unit: &str) -> Result<u64, UnitError> {
     if value < 0.0 {
         return Err(UnitError(format!("\"{text}\" is negative: {what} must not be negative")));
     }
@@ -155,25 +161,32 @@ fn whole(value: f64, text: &str, what: &str) -> Result<u64, UnitError> {
     if !value.is_finite() || value > 4.6e18 {
         return Err(UnitError(format!("\"{text}\" is too large for {what}")));
     }
-    Ok(value.round() as u64)
+    let rounded = value.round();
+    // Below the unit in which it is counted, a quantity would become another one.
+    if (rounded - value).abs() > value / 100.0 {
+        return Err(UnitError(format!(
+            "\"{text}\" is not a whole number of {unit}, the smallest unit of {what}: it would become {rounded}{unit}"
+        )));
+    }
+    Ok(rounded as u64)
 }
 
 impl std::str::FromStr for Time {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Time, UnitError> {
-        whole(quantity(text, "a time", "10us", TIME_UNITS)?, text, "a time").map(Time)
+        whole(quantity(text, "a time", "10us", TIME_UNITS)?, text, "a time", "ps").map(Time)
     }
 }
 impl std::str::FromStr for Bytes {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Bytes, UnitError> {
-        whole(quantity(text, "a size", "32MB", BYTE_UNITS)?, text, "a size").map(Bytes)
+        whole(quantity(text, "a size", "32MB", BYTE_UNITS)?, text, "a size", "B").map(Bytes)
     }
 }
 impl std::str::FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Rate, UnitError> {
-        whole(quantity(text, "a rate", "100Gbps", RATE_UNITS)?, text, "a rate").map(Rate)
+        whole(quantity(text, "a rate", "100Gbps", RATE_UNITS)?, text, "a rate", "bps").map(Rate)
     }
 }
 

@@ -150,12 +150,17 @@ def test_heat_maps_side_by_side_have_one_scale():
     class Measured:
         def __init__(self, longest):
             self.longest = longest
+            events = [{"at": "1us", "switch": "s0"}, {"at": "3us", "switch": "s0"}]
+            self.scenario = {"failures": {"event": events}}
 
         def over_time(self, metric, max_points):
             return {"p0": [[1000.0, 0.0], [2000.0, self.longest]], "p1": [[1000.0, 0.0]]}
 
     drawn = time_figures.queue_heats([("low", Measured(5e3)), ("high", Measured(80e3))])
-    assert [figure.spec["encoding"]["color"]["scale"]["domainMax"] for figure in drawn] == [80, 80]
+    heats, *failures = (figure.spec["layer"][0] for figure in drawn), drawn[0].spec["layer"][1:]
+    assert [layer["encoding"]["color"]["scale"]["domainMax"] for layer in heats] == [80, 80]
+    # The failure after the last sample is not drawn.
+    assert failures[0][0]["mark"]["type"] == "rule" and len(failures[0][0]["data"]["values"]) == 1
     assert "1 port never had one." in drawn[0].caption
 
 

@@ -1,11 +1,10 @@
 """The notebooks of examples/: every cell runs, and what the last line of a cell is can be shown.
 
-Cells run in this process, in order, in one namespace and an empty folder: no kernel is needed.
+`notebooks.py` runs them, without a kernel.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ import types
 from pathlib import Path
 
 import pytest
+from notebooks import NOTEBOOKS, run_cell, shown
 
 import weftline
 from weftline import _native
@@ -25,21 +25,10 @@ pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
 )
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
-
 
 def cells(path: Path, kind: str) -> list[str]:
     found = json.loads(path.read_text("utf-8"))["cells"]
     return ["".join(cell["source"]) for cell in found if cell["cell_type"] == kind]
-
-
-def run_cell(text: str, names: dict) -> object:
-    """Run a cell and return the value of its last line, if that is an expression."""
-    tree = ast.parse(text)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<cell>", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if last else None
 
 
 def test_there_are_five_notebooks_for_the_five_questions():
@@ -48,30 +37,35 @@ def test_there_are_five_notebooks_for_the_five_questions():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_cell_of_a_notebook_runs_and_its_last_line_can_be_shown(path, tmp_path, monkeypatch):
+def test_every_cell_of_a_notebook_runs_and_shows_what_is_stored(path, tmp_path, monkeypatch):
     for package in ("polars", "vl_convert"):
         pytest.importorskip(package, reason=f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     figures = 0
-    for text in cells(path, "code"):
-        value = run_cell(text, names)
-        if hasattr(value, "_repr_mimebundle_"):
-            bundle = value._repr_mimebundle_()
-            figures += "image/svg+xml" in bundle and bundle["image/svg+xml"].startswith("<svg")
-        elif hasattr(value, "_repr_html_"):
-            assert value._repr_html_().strip().startswith("<")
-        else:
-            assert repr(value)
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        value = run_cell("".join(cell["source"]), names)
+        stored = [output["data"] for output in cell["outputs"] if output["output_type"] == "execute_result"]
+        assert len(stored) == (value is not None), "make notebooks"
+        if value is None:
+            continue
+        found = shown(value)
+        assert found.keys() == stored[0].keys(), "make notebooks"
+        figures += found.get("image/svg+xml", "").startswith("<svg")
+        if isinstance(value, dict | tuple | list):
+            assert found["text/plain"] == "".join(stored[0]["text/plain"]), "make notebooks"
     assert figures >= 2
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_stored_without_outputs_and_explains_itself(path):
+def test_a_notebook_is_stored_with_its_outputs_and_explains_itself(path):
     document = json.loads(path.read_text("utf-8"))
     assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
     assert len({cell["id"] for cell in document["cells"]}) == len(document["cells"])
-    assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in document["cells"])
+    code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     assert cells(path, "markdown")[0].startswith("# ")
     for text in cells(path, "code"):
         assert max(map(len, text.split("\n"))) <= 110, text

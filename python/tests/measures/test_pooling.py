@@ -13,7 +13,7 @@ import warnings
 import pytest
 
 import weftline
-from weftline import _native, scenarios
+from weftline import _native, provenance, scenarios
 from weftline.cli.main import main
 from weftline.errors import Conflict, DeterminismWarning, InputError, WeftlineWarning
 from weftline.measures import pooling
@@ -103,6 +103,16 @@ def sizes(*given):
 
 def test_runs_that_differ_in_the_seed_alone_are_one_line(folders):
     assert sizes(*[folders.run(seed=seed) for seed in (1, 2, 3)]) == [3]
+
+
+def test_stored_runs_of_another_build_are_counted(folders, monkeypatch):
+    found = [folders.run(seed=1), folders.run(seed=2, provenance={"build": "fedcba987654"})]
+    monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
+    (sentence,) = pooling.of_other_builds(found)
+    assert "1 of 2 runs are stored results of another build" in sentence and "fedcba987654" in sentence
+    assert pooling.of_other_builds(found[:1]) == []
+    monkeypatch.setattr(provenance, "build", lambda: None)
+    assert pooling.of_other_builds(found) == [], "what is not known is not judged"
 
 
 @pytest.mark.parametrize(

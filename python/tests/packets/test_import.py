@@ -8,6 +8,7 @@ import json
 import random
 import re
 import struct
+import time
 
 import pytest
 from packet_bytes import NFDUMP, block, classic, ethernet, ipv4, next_generation, segment, udp
@@ -171,6 +172,19 @@ def test_a_damaged_capture_is_refused_with_the_number_of_its_record(tmp_path):
     wrong(path, "record")
     wrong(tmp_path / "none.pcap", "none.pcap: No such file")
     wrong(tmp_path, "Is a directory")
+
+
+@pytest.mark.parametrize("record", [bytes(16), struct.pack("<4I", 0, 0, 1, 1) + b"x"])
+def test_a_small_file_that_unpacks_to_much_is_given_up(tmp_path, record):
+    path = tmp_path / "bomb.pcap.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"\xd4\xc3\xb2\xa1" + struct.pack("<HHiIII", 2, 4, 0, 0, 65535, 1))
+        for _ in range(40):
+            file.write(record * 60_000)
+    begin = time.monotonic()
+    with pytest.raises(InputError, match=r"had no bytes|unpacks to more than 100 times its size"):
+        sum(1 for _ in captures.read(path))
+    assert time.monotonic() - begin < 20
 
 
 def test_a_damaged_block_is_refused(tmp_path):

@@ -49,6 +49,32 @@ SCHEMES = {
 }
 
 
+QUERIES = """\
+bits = 24
+hops = { expected = 3, maximal = 8 }
+
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 8
+
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+approximation = { epsilon = 0.025 }
+bits = 8
+
+[[query]]
+name = "load"
+value = "utilisation"
+aggregation = "max"
+approximation = { epsilon = 0.025 }
+bits = 8
+"""
+
+
 def capture(folder, *, snaplen="auto", links=LINKS, measure=None, flows=FLOWS, **parts):
     """Run with these links captured; the run and the path of the capture."""
     measure = {"pcap": links, "pcap_snaplen": snaplen, **(measure or {})}
@@ -165,6 +191,28 @@ def test_pint_digests_are_as_long_as_the_plan_says(tmp_path):
     )
     assert {row[0] for row in rows} == {"1", "3"}, "data on their way up, acknowledgements on theirs back"
     assert {len(row[1]) for row in rows} == {2}, "8 bits"
+
+
+def test_digests_of_a_capture_are_decoded_as_those_that_the_sink_recorded(tmp_path, capsys):
+    queries = tmp_path / "queries.toml"
+    queries.write_text(QUERIES)
+    telemetry = {"kind": "pint", "queries": str(queries), "record": 1.0}
+    links = ["leaf*->spine*", "leaf*->host*"]
+    found, path = capture(tmp_path / "run", links=links, transport=RDMA, telemetry=telemetry)
+    of = ["--plan", str(queries), "--topology", str(found.out / "scenario.toml")]
+    assert main(["pint", "decode", str(found.out / "telemetry.parquet"), *of]) == 0
+    recorded = capsys.readouterr().out
+    assert main(["pint", "decode", str(path), *of]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == recorded
+    assert "leaf0" in captured.out and " us" in captured.out and "%" in captured.out
+    assert "does not state the plan's version" in captured.err and "are left out" in captured.err
+    queries.write_text(QUERIES.replace("bits = 24", "bits = 32"))
+    assert main(["pint", "decode", str(path), *of]) == 2
+    assert "a digest of 3 bytes: those of this plan have 4" in capsys.readouterr().err
+    _, other = capture(tmp_path / "other", transport=RDMA)
+    assert main(["pint", "decode", str(other), *of]) == 2
+    assert "holds no digests of PINT" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("scheme", ["phost", "pfabric", "fastpass"])

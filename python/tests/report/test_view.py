@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
+import socket
 import threading
 import time
 from urllib.parse import quote
@@ -113,6 +115,53 @@ def test_a_page_compares_the_runs_that_were_chosen(server):
     assert ask(server, "/page?runs=" + ",".join(["hpcc"] * 30))[0].status == 400
 
 
+def raw(server, text):
+    """Send bytes as they are and return the first line of the answer."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(text.encode())
+        return connection.makefile("rb").readline().decode()
+
+
+@pytest.mark.parametrize("path", ["http://[::1/", "//[", "/?token=%ff", "/\x01"])
+def test_an_address_that_cannot_be_read_is_a_bad_request(server, capfd, path):
+    status = raw(server, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n").split()[1]
+    assert status in ("400", "403")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_scenario_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
+    weftline.run(SCENARIO, out=tmp_path / "runs" / "linked")
+    scenario = tmp_path / "runs" / "linked" / "scenario.toml"
+    scenario.rename(tmp_path / "secret.toml")
+    scenario.symlink_to(tmp_path / "secret.toml")
+    shown = view.View(tmp_path / "runs")
+    with pytest.raises(InputError, match="leads out of the folder"):
+        view._scenario(shown, {"run": "linked"})
+    shown._server.server_close()
+
+
+def test_half_open_requests_hold_few_threads_and_for_a_time(folder, monkeypatch):
+    monkeypatch.setattr(view, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(view, "IDLE_SECONDS", 0.5)
+    shown = view.View(folder)
+    threading.Thread(target=shown.serve, daemon=True).start()
+    before = threading.active_count()
+    held = [socket.create_connection(("127.0.0.1", shown.port)) for _ in range(60)]
+    for connection in held:
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+    time.sleep(0.3)
+    assert threading.active_count() <= before + 8
+    assert ask(shown, "/api/runs")[0].status == 200, "answered once the silent ones are given up"
+    for connection in held:
+        connection.close()
+    shown.close()
+
+
+def test_the_cookie_is_of_this_port(server):
+    answer, _ = ask(server, f"/?token={server.token}", token="")
+    assert answer.headers["Set-Cookie"].startswith(f"weftline-{server.port}=")
+
+
 def test_answers_forbid_what_they_do_not_need(server):
     answer, _ = ask(server, "/")
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
@@ -155,12 +204,26 @@ def test_whatever_is_no_single_select_is_refused(questions, tmp_path, sql):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_slow_flow_says_why_by_a_link_of_its_page(server):
+    page = ask(server, "/page?runs=hpcc")[1]
+    link = re.search(r'href="(/why\?run=hpcc&amp;flow=\d+)"', page)[1].replace("&amp;", "&")
+    answer, text = ask(server, link)[:2]
+    assert answer.status == 200 and "Where did the time go?" in text and 'class="chain"' in text
+    for path in ("/why?run=hpcc&flow=x", "/why?run=hpcc&flow=99999", "/why?run=..&flow=0", "/why"):
+        assert ask(server, path)[0].status == 400, path
+
+
 def test_no_other_file_can_be_read(questions, tmp_path):
     secret = tmp_path / "secret.csv"
     secret.write_text("a\n1\n")
     for call in (f"read_csv('{secret}')", f"read_text('{secret}')", f"glob('{tmp_path}/*')", f"'{secret}'"):
         with pytest.raises(InputError, match=r"[Pp]ermission|disabled|cannot"):
             questions.ask(f"select * from {call}")
+
+
+def test_an_answer_is_limited_in_bytes(questions):
+    with pytest.raises(InputError, match="the answer has more than 8 MB"):
+        questions.ask("select repeat('x', 100_000) from range(200)")
 
 
 def test_a_question_that_takes_too_long_is_given_up(questions):

@@ -113,3 +113,32 @@ def test_what_cannot_be_compared_is_reported(swept, tmp_path):
         weftline.compare(swept.path, against="HPCC")
     with pytest.raises(InputError, match="nothing to compare"):
         weftline.compare(store.Store.create(tmp_path / "empty").path)
+
+
+@real
+@pytest.mark.parametrize(
+    "spoiled", [b"", b"\x00\xff\xfe", b'a,b\n"1,2\n', b"scheme,seed,run\n1\n", "x,ü\n".encode("latin-1")]
+)
+def test_a_damaged_table_of_points_is_reported_and_the_runs_are_there(swept, capsys, tmp_path, spoiled):
+    import shutil
+
+    copy = tmp_path / "s"
+    shutil.copytree(swept.path, copy)
+    (copy / "points.csv").write_bytes(spoiled)
+    for _ in range(2):
+        assert main(["query", str(copy), "select count(*) n from points", "--csv"]) == 0
+        printed = capsys.readouterr()
+        assert printed.out == "n\n4\n" and "points.csv" in printed.err
+        # The file alone may be as damaged as it likes: digests of an earlier version do not name it.
+        (copy / "digests.json").unlink(missing_ok=True)
+
+
+@real
+def test_no_file_outside_is_read_or_written_unless_it_is_asked_for(swept, capsys, tmp_path):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    question = f"select * from read_csv('{tmp_path}/secret.csv')"
+    assert main(["query", str(swept.path), question]) == 2
+    assert "--external" in capsys.readouterr().err
+    assert main(["query", str(swept.path), f"copy (select 1) to '{tmp_path}/made.csv'"]) == 2
+    assert not (tmp_path / "made.csv").exists()
+    assert main(["query", "--external", str(swept.path), question]) == 0

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built"),
     pytest.mark.skipif(
         importlib.util.find_spec("ray") is None and not os.environ.get("CI"),
-        reason="Ray is not installed: pip install 'weftline[ray]'",
+        reason="Ray is not installed: pip install ray",
     ),
 ]
 long = pytest.mark.skipif(

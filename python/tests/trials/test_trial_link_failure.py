@@ -65,4 +65,4 @@ def test_a_run_without_any_loss_says_so(tmp_path):
     assert dict(comparison.facts(run))["packets lost"] == "none"
     page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
     assert "o lost packets" in page
-    assert "Check before you trust this" not in page
+    assert "Lost packets</b>" not in page and "Warning</b>" not in page

@@ -44,12 +44,27 @@
     const clock = element(controls, "output");
     const picture = element(place, "svg", { role: "img", "aria-label": "the network" });
     const scale = element(place, "div", { class: "scale" });
+    const dead = element(place, "p", { class: "dead-links" });
+    const command = element(place, "pre", { class: "command", hidden: "" });
+    element(command, "code");
     const tip = element(place, "div", { class: "tip", role: "status" });
-    let lines = [], timer = null, under = null;
+    let lines = [], crosses = [], timer = null, under = null;
 
     const measured = () => data.runs[Number(run.value)].measures;
     const current = () => measured()[Number(measure.value)];
     const value = (direction) => current()?.values[Number(slider.value)]?.[direction];
+
+    // What is down by the end of the frame that is shown; of a run that measured nothing, by its end.
+    const failures = () => {
+      const shown = current(), end = shown ? (Number(slider.value) + 1) * shown.length_ns : Infinity;
+      const down = new Map(), texts = [];
+      for (const [time_ns, links, change, text] of data.runs[Number(run.value)].failures) {
+        if (time_ns >= end) continue;
+        if (change !== "rate") for (const link of links) change === "down" ? down.set(link, text) : down.delete(link);
+        texts.push(`${text} at ${time(time_ns)}`);
+      }
+      return { down, texts };
+    };
 
     const draw = () => {
       const width = place.clientWidth, rows = new Set(data.nodes.map((node) => node[3])).size;
@@ -61,6 +76,7 @@
       picture.replaceChildren();
       lines = [];
       const below = element(picture, "g"), above = element(picture, "g");
+      crosses = [];
       data.links.forEach(([a, b], i) => {
         const [x1, y1] = at(data.nodes[a]), [x2, y2] = at(data.nodes[b]);
         const length = Math.hypot(x2 - x1, y2 - y1) || 1, dx = 1.7 * (y2 - y1) / length, dy = 1.7 * (x1 - x2) / length;
@@ -69,6 +85,8 @@
           lines[2 * i + end] = element(below, "line", { class: "link", ...ends });
           element(above, "line", { class: "hit", "data-direction": 2 * i + end, ...ends });
         });
+        // Beyond the middle, where others may cross.
+        crosses[i] = element(below, "text", { class: "cross", x: x1 + 0.4 * (x2 - x1), y: y1 + 0.4 * (y2 - y1) + 6 }, "✕");
       });
       const room = {};
       data.nodes.forEach((node) => { room[node[3]] = (room[node[3]] || 0) + 1; });
@@ -84,8 +102,11 @@
     };
 
     const paint = () => {
-      const shown = current();
+      const shown = current(), { down, texts } = failures();
+      crosses.forEach((cross, link) => { cross.style.display = down.has(link) ? "" : "none"; });
+      dead.textContent = texts.join(", ");
       lines.forEach((line, direction) => {
+        line.classList.toggle("dead", down.has(direction >> 1));
         const found = value(direction), share = found == null || !shown.most ? 0 : found / shown.most;
         line.style.stroke = found == null ? "var(--rule)" : ramp(share);
         line.style.strokeWidth = found == null ? 1 : 1.6 + 2.6 * share;
@@ -118,7 +139,9 @@
       const [a, b, aPort, bPort, rate] = data.links[direction >> 1], back = direction & 1;
       const [from, to] = back ? [b, a] : [a, b], found = value(direction), shown = current();
       const what = shown ? `\n${shown.title}: ${found == null ? "not measured" : `${found} ${shown.unit}`.trim()}` : "";
-      tip.textContent = `${data.nodes[from][0]} to ${data.nodes[to][0]} (${back ? bPort : aPort}, ${rate})${what}`;
+      const broken = failures().down.get(direction >> 1);
+      tip.textContent = `${data.nodes[from][0]} to ${data.nodes[to][0]} (${back ? bPort : aPort}, ${rate})${what}`
+        + (broken ? `\n✕ ${broken}` : "") + "\nClick: why do flows wait here?";
     };
     picture.addEventListener("pointermove", (event) => {
       const direction = event.target.dataset?.direction;
@@ -128,6 +151,14 @@
       const box = place.getBoundingClientRect(), left = event.clientX - box.left + 12;
       tip.style.left = `${Math.max(0, Math.min(left, box.width - tip.offsetWidth - 4))}px`;
       tip.style.top = `${event.clientY - box.top + 14}px`;
+    });
+    picture.addEventListener("click", (event) => {
+      const direction = event.target.dataset?.direction;
+      if (direction === undefined) return;
+      const [a, b] = data.links[direction >> 1], [from, to] = direction & 1 ? [b, a] : [a, b];
+      const link = `${data.nodes[from][0]}->${data.nodes[to][0]}`;
+      command.hidden = false;
+      command.querySelector("code").textContent = `weftline why ${data.runs[Number(run.value)].folder} --link '${link}'`;
     });
     picture.addEventListener("pointerleave", () => { under = null; tip.textContent = ""; });
     slider.addEventListener("input", paint);

@@ -1,27 +1,23 @@
-// Draws the figures of a page: in the colours of the reader's theme, as wide as there is room.
+// Draws the figures of a page: in the colours of the reader's theme, all as wide as there is room.
 (() => {
   const specs = JSON.parse(document.getElementById("figures").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const AXES = 74; // pixels that an axis with its labels takes beside a panel
+  const AXES = 92; // pixels that an axis with its labels takes beside a panel
 
-  // A copy of a specification whose panels stand in as many columns as fit, none wider than the room.
+  // A copy of a specification that is as wide as the room, its panels in as many columns as fit.
   const fitted = (spec, room) => {
     const fit = structuredClone(spec);
-    const narrow = (unit) => {
-      if (typeof unit.width === "number") unit.width = Math.max(140, Math.min(unit.width, room - AXES));
-    };
-    const columns = (width) => Math.max(1, Math.floor(room / (width + AXES)));
-    if (fit.facet?.column) {
-      const most = columns(fit.spec.width);
-      fit.facet = { ...fit.facet.column };
-      fit.columns = most;
-      narrow(fit.spec);
-    } else if (fit.hconcat) {
+    if (fit.hconcat) {
       fit.concat = fit.hconcat;
       delete fit.hconcat;
-      fit.columns = columns(Math.max(...fit.concat.map((unit) => unit.width || 0)));
-      fit.concat.forEach(narrow);
-    } else narrow(fit);
+      const least = Math.min(...fit.concat.map((unit) => unit.width || 0)) * 0.8 + AXES;
+      fit.columns = Math.max(1, Math.min(fit.concat.length, Math.floor(room / least)));
+      for (const unit of fit.concat) unit.width = Math.max(140, Math.floor(room / fit.columns) - AXES);
+      fit.spacing = 14;
+    } else {
+      fit.width = room;
+      fit.autosize = { type: "fit-x", contains: "padding" };
+    }
     const legend = (node) => {
       for (const channel of Object.values(node?.encoding || {}))
         if (channel.legend?.columns)
@@ -47,6 +43,7 @@
       title: { color: ink },
       axis: { labelColor: ink, titleColor: ink, gridColor: rule, domainColor: axis, tickColor: axis,
               titleFontWeight: "normal", labelFontSize: 11, titleFontSize: 12 },
+      axisY: { minExtent: 40 }, axisX: { labelOverlap: true },
       legend: { labelColor: ink, titleColor: ink, labelFontSize: 12, labelLimit: 260 },
       header: { labelColor: ink }, text: { color: ink },
     };

@@ -4,6 +4,15 @@
   const at = (id) => document.getElementById(id);
   const chosen = new Set();
   let rows = [], columns = [], order = { column: "run", down: false };
+  // Columns of every run that stand behind "All columns"; what limits a run's value is in one column of flags.
+  const DETAILS = ["status", "flows_done", "end_ns", "slowdown_p95", "drops", "pauses", "cpu_seconds", "fingerprint"];
+  const TITLES = { slowdown_p50: "p50 slowdown", slowdown_p95: "p95 slowdown", slowdown_p99: "p99 slowdown" };
+  const flags = (row) => [
+    row.status && row.status !== "done" ? row.status : "",
+    row.flows > row.flows_done ? `${(row.flows - row.flows_done).toLocaleString("en")} unfinished` : "",
+    row.drops ? `${row.drops.toLocaleString("en")} dropped` : "",
+  ].filter(Boolean).join(", ");
+  const shown = () => at("details").checked ? columns : columns.filter((name) => !DETAILS.includes(name));
 
   const make = (parent, name, text = "", attributes = {}) => {
     const made = parent.appendChild(document.createElement(name));
@@ -13,6 +22,12 @@
   };
   const said = (value) => value === null || value === undefined ? "–"
     : typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)).toString() : String(value);
+  const human = (name, value) => {
+    if (typeof value !== "number") return said(value);
+    if (!name.endsWith("_ns")) return Number.isInteger(value) && value >= 1e4 && name !== "seed" ? value.toLocaleString("en") : said(value);
+    const [unit, size] = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]].find(([, size]) => value >= size) || ["ns", 1];
+    return `${Number((value / size).toPrecision(4))} ${unit}`;
+  };
 
   const plain = /^-?\d+(\.\d+)?$/;
   // Words that must all be found: plain ones anywhere in a row, others compare a column with a value.
@@ -48,24 +63,30 @@
     body.replaceChildren();
     const line = make(head, "tr");
     make(line, "th");
-    for (const name of columns) {
+    const names = shown(), highest = Math.max(...found.map((row) => row.slowdown_p99 || 0));
+    for (const name of names) {
       const sorted = name === column ? { "aria-sort": down ? "descending" : "ascending" } : {};
-      make(line, "th", name, { scope: "col", ...sorted }).addEventListener("click", () => {
+      make(line, "th", TITLES[name] || name.replace(/_ns$/, "").replaceAll("_", " "), { scope: "col", title: name, ...sorted }).addEventListener("click", () => {
         order = { column: name, down: name === column ? !down : false };
         list();
       });
     }
+    if (rows.some(flags)) make(line, "th", "flags", { scope: "col", class: "text" });
     for (const row of found.slice(0, SHOWN)) {
       const made = make(body, "tr"), box = make(make(made, "td"), "input", "", { type: "checkbox", "aria-label": `choose ${row.run}` });
       box.checked = chosen.has(row.run);
       box.addEventListener("change", () => { box.checked ? chosen.add(row.run) : chosen.delete(row.run); ready(); });
-      for (const name of columns) {
+      for (const name of names) {
         const cell = make(made, "td");
         if (typeof row[name] !== "number") cell.className = "text";
         if (name === "run") make(cell, "a", row.run, { href: "/page?runs=" + encodeURIComponent(row.run), target: "_blank" });
-        else cell.textContent = said(row[name]);
+        else cell.textContent = human(name, row[name]);
+        if (name === "slowdown_p99" && row[name]) cell.style.backgroundSize = `${100 * row[name] / highest}% 3px`;
+        if (name === "slowdown_p99") cell.classList.add("bar");
       }
+      if (rows.some(flags)) make(made, "td", flags(row), { class: "text bad" });
     }
+    dispatchEvent(new Event("weftline-tables"));
     at("count").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} runs`;
     at("rest").textContent = found.length > SHOWN ? `The first ${SHOWN} are shown: filter for the others.` : "";
   };
@@ -84,6 +105,7 @@
       const made = make(body, "tr");
       for (const value of row) make(made, "td", said(value), typeof value === "number" ? {} : { class: "text" });
     }
+    dispatchEvent(new Event("weftline-tables"));
     at("said").className = "note";
     at("said").textContent = `${found.rows.length} row${found.rows.length === 1 ? "" : "s"}${found.more ? ", and more that are not shown" : ""}`;
   };
@@ -95,6 +117,7 @@
   };
 
   at("filter").addEventListener("input", list);
+  at("details").addEventListener("change", list);
   at("choose").addEventListener("submit", (event) => {
     event.preventDefault();
     if (chosen.size) open("/page?runs=" + [...chosen].map(encodeURIComponent).join(","), "_blank", "noopener");
@@ -115,6 +138,10 @@
   fetched("/api/runs").then((found) => {
     rows = found;
     columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    // Axes come after the name: they are texts, and what the engine reports of every run is not among them.
+    const fixed = ["run", "name", "seed"], axis = (name) => rows.every((row) => row[name] == null || typeof row[name] === "string");
+    const rank = (name) => fixed.includes(name) ? 0 : DETAILS.includes(name) ? 3 : axis(name) ? 1 : 2;
+    columns.sort((a, b) => rank(a) - rank(b));
     list();
   }).catch((error) => { at("count").textContent = error.message; });
 })();

@@ -89,20 +89,20 @@ def _packages() -> list[Finding]:
     from importlib import metadata
 
     wanted = [
-        ("vl-convert-python", "report", "figures as files"),
-        ("duckdb", "query", "SQL over runs: `weftline query` and `weftline view`"),
-        ("pyarrow", "", "tables for pandas, and reading Parquet from Python"),
-        ("polars", "", "tables as polars frames"),
-        ("pandas", "", "tables as pandas frames"),
-        ("ray", "ray", "sweeps on a cluster: `weftline sweep --on ray`"),
+        ("vl-convert-python", "figures as files"),
+        ("duckdb", "SQL over runs: `weftline query` and `weftline view`"),
+        ("pyarrow", "tables for pandas, and reading Parquet from Python"),
+        ("polars", "tables as polars frames"),
+        ("pandas", "tables as pandas frames"),
+        ("ray", "sweeps on a cluster: `weftline sweep --on ray`"),
     ]
     found = []
-    for package, extra, purpose in wanted:
+    for package, purpose in wanted:
         try:
             found.append(Finding(name=package, state="ok", text=metadata.version(package)))
         except metadata.PackageNotFoundError:
-            get = f"pip install 'weftline[{extra}]'" if extra else f"pip install {package}"
-            found.append(Finding(name=package, state="missing", text=f"for {purpose}; {get}"))
+            text = f"for {purpose}; pip install {package}"
+            found.append(Finding(name=package, state="missing", text=text))
     return found
 
 

@@ -206,6 +206,13 @@ def parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
     report.add_argument("--question", default="", metavar="TEXT", help="the question that the page answers")
+    report.add_argument(
+        "--why",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="also say why the N slowest flows of each run were slow, by running it again",
+    )
 
     compare = command("compare", _compare, "compare runs, or the settings of scenarios")
     compare.add_argument(
@@ -545,7 +552,11 @@ def _report(options: argparse.Namespace) -> int:
     page = _without_damaged(
         options.folders,
         lambda: run_page.of_folders(
-            options.folders, options.out, title=options.title, question=options.question
+            options.folders,
+            options.out,
+            title=options.title,
+            question=options.question,
+            answers=options.why,
         ),
     )
     print(page)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weftline import pint
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 SHOWN = 20
@@ -97,7 +102,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
 def _decode_command(command: Callable) -> None:
     decode = command("decode", _decode, "decode recorded digests into paths, quantiles and events")
     decode.add_argument(
-        "digests", metavar="DIGESTS", help="CSV or Parquet, such as a run's telemetry.parquet"
+        "digests",
+        metavar="DIGESTS",
+        help="CSV or Parquet, such as a run's telemetry.parquet, or a run's capture.pcapng",
     )
     decode.add_argument("--plan", required=True, metavar="PLAN.toml", help="the plan that the switches ran")
     decode.add_argument("--topology", metavar="FILE", help="the network: .toml, .gml, .graphml, HPCC's .txt")
@@ -215,11 +222,26 @@ def _seen(text: str) -> dict[str, int]:
 
 def _decode(options: argparse.Namespace) -> int:
     from weftline import pint
+    from weftline.packets import captures, digests
 
     plan = pint.Plan.open(options.plan)
+    file = options.digests
+    if Path(file).is_file() and (captures.is_capture(file) or captures.is_named_so(file)):
+        with tempfile.TemporaryDirectory() as folder:
+            rows = Path(folder) / "digests.csv"
+            width = max(1, -(-plan.facts()["bits"] // 8))
+            notes = digests.write(file, rows, plan_version=plan.version, width=width)
+            return _decoded(options, plan, rows, notes)
+    return _decoded(options, plan, Path(file), [])
+
+
+def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: list[str]) -> int:
+    """Decode a table of digests, print what was found, and return the exit status."""
+    from weftline import pint
+
     found = pint.decode(
         plan,
-        options.digests,
+        file,
         topology=options.topology,
         ends=options.ends,
         shortest=options.shortest,
@@ -230,14 +252,14 @@ def _decode(options: argparse.Namespace) -> int:
         findings=options.findings,
         show=SHOWN,
     )
-    for warning in found["warnings"]:
+    for warning in [*notes, *found["warnings"]]:
         print(f"warning: {warning}", file=sys.stderr)
     for refused in found["refused"]:
         print(f"warning: not taken: {refused}", file=sys.stderr)
     if options.json:
         _print_json(found)
     elif not options.quiet:
-        _print_decoded(found)
+        _print_decoded(found, {query["name"]: query for query in plan.facts()["queries"]})
     if 0 < found["rows"] == _refused(found["counts"]):
         print(f"error: {options.digests}: no digest of it was taken", file=sys.stderr)
         return WRONG_INPUT
@@ -268,7 +290,8 @@ def _time_ns(text: str) -> int:
     return int(found)
 
 
-def _print_decoded(found: dict[str, Any]) -> None:
+def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) -> None:
+    from weftline.quantities import time_text
     from weftline.terminal import Table
 
     counts = found["counts"]
@@ -307,26 +330,37 @@ def _print_decoded(found: dict[str, Any]) -> None:
             f"digests until a path was known: mean {packets['mean']:.1f}, median {packets['median']}, "
             f"99th percentile {packets['p99']}"
         )
-    rows = [row for report in found["reports"] for row in _report_rows(report, found["names"])]
+    rows = [row for report in found["reports"] for row in _report_rows(report, found["names"], queries)]
     if rows:
         more = f"... {found['flows'] - len(found['reports']):,} more" * (
             found["flows"] > len(found["reports"])
         )
         print("\n" + Table(["flow", "query", "digests", "result"], rows, note=more, left=2).text())
     for event in found["events"]:
-        print(f"{event['time_ns']} ns  {_flow_text(event['flow'])}  {event['event']}")
+        print(f"{time_text(event['time_ns'])}  {_flow_text(event['flow'])}  {event['event']}")
 
 
-def _report_rows(report: dict[str, Any], names: dict[str, str]) -> list[list[str]]:
-    flow = _flow_text(report["flow"])
+def _report_rows(
+    report: dict[str, Any], names: dict[str, str], queries: dict[str, dict[str, Any]]
+) -> list[list[str]]:
+    flow, path = _flow_text(report["flow"]), _path_of(report, queries)
     rows = []
     for name, query in report["queries"].items():
         digests = query.get("digests", query.get("packets"))
         if digests is None:
             digests = sum(hop["samples"] for hop in query["hops"])
         if digests:
-            rows.append([flow, name, f"{digests:,}", _result_text(query, names)])
+            result = _result_text(query, queries[name], names, path)
+            rows.append([flow, name, f"{digests:,}", result])
     return rows
+
+
+def _path_of(report: dict[str, Any], queries: dict[str, dict[str, Any]]) -> list[int | None]:
+    """Return the switches that a query for the path of this flow found."""
+    for name, query in report["queries"].items():
+        if "candidates" in query and queries[name]["value"] == "switch-id":
+            return list(query["hops"])
+    return []
 
 
 def _flow_text(flow: dict[str, Any]) -> str:
@@ -338,23 +372,49 @@ def _flow_text(flow: dict[str, Any]) -> str:
     return " ".join(parts) or "all"
 
 
-def _result_text(query: dict[str, Any], names: dict[str, str]) -> str:
-    from weftline.quantities import digits
+def _result_text(
+    query: dict[str, Any], asked: dict[str, Any], names: dict[str, str], path: list[int | None]
+) -> str:
+    from weftline.quantities import share_text
+
+    def text(number: float | None) -> str:
+        return _value_text(number, asked, names)
 
     if "candidates" in query:
-        return _path_text(query, names)
+        return _path_text(query, names) if asked["value"] == "switch-id" else _path_text(query, {})
     if "mean" in query:
-        return f"mean {digits(query['mean'])}, {digits(query['smallest'])} to {digits(query['largest'])}"
+        return f"mean {text(query['mean'])}, {text(query['smallest'])} to {text(query['largest'])}"
     if "hops" not in query:
         return "no loop reported by digests"
-    hops = []
-    for hop in query["hops"]:
+    hops, quantiles = [], ""
+    for number, hop in enumerate(query["hops"]):
         if "quantiles" in hop:
-            shown = "/".join(digits(found["value"]) for found in hop["quantiles"])
+            shown = "/".join(text(found["value"]) for found in hop["quantiles"])
+            quantiles = "/".join(f"p{100 * found['quantile']:g}" for found in hop["quantiles"])
         else:
-            shown = "/".join(f"{digits(v['value'])} ({100 * v['most']:.0f} %)" for v in hop["values"][:3])
-        hops.append(shown or "–")
-    return ", ".join(hops)
+            shown = "/".join(f"{text(v['value'])} ({share_text(v['most'])})" for v in hop["values"][:3])
+        switch = path[number] if number < len(path) else None
+        name = "" if switch is None else names.get(str(switch), str(switch)) + " "
+        hops.append(name + (shown or "–"))
+    return f"{quantiles} {', '.join(hops)}".strip()
+
+
+def _value_text(number: float | None, asked: dict[str, Any], names: dict[str, str]) -> str:
+    """Return what a query found with its value's unit (docs/pint/queries.md), a switch by its name."""
+    from weftline.quantities import bytes_text, digits, share_text, time_text
+
+    value = asked["value"]
+    if number is None or asked["aggregation"] in ("count-above", "product"):
+        return digits(number)
+    if value in ("hop-latency", "timestamp"):
+        return time_text(number)
+    if value in ("queue-bytes", "port-bytes"):
+        return bytes_text(number)
+    if value == "utilisation":
+        return share_text(number / 512)
+    if value == "switch-id":
+        return names.get(str(int(number)), digits(number))
+    return digits(number)
 
 
 def _path_text(query: dict[str, Any], names: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from weftline.errors import InputError
+from weftline.errors import InputError, nearest
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table
 
@@ -32,6 +32,9 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     why.add_argument("--group", metavar="NAME", help="only flows of this group")
     why.add_argument(
+        "--link", metavar="A->B", help="only those of the slowest flows that waited at this link"
+    )
+    why.add_argument(
         "--controller",
         action="append",
         default=[],
@@ -51,17 +54,19 @@ def _flow(text: str) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    if options.flow is not None and (options.slowest or options.group):
-        raise InputError("--flow names one flow: expected neither --slowest nor --group with it")
-    one_by_one = options.flow is not None or options.slowest or options.group
+    if options.flow is not None and (options.slowest or options.group or options.link):
+        raise InputError("--flow names one flow: expected none of --slowest, --group and --link with it")
+    one_by_one = options.flow is not None or options.slowest or options.group or options.link
     answer = why(
         options.folder,
         flow=options.flow,
-        slowest=options.slowest or (SHOWN if one_by_one else SAMPLE),
+        slowest=options.slowest or (SHOWN if one_by_one and not options.link else SAMPLE),
         group=options.group,
         intervals=bool(options.json or options.out),
         controllers=options.controller,
     )
+    if options.link:
+        answer["flows"] = waited_at(answer, options.link)
     if options.out:
         from weftline.report import why_page
 
@@ -117,6 +122,30 @@ def why(
         str(run.summary.get("fingerprint")), flow=flow, slowest=slowest, group=group, intervals=intervals
     )
     return json.loads(found)
+
+
+def waited_at(answer: dict, link: str) -> list[dict]:
+    """Return the flows of an answer that waited at a link, the longest wait first.
+
+    Raises
+    ------
+    InputError
+        If none of them did.
+    """
+    waited = {
+        flow["flow"]: sum(part["ps"] for part in flow["waits"] if part["link"] == link)
+        for flow in answer["flows"]
+    }
+    found = [flow for flow in answer["flows"] if waited[flow["flow"]]]
+    if not found:
+        known = [one["link"] for one in answer["links"]]
+        hint = nearest(link, known) or (f"they waited at {', '.join(known[:SHOWN])}" if known else "")
+        raise InputError(
+            f'none of the {len(answer["flows"])} slowest flows waited at the link "{link}": {hint}'.rstrip(
+                ": "
+            )
+        )
+    return sorted(found, key=lambda flow: -waited[flow["flow"]])
 
 
 def _ps(value: int) -> str:

@@ -99,13 +99,7 @@ AXIS = 46.0
 
 def _fitted(spec: dict, points: float) -> dict:
     """Panels in as many columns as leave each readable, the whole with the requested width."""
-    if "facet" in spec and "column" in spec["facet"]:
-        field = spec["facet"]["column"]
-        count = len(field.get("sort") or [1])
-        columns = max(1, min(count, int(points // (AXIS + 90))))
-        inner = _sized(spec["spec"], points / columns - AXIS)
-        spec |= {"facet": field, "columns": columns, "spec": inner, "spacing": 8}
-    elif "hconcat" in spec:
+    if "hconcat" in spec:
         units = spec.pop("hconcat")
         columns = max(1, min(len(units), int(points // (AXIS + 110))))
         spec["concat"] = [_sized(unit, points / columns - AXIS) for unit in units]
@@ -161,7 +155,7 @@ def drawn(spec: dict, kind: str, dpi: int) -> bytes:
     try:
         import vl_convert
     except ImportError:
-        raise RunFailed("figures as files need vl-convert-python: pip install 'weftline[report]'") from None
+        raise RunFailed("figures as files need vl-convert-python: pip install vl-convert-python") from None
     try:
         if kind == "svg":
             return vl_convert.vegalite_to_svg(spec).encode()

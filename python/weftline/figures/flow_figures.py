@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weftline import quantities
-from weftline.figures.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
+from weftline.figures.marks import HEIGHT, WIDTH, log_axis, panels, rows_of, time_unit, unit_of_lines
 from weftline.figures.specs import Figure
 from weftline.measures.lines import PERCENTILES, Line
 from weftline.terminal import Table
@@ -40,16 +40,11 @@ def slowdown_by_decade(title: str, lines: Sequence[Line], *, caption: str = "") 
     ]
     x = {"field": "size", "type": "ordinal", "sort": list(names.values()), "title": "flow size"}
     y = {"field": "y", "type": "quantitative", "title": "FCT slowdown"}
-    y["axis"] = {"format": "~g", "tickCount": 6}
-    y["scale"] = {"type": "log", "nice": False, "padding": 8}
-    unit = unit_of_lines([line.label for line in lines], x | {"axis": {"labelAngle": -35}}, y, bands=True)
-    header = {"labelFontSize": 13, "labelFontWeight": "bold"}
-    panel = {"field": "panel", "type": "nominal", "sort": list(PERCENTILES), "title": None, "header": header}
-    spec = rows_of(rows) | {
-        "facet": {"column": panel},
-        "spec": {"width": WIDTH, "height": HEIGHT, **unit},
-        "resolve": {"scale": {"y": "independent"}},
-    }
+    labels = [line.label for line in lines]
+    x |= {"axis": {"labelAngle": -35}}
+    bars = any("low" in row for row in rows)
+    units = panels(rows, PERCENTILES, lambda y: unit_of_lines(labels, x, y, bars=bars), y)
+    spec = rows_of(rows) | {"hconcat": units}
     return Figure(title=title, spec=spec, caption=caption, tables=[_decade_table(lines, tables, decades)])
 
 
@@ -87,8 +82,8 @@ def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", c
         for label, points in curves.items()
         for value, share in points
     ]
-    x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "tickCount": 6}}
-    x["scale"] = {"type": "log", "nice": False, "padding": 4}
+    x = {"field": "x", "type": "quantitative", "title": axis}
+    x = log_axis(x, [{"y": row["x"]} for row in rows])
     y = {"field": "y", "type": "quantitative", "title": "share of flows (%)"}
     y["scale"] = {"domain": [0, 100], "nice": False}
     labels = [line.label for line in lines]

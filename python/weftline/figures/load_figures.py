@@ -1,10 +1,10 @@
-"""Curves over a number such as the load, with the interval over the seeds as a band."""
+"""Curves over a number such as the load, with the intervals over the seeds as bars."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weftline.figures.marks import HEIGHT, WIDTH, rows_of, unit_of_lines
+from weftline.figures.marks import HEIGHT, WIDTH, log_axis, rows_of, unit_of_lines
 from weftline.figures.specs import Figure
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import metric
@@ -20,7 +20,7 @@ def load_curve(
     log: bool = False,
     caption: str = "",
 ) -> Figure:
-    """Return one metric over a number, a line for each label; the band is the 95 % interval over the seeds.
+    """Return one metric over a number, a line for each label; bars are the 95 % intervals over the seeds.
 
     Parameters
     ----------
@@ -58,23 +58,23 @@ def curve(
     caption: str = "",
     table: Table | None = None,
 ) -> Figure:
-    """Return lines of (label, x, mean) with their intervals as bands."""
+    """Return lines of (label, x, mean) with their intervals as bars."""
     rows = [
         {"line": label, "x": float(f"{x:.7g}"), "y": _short(mean.value)}
         | ({"low": _short(mean.low), "high": _short(mean.high)} if mean.interval is not None else {})
         for label, x, mean in points
     ]
-    bands = any("low" in row for row in rows)
+    bars = any("low" in row for row in rows)
     x = {"field": "x", "type": "quantitative", "title": axes[0], "axis": {"format": ",.4~r"}}
     x["scale"] = {"zero": False, "nice": False, "padding": 12}
     places = sorted({row["x"] for row in rows})
     if len(places) <= 10:
         x["axis"]["values"] = places
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
-    y["scale"] = {"type": "log", "nice": False, "padding": 8} if log else {"zero": True}
+    y = log_axis(y, rows) if log else y | {"scale": {"zero": True}}
     labels = list(dict.fromkeys(label for label, _, _ in points))
-    spec = rows_of(rows) | {"width": 2 * WIDTH, "height": HEIGHT, **unit_of_lines(labels, x, y, bands=bands)}
-    note = "The band is the 95 % interval over the seeds." if bands else ""
+    spec = rows_of(rows) | {"width": 2 * WIDTH, "height": HEIGHT, **unit_of_lines(labels, x, y, bars=bars)}
+    note = "Bars are 95 % intervals over the seeds." if bars else ""
     tables = [table] if table else []
     return Figure(title=title, spec=spec, caption=f"{caption} {note}".strip(), tables=tables)
 

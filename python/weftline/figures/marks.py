@@ -1,15 +1,19 @@
 """How figures are made of marks: lines distinguished by colour, dash and marker, their layers and their axes.
 
 A line is distinguished by colour, dash and marker together, in this order for every figure of a page. The
-colours are those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart.
+colours begin with those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart;
+each has a contrast of at least 3 to white and to dark paper (WCAG 2.1), for which theirs were darkened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from weftline import quantities
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B8A900")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C56A9C", "#B07D00", "#3C96CC", "#7F7F7F", "#8A8000")
 DASHES = ([1, 0], [8, 3], [3, 3], [10, 3, 2, 3], [6, 2, 2, 2, 2, 2], [12, 4], [2, 2], [5, 5])
 SHAPES = (
     "circle",
@@ -22,6 +26,8 @@ SHAPES = (
     "triangle-left",
 )
 WIDTH, HEIGHT = 270, 230
+INK = "currentColor"
+"""The colour of the text around a figure, in any theme; black where it is a file."""
 
 
 def time_unit(longest_ns: float) -> tuple[str, float]:
@@ -41,7 +47,7 @@ def unit_of_lines(
     y: dict,
     *,
     points: bool = True,
-    bands: bool = False,
+    bars: bool = False,
     order: str = "",
     interpolate: str = "",
 ) -> dict:
@@ -51,7 +57,7 @@ def unit_of_lines(
     ----------
     points : bool
         A marker at each value.
-    bands : bool
+    bars : bool
         The rows have ``low`` and ``high``, the interval around y; it is drawn.
     order : str
         The field along which a line is drawn; that of x without it.
@@ -69,16 +75,115 @@ def unit_of_lines(
     along = {"order": {"field": order, "type": "quantitative"}} if order else {}
     layers = [{"mark": line, "encoding": {"x": x, "y": y, **along}}]
     solid = {"strokeDash": {"value": [1, 0]}}
-    if bands:
-        ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-        # Over numbers a band, over names a bar: a band would fill what is between two names.
-        over_numbers = x["type"] == "quantitative"
-        mark = {"type": "errorband", "opacity": 0.22} if over_numbers else {"type": "errorbar", "ticks": True}
-        layers.insert(0, {"mark": mark, "encoding": {"x": x, **ends}})
+    layers += [error_bars(x, y)] if bars else []
     # Where there are no markers, an invisible one at each value carries the tooltip.
     mark = {"type": "point", "filled": True, "size": 26 if points else 40, "opacity": 1 if points else 0}
     layers.append({"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tooltip, **solid}})
     return with_markers({"encoding": encoding, "layer": layers})
+
+
+def error_bars(x: dict, y: dict) -> dict:
+    """Return the layer of the intervals of the rows that have ``low`` and ``high``."""
+    mark = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.75, "clip": True}
+    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "strokeDash": {"value": [1, 0]}}
+    return {"mark": mark, "transform": [{"filter": "isValid(datum.low)"}], "encoding": ends}
+
+
+def failures(scenarios: Sequence[Mapping], factor: float, end: float) -> list[dict]:
+    """Return the layers of a dashed line at each failure and repair that scenarios plan, with its name.
+
+    Parameters
+    ----------
+    factor : float
+        From nanoseconds to the axis of times.
+    end : float
+        Where the axis ends.
+    """
+    found: dict[tuple[float, str], None] = {}
+    for scenario in scenarios:
+        for time, text, _ in failure_events(scenario):
+            if factor * time <= end:
+                found[(float(f"{factor * time:.7g}"), text)] = None
+    if not found:
+        return []
+    data = {"values": [{"at": at, "text": text} for at, text in found]}
+    x = {"field": "at", "type": "quantitative"}
+    plain = {"color": {"value": INK}, "strokeDash": {"value": [5, 4]}, "tooltip": {"field": "text"}}
+    text = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 2, "y": 0, "fontSize": 11}
+    return [
+        {"data": data, "mark": {"type": "rule", "strokeWidth": 1.2}, "encoding": {"x": x, **plain}},
+        {
+            "data": data,
+            "mark": text,
+            "encoding": {"x": x, "text": {"field": "text"}, "color": {"value": INK}},
+        },
+    ]
+
+
+def failure_events(scenario: Mapping) -> list[tuple[float, str, Mapping]]:
+    """Return time in ns, text and entry of the failures that a scenario plans, in order of time."""
+    asked = scenario.get("failures")
+    events = asked.get("event") if isinstance(asked, Mapping) else None
+    found = []
+    for event in events if isinstance(events, list) else []:
+        what = event.get("link") or event.get("switch") or ""
+        name = "–".join(map(str, what)) if isinstance(what, list) else str(what)
+        try:
+            at = quantities.parse_time_ns(str(event.get("at", "")))
+        except ValueError:
+            continue
+        found.append((at, f"{name} {event.get('change', 'down')}", event))
+    return sorted(found, key=lambda one: one[0])
+
+
+def nice_ticks(low: float, high: float) -> list[float]:
+    """Return ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, closer ones where it is short."""
+    if not 0 < low <= high:
+        return []
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps, enough in (((1,), 4), ((1, 2, 5), 3)):
+        found = [step * 10.0**power for power in powers for step in steps]
+        found = [float(f"{tick:.12g}") for tick in found if low <= tick <= high]
+        if len(found) >= enough:
+            return found
+    step = 10 ** math.floor(math.log10(max(high - low, low * 1e-3)))
+    step = next(step * part for part in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * part) <= 6)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [float(f"{i * step:.12g}") for i in range(first, last + 1)] or [float(f"{low:.3g}")]
+
+
+def log_axis(y: dict, rows: Sequence[dict]) -> dict:
+    """Return a channel of y as a logarithmic axis that holds the values and intervals of its rows.
+
+    An interval that reaches to zero or below ends at the axis.
+    """
+    values = [row[key] for row in rows for key in ("y", "low", "high") if row.get(key, 0) > 0]
+    low, high = (min(values), max(values)) if values else (1.0, 10.0)
+    for row in rows:
+        if "low" in row:
+            row["low"] = max(row["low"], low)
+    axis = {"format": ",~g", "values": nice_ticks(low, high)}
+    scale = {"type": "log", "domain": [low, high], "nice": False, "padding": 8}
+    return y | {"scale": scale, "axis": axis}
+
+
+def panels(rows: list[dict], names: Sequence[str], draw: Callable[[dict], dict], y: dict) -> list[dict]:
+    """Return a unit for each panel on logarithmic axes of y; `draw` returns encoding and layers for a y.
+
+    The panels share an axis unless the lines of one would lie in less than a quarter of its height.
+    """
+    by_name = {name: [row for row in rows if row["panel"] == name] for name in names}
+    axes = {name: log_axis(y, found) for name, found in by_name.items()}
+    spans = [math.log(axis["scale"]["domain"][1] / axis["scale"]["domain"][0]) for axis in axes.values()]
+    whole = log_axis(y, rows)
+    low, high = whole["scale"]["domain"]
+    if min(spans, default=0) >= 0.25 * math.log(high / low):
+        axes = dict.fromkeys(names, whole)
+    return [
+        {"title": {"text": name, "fontSize": 13}, "width": WIDTH, "height": HEIGHT}
+        | {"transform": [{"filter": {"field": "panel", "equal": name}}], **draw(axes[name])}
+        for name in names
+    ]
 
 
 def only(*, published: bool) -> dict:
@@ -91,7 +196,7 @@ def distinct_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
     count = len(labels)
     legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
     legend |= (
-        {"symbolSize": 70, "symbolDash": [1, 0], "symbolOpacity": 1}
+        {"symbolSize": 70, "symbolStrokeWidth": 0, "symbolOpacity": 1}
         if marks
         else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     )
@@ -129,7 +234,13 @@ def with_markers(unit: dict) -> dict:
 
 
 def layers_of(
-    x: dict, y: dict, any_published: bool, *, step: bool = False, points: bool = True
+    x: dict,
+    y: dict,
+    any_published: bool,
+    *,
+    step: bool = False,
+    points: bool = True,
+    bars: bool = False,
 ) -> list[dict]:
     """Return the layers of measured lines and points, and of published points where there are any."""
     tooltip = [
@@ -149,6 +260,8 @@ def layers_of(
         mark = {"type": "point", "filled": True, "size": 26, "opacity": 1}
         encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
         layers.append({"mark": mark, "transform": [only(published=False)], "encoding": encoding})
+    if bars:
+        layers.append(error_bars(x, y))
     if any_published:
         mark = {"type": "point", "filled": False, "size": 46, "strokeWidth": 1.3, "opacity": 0.9}
         encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}

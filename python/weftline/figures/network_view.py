@@ -7,10 +7,12 @@ as two lines, one for each direction. `assets/network.js` draws it in the browse
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weftline import quantities
+from weftline.figures import marks
 from weftline.measures import networks
 from weftline.measures.lines import Line
 from weftline.runs import Run
@@ -85,9 +87,31 @@ def view(lines: Sequence[Line], built: Mapping | None = None) -> NetworkView | N
             [link["a"], link["b"], link["a_port"], link["b_port"], quantities.rate_text(link["rate_bps"])]
             for link in shown["links"]
         ],
-        "runs": [{"label": line.label, "measures": _measures(line.runs[0], shown)} for line in alike],
+        "runs": [
+            {
+                "label": line.label,
+                "folder": shlex.quote(str(line.runs[0].out)),
+                "measures": _measures(line.runs[0], shown),
+                "failures": _failures(line.runs[0], shown),
+            }
+            for line in alike
+        ],
     }
     return NetworkView(data=data, notes=notes)
+
+
+def _failures(run: Run, shown: Mapping) -> list[list]:
+    """Return time in ns, links (by number) and change of each failure and repair that a run plans."""
+    found = []
+    for time, text, event in marks.failure_events(run.scenario):
+        ends = event.get("link") or [event.get("switch")]
+        links = [
+            number
+            for number, link in enumerate(shown["links"])
+            if set(ends) <= {shown["nodes"][link["a"]]["name"], shown["nodes"][link["b"]]["name"]}
+        ]
+        found.append([time, links, str(event.get("change", "down")), text])
+    return found
 
 
 def _reduced(built: Mapping) -> tuple[dict | None, list[str]]:

@@ -52,6 +52,9 @@ def network(title: str, run: Run, *, metric: str = "utilisation", caption: str =
     wanted = next((m for m in network_view.MEASURES if m.metric == metric), network_view.MEASURES[0])
     frames = next((m for m in view.data["runs"][0]["measures"] if m["title"] == wanted.title), None)
     values = _over_the_run(frames["values"], wanted.combine, len(links)) if frames else [None] * len(links)
+    down: set[int] = set()
+    for _, failed, change, _ in view.data["runs"][0]["failures"]:
+        down = down | set(failed) if change == "down" else down - set(failed) if change == "up" else down
     name = f"{wanted.title} ({wanted.unit})" if wanted.unit else wanted.title
     rows = [
         {
@@ -62,8 +65,9 @@ def network(title: str, run: Run, *, metric: str = "utilisation", caption: str =
             "x2": nodes[b][2],
             "y2": nodes[b][3],
             "value": value,
+            "down": number in down,
         }
-        for (a, b, *_), value in zip(links, values, strict=True)
+        for number, ((a, b, *_), value) in enumerate(zip(links, values, strict=True))
     ]
     rows += [
         {"kind": "host" if host else "switch", "name": label, "x": x, "y": y} for label, host, x, y in nodes
@@ -72,7 +76,10 @@ def network(title: str, run: Run, *, metric: str = "utilisation", caption: str =
     spec |= {"layer": _network_layers(name, frames is not None)}
     how = "mean" if wanted.combine == "mean" else "sum" if wanted.combine == "sum" else "most"
     text = f"Each link in the colour of its busier direction, the {how} over the run." if frames else ""
-    return Figure(title=title, spec=spec, caption=" ".join(filter(None, [caption, text, *view.notes])))
+    dashed = "Dashed links are down at the end." if down else ""
+    return Figure(
+        title=title, spec=spec, caption=" ".join(filter(None, [caption, text, dashed, *view.notes]))
+    )
 
 
 def _over_the_run(frames: Sequence[Sequence], combine: str, links: int) -> list[float | None]:
@@ -102,7 +109,13 @@ def _network_layers(name: str, coloured: bool) -> list[dict]:
     lines = {
         "transform": [{"filter": "datum.kind == 'link'"}],
         "mark": {"type": "rule", "strokeCap": "round"},
-        "encoding": {**place, "x2": {"field": "x2"}, "y2": {"field": "y2"}, "tooltip": parts}
+        "encoding": {
+            **place,
+            "x2": {"field": "x2"},
+            "y2": {"field": "y2"},
+            "tooltip": parts,
+            "strokeDash": {"condition": {"test": "datum.down", "value": [2, 5]}, "value": [1, 0]},
+        }
         | ({"color": colour, "strokeWidth": thick} if coloured else {"color": {"value": "#999999"}}),
     }
     dots = {

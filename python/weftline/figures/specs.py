@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weftline import quantities
-from weftline.figures.marks import HEIGHT, WIDTH, distinct_rows, layers_of, only, time_unit, with_markers
+from weftline.figures.marks import (
+    HEIGHT,
+    WIDTH,
+    distinct_rows,
+    failures,
+    layers_of,
+    log_axis,
+    only,
+    panels,
+    time_unit,
+    with_markers,
+)
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import metric
 from weftline.terminal import Table
@@ -89,6 +100,7 @@ def slowdown(
     units = curves.get(over) or [{}] * bins
     rows = [
         _row(line.label, 100 * point["share"], value, panel=p, size=point["size_bytes"])
+        | _interval(None if over else point[p])
         for line in lines
         for point, unit in zip(curves[line.label], units, strict=False)
         for p in percentiles
@@ -112,15 +124,29 @@ def slowdown(
         "field": "y",
         "type": "quantitative",
         "title": f"FCT slowdown over that of {over}" if over else "FCT slowdown",
-        "scale": {"type": "log", "nice": False, "padding": 8},
-        "axis": {"format": "~g", "tickCount": 6},
     }
-    labels = [line.label for line in lines]
-    spec = _faceted(rows, labels, x, y, list(percentiles), any_published=bool(published))
+    base = distinct_rows(rows, [line.label for line in lines], marks=True)
+    encoding = base.pop("encoding")
+    bars = any("low" in row for row in rows)
+
+    def draw(y: dict) -> dict:
+        return with_markers({"encoding": encoding, "layer": layers_of(x, y, bool(published), bars=bars)})
+
+    units = panels(rows, list(percentiles), draw, y)
+    spec = base | {"hconcat": units}
     note = caption
+    if bars:
+        note = f"{note} Bars are 95 % intervals over the seeds.".strip()
     if published:
-        note = f"{caption} Lines are measured here, hollow markers are published.".strip()
+        note = f"{note} Lines are measured here, hollow markers are published.".strip()
     return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
+
+
+def _interval(mean: Mean | None) -> dict:
+    """Return the ends of an interval as fields of a row; none without seeds."""
+    if mean is None or mean.interval is None:
+        return {}
+    return {"low": float(f"{mean.low:.5g}"), "high": float(f"{mean.high:.5g}")}
 
 
 def _relative(mean: Mean | None, unit: Mean | None) -> float | None:
@@ -222,8 +248,12 @@ def over_time(
         y |= {"scale": {"type": "symlog", "constant": 1}}
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
     spec = distinct_rows(rows, list(dict.fromkeys(labels)), marks=False)
-    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, False, points=False)}
-    return Figure(title=title, spec=spec, caption=caption)
+    layers = layers_of(x, y, False, points=False)
+    layers += failures(
+        [line.runs[0].scenario for line in lines], factor, max((row["x"] for row in rows), default=0)
+    )
+    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers}
+    return Figure(title=title, spec=with_markers(spec), caption=caption)
 
 
 def bars(
@@ -244,10 +274,11 @@ def bars(
     labels = [line.label for line in lines]
     spec = distinct_rows(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
-    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
+    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title}
+    x["axis"] = {"format": ",~r", "tickCount": 8}
     colour = spec["encoding"]["color"]
     spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
-    spec |= {"width": 2 * WIDTH, "height": {"step": 26}}
+    spec |= {"width": 2 * WIDTH, "height": 26 * max(1, len(labels))}
     spec["layer"] = [
         {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [only(published=False)]}
     ]
@@ -289,9 +320,10 @@ def against_number(
         x["axis"]["values"] = _apart(sorted({row["x"] for row in rows}))
     units = []
     for diagram in diagrams:
-        scale = {"type": "log", "nice": False, "padding": 8} if diagram.log else {"zero": True}
-        y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": scale}
+        y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": {"zero": True}}
         y["axis"] = {"format": ",~r", "tickCount": 6}
+        if diagram.log:
+            y = log_axis(y, [row for row in [*rows, *parts] if row["panel"] == diagram.title])
         units.append(
             with_markers(
                 {
@@ -376,28 +408,6 @@ def _row(
     if size is not None:
         row["size"] = quantities.bytes_text(size)
     return row
-
-
-def _faceted(
-    rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
-) -> dict:
-    base = distinct_rows(rows, labels, marks=True)
-    encoding = base.pop("encoding")
-    return base | {
-        "facet": {
-            "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
-                       "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
-        },
-        "spec": with_markers(
-            {
-                "width": WIDTH,
-                "height": HEIGHT,
-                "encoding": encoding,
-                "layer": layers_of(x, y, any_published),
-            }
-        ),
-        "resolve": {"scale": {"y": "independent"}},
-    }  # fmt: skip
 
 
 def _size_labels(points: list[dict]) -> str:

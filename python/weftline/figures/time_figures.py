@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from weftline import quantities
-from weftline.figures.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
+from weftline.figures.marks import HEIGHT, WIDTH, failures, rows_of, time_unit, unit_of_lines
 from weftline.figures.specs import Figure
 from weftline.measures import sharing
 from weftline.measures.lines import Line
@@ -20,7 +20,9 @@ def queue_heats(runs: Sequence[tuple[str, Run]]) -> list[Figure]:
     """Return the heat map of the queues of several runs, with their titles; all colour a length alike."""
     series = [run.over_time("queue_bytes", max_points=0) for _, run in runs]
     highest = max((value for found in series for points in found.values() for _, value in points), default=0)
-    return [_heat(title, found, maximum=highest) for (title, _), found in zip(runs, series, strict=True)]
+    return [
+        _heat(title, run, found, maximum=highest) for (title, run), found in zip(runs, series, strict=True)
+    ]
 
 
 def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:
@@ -29,11 +31,12 @@ def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: st
     Ports without any are left out; of many, those with the longest queues are shown. `metric` may be any
     series of ports, such as ``drops``.
     """
-    return _heat(title, run.over_time(metric, max_points=0), metric=metric, caption=caption)
+    return _heat(title, run, run.over_time(metric, max_points=0), metric=metric, caption=caption)
 
 
 def _heat(
     title: str,
+    run: Run,
     series: Mapping[str, Sequence[Sequence[float]]],
     *,
     metric: str = "queue_bytes",
@@ -72,9 +75,20 @@ def _heat(
     ]
     spec = rows_of(rows) | {
         "width": 3 * WIDTH,
-        "height": {"step": 12},
-        "mark": {"type": "rect", "tooltip": True},
-        "encoding": {"x": time, "x2": {"field": "to"}, "y": place, "color": colour, "tooltip": tooltip},
+        "height": 12 * max(1, len(shown)),
+        "layer": [
+            {
+                "mark": {"type": "rect", "tooltip": True},
+                "encoding": {
+                    "x": time,
+                    "x2": {"field": "to"},
+                    "y": place,
+                    "color": colour,
+                    "tooltip": tooltip,
+                },
+            },
+            *failures([run.scenario], scale, end * scale),
+        ],
     }
     left_out = (
         f" The {len(shown)} ports with the longest of {len(busy)} are shown."
@@ -112,6 +126,9 @@ def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": "Jain's index", "scale": {"domain": [0, 1]}}
     unit_spec = unit_of_lines([line.label for line in lines], x, y, points=False)
+    unit_spec["layer"] += failures(
+        [line.runs[0].scenario for line in lines], scale, max((row["x"] for row in rows), default=0)
+    )
     spec = rows_of(rows) | {"width": 3 * WIDTH, "height": HEIGHT, **unit_spec}
     note = (
         f"{caption} Of the mean goodputs in each span: 1 if all are equal, 1/n if one of n has all.".strip()

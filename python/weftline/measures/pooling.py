@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import scenarios
+from weftline import provenance, scenarios
 from weftline.errors import Conflict
 from weftline.runs import Run
 
@@ -197,6 +197,22 @@ def mixed_builds(runs: Iterable[Run]) -> list[str]:
     text = "; ".join(f"{version}, build {build}" for version, build in sorted(builds))
     return [
         f"{len(builds)} builds of weftline made these runs ({text}): a difference may be one between builds"
+    ]
+
+
+def of_other_builds(runs: Iterable[Run]) -> list[str]:
+    """Return a sentence on runs of a store that another build made than the one at work, if there are any.
+
+    A store finds runs by scenario, files and version: two builds of one version share it.
+    """
+    here, all_runs = provenance.build(), list(runs)
+    others = [found for run in all_runs if (found := _provenance(run).get("build")) and found != here]
+    if not here or not others:
+        return []
+    names = ", ".join(sorted({build[:12] for build in others}))
+    return [
+        f"{len(others)} of {len(all_runs)} runs are stored results of another build of this version "
+        f"({names}; at work: {here}): to run them again, name another store (--out)"
     ]
 
 

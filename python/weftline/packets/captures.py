@@ -145,6 +145,8 @@ def _classic(source: _Source, order: str, tick_ns: int) -> Iterator[Captured]:
         seconds, ticks, kept, length = struct.unpack(order + "4I", record)
         if kept > _LONGEST:
             raise source.wrong(f"says that it has {kept} bytes: the file is damaged here")
+        if length == 0:
+            raise source.wrong("says that its packet had no bytes: the file is damaged here")
         data = source.take(kept)
         source.number += 1
         yield Captured(source.number, seconds * 10**9 + ticks * tick_ns, link_type, "", length, data)

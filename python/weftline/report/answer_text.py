@@ -56,12 +56,13 @@ def _alone(line: Line) -> str:
 
 
 def standings(lines: Sequence[Line]) -> list[str]:
-    """Return who is lowest, where one is: by p99 slowdown of each flow size and of all, by median, by queue.
+    """Return who is lowest, where one is: by p99 slowdown of all flows, median, queue, and each flow size.
 
     A line is named where its paired 95 % interval against each other one leaves out zero and there is no
     reason against either (see `weftline.measures.evidence`); the rest are listed as not separated.
     """
-    found = [standing_of(lines, subject) for subject in separations.subjects(lines)]
+    subjects = sorted(separations.subjects(lines), key=lambda subject: not subject.whole)
+    found = [standing_of(lines, subject) for subject in subjects]
     named = [text for text, first, _ in found if first]
     rest = [(text, subject) for text, first, subject in found if not first]
     message = named
@@ -161,20 +162,6 @@ def _losses(line: Line) -> list[str]:
     lost = any(means[name].value for name in known)
     # A folder of before random losses were counted has them among the others.
     return (["no lost packets"] if known and not lost else []) + found
-
-
-def warnings(lines: Sequence[Line]) -> list[str]:
-    """Return what the runs say against their own results, each sentence once, with the lines that say it."""
-    values: dict[str, list[str]] = {}
-    for line in lines:
-        for run in line.runs:
-            for warning in run.summary.get("warnings") or []:
-                of = values.setdefault(warning, [])
-                if line.label not in of:
-                    of.append(line.label)
-    return [
-        f"{listed(of)}: {warning}." if len(lines) > 1 else f"{warning}." for warning, of in values.items()
-    ]
 
 
 def _finished_text(line: Line) -> str:

@@ -27,27 +27,53 @@ _POLICY = (
 )
 
 
+MAX_SENTENCES = 4
+"""Sentences of an answer that stand open; the rest is folded."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """What limits the value of a page's numbers: its kind in a word or two, and the facts."""
+
+    kind: str
+    text: str
+    is_grave: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyNumber:
+    """A number of the first row: for each line its label, text, colour, and share of the largest."""
+
+    title: str
+    values: Sequence[tuple[str, str, str, float]]
+    is_alarm: bool = False
+
+
 @dataclass(kw_only=True)
 class Section:
     """A heading with text, tables, figures, networks and documents under it, in this order."""
 
     title: str = ""
     text: str = ""
+    cautions: Sequence[Caution] = ()
+    """Shown as a callout above all else."""
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     networks: list[NetworkView] = field(default_factory=list)
     documents: list[tuple[str, str]] = field(default_factory=list)
     """Titles and texts of whole files, folded."""
     drawings: list[str] = field(default_factory=list)
-    """Elements of SVG, which follow the text."""
+    """Drawings as HTML, which follow the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lead:
-    """What a page begins with: the question, and the sentences that answer it."""
+    """What a page begins with: the question, the sentences that answer it, key numbers, cautions."""
 
     question: str
     answer: Sequence[str]
+    numbers: Sequence[KeyNumber] = ()
+    cautions: Sequence[Caution] = ()
 
 
 def drawing_code() -> str:
@@ -106,9 +132,13 @@ def html(
     figures = [figure for section in sections for figure in section.figures]
     networks = [view for section in sections for view in section.networks]
     numbers = {id(thing): i for things in (figures, networks) for i, thing in enumerate(things)}
-    body = "\n".join(_section(section, numbers) for section in sections)
+    body = "\n".join(_section(section, numbers, f"s{i}") for i, section in enumerate(sections))
+    titled = [(f"s{i}", section.title) for i, section in enumerate(sections) if section.title]
+    contents = "".join(
+        f'<a href="#{place}">{escape(name)}</a>' for place, name in [*titled, ("foot", "What was run")]
+    )
     foot = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about)
-    scripts = ""
+    scripts = f"<script>{_asset('layout.js')}</script>\n"
     if figures:
         scripts += _data("figures", [figure.spec for figure in figures])
         scripts += (
@@ -122,9 +152,10 @@ def html(
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>\n"
+        f'<nav aria-label="Contents">{contents}</nav>\n<main>\n'
         f'<header><h1>{escape(title)}</h1><p class="subtitle">{escape(subtitle)}</p></header>\n'
-        f"{_lead(lead)}{body}\n<footer><h2>What was run</h2><dl>{foot}</dl></footer>\n</main>\n"
+        f'{_lead(lead)}{body}\n<footer id="foot"><h2>What was run</h2><dl>{foot}</dl></footer>\n</main>\n'
         f"{scripts}</body>\n</html>\n"
     )
 
@@ -142,14 +173,48 @@ def _asset(name: str) -> str:
 def _lead(lead: Lead | None) -> str:
     if lead is None:
         return ""
-    answer = "".join(f'<p class="answer">{escape(sentence)}</p>' for sentence in lead.answer)
-    return f'<div class="lead"><p class="question">{escape(lead.question)}</p>{answer}</div>\n'
+    sentences = [f'<p class="answer">{escape(sentence)}</p>' for sentence in lead.answer]
+    first, rest = sentences[:MAX_SENTENCES], "".join(sentences[MAX_SENTENCES:])
+    more = f"<details><summary>The rest of the answer</summary>{rest}</details>" if rest else ""
+    answer = "".join(first) + more
+    keys = "".join(map(_key_number, lead.numbers))
+    return (
+        f'<div class="lead"><p class="question">{escape(lead.question)}</p>{answer}</div>\n'
+        + (f'<div class="keys">{keys}</div>\n' if keys else "")
+        + _callout(lead.cautions)
+    )
 
 
-def _section(section: Section, numbers: dict[int, int]) -> str:
+def _key_number(number: KeyNumber) -> str:
+    """Return a card: one large number, or a bar for each line."""
+    alarm = " alarm" if number.is_alarm else ""
+    if len(number.values) == 1:
+        shown = f"<strong>{escape(number.values[0][1])}</strong>"
+    else:
+        shown = "".join(
+            f'<span>{escape(label)}</span><b>{escape(text)}</b><i style="width:{100 * share:.1f}%;'
+            f'background:{colour}"></i>'
+            for label, text, colour, share in number.values
+        )
+    return f'<div class="key{alarm}"><h3>{escape(number.title)}</h3>{shown}</div>'
+
+
+def _callout(cautions: Sequence[Caution]) -> str:
+    if not cautions:
+        return ""
+    entries = "".join(
+        f"<li{' class=grave' if one.is_grave else ''}><b>{escape(one.kind)}</b> {escape(one.text)}</li>"
+        for one in cautions
+    )
+    grave = " grave" if any(one.is_grave for one in cautions) else ""
+    return f'<aside class="callout{grave}"><h2>Check before you trust this</h2><ul>{entries}</ul></aside>\n'
+
+
+def _section(section: Section, numbers: dict[int, int], place: str) -> str:
     parts = [f"<h2>{escape(section.title)}</h2>"] if section.title else []
+    parts.append(_callout(section.cautions))
     parts += [_paragraph(text) for text in section.text.split("\n\n") if text.strip()]
-    parts += [f"<figure>{drawing}</figure>" for drawing in section.drawings]
+    parts += section.drawings
     parts += [table_html(table) for table in section.tables]
     for figure in section.figures:
         tables = "".join(table_html(table) for table in figure.tables)
@@ -165,18 +230,26 @@ def _section(section: Section, numbers: dict[int, int]) -> str:
         parts.append(f'<div class="network" data-network="{numbers[id(view)]}"></div>{notes}')
     for title, text in section.documents:
         parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>")
-    return "<section>" + "\n".join(parts) + "</section>"
+    return f'<section id="{place}">' + "\n".join(parts) + "</section>"
 
 
 def _paragraph(text: str) -> str:
     """Return a paragraph; one that is a command stands as such."""
-    return f"<pre>{escape(text)}</pre>" if text.startswith("weftline ") else f"<p>{escape(text)}</p>"
+    return command_html(text) if text.startswith("weftline ") else f"<p>{escape(text)}</p>"
+
+
+def command_html(text: str) -> str:
+    """Return a command that can be copied."""
+    return f'<pre class="command"><code>{escape(text)}</code></pre>'
 
 
 def table_html(table: Table) -> str:
     """Return a table as HTML, with its title as caption and its names as row headers."""
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    head = "".join(
+        f'<th scope="col"{" class=name" if i < table.left else ""}>{escape(column)}</th>'
+        for i, column in enumerate(table.columns)
+    )
     rows = []
     for row in table.rows:
         cells = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from weftline.controllers import stand_ins
@@ -13,9 +13,10 @@ from weftline.errors import InputError
 from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
 from weftline.measures import comparison, networks
 from weftline.measures.lines import Line
-from weftline.report import answer_text, page
+from weftline.report import answer_text, headline, page, why_page
 from weftline.report.page import Lead, Section
 from weftline.runs import Run
+from weftline.terminal import Table
 
 MAX_HEATS = 4
 """Heat maps of queues on a page, one a line."""
@@ -31,6 +32,7 @@ def write(
     subtitle: str = "",
     question: str = "",
     command: str = "",
+    answers: int = 0,
 ) -> Path:
     """Write the page over `lines` to `path` and return the path.
 
@@ -38,13 +40,20 @@ def write(
     ----------
     question : str
         What the reader wants to know; asked in general terms without it.
+    answers : int
+        Of how many of the slowest flows the page says why, by running each line's first run again.
     """
-    text = html(lines, title=title, subtitle=subtitle, question=question, command=command)
+    text = html(lines, title=title, subtitle=subtitle, question=question, command=command, answers=answers)
     return page.save(path, text)
 
 
 def of_folders(
-    folders: Sequence[str], out: str | None = None, *, title: str = "", question: str = ""
+    folders: Sequence[str],
+    out: str | None = None,
+    *,
+    title: str = "",
+    question: str = "",
+    answers: int = 0,
 ) -> Path:
     """Write the page over folders of runs, or over one sweep, and return its path.
 
@@ -56,17 +65,32 @@ def of_folders(
     first = Path(folders[0])
     path = Path(out) if out else (first if len(folders) == 1 else first.parent) / "report.html"
     if len(folders) == 1 and (first / FILE).exists():
-        return sweep_page.write(SweepResult.open(first), path, title=title, question=question)
+        return sweep_page.write(
+            SweepResult.open(first), path, title=title, question=question, answers=answers
+        )
     lines = comparison.lines_in(folders)
     if not lines:
         raise InputError(f"{first}: holds no finished run")
-    return write(lines, path, title=title, question=question)
+    return write(lines, path, title=title, question=question, answers=answers)
 
 
 def html(
-    lines: Sequence[Line], *, title: str = "", subtitle: str = "", question: str = "", command: str = ""
+    lines: Sequence[Line],
+    *,
+    title: str = "",
+    subtitle: str = "",
+    question: str = "",
+    command: str = "",
+    link: Callable[[Run, int], str] | None = None,
+    answers: int = 0,
 ) -> str:
-    """Return the page over `lines` as text; the parameters are those of `write`."""
+    """Return the page over `lines` as text; the parameters are those of `write`.
+
+    Parameters
+    ----------
+    link : callable, optional
+        The address that says why a flow of a run was slow, where there is a server.
+    """
     names = list(dict.fromkeys(run.name for line in lines for run in line.runs))
     title = title or (
         names[0] if len(names) == 1 else "Comparison of " + ", ".join(line.label for line in lines)
@@ -76,42 +100,77 @@ def html(
         title=title,
         subtitle=subtitle or _subtitle(lines),
         about=about([(line.label, run) for line in lines for run in line.runs], command=command),
-        lead=Lead(question=question or answer_text.question(lines), answer=answer_text.answer(lines)),
+        lead=lead(lines, question),
         sections=[
-            *warning_sections(lines),
             Section(title="The scenario", text="\n\n".join(answer_text.scenario(lines, built))),
-            *comparison_sections(lines, built),
+            *result_sections(lines),
+            *figure_sections(lines),
+            *network_sections(lines, built),
+            *why_page.slowest_section(lines, link=link, answers=answers),
             rerun_section(lines),
         ],
     )
 
 
-def warning_sections(lines: Sequence[Line]) -> list[Section]:
-    """Return what the runs say against their own results, if they do."""
-    text = answer_text.warnings(lines)
-    return [Section(title="Check before you trust this", text="\n\n".join(text))] if text else []
+def lead(lines: Sequence[Line], question: str = "") -> Lead:
+    """Return what a page over some lines begins with."""
+    return Lead(
+        question=question or answer_text.question(lines),
+        answer=answer_text.answer(lines),
+        numbers=headline.key_numbers(lines),
+        cautions=headline.cautions(lines),
+    )
 
 
-def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:
-    """Return what a comparison's own sections leave out: all flows, queues by port, fairness, paths."""
-    drawn = []
+def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool = True) -> list[Section]:
+    """Return the figures of some lines by topic; what has no data is left out.
+
+    Parameters
+    ----------
+    by_size, heats : bool
+        Whether slowdown by flow size, and the queues, are among them.
+    """
     finished = [line for line in lines if line.has_flows]
+    flows = []
+    # Flows of one size share a bin: there is nothing to draw by size.
+    if by_size and any(len(line.curve(line.bins)) > 1 for line in finished):
+        caption = comparison.ideal_text(finished)
+        flows.append(specs.slowdown("FCT slowdown by flow size", finished, caption=caption))
     if finished:
-        title = "Slowdown of all flows"
         caption = f"Flows that finished.{comparison.left_out(finished)}"
-        drawn.append(flow_figures.cumulative(title, finished, caption=caption))
+        flows.append(flow_figures.cumulative("Slowdown of all flows", finished, caption=caption))
+    queues = []
+    if heats and any(line.runs[0].queues for line in lines):
+        queues.append(specs.queue_cdf("Queue length of switch ports", lines))
     queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MAX_HEATS]
     title = "Queues by port and time"
     named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
-    drawn += time_figures.queue_heats(named)
+    queues += time_figures.queue_heats(named)
+    goodputs = [_goodput(lines)] if heats else []
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
     if shared:
-        drawn.append(time_figures.fairness("Fairness over time", shared))
+        goodputs.append(time_figures.fairness("Fairness over time", shared))
     traced = [line for line in lines if (line.runs[0].out / "telemetry.parquet").is_file()]
-    if traced:
-        known = path_figures.paths_known("Paths that PINT knows", traced)
-        drawn += [known] if known.tables else []
-    return [Section(title="A closer look", figures=drawn)] if drawn else []
+    known = path_figures.paths_known("Paths that PINT knows", traced) if traced else None
+    topics = {
+        "Flow completion": flows,
+        "Queues": queues,
+        "Goodput": [figure for figure in goodputs if figure.spec["data"]["values"]],
+        "Paths": [known] if known and known.tables else [],
+    }
+    return [Section(title=name, figures=figures) for name, figures in topics.items() if figures]
+
+
+def _goodput(lines: Sequence[Line]) -> specs.Figure:
+    return specs.over_time(
+        "Goodput over time",
+        lines,
+        metric_name="goodput_bps",
+        axis="goodput (Gb/s)",
+        scale=1e-9,
+        combine="each",
+        caption="Payload bytes delivered in order, all hosts together.",
+    )
 
 
 def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:
@@ -156,53 +215,26 @@ def _resolved(run: Run) -> str:
         return f"{run.out / 'scenario.toml'}: cannot be read: {error}"
 
 
-def comparison_sections(lines: Sequence[Line], built: Mapping | None = None) -> list[Section]:
-    """Return everything that is drawn of some lines: results, a closer look, the network over time."""
-    return [*result_sections(lines), *further_sections(lines), *network_sections(lines, built)]
+def comparison_sections(lines: Sequence[Line]) -> list[Section]:
+    """Return everything that is drawn of some lines: cautions, results, figures, the network over time."""
+    results = result_sections(lines)
+    if results:
+        results[0].cautions = headline.cautions(lines)
+    return [*results, *figure_sections(lines), *network_sections(lines, None)]
 
 
 def result_sections(lines: Sequence[Line]) -> list[Section]:
-    """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
-    finished = [line for line in lines if line.has_flows]
+    """Return the tables of some lines: slowdown by flow size, and the costs."""
+    if not lines:
+        return []
+    whole = comparison.table(lines)
+    # A page has no room for both side by side.
+    end = whole.columns.index("all") + 1
+    slowdown = Table(whole.columns[:end], [row[:end] for row in whole.rows], left=whole.left, note=whole.note)
+    rows = [[row[0], *row[end:]] for row in whole.rows if row[0]]
+    costs = Table(["", *whole.columns[end:]], rows)
     title = "Side by side" if len(lines) > 1 else "Results"
-    sections = [
-        Section(
-            title=title, text="\n\n".join(_warnings(lines)), tables=[comparison.table(lines)] if lines else []
-        )
-    ]
-    # Flows of one size share a bin: there is nothing to draw by size.
-    if any(len(line.curve(line.bins)) > 1 for line in finished):
-        sections.append(
-            Section(
-                title="Flow completion",
-                figures=[
-                    specs.slowdown(
-                        "FCT slowdown by flow size", finished, caption=comparison.ideal_text(finished)
-                    )
-                ],
-            )
-        )
-    if any(line.runs[0].queues for line in lines):
-        sections.append(
-            Section(title="Queues", figures=[specs.queue_cdf("Queue length of switch ports", lines)])
-        )
-    goodput = specs.over_time(
-        "Goodput over time",
-        lines,
-        metric_name="goodput_bps",
-        axis="goodput (Gb/s)",
-        scale=1e-9,
-        combine="each",
-        caption="Payload bytes delivered in order, all hosts together.",
-    )
-    if goodput.spec["data"]["values"]:
-        sections.append(Section(title="Goodput", figures=[goodput]))
-    return sections
-
-
-def _warnings(lines: Sequence[Line]) -> list[str]:
-    """What deserves a look before the numbers are trusted, a sentence each."""
-    return [f"Check before you trust this: {text}." for text in comparison.line_warnings(lines)]
+    return [Section(title=title, tables=[slowdown, costs])]
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:

@@ -11,8 +11,8 @@ from weftline.figures.specs import Figure
 from weftline.measures import evidence, networks
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import HIGHEST, metric
-from weftline.report import answer_text, page, run_page
-from weftline.report.page import Lead, Section
+from weftline.report import answer_text, page, run_page, why_page
+from weftline.report.page import Caution, Lead, Section
 from weftline.sweeps import tables
 from weftline.sweeps.result import Cell, SweepResult
 
@@ -22,8 +22,16 @@ MAX_ABOUT = 60
 """Runs named at the foot of the page; the store has them all."""
 
 
-def write(result: SweepResult, path: Path, *, title: str = "", question: str = "", command: str = "") -> Path:
-    """Write the page of a sweep and return its path.
+def write(
+    result: SweepResult,
+    path: Path,
+    *,
+    title: str = "",
+    question: str = "",
+    command: str = "",
+    answers: int = 0,
+) -> Path:
+    """Write the page of a sweep and return its path; the parameters are those of `run_page.write`.
 
     Raises
     ------
@@ -39,12 +47,17 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
         about=run_page.about(
             [(line.label, run) for line in lines for run in line.runs][:MAX_ABOUT], command=command
         ),
-        lead=Lead(question=question or result.question or answer_text.question(lines), answer=answer(result)),
+        lead=Lead(
+            question=question or result.question or answer_text.question(lines),
+            answer=answer(result),
+            cautions=[Caution("Warning", f"{warning}") for warning in tables.warnings(result)],
+        ),
         sections=[
             Section(title="The scenario", text="\n\n".join(_scenario(result, lines[0]))),
             Section(title="Answer in numbers", text=_notes(result), tables=result.tables()),
             Section(title="Curves", figures=curves(result)),
-            *run_page.further_sections(lines, heats=False),
+            *run_page.figure_sections(lines, by_size=False, heats=False),
+            *why_page.slowest_section(lines[:1], answers=answers),
             run_page.rerun_section(lines[:1]),
         ],
     )
@@ -198,9 +211,8 @@ def _subtitle(result: SweepResult) -> str:
 
 
 def _notes(result: SweepResult) -> str:
-    """What was varied, what the numbers are, and what deserves a look before they are trusted."""
-    warnings = [f"Check before you trust this: {warning}." for warning in tables.warnings(result)]
-    return "\n\n".join([_axes_text(result), *tables.notes(result), *warnings])
+    """What was varied, and what the numbers are."""
+    return "\n\n".join([_axes_text(result), *tables.notes(result)])
 
 
 def _axes_text(result: SweepResult) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError, RunFailed
@@ -167,7 +167,7 @@ class Questions:
 
             from weftline.sweeps import query
         except ImportError:
-            raise InputError("SQL needs DuckDB: pip install 'weftline[query]'") from None
+            raise InputError("SQL needs DuckDB: pip install duckdb") from None
         try:
             statements = duckdb.extract_statements(sql)
         except duckdb.Error as error:
@@ -261,6 +261,7 @@ class View:
     def __init__(self, path: str | Path, *, port: int = 0) -> None:
         self.catalogue = Catalogue(path)
         self.questions = Questions(self.catalogue.path)
+        self._running = threading.Lock()
         self.token = secrets.token_urlsafe(24)
         try:
             self._server = _Server(("127.0.0.1", port), _handler(self))
@@ -295,8 +296,39 @@ class View:
 
         if not 1 <= len(names) <= MAX_COMPARED:
             raise InputError(f"expected 1 to {MAX_COMPARED} runs, found {len(names)}")
-        found = lines.lines_of([Run.read(self.catalogue.folder(name)) for name in names])
-        return run_page.html(found, command=f"weftline view {self.catalogue.path}")
+        runs = {self.catalogue.folder(name): name for name in names}
+        by_out = {str(run.out): runs[folder] for folder in runs for run in [Run.read(folder)]}
+        found = lines.lines_of([Run.read(folder) for folder in runs])
+        return run_page.html(
+            found,
+            command=f"weftline view {self.catalogue.path}",
+            link=lambda run, flow: f"/why?run={quote(by_out[str(run.out)], safe='')}&flow={flow}",
+        )
+
+    def why(self, name: str, flow: str) -> str:
+        """Return the page that says why a flow of a run was slow; one run at a time is repeated for it."""
+        from weftline.cli import why
+        from weftline.report import why_page
+
+        folder = self.catalogue.folder(name)
+        self.scenario(name)
+        if not (flow.isascii() and flow.isdigit() and int(flow) < 2**32):
+            raise InputError(f"flow: expected a flow_id, found {flow!r}")
+        with self._running:
+            answer = why.why(folder, flow=int(flow), intervals=True)
+        tables = [why.flow_tables(flow) for flow in answer["flows"]]
+        return why_page.html(answer, run=str(folder), tables=tables)
+
+    def scenario(self, name: str) -> str:
+        """Return the resolved scenario of a run, which a link may not lead out of the folder for."""
+        path = self.catalogue.folder(name) / "scenario.toml"
+        if not path.resolve().is_relative_to(self.catalogue.path.resolve()):
+            raise InputError(f"{path}: leads out of the folder that is shown")
+        integrity.check(path.parent, (path.name,))
+        try:
+            return path.read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
 
 
 def _handler(view: View) -> type[BaseHTTPRequestHandler]:
@@ -331,7 +363,7 @@ def _handler(view: View) -> type[BaseHTTPRequestHandler]:
                 HTTPStatus.OK,
                 kind,
                 text,
-                {} if asked.path == "/page" else {"Content-Security-Policy": _POLICY},
+                {} if asked.path in ("/page", "/why") else {"Content-Security-Policy": _POLICY},
             )
 
         def _cookie(self) -> str:
@@ -372,15 +404,7 @@ def _runs(view: View, given: dict[str, str]) -> tuple[str, str]:
 
 
 def _scenario(view: View, given: dict[str, str]) -> tuple[str, str]:
-    folder = view.catalogue.folder(given.get("run", ""))
-    path = folder / "scenario.toml"
-    if not path.resolve().is_relative_to(view.catalogue.path.resolve()):
-        raise InputError(f"{path}: leads out of the folder that is shown")
-    integrity.check(path.parent, (path.name,))
-    try:
-        return "text/plain", path.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    return "text/plain", view.scenario(given.get("run", ""))
 
 
 def _query(view: View, given: dict[str, str]) -> tuple[str, str]:
@@ -389,6 +413,10 @@ def _query(view: View, given: dict[str, str]) -> tuple[str, str]:
 
 def _page(view: View, given: dict[str, str]) -> tuple[str, str]:
     return "text/html", view.page([name for name in given.get("runs", "").split(",") if name])
+
+
+def _why(view: View, given: dict[str, str]) -> tuple[str, str]:
+    return "text/html", view.why(given.get("run", ""), given.get("flow", ""))
 
 
 def _asset(name: str, kind: str) -> Callable[[View, dict[str, str]], tuple[str, str]]:
@@ -404,4 +432,6 @@ _ANSWERS: dict[str, Callable[[View, dict[str, str]], tuple[str, str]]] = {
     "/api/scenario": _scenario,
     "/api/query": _query,
     "/page": _page,
+    "/why": _why,
+    "/layout.js": _asset("layout.js", "text/javascript"),
 }

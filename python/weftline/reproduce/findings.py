@@ -38,6 +38,8 @@ class Findings:
     """Why, by name of the point."""
     about: Sequence[tuple[str, str]]
     """Rows of the page's table about itself, in addition to source and size."""
+    warnings: Sequence[str] = ()
+    """What a reader of the numbers has to know, a sentence each."""
     lead: page.Lead | None = None
     """The question and its answer, ahead of the page."""
     more: Mapping = field(default_factory=dict)
@@ -64,6 +66,8 @@ def show(found: Findings, options: argparse.Namespace, path: Path) -> int:
             print()
             for sentence in found.lead.answer:
                 print(wrapped(sentence))
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     for name, why in found.failed.items():
         print(f"failed: {name}: {why}", file=sys.stderr)
     written = write_page(found, path)
@@ -90,6 +94,7 @@ def as_json(found: Findings) -> dict:
         "points": found.points,
         "claims": [claims.as_json(verdict) for verdict in found.verdicts],
         "failed": dict(found.failed),
+        **({"warnings": list(found.warnings)} if found.warnings else {}),
     } | ({"answer": list(found.lead.answer)} if found.lead else {})
 
 
@@ -103,5 +108,6 @@ def write_page(found: Findings, path: Path) -> Path:
         sections.append(Section(title="Agreement, place by place", tables=details))
     title, size = found.experiment.title, found.size.says
     about = [("source", found.experiment.source), ("size", size), *found.about]
+    about += [("note", warning) for warning in found.warnings]
     sections += found.sections
     return page.write(path, title=title, subtitle=size, about=about, sections=sections, lead=found.lead)

@@ -17,6 +17,7 @@ from typing import Any
 
 from weftline import runs, scenarios
 from weftline.errors import InputError, RunFailed
+from weftline.measures import pooling
 from weftline.measures.lines import Line
 from weftline.report import answer_text, page, run_page
 from weftline.reproduce import (
@@ -322,5 +323,6 @@ def findings_of(
         points=points,
         failed=failed,
         about=run_page.about(list(named.values())),
+        warnings=pooling.of_other_builds(run for _, run in named.values()),
         lead=lead,
     )

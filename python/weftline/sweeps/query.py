@@ -62,7 +62,7 @@ def connect(path: str | os.PathLike, *, sql: str | None = None) -> duckdb.DuckDB
     try:
         import duckdb
     except ImportError:
-        raise InputError("SQL needs DuckDB: pip install 'weftline[query]'") from None
+        raise InputError("SQL needs DuckDB: pip install duckdb") from None
     path = Path(path)
     asked = [name for name in _TABLES if sql is None or name in sql.lower()]
     files = [_TABLES[name] for name in asked]

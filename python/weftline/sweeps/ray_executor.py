@@ -125,7 +125,7 @@ def _check_installed() -> None:
     from importlib.util import find_spec
 
     if find_spec("ray") is None:
-        raise InputError("--on ray: Ray is not installed: pip install 'weftline[ray]'")
+        raise InputError("--on ray: Ray is not installed: pip install ray")
 
 
 def _start(theirs: Connection, log: Path, *, jobs: int, threads: int) -> subprocess.Popen:

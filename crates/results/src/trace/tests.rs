@@ -33,7 +33,7 @@ fn numbers_of_any_width_and_columns_in_any_order_are_read() {
     columns.push(("group", Arc::new(StringArray::from(vec![Some("a"), None]))));
     columns.push(("after", Arc::new(StringArray::from(vec!["", "0"]))));
     columns.push(("compute_ns", Arc::new(Float32Array::from(vec![0.0, 2.0]))));
-    let rows = read(&save(&dir, columns)).unwrap();
+    let (rows, _) = read(&save(&dir, columns)).unwrap();
     let first = TraceRow { src: 0, dst: 1, size_bytes: 1000, group: Some("a".into()), ..TraceRow::default() };
     let second = TraceRow {
         src: 3,
@@ -66,11 +66,26 @@ fn errors_name_file_row_column_and_what_was_expected() {
     let text = error(columns);
     assert!(text.contains("row 0: after: expected numbers of rows such as \"3;7\""), "{text}");
     let text = error(four(vec![0], vec![1], vec![5], vec![0.0]).into_iter().skip(1).collect());
-    assert!(text.contains("has no column \"start_ns\""), "{text}");
+    assert!(text.contains("column start_ns is missing"), "{text}");
     let mut columns = four(vec![0], vec![1], vec![5], vec![0.0]);
     columns.push(("dealine_ns", Arc::new(Int64Array::from(vec![1]))));
     let text = error(columns);
     assert!(text.contains("dealine_ns") && text.contains("\"deadline_ns\""), "{text}");
+}
+
+#[test]
+fn units_names_and_other_columns_are_read_as_in_csv() {
+    let dir = Scratch::new();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("start_us", Arc::new(Float64Array::from(vec![1.5]))),
+        ("src", Arc::new(StringArray::from(vec!["gpu-5"]))),
+        ("dst", Arc::new(StringArray::from(vec!["7"]))),
+        ("size_bytes", Arc::new(Int64Array::from(vec![9]))),
+        ("color", Arc::new(StringArray::from(vec!["red"]))),
+    ];
+    let (rows, warnings) = read(&save(&dir, columns)).unwrap();
+    assert_eq!((rows[0].src_name.as_deref(), rows[0].dst, rows[0].start_ps), (Some("gpu-5"), 7, 1_500_000));
+    assert!(warnings[0].contains("column \"color\" is passed over"), "{warnings:?}");
 }
 
 proptest! {

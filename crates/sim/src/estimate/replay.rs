@@ -5,7 +5,10 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
-//! Differs from a run: no queueing delay, control loop or loss, and no collisions of flows inside the fabric.
+//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows.
+//!
+//! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows inside
+//! the fabric.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +17,7 @@ use rustc_hash::FxHashMap;
 use super::fabric::Fabric;
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
+use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
 use crate::topology::{Path, PathTimes};
 use crate::transport::TransportConfig;
@@ -151,6 +155,9 @@ impl Wire {
 
 struct Player<'s> {
     times: PathTimes<'s>,
+    transports: &'s [TransportConfig],
+    /// Share of data packets that a link loses at random.
+    loss: f64,
     wires: Vec<Wire>,
     fabric: Fabric,
     dependents: Dependents,
@@ -185,6 +192,12 @@ impl<'s> Player<'s> {
         };
         Player {
             times: PathTimes::new(&network.topology, &network.routes),
+            transports: &scenario.transports,
+            loss: scenario
+                .failures
+                .loss
+                .filter(|loss| loss.kinds & LinkLoss::DATA != 0)
+                .map_or(0.0, |l| l.share),
             wires: scenario.transports.iter().map(wire).collect(),
             fabric: Fabric::of(network, scenario.switch.buffer.0),
             dependents: Dependents::new(&scenario.traffic),
@@ -300,17 +313,30 @@ impl<'s> Player<'s> {
         let crossing = self.fabric.join(spec.src, spec.dst, &path, bytes, self.now);
         let round_trip = round_trip(&path, wire.packet());
         let room = self.fabric.room(&crossing, round_trip, wire.window);
+        let lossy = self.time_under_loss(spec.transport, count, &path, round_trip);
         let flow = Flying {
             places: crossing.places,
             packets: room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1)),
             hops: count as f64 * f64::from(path.hops) * 2.0,
             bits: bytes as f64 * 8.0,
-            ends: self.now.saturating_add(round_trip).saturating_add(crossing.time),
+            ends: self.now.saturating_add(round_trip).saturating_add(crossing.time.max(lossy)),
             start: self.now,
             source: arrival.source,
             order: arrival.order,
         };
         self.add(flow, &arrival);
+    }
+
+    /// The time of this many packets if random losses alone limit the window.
+    fn time_under_loss(&self, transport: u16, packets: u64, path: &Path, round_trip: Time) -> Time {
+        let loss = 1.0 - (1.0 - self.loss).powf(f64::from(path.hops));
+        if loss <= 0.0 {
+            return Time::ZERO;
+        }
+        let window = self.transports[usize::from(transport)].window_at_loss(loss, round_trip);
+        window.map_or(Time::ZERO, |window| {
+            Time((packets as f64 / window.max(1.0) * round_trip.as_seconds() * 1e12) as u64)
+        })
     }
 
     fn add(&mut self, flow: Flying, arrival: &Arrival) {

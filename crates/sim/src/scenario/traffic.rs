@@ -1,13 +1,15 @@
 //! `[[workload]]`: what the hosts send, in which groups, over which transport.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::path::Path;
+
+use rustc_hash::FxHashMap;
 
 use super::network::Network;
 use super::section::Section;
 use super::transport;
 use crate::compat::Rules;
-use crate::parameters::{Source, Value};
+use crate::parameters::{Source, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::transport::{DEFAULT, Framing, ReadContext, TransportConfig};
@@ -115,15 +117,21 @@ impl<'d> Workloads<'d> {
 }
 
 /// What workloads know about hosts.
-struct Hosts {
+struct Hosts<'t> {
+    topology: &'t Topology,
     rates: Vec<Rate>,
     racks: Vec<u32>,
     /// (label, host), by label.
     labels: Vec<(u32, HostId)>,
+    /// Made for the first file of flows that names a host.
+    names: OnceCell<FxHashMap<&'t str, HostId>>,
 }
 
-impl Hosts {
-    fn of(topology: &Topology) -> Hosts {
+/// Names among which the nearest to an unknown one is looked for.
+const COMPARED_NAMES: usize = 100_000;
+
+impl<'t> Hosts<'t> {
+    fn of(topology: &'t Topology) -> Hosts<'t> {
         let mut nodes = topology.hosts();
         nodes.truncate(topology.ordinary_hosts());
         let ports = topology.ports();
@@ -134,12 +142,37 @@ impl Hosts {
         let mut labels: Vec<(u32, HostId)> =
             (0..nodes.len() as HostId).map(|host| (topology.host_label(host), host)).collect();
         labels.sort_unstable();
-        Hosts { rates: nodes.iter().map(rate).collect(), racks: nodes.iter().map(rack).collect(), labels }
+        Hosts {
+            topology,
+            rates: nodes.iter().map(rate).collect(),
+            racks: nodes.iter().map(rack).collect(),
+            labels,
+            names: OnceCell::new(),
+        }
     }
 
     fn by_label(&self, label: u32) -> Option<HostId> {
         let found = self.labels.binary_search_by_key(&label, |(known, _)| *known).ok()?;
         Some(self.labels[found].1)
+    }
+
+    fn named(&self, name: &str) -> Result<HostId, String> {
+        let nodes = || self.topology.hosts().into_iter().take(self.rates.len());
+        let name_of = |node: NodeId| self.topology.nodes[node as usize].name.as_str();
+        let names = self.names.get_or_init(|| nodes().map(name_of).zip(0..).collect());
+        names.get(name).copied().ok_or_else(|| {
+            match nearest(name, nodes().take(COMPARED_NAMES).map(name_of)) {
+                Some(near) => format!("unknown host \"{name}\": did you mean \"{near}\"?"),
+                None => match nodes().next() {
+                    Some(first) => format!(
+                        "unknown host \"{name}\": the topology has {} hosts, the first of which is \"{}\"",
+                        self.rates.len(),
+                        name_of(first)
+                    ),
+                    None => format!("unknown host \"{name}\": the topology has no hosts"),
+                },
+            }
+        })
     }
 }
 
@@ -167,6 +200,7 @@ fn add_source(
         host_rate: &hosts.rates,
         racks: &hosts.racks,
         label_to_host: &|label| hosts.by_label(label),
+        host_named: &|name| hosts.named(name),
         base_dir: cx.base_dir,
         group: group_named(&spec.group),
         group_named: &group_named,

@@ -63,6 +63,8 @@ impl Document {
 
     fn read(&mut self, text: &str) -> Result<(), TopologyError> {
         let mut reader = Reader::from_str(text);
+        // Names of the open elements, and the lines of their tags.
+        let mut open: Vec<(String, usize)> = Vec::new();
         loop {
             let line = self.lines.at(reader.buffer_position() as usize);
             let event = reader.read_event().map_err(|error| {
@@ -70,12 +72,18 @@ impl Document {
                 TopologyError::line(line, format!("not well-formed XML: {error}"))
             })?;
             match event {
-                Event::Start(element) => self.open(&element, line)?,
+                Event::Start(element) => {
+                    open.push((element.local_name().into_inner().to_string(), line));
+                    self.open(&element, line)?;
+                }
                 Event::Empty(element) => {
                     self.open(&element, line)?;
                     self.close(element.local_name().into_inner(), line)?;
                 }
-                Event::End(element) => self.close(element.local_name().into_inner(), line)?,
+                Event::End(element) => {
+                    open.pop();
+                    self.close(element.local_name().into_inner(), line)?;
+                }
                 Event::Text(part) => self.add(&part.xml10_content()),
                 Event::CData(part) => self.add(&part.xml10_content()),
                 Event::GeneralRef(reference) => {
@@ -90,8 +98,9 @@ impl Document {
         if !self.is_graphml {
             return Err(TopologyError::new("no <graphml> in the file: is it GraphML?"));
         }
-        if self.within != Within::Nothing || self.data.is_some() {
-            return Err(TopologyError::new("the file ends within an element: is it truncated?"));
+        if let Some((name, line)) = open.last() {
+            let message = format!("the file ends within the <{name}> of line {line}: is it truncated?");
+            return Err(TopologyError::line(self.lines.at(text.trim_end().len()), message));
         }
         match self.graph.places.is_empty() {
             true => Err(TopologyError::new("the graph has no nodes")),

@@ -316,6 +316,10 @@ impl TransportConfig {
         each_kind!(self, own => own.window(run))
     }
 
+    pub fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
+        each_kind!(self, own => own.window_at_loss(loss, round_trip))
+    }
+
     /// The figures that `weftline check` prints.
     pub fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         let mut figures = vec![("transport", Some(self.name().into()))];

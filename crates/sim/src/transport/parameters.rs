@@ -74,6 +74,11 @@ pub trait TransportParameters: Sized {
     fn window(&self, _run: &RunContext) -> Option<u64> {
         None
     }
+    /// Mean number of full packets in flight where links lose this share of the packets at random; none: losses do
+    /// not limit the rate.
+    fn window_at_loss(&self, _loss: f64, _round_trip: Time) -> Option<f64> {
+        None
+    }
     /// The figures that `weftline check` prints; none is printed as null.
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
 

@@ -23,6 +23,21 @@ fn a_missing_unit_is_reported_with_an_example() {
 }
 
 #[test]
+fn what_would_become_another_quantity_is_refused() {
+    let error = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+    assert!(error("0.5bps").contains("not a whole number of bps"), "{}", error("0.5bps"));
+    assert!("1.5B".parse::<Bytes>().is_err() && "0.2ps".parse::<Time>().is_err());
+    assert_eq!("33.3333333333Gbps".parse::<Rate>().unwrap(), Rate(33_333_333_333));
+    assert_eq!("0bps".parse::<Rate>().unwrap(), Rate(0));
+    for text in
+        ["1__0Gbps", "_1Gbps", "1_Gbps", "1_.5Gbps", "NaNGbps", "\u{ff11}Gbps", "1.2.3Gbps", "Gbps", ""]
+    {
+        assert!(error(text).starts_with("expected a rate with its unit"), "{}", error(text));
+    }
+    assert_eq!("1_000Mbps".parse::<Rate>().unwrap(), Rate::from_gbps(1));
+}
+
+#[test]
 fn a_byte_takes_a_whole_number_of_picoseconds_at_common_rates() {
     assert_eq!(Rate::from_gbps(100).transmission_time(1048), Time(83_840));
     assert_eq!(Rate::from_gbps(400).transmission_time(1048), Time(20_960));

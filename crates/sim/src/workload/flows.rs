@@ -2,6 +2,7 @@
 
 use super::WorkloadParameters;
 use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::trace::HostOf;
 use super::{FlowSource, Trace, TraceRow};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
@@ -54,10 +55,10 @@ impl WorkloadParameters for FlowsSpec {
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let rows = self.flows.iter().map(|(_, row)| row.clone());
-        let trace = Trace::from_rows(rows, "flows", &|label| cx.host(label).ok()).map_err(|error| {
+        let hosts = HostOf { by_id: &|label| cx.host(label).ok(), by_name: cx.host_named };
+        let trace = Trace::from_rows(rows, "flows", hosts).map_err(|error| {
             let place = error.row.and_then(|row| self.flows.get(row)).map(|(place, _)| *place);
-            let message =
-                error.message.replace("_ns", "").replace("size_bytes", "size").replace("row", "flow");
+            let message = error.message.replace("size_bytes", "size").replace("row", "flow");
             WorkloadError::new(
                 "flows",
                 match place {

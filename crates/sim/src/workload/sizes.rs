@@ -202,16 +202,19 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
         let found = fields.len();
         return Err(format!("expected two numbers, \"size cumulative\", found {found} fields"));
     };
-    let number = |text: &str, what: &str| match text.trim_end_matches('%').parse::<f64>() {
+    let number = |text: &str, what: &str| match text.parse::<f64>() {
         Ok(x) if x.is_finite() && x >= 0.0 => Ok(x),
         Ok(_) => Err(format!("{what} \"{text}\": expected a number of at least 0")),
         Err(_) => Err(format!("{what} \"{text}\" is not a number")),
     };
     let size = number(size, "size")?;
+    if size > 0.0 && size * (unit as f64) < 1.0 {
+        return Err(format!("size {size:e} is below one byte: expected 0, or at least 1"));
+    }
     if size * unit as f64 > MAX_BYTES as f64 {
         return Err(format!("size {size} is above the limit of 1 TB"));
     }
-    Ok((size, number(share, "cumulative share")?))
+    Ok((size, number(share.strip_suffix('%').unwrap_or(share), "cumulative share")?))
 }
 
 fn follows(before: Option<&(f64, f64)>, point: (f64, f64)) -> Result<(), String> {

@@ -28,8 +28,9 @@ pub struct WorkloadSpec {
     pub pattern: Pattern,
 }
 
-/// Reads a Parquet file of flows. The error names the file and what is wrong with it.
-pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<Vec<TraceRow>, String>;
+/// Reads a Parquet file of flows: its rows, and what deserves a second look. The error names the file and what
+/// is wrong with it.
+pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<(Vec<TraceRow>, Vec<String>), String>;
 
 /// What a workload needs from its run.
 #[derive(Clone, Copy)]
@@ -45,6 +46,8 @@ pub struct WorkloadContext<'a> {
     pub racks: &'a [u32],
     /// The host with this id in files and scenarios.
     pub label_to_host: &'a dyn Fn(u32) -> Option<HostId>,
+    /// The host with this name; the error says which name is nearest.
+    pub host_named: &'a dyn Fn(&str) -> Result<HostId, String>,
     /// Directory for relative paths.
     pub base_dir: &'a Path,
     /// Index of the group [`WorkloadSpec::group`].

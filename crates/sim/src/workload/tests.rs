@@ -42,6 +42,7 @@ pub fn with_hosts<R>(n: u32, body: impl FnOnce(&WorkloadContext) -> R) -> R {
         host_rate: &rates,
         racks: &racks,
         label_to_host: &|label| (label < n).then_some(label),
+        host_named: &|name| Err(format!("unknown host \"{name}\"")),
         base_dir: Path::new("."),
         group: 0,
         group_named: &|_| 7,

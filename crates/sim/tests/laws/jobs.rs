@@ -29,6 +29,7 @@ fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowSourc
         host_rate: &rates,
         racks: &[],
         label_to_host: &|label| (label < hosts).then_some(label),
+        host_named: &|name| Err(format!("unknown host \"{name}\"")),
         base_dir: Path::new("."),
         group: 0,
         group_named: &|_| 0,

@@ -68,6 +68,13 @@ impl WindowParameters for CubicParameters {
     type State = Cubic;
     const DOC: SchemeDoc = DOC;
 
+    /// RFC 9438 §5.1, and Reno's where the law keeps up with it.
+    fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
+        let steepness = self.c * (3.0 + self.beta) / (4.0 * (1.0 - self.beta));
+        let cubic = (steepness * (round_trip.as_seconds() / loss).powi(3)).sqrt().sqrt();
+        Some(if self.reno_friendly { cubic.max((1.5 / loss).sqrt()) } else { cubic })
+    }
+
     fn read(p: &mut Parameters, profile: Profile) -> CubicParameters {
         let help = "C: how steep the cubic is, in segments per s^3 (RFC 9438: 0.4)";
         let c = p.number("c", 0.4, (1e-6, 1e6), help);

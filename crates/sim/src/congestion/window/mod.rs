@@ -272,6 +272,11 @@ pub trait WindowParameters: Sized {
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
         None
     }
+    /// Mean window in segments where links lose this share of the packets at random; none: losses do not limit it.
+    /// By default that of a law that adds a segment per round trip and halves (Mathis et al., CCR 27(3), 1997).
+    fn window_at_loss(&self, loss: f64, _round_trip: Time) -> Option<f64> {
+        Some((1.5 / loss).sqrt())
+    }
     fn read(p: &mut Parameters, profile: Profile) -> Self;
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
@@ -320,6 +325,10 @@ impl WindowConfig {
     /// Whether it reacts to marks of switches.
     pub fn needs_marks(&self) -> bool {
         each_kind!(self, law => declared(law)).2
+    }
+    /// Mean window in segments where links lose this share of the packets at random; none: losses do not limit it.
+    pub fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
+        each_kind!(self, law => law.window_at_loss(loss, round_trip))
     }
     /// The law of a new flow.
     pub fn start(&self, flow: &WindowContext) -> WindowLaw {

@@ -85,3 +85,23 @@ fn flows_that_a_run_cuts_off_carry_no_more_than_their_common_link() {
     let packets = 100e9 * 10e-3 / (8.0 * 1090.0);
     assert!((replay.packet_hops / (4.0 * packets) - 1.0).abs() < 0.01, "{replay:?}");
 }
+
+#[test]
+fn where_links_lose_packets_a_flow_is_as_fast_as_its_law_of_losses_allows() {
+    let flow = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"146MB\", start = \"0ns\" }]\n";
+    let end = |controller: &str, loss: &str| {
+        let rest = format!(
+            "[transport]\nkind = \"tcp\"\ncontroller = {{ kind = \"{controller}\" }}\n[failures]\n{loss}"
+        );
+        played(&format!("{flow}{rest}")).end.as_seconds()
+    };
+    let lossless = end("newreno", "");
+    // 100 000 segments, 24.5 of them a round trip of some 4 us: two links that lose one of 800 each.
+    let lossy = end("newreno", "loss = 0.00125");
+    assert!(
+        (lossy / (100_000.0 / 24.5 * 4.2e-6) - 1.0).abs() < 0.1 && lossless < lossy,
+        "{lossy} {lossless}"
+    );
+    // Cubic keeps up with Reno on round trips so short; losses do not tell BBR to slow down.
+    assert_eq!((end("cubic", "loss = 0.00125"), end("bbr", "loss = 0.00125")), (lossy, lossless));
+}

@@ -46,6 +46,12 @@ fn each_defect_is_reported_with_its_line() {
         };
         assert!(error(&text).starts_with(expected), "{} / {expected}", error(&text));
     }
-    let cut = &TWO[..TWO.find("</edge>").unwrap()];
-    assert!(error(cut).contains("truncated") || error(cut).contains("well-formed"), "{}", error(cut));
+    let cut = |at: &str| error(&TWO[..TWO.find(at).unwrap()]);
+    assert_eq!(cut("</edge>"), "z.graphml:11: the file ends within the <edge> of line 10: is it truncated?");
+    // Between two elements, where what was read is a network.
+    assert_eq!(
+        cut("  </graph>"),
+        "z.graphml:12: the file ends within the <graph> of line 7: is it truncated?"
+    );
+    assert!(cut("<node id=\"1\"").contains("within the <graph>"));
 }

@@ -190,6 +190,11 @@ impl TransportParameters for MptcpConfig {
         }
     }
 
+    fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
+        let of_subflow = self.tcp.window_at_loss(loss, round_trip)?;
+        Some(if self.tcp.controller.couples() { of_subflow } else { f64::from(self.subflows) * of_subflow })
+    }
+
     fn switch_defaults(&self) -> SwitchDefaults {
         self.tcp.switch_defaults()
     }

@@ -155,6 +155,10 @@ impl TransportParameters for TcpConfig {
         }
     }
 
+    fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
+        self.controller.window_at_loss(loss, round_trip)
+    }
+
     fn switch_defaults(&self) -> SwitchDefaults {
         SwitchDefaults {
             marks: self.ecn != EcnEcho::Off,

@@ -103,3 +103,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_size_below_one_byte_is_refused() {
+    let error = |text: &str| SizeDistribution::from_text(text, "own.cdf").unwrap_err().to_string();
+    assert_eq!(
+        error("0 0\n1e-300 100\n"),
+        "own.cdf:2: size 1e-300 is below one byte: expected 0, or at least 1"
+    );
+    assert!(error("10% 100\n").contains("\"10%\" is not a number"));
+    assert!(error("10 100%%\n").contains("is not a number"));
+    assert_eq!(
+        SizeDistribution::from_text("\u{feff}10 50%\r\n20 100%\r\n", "own.cdf").unwrap().quantile(1.0),
+        20
+    );
+}

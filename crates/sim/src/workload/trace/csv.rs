@@ -1,26 +1,29 @@
-//! Traces as CSV: a header that names the columns, in any order, then one line per flow.
+//! Traces as CSV: a header that names the columns, in any order, then one line per flow. Where the header has
+//! tabs and no commas, tabs separate the fields.
 
+use super::columns::{self, Column, Field};
 use super::{HostOf, Trace, TraceError, TraceRow, as_text};
-use crate::parameters::unknown;
 use std::borrow::Cow;
 
-/// Columns by name; a flow_id is accepted and ignored.
-const COLUMNS: &[&str] =
-    &["src", "dst", "size_bytes", "start_ns", "group", "deadline_ns", "after", "compute_ns", "flow_id"];
-const REQUIRED: usize = 4;
+/// The columns of a file, and what separates its fields.
+struct Header {
+    columns: Vec<Option<Column>>,
+    separator: char,
+}
 
 impl Trace {
-    /// Reads CSV. `start_ns`, `deadline_ns` and `compute_ns` may have a fraction, kept to the picosecond;
-    /// `after` is a list of rows such as "3;7".
+    /// Reads CSV. Times may have a fraction, kept to the picosecond; `after` is a list of rows such as "3;7".
     pub fn from_csv(bytes: &[u8], file: &str, host: HostOf) -> Result<Trace, TraceError> {
         let text = as_text(bytes, file)?;
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let Some((at, header)) = lines.next() else {
-            let message = format!("empty: expected a header such as \"{}\"", COLUMNS[..REQUIRED].join(","));
+            let names = columns::REQUIRED.map(Field::name).join(",");
+            let message = format!("empty: expected a header such as \"{names}\"");
             return Err(TraceError::new(file, None, None, message));
         };
-        let header = read_header(header).map_err(|m| TraceError::new(file, Some(at + 1), None, m))?;
+        let (header, note) = read_header(header).map_err(|m| TraceError::new(file, Some(at + 1), None, m))?;
         let mut trace = Trace::default();
+        trace.warnings.extend(note.map(|note| format!("{file}:{}: {note}", at + 1)));
         for (row, (at, line)) in lines.enumerate() {
             let read = read_row(line, &header).and_then(|fields| trace.push(fields, host));
             read.map_err(|message| TraceError::new(file, Some(at + 1), Some(row), message))?;
@@ -29,46 +32,36 @@ impl Trace {
     }
 }
 
-/// The column of every field of a line.
-fn read_header(line: &str) -> Result<Vec<&'static str>, String> {
-    let mut header = Vec::new();
-    for name in split(line)? {
-        let name = name.trim();
-        let Some(&column) = COLUMNS.iter().find(|column| **column == name) else {
-            return Err(unknown("column", name, COLUMNS.iter().copied()));
-        };
-        if header.contains(&column) {
-            return Err(format!("column {column} occurs twice"));
-        }
-        header.push(column);
-    }
-    match COLUMNS[..REQUIRED].iter().find(|column| !header.contains(column)) {
-        Some(missing) => Err(format!("column {missing} is missing")),
-        None => Ok(header),
-    }
+/// The columns of a file, and a note on those that are passed over.
+fn read_header(line: &str) -> Result<(Header, Option<String>), String> {
+    let separator = if line.contains('\t') && !line.contains(',') { '\t' } else { ',' };
+    let names = split(line, separator)?;
+    let (columns, note) = columns::read(names.iter().map(|name| name.trim()))?;
+    Ok((Header { columns, separator }, note))
 }
 
-fn read_row(line: &str, header: &[&'static str]) -> Result<TraceRow, String> {
-    let fields = split(line)?;
-    if fields.len() != header.len() {
-        let (found, expected) = (fields.len(), header.len());
+fn read_row(line: &str, header: &Header) -> Result<TraceRow, String> {
+    let fields = split(line, header.separator)?;
+    if fields.len() != header.columns.len() {
+        let (found, expected) = (fields.len(), header.columns.len());
         let hint = if found < expected { ": is the file truncated?" } else { "" };
         return Err(format!("expected {expected} fields as in the header, found {found}{hint}"));
     }
     let mut row = TraceRow::default();
-    for (column, field) in header.iter().zip(&fields) {
-        let field = field.trim();
-        match *column {
-            "src" => row.src = whole(column, field)?,
-            "dst" => row.dst = whole(column, field)?,
-            "size_bytes" => row.size_bytes = whole(column, field)?,
-            "start_ns" => row.start_ps = picoseconds(column, field)?,
-            "group" if !field.is_empty() => row.group = Some(field.to_string()),
-            "deadline_ns" if !field.is_empty() => row.deadline_ps = Some(picoseconds(column, field)?),
-            "compute_ns" if !field.is_empty() => row.compute_ps = picoseconds(column, field)?,
-            "after" => {
+    for (column, field) in header.columns.iter().zip(&fields) {
+        let Some(column) = column else { continue };
+        let (name, field) = (column.name, field.trim());
+        match column.field {
+            Field::Src => (row.src, row.src_name) = end(name, field)?,
+            Field::Dst => (row.dst, row.dst_name) = end(name, field)?,
+            Field::Size => row.size_bytes = whole(name, field)?,
+            Field::Start => row.start_ps = picoseconds(column, field)?,
+            Field::Group if !field.is_empty() => row.group = Some(field.to_string()),
+            Field::Deadline if !field.is_empty() => row.deadline_ps = Some(picoseconds(column, field)?),
+            Field::Compute if !field.is_empty() => row.compute_ps = picoseconds(column, field)?,
+            Field::After => {
                 let rows = field.split(';').map(str::trim).filter(|row| !row.is_empty());
-                row.after = rows.map(|row| whole(column, row)).collect::<Result<_, _>>()?;
+                row.after = rows.map(|row| whole(name, row)).collect::<Result<_, _>>()?;
             }
             _ => {}
         }
@@ -76,35 +69,47 @@ fn read_row(line: &str, header: &[&'static str]) -> Result<TraceRow, String> {
     Ok(row)
 }
 
+/// A host by its number or its name.
+fn end(column: &str, field: &str) -> Result<(i64, Option<String>), String> {
+    match field.parse() {
+        Ok(id) => Ok((id, None)),
+        Err(_) if field.contains(char::is_alphabetic) => Ok((0, Some(field.to_string()))),
+        Err(_) => Err(format!("{column}: expected a host's number or name, found \"{field}\"")),
+    }
+}
+
 fn whole(column: &str, field: &str) -> Result<i64, String> {
     field.parse().map_err(|_| format!("{column}: expected a whole number, found \"{field}\""))
 }
 
-/// Converts decimal nanoseconds to picoseconds, rounded to the nearest; exact if possible.
-fn picoseconds(column: &str, field: &str) -> Result<i64, String> {
-    let fail = || format!("{column}: expected nanoseconds, found \"{field}\"");
+/// Converts a decimal time to picoseconds, rounded to the nearest; exact if possible.
+fn picoseconds(column: &Column, field: &str) -> Result<i64, String> {
+    let fail = || format!("{}: expected {}, found \"{field}\"", column.name, column.unit);
     if field.contains(['e', 'E']) {
-        return TraceRow::picoseconds(field.parse().map_err(|_| fail())?).ok_or_else(fail);
+        let value = field.parse().map_err(|_| fail())?;
+        return TraceRow::picoseconds(value, column.exponent).ok_or_else(fail);
     }
     let (sign, digits) = match field.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, field),
     };
-    let (ns, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (units, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let all_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    if ns.is_empty() || !all_digits(ns) || !all_digits(fraction) {
+    if units.is_empty() || !all_digits(units) || !all_digits(fraction) {
         return Err(fail());
     }
-    let digit = |place: usize| fraction.as_bytes().get(place).map_or(0, |b| i64::from(b - b'0'));
-    let ps = digit(0) * 100 + digit(1) * 10 + digit(2) + i64::from(digit(3) >= 5);
-    let ns: i64 = ns.parse().map_err(|_| fail())?;
-    ns.checked_mul(1000).and_then(|ns| ns.checked_add(ps)).map(|ps| sign * ps).ok_or_else(fail)
+    let digit = |place: u32| fraction.as_bytes().get(place as usize).map_or(0, |b| i64::from(b - b'0'));
+    let rounding = i64::from(digit(column.exponent) >= 5);
+    let ps = (0..column.exponent).fold(0, |ps, place| ps * 10 + digit(place)) + rounding;
+    let units: i64 = units.parse().map_err(|_| fail())?;
+    let whole = units.checked_mul(10_i64.pow(column.exponent)).and_then(|whole| whole.checked_add(ps));
+    whole.map(|ps| sign * ps).ok_or_else(fail)
 }
 
 /// The fields of a line. Fields may be in double quotes, with quotes doubled within.
-fn split(line: &str) -> Result<Vec<Cow<'_, str>>, String> {
+fn split(line: &str, separator: char) -> Result<Vec<Cow<'_, str>>, String> {
     if !line.contains('"') {
-        return Ok(line.split(',').map(Cow::Borrowed).collect());
+        return Ok(line.split(separator).map(Cow::Borrowed).collect());
     }
     let mut fields = vec![String::new()];
     let mut quoted = false;
@@ -117,7 +122,7 @@ fn split(line: &str) -> Result<Vec<Cow<'_, str>>, String> {
                 fields[last].push('"');
             }
             '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
+            c if c == separator && !quoted => fields.push(String::new()),
             c => fields[last].push(c),
         }
     }

@@ -1,9 +1,11 @@
 //! Replay: flows from a CSV or Parquet file, or from a flow file of the HPCC authors' simulator.
 //!
-//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Host ids are
-//! those of the topology; times are relative to the start of the workload. `after` lists rows (counted from
+//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Hosts are given by
+//! the topology's ids or names; times are relative to the start of the workload, in the unit of the column's
+//! name (ns, us, ms or s). `after` lists rows (counted from
 //! 0) that must end before this flow starts; it then starts after compute_ns, but not before start_ns.
 
+pub mod columns;
 mod csv;
 mod hpcc;
 
@@ -21,8 +23,13 @@ use std::sync::Arc;
 /// Maximum size of a text file of flows in bytes: about a hundred million flows.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The host with an id of a trace.
-pub type HostOf<'a> = &'a dyn Fn(u32) -> Option<HostId>;
+/// The hosts that a trace may name.
+#[derive(Clone, Copy)]
+pub struct HostOf<'a> {
+    pub by_id: &'a dyn Fn(u32) -> Option<HostId>,
+    /// The error says which name is nearest.
+    pub by_name: &'a dyn Fn(&str) -> Result<HostId, String>,
+}
 
 /// Flows in the order of their start times.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -54,6 +61,9 @@ struct Row {
 pub struct TraceRow {
     pub src: i64,
     pub dst: i64,
+    /// In place of the number.
+    pub src_name: Option<String>,
+    pub dst_name: Option<String>,
     pub size_bytes: i64,
     pub start_ps: i64,
     pub group: Option<String>,
@@ -64,9 +74,9 @@ pub struct TraceRow {
 }
 
 impl TraceRow {
-    /// Converts a column's nanoseconds to picoseconds; none if invalid or beyond 46 days.
-    pub fn picoseconds(ns: f64) -> Option<i64> {
-        let ps = (ns * 1e3).round();
+    /// Converts a column's time, in units of `10^exponent` picoseconds; none if invalid or beyond 46 days.
+    pub fn picoseconds(value: f64, exponent: u32) -> Option<i64> {
+        let ps = (value * 10_f64.powi(exponent as i32)).round();
         (ps.abs() <= LAST_START.0 as f64).then_some(ps as i64)
     }
 }
@@ -140,9 +150,11 @@ impl Trace {
 
     /// Adds a row; the error says which column is wrong and why.
     fn push(&mut self, row: TraceRow, host: HostOf) -> Result<(), String> {
-        let (src, dst) = (host_of("src", row.src, host)?, host_of("dst", row.dst, host)?);
+        let src = host_of("src", row.src, row.src_name.as_deref(), host)?;
+        let dst = host_of("dst", row.dst, row.dst_name.as_deref(), host)?;
         if src == dst {
-            return Err(format!("src and dst are both host {}: a flow needs two hosts", row.src));
+            let shown = row.src_name.unwrap_or_else(|| row.src.to_string());
+            return Err(format!("src and dst are both host {shown}: a flow needs two hosts"));
         }
         if row.size_bytes <= 0 {
             return Err(format!("size_bytes: expected a size of at least 1, found {}", row.size_bytes));
@@ -150,18 +162,17 @@ impl Trace {
         if row.size_bytes as u64 > sizes::MAX_BYTES {
             return Err(format!("size_bytes: {} is above the limit of 1 TB", row.size_bytes));
         }
-        let start = time("start_ns", row.start_ps)?;
+        let start = time("start", row.start_ps)?;
         if let Some(before) = self.rows.last().map(|before| before.start).filter(|&before| start < before) {
-            let (now, before) = (Nanoseconds(start), Nanoseconds(before));
-            return Err(format!("start_ns {now} comes after {before}: rows must be sorted by start_ns"));
+            return Err(format!("start {start} comes after {before}: rows must be sorted by their start"));
         }
-        let deadline = row.deadline_ps.map(|ps| time("deadline_ns", ps)).transpose()?;
+        let deadline = row.deadline_ps.map(|ps| time("deadline", ps)).transpose()?;
         if deadline.is_some_and(|deadline| deadline < start) {
-            return Err("deadline_ns is before start_ns".into());
+            return Err("the deadline is before the start".into());
         }
-        let compute = time("compute_ns", row.compute_ps)?;
+        let compute = time("compute", row.compute_ps)?;
         if compute > Time::ZERO && row.after.is_empty() {
-            return Err("compute_ns without after: there is no flow after which to compute".into());
+            return Err("compute without after: there is no flow after which to compute".into());
         }
         let name = row.group.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let group = name.map(|name| self.group(name)).transpose()?;
@@ -239,7 +250,11 @@ impl Row {
 }
 
 /// The column's host; the error names the nearest known id below.
-fn host_of(column: &str, id: i64, host: HostOf) -> Result<HostId, String> {
+fn host_of(column: &str, id: i64, name: Option<&str>, host: HostOf) -> Result<HostId, String> {
+    if let Some(name) = name {
+        return (host.by_name)(name).map_err(|message| format!("{column}: {message}"));
+    }
+    let host = host.by_id;
     let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is not a valid host id"))?;
     host(label).ok_or_else(|| {
         let nearest = (0..label).rev().take(100_000).find(|&label| host(label).is_some());
@@ -257,18 +272,6 @@ fn time(column: &str, ps: i64) -> Result<Time, String> {
         Ok(ps) if ps < LAST_START.0 => Ok(Time(ps)),
         Ok(_) => Err(format!("{column}: is later than {LAST_START}")),
         Err(_) => Err(format!("{column}: is negative")),
-    }
-}
-
-/// A time as a column of a file.
-struct Nanoseconds(Time);
-
-impl std::fmt::Display for Nanoseconds {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self.0.0 % 1000 {
-            0 => write!(f, "{}", self.0.ns()),
-            ps => write!(f, "{}.{ps:03}", self.0.ns()),
-        }
     }
 }
 
@@ -316,8 +319,8 @@ impl FlowSource for Replay {
 }
 
 const FORMATS: &[(&str, &str)] = &[
-    ("auto", "by the file's extension: .csv, .parquet, .txt (hpcc)"),
-    ("csv", "CSV with a header"),
+    ("auto", "by the file's extension: .csv, .tsv, .parquet, .txt (hpcc)"),
+    ("csv", "CSV with a header; tabs may separate the fields"),
     ("parquet", "Parquet with the same columns"),
     ("hpcc", "the flow file of the HPCC authors' simulator"),
 ];
@@ -342,7 +345,7 @@ impl WorkloadParameters for TraceSpec {
 
     fn read(p: &mut Parameters) -> TraceSpec {
         let help = "File of flows, with the columns src, dst, size_bytes, start_ns (and group, deadline_ns, \
-                    after, compute_ns).";
+                    after, compute_ns); times also as start_us, start_ms, start_s.";
         let file = p.text("file", None, help);
         if file.is_none() {
             p.complain("file", "a trace needs a file, such as \"flows.csv\"".into());
@@ -355,24 +358,24 @@ impl WorkloadParameters for TraceSpec {
         let Some(name) = &self.file else { return Err(fail("a trace needs a file".into())) };
         let path = cx.base_dir.join(name);
         let file = path.display().to_string();
-        let host = |label| cx.host(label).ok();
+        let host = HostOf { by_id: &|label| cx.host(label).ok(), by_name: cx.host_named };
         let trace = match self.format_of(&path) {
             Some("parquet") => {
                 let Some(read) = cx.read_parquet else {
                     return Err(fail(format!("{file}: this build does not read Parquet: convert it to CSV")));
                 };
-                let rows = read(&path).map_err(fail)?;
-                Trace::from_rows(rows, &file, &host)
+                let (rows, warnings) = read(&path).map_err(fail)?;
+                Trace::from_rows(rows, &file, host).map(|trace| Trace { warnings, ..trace })
             }
             Some(format) => {
                 let bytes =
                     files::read(&path, MAX_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
                 let read = if format == "hpcc" { Trace::from_hpcc } else { Trace::from_csv };
-                read(&bytes, &file, &host)
+                read(&bytes, &file, host)
             }
             None => {
                 return Err(fail(format!(
-                    "{file}: unknown format: expected .csv, .parquet or .txt, or a `format`"
+                    "{file}: unknown format: expected .csv, .tsv, .parquet or .txt, or a `format`"
                 )));
             }
         };
@@ -386,7 +389,7 @@ impl TraceSpec {
             return Some(self.format);
         }
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "csv" => Some("csv"),
+            "csv" | "tsv" => Some("csv"),
             "parquet" | "pq" => Some("parquet"),
             "txt" => Some("hpcc"),
             _ => None,

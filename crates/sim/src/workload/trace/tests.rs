@@ -12,8 +12,14 @@ fn host(label: u32) -> Option<HostId> {
     (label < HOSTS).then_some(label)
 }
 
+/// The hosts by id, and host 5 by its name too.
+const HOST: HostOf = HostOf {
+    by_id: &host,
+    by_name: &|name| if name == "gpu-5" { Ok(5) } else { Err(format!("unknown host \"{name}\"")) },
+};
+
 fn csv(text: &str) -> Result<Trace, TraceError> {
-    Trace::from_csv(text.as_bytes(), "flows.csv", &host)
+    Trace::from_csv(text.as_bytes(), "flows.csv", HOST)
 }
 
 fn csv_error(text: &str) -> String {
@@ -21,7 +27,7 @@ fn csv_error(text: &str) -> String {
 }
 
 fn hpcc(text: &str) -> Result<Trace, TraceError> {
-    Trace::from_hpcc(text.as_bytes(), "flow.txt", &host)
+    Trace::from_hpcc(text.as_bytes(), "flow.txt", HOST)
 }
 
 /// A temporary file, removed when dropped.
@@ -51,6 +57,38 @@ fn columns_come_in_any_order_and_times_keep_their_picoseconds() {
     let flows: Vec<_> = trace.flows().map(|f| (f.src, f.dst, f.size, f.start)).collect();
     assert_eq!(flows, [(0, 1, 1460, Time(310_162)), (1, 2, 7, Time(1_000_000))]);
     assert_eq!(csv("src,dst,size_bytes,start_ns\n0,1,2,0.0006\n").unwrap().rows[0].start, Time(1));
+}
+
+#[test]
+fn times_have_the_unit_of_their_column_and_hosts_may_be_named() {
+    let first = |text: &str| {
+        let trace = csv(text).unwrap();
+        (trace.rows[0].src, trace.rows[0].dst, trace.rows[0].start, trace.warnings)
+    };
+    let (src, dst, start, warnings) =
+        first("\u{feff}src\tdst\tsize_bytes\tstart_us\r\ngpu-5\t1\t7\t1.0000015\r\n");
+    assert_eq!((src, dst, start), (5, 1, Time(1_000_002)));
+    assert!(warnings.is_empty());
+    assert_eq!(first("src,dst,size_bytes,start_s\n0,1,7,0.000000000001\n").2, Time(1));
+    assert_eq!(first("src,dst,size_bytes,start_ms,deadline_us\n0,1,7,2.5,2500\n").2, Time::from_us(2500));
+    let (.., warnings) = first("src,dst,size_bytes,start_ns,fct_ns,color\n0,1,7,0,9,red\n");
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("flows.csv:1: columns \"fct_ns\", \"color\" are passed over (known: src")
+    );
+    assert!(
+        csv_error("src,dst,size_bytes,start_ns,start_s\n")
+            .contains("columns start_ns and start_s say the same")
+    );
+    assert!(csv_error("src,dst,size_bytes,start_ns,dedline_ns\n").contains("did you mean \"deadline_ns\""));
+    let text = csv_error("src;dst;size_bytes;start_ns\n");
+    assert!(text.contains("column src is missing: expected names separated by commas or tabs"), "{text}");
+    assert!(csv_error("src,dst,size_bytes,start_ns\nh9,1,7,0\n").ends_with("src: unknown host \"h9\""));
+    assert!(
+        csv_error("src,dst,size_bytes,start_s\n0,1,7,1ms\n")
+            .contains("start_s: expected seconds, found \"1ms\"")
+    );
+    assert!(csv_error("src,dst,size_bytes,start_s\n0,1,7,99999999\n").contains("start_s: expected seconds"));
 }
 
 #[test]
@@ -98,18 +136,21 @@ fn a_wrong_csv_says_where_and_what_was_expected() {
     );
     assert_eq!(
         rows("0,1,1,4.5"),
-        "flows.csv:3: row 1: start_ns 4.500 comes after 5: rows must be sorted by start_ns"
+        "flows.csv:3: row 1: start 4.5ns comes after 5ns: rows must be sorted by their start"
     );
-    assert_eq!(rows("0,1,1,-5"), "flows.csv:3: row 1: start_ns: is negative");
+    assert_eq!(rows("0,1,1,-5"), "flows.csv:3: row 1: start: is negative");
     assert_eq!(rows("0,1,1,9e99"), "flows.csv:3: row 1: start_ns: expected nanoseconds, found \"9e99\"");
-    assert_eq!(rows("0,1,1,9000000000000000"), "flows.csv:3: row 1: start_ns: is later than 4000000s");
+    assert_eq!(rows("0,1,1,9000000000000000"), "flows.csv:3: row 1: start: is later than 4000000s");
     assert_eq!(rows("0,1,ten,5"), "flows.csv:3: row 1: size_bytes: expected a whole number, found \"ten\"");
     assert_eq!(
         rows("0,1,1"),
         "flows.csv:3: row 1: expected 4 fields as in the header, found 3: is the file truncated?"
     );
-    assert_eq!(csv_error("src,dst,start_ns\n"), "flows.csv:1: column size_bytes is missing");
-    assert!(csv_error("src,dst,size,start_ns\n").starts_with("flows.csv:1: unknown column \"size\""));
+    assert!(
+        csv_error("src,dst,start_ns\n").starts_with("flows.csv:1: column size_bytes is missing (known: ")
+    );
+    let text = csv_error("src,dst,size,start_ns\n");
+    assert!(text.starts_with("flows.csv:1: column size_bytes is missing, and there is \"size\""), "{text}");
     assert!(csv_error("src,dst,size_byte,start_ns\n").contains("did you mean \"size_bytes\""));
     assert_eq!(csv_error("src,src\n"), "flows.csv:1: column src occurs twice");
     assert!(csv_error("").contains("expected a header such as"));
@@ -118,7 +159,7 @@ fn a_wrong_csv_says_where_and_what_was_expected() {
 
 #[test]
 fn a_file_that_is_no_text_is_recognised() {
-    let error = |bytes: &[u8]| Trace::from_csv(bytes, "f", &host).unwrap_err().to_string();
+    let error = |bytes: &[u8]| Trace::from_csv(bytes, "f", HOST).unwrap_err().to_string();
     assert!(error(b"PAR1....").contains("Parquet"));
     assert!(error(&[0x1f, 0x8b, 8]).contains("gzip"));
     assert!(error(b"src\n\0").starts_with("f:2: not text"));
@@ -132,8 +173,8 @@ fn dependencies_that_no_host_could_know_of_are_refused() {
     assert!(error("2,3,1,0,0,").contains("row 1: after: row 0 neither starts nor ends"));
     assert!(error("1,3,1,0,1,").contains("after: row 1 is not one of the rows before this one"));
     assert!(error("1,3,1,0,-1,").contains("after: row -1"));
-    assert!(error("1,3,1,0,,5").contains("compute_ns without after"));
-    assert!(error("1,3,1,0,0,-5").contains("compute_ns: is negative"));
+    assert!(error("1,3,1,0,,5").contains("compute without after"));
+    assert!(error("1,3,1,0,0,-5").contains("compute: is negative"));
 }
 
 #[test]
@@ -168,18 +209,18 @@ fn a_wrong_flow_file_says_where() {
 fn rows_from_elsewhere_are_checked_alike() {
     let row = TraceRow { src: 0, dst: 1, size_bytes: 5, ..TraceRow::default() };
     let rows = vec![row.clone(), TraceRow { dst: 0, ..row }];
-    let error = Trace::from_rows(rows, "flows.parquet", &host).unwrap_err().to_string();
+    let error = Trace::from_rows(rows, "flows.parquet", HOST).unwrap_err().to_string();
     assert!(error.starts_with("flows.parquet: row 1: src and dst are both host 0"));
-    assert_eq!(TraceRow::picoseconds(310.162), Some(310_162));
-    assert_eq!(TraceRow::picoseconds(f64::NAN), None);
-    assert_eq!(TraceRow::picoseconds(1e300), None);
+    assert_eq!(TraceRow::picoseconds(310.162, 3), Some(310_162));
+    assert_eq!(TraceRow::picoseconds(f64::NAN, 3), None);
+    assert_eq!(TraceRow::picoseconds(1e300, 3), None);
 }
 
 #[test]
 fn parquet_comes_through_the_hook_or_is_refused() {
     let keys = [("file", text("flows.parquet"))];
     assert!(source_error("trace", 8, &keys).message.contains("does not read Parquet"));
-    let read = |_: &Path| Ok(vec![TraceRow { dst: 1, size_bytes: 5, ..TraceRow::default() }]);
+    let read = |_: &Path| Ok((vec![TraceRow { dst: 1, size_bytes: 5, ..TraceRow::default() }], Vec::new()));
     let spec = tests::spec("trace", &keys);
     let flows = with_hosts(8, |cx| {
         let cx = WorkloadContext { read_parquet: Some(&read), ..*cx };
@@ -221,7 +262,7 @@ fn the_flows_of_the_authors_simulators_are_read_as_they_are() {
     for (case, hosts, flows, bytes) in cases {
         let file = folder.join(case).join("flows.csv.gz");
         let host = |label| (label < hosts).then_some(label);
-        let trace = Trace::from_csv(&unzipped(&file), case, &host).unwrap();
+        let trace = Trace::from_csv(&unzipped(&file), case, HostOf { by_id: &host, ..HOST }).unwrap();
         assert_eq!(trace.len(), flows, "{case}");
         let sum: u64 = trace.flows().map(|flow| flow.size).sum();
         assert_eq!(sum, bytes.unwrap_or(sum), "{case}");
@@ -245,10 +286,23 @@ fn rows() -> impl Strategy<Value = Vec<TraceRow>> {
                 deadline_ps: deadline.then_some(start_ps + 17),
                 compute_ps: if earlier.is_some() { gap } else { 0 },
                 after: earlier.map(|earlier| earlier as i64).into_iter().collect(),
+                ..TraceRow::default()
             });
         }
         rows
     })
+}
+
+/// A time as a column of a file.
+struct Nanoseconds(Time);
+
+impl std::fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self.0.0 % 1000 {
+            0 => write!(f, "{}", self.0.ns()),
+            ps => write!(f, "{}.{ps:03}", self.0.ns()),
+        }
+    }
 }
 
 /// The trace as CSV, with the optional columns that it needs; `label`: the id of a host in the file.
@@ -298,15 +352,15 @@ fn quote(name: &str) -> String {
 proptest! {
     #[test]
     fn a_written_trace_reads_back_as_it_was(rows in rows()) {
-        let trace = Trace::from_rows(rows, "made", &host).unwrap();
+        let trace = Trace::from_rows(rows, "made", HOST).unwrap();
         let written = write(&trace, &|host| host);
         prop_assert_eq!(csv(&written).unwrap(), trace);
     }
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Trace::from_csv(&bytes, "x", &host);
-        let _ = Trace::from_hpcc(&bytes, "x", &host);
+        let _ = Trace::from_csv(&bytes, "x", HOST);
+        let _ = Trace::from_hpcc(&bytes, "x", HOST);
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl WindowParameters for BbrParameters {
     type State = Bbr;
     const DOC: SchemeDoc = DOC;
 
+    /// Losses at random do not change its model of the path.
+    fn window_at_loss(&self, _loss: f64, _round_trip: Time) -> Option<f64> {
+        None
+    }
+
     fn read(p: &mut Parameters, profile: Profile) -> BbrParameters {
         let help = "gain of Startup (draft: 2 / ln 2 = 2.885; ns3-3.35: 2.89)";
         let high_gain = p.number("high_gain", profile.pick(2.885, 2.89), (1.01, 100.0), help);

@@ -88,6 +88,11 @@ impl WindowParameters for Bbr3Parameters {
     type State = Bbr3;
     const DOC: SchemeDoc = DOC;
 
+    /// Losses at random do not change its model of the path.
+    fn window_at_loss(&self, _loss: f64, _round_trip: Time) -> Option<f64> {
+        None
+    }
+
     fn read(p: &mut Parameters, _profile: Profile) -> Bbr3Parameters {
         let help = "pacing gain of Startup (draft §5.3.1.1: 2.77)";
         let startup_gain = p.number("startup_gain", 2.77, (1.01, 100.0), help);
