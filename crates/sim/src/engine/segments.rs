@@ -120,7 +120,7 @@ impl<T> Segments<T> {
     #[inline(always)]
     pub fn elements(&self, place: u32, count: usize) -> &[T] {
         assert!(count <= self.stride);
-        // SAFETY: they lie in a segment, were written before the place was handed out, and nobody else
+        // SAFETY: they lie in a segment, were written before the place was handed out, and no other owner
         // touches them.
         unsafe { std::slice::from_raw_parts(self.first(place), count) }
     }
