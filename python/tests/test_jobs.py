@@ -143,7 +143,11 @@ def test_why_a_step_took_long_adds_up(run, capsys, tmp_path):
     page = tmp_path / "why.html"
     assert main(["why", str(run.out), "--step", "slowest", "--out", str(page)]) == 0
     text = capsys.readouterr().out
-    assert "decided when it ended" in text and "time of the step" in text and "What this step waited for" in page.read_text()
+    assert (
+        "decided when it ended" in text
+        and "time of the step" in text
+        and "What this step waited for" in page.read_text()
+    )
 
 
 def test_a_step_that_cannot_be_named_is_refused(run, capsys):

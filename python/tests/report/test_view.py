@@ -187,7 +187,7 @@ def test_a_link_is_not_followed_out_of_the_folder(folder, tmp_path):
         with pytest.raises(InputError, match=r"leads out of the folder|no run is called"):
             asked(found)
         found._server.server_close()
-    # The folder itself may be behind a link.
+    # The folder itself may be reached through a link.
     (tmp_path / "link").symlink_to(folder)
     assert "viewed" in view._scenario(view_of(tmp_path / "link"), {"run": "hpcc"})[1]
 

@@ -224,7 +224,7 @@ class Questions:
 def _cut(sql: str, kinds: list[str], max_rows: int) -> str:
     """Return a SELECT around another whose values are no longer than an answer may be.
 
-    Without it one list of a hundred million numbers is a Python list before its size can be told.
+    Without it one list of a hundred million numbers is a Python list before its size is known.
     """
     places = [f"c{place}" for place in range(len(kinds))]
     shown = [
@@ -238,7 +238,7 @@ def _cut(sql: str, kinds: list[str], max_rows: int) -> str:
 
 
 def _without_end(sql: str) -> str:
-    """Return a statement without its semicolon and the comments behind that."""
+    """Return a statement without its semicolon and the comments after it."""
     import duckdb
 
     cut = re.sub(r";(?:\s|;|--[^\n]*(?:\n|\Z)|/\*[^*]*\*/)*\Z", "", sql)

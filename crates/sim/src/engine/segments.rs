@@ -159,27 +159,29 @@ mod tests {
         let first: Segments<u64> = Segments::new(2);
         let (mut one, mut two) = (first.another(), first.another());
         let (mut of_one, mut of_two) = (Vec::new(), Vec::new());
-        let put = |owner: &mut Segments<u64>, value: u64| match owner.take() {
-            Taken::One(place) => {
-                owner.fill(place, value);
-                vec![(place, value)]
+        let (mut free_one, mut free_two) = (Vec::new(), Vec::new());
+        let put = |owner: &mut Segments<u64>, free: &mut Vec<u32>, value: u64| {
+            if free.is_empty() {
+                match owner.take() {
+                    Taken::One(place) => {
+                        owner.fill(place, value);
+                        return (place, value);
+                    }
+                    Taken::Spare(places) => free.extend(places),
+                }
             }
-            Taken::Spare(places) => places
-                .into_iter()
-                .map(|place| {
-                    owner.elements_mut(place, 2).fill(value);
-                    (place, value)
-                })
-                .collect(),
+            let place = free.pop().unwrap();
+            owner.elements_mut(place, 2).fill(value);
+            (place, value)
         };
         for round in 0..3000u64 {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     one.begin_turn();
-                    (0..5).for_each(|_| of_one.extend(put(&mut one, round)));
+                    (0..5).for_each(|_| of_one.push(put(&mut one, &mut free_one, round)));
                 });
                 two.begin_turn();
-                of_two.extend(put(&mut two, !round));
+                of_two.push(put(&mut two, &mut free_two, !round));
                 of_two.iter().for_each(|&(place, value)| assert_eq!(two.elements(place, 2), [value; 2]));
                 // The second owner, who gets most, gives back what it has too many.
                 if of_two.len() > 1000 && two.lacks_spare() {

@@ -225,11 +225,11 @@ fn failures_name_links_and_switches_that_exist() {
     let job = "[[workload]]\nkind = \"collective\"\n";
     assert_eq!(
         problems(&format!("{job}ranks = 3\n{job}ranks = 2\n")),
-        ["s.toml:9: workload.2.ranks: 2 ranks, but other jobs have taken 3 of the 4 hosts"]
+        ["s.toml:11: workload.2.ranks: 2 ranks, but other jobs have taken 3 of the 4 hosts"]
     );
     assert_eq!(
         problems(&format!("{job}ranks = 1\n")),
-        ["s.toml:7: workload.1.ranks: a job needs at least 2 ranks, found 1"]
+        ["s.toml:8: workload.1.ranks: a job needs at least 2 ranks, found 1"]
     );
     assert_eq!(
         event("switch = \"host0\""),
