@@ -37,6 +37,15 @@ pub struct Region {
     pub observer: Option<Box<Observer>>,
 }
 
+/// A turn of a region, which ends even if its work panics: others may wait for its end.
+struct Turn<'r>(&'r mut Region);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.net.end_turn();
+    }
+}
+
 impl Region {
     /// Works as [`Region::work`] does, until a scheme of another crate panics.
     pub fn work_guarded(&mut self, max: u32) {
@@ -46,9 +55,7 @@ impl Region {
     /// Does something with packets: within a turn of this region, since only then it may touch them.
     pub fn in_turn<R>(&mut self, what: impl FnOnce(&mut Region) -> R) -> R {
         self.net.begin_turn();
-        let result = what(self);
-        self.net.end_turn();
-        result
+        what(Turn(self).0)
     }
 
     /// Handles the events before the limit; returns after `max` of them, to continue when called again.
