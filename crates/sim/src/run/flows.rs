@@ -168,14 +168,16 @@ impl Simulation {
     pub(crate) fn steps(&mut self) -> Vec<StepRecord> {
         let (flows, ideals) = (&mut self.flows, &mut self.ideals);
         let dependents = self.regions[0].starts.dependents();
-        let ideal = |(number, (shape, source)): (usize, &(JobShape, Option<Box<dyn FlowSource>>))| {
+        let mut ideal_times: Vec<Option<Time>> = Vec::with_capacity(flows.shapes.len());
+        for (number, (shape, source)) in flows.shapes.iter().enumerate() {
             let number = number as u16;
             let count = flows.jobs.flows_of_first(number);
-            let source = source.as_ref()?;
-            debug_assert!(shape.alike);
-            ideals.job(&**source, count, |order| dependents.of(number, order))
-        };
-        let ideals: Vec<Option<Time>> = flows.shapes.iter().enumerate().map(ideal).collect();
+            debug_assert!(shape.alike || source.is_none());
+            ideal_times.push(match source {
+                Some(source) => ideals.job(&**source, count, |order| dependents.of(number, order)),
+                None => None,
+            });
+        }
         let step = |(number, span): (usize, &Span)| {
             let number = number as u32;
             let (source, step) = flows.jobs.place(number);
@@ -190,7 +192,7 @@ impl Simulation {
                 bytes: shape.bytes.unwrap_or(span.bytes),
                 start: span.start?,
                 finish: last.map(|(at, ..)| at),
-                ideal: ideals[usize::from(source)],
+                ideal: ideal_times[usize::from(source)],
                 last: last.map(|(_, flow, host)| (flow, host)),
             })
         };
