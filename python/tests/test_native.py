@@ -357,7 +357,7 @@ def test_an_exception_in_a_controller_ends_the_run_with_its_traceback(tmp_path):
     assert json.loads((tmp_path / "a" / "summary.json").read_text())["status"] == "failed"
     with pytest.raises(native.RunFailed, match="TypeError"):
         lone(tmp_path / "b", "python:unmade", unmade=Unmade)
-    with pytest.raises(native.RunFailed, match="rate_bps is fast: expected a number"):
+    with pytest.raises(native.RunFailed, match="rate_bps is 'fast': expected a number of bit/s"):
         lone(tmp_path / "c", "python:odd", odd=Odd)
     with pytest.raises(native.InputError, match="expected a class"):
         lone(tmp_path / "d", "python:odd", odd=3)

@@ -16,7 +16,7 @@ use weftline_sim::congestion::{
 use weftline_sim::telemetry::int::{IntLayout, IntRecord};
 use weftline_sim::units::{Rate, Time};
 
-use crate::errors::input;
+use crate::errors::{InputError, input};
 use crate::runs::is_interrupt;
 
 /// What is fixed for a flow.
@@ -139,7 +139,7 @@ impl Failure {
         let (name, error) = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()?;
         Some(Python::attach(|py| {
             let traceback = error.traceback(py).and_then(|t| t.format().ok()).unwrap_or_default();
-            if traceback.is_empty() {
+            if traceback.is_empty() && error.is_instance_of::<InputError>(py) {
                 return format!("controller \"{name}\": {}", error.value(py));
             }
             format!("controller \"{name}\" raised an exception\n{traceback}{error}")

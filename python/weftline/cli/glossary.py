@@ -193,6 +193,7 @@ METRICS = {
     "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
     "recovery": "From the first failure until goodput stays above 90 % of what it was before.",
     "deficit": "Bytes that were delivered less in that time than at the goodput before the failure.",
+    "silenced": "Share of the flows at work that deliver nothing from 2 to 8 ms after the first failure.",
     "packets_lost": "Packets lost on failed links or at random, or that could not be forwarded.",
     "lost_on_dead_links": "Packets of every kind that were on a link when it went down.",
     "lost_at_random": "Packets of every kind that links lost at random ([failures] loss).",

@@ -33,7 +33,7 @@ COLOURS = {
     "retransmission": "#8a5a44",
     "timeout": "#7f7f7f",
     "transport": "#8a8000",
-    "computation": "#9a9a9a",
+    "computation": "#878787",
     "connection in use": "#6c6c6c",
 }
 BLACK, WHITE = "#000000", "#ffffff"
