@@ -49,6 +49,7 @@ check: $(VENV)/.dev ## format, lints, instructions per packet-hop, what grows wi
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python examples benches
 	$(BIN)/ruff format --check python examples benches
+	$(BIN)/mypy
 	$(PYTHON) benches/instructions.py
 	$(PYTHON) benches/at_scale.py
 

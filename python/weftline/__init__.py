@@ -15,6 +15,8 @@ import os as _os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from weftline.controller import Controller as Controller
     from weftline.errors import DamagedError as DamagedError
     from weftline.errors import DeterminismWarning as DeterminismWarning
@@ -83,7 +85,7 @@ if _os.environ.get("WEFTLINE_ENGINE"):
     _take_engine(_os.environ["WEFTLINE_ENGINE"])
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "__version__":
         from weftline import _native
 

@@ -154,7 +154,7 @@ class Scenario:
         *,
         force: bool = False,
         threads: int | None = None,
-        progress: Callable[[dict], None] | None = None,
+        progress: Callable[[dict[str, Any]], None] | None = None,
         memory: str | None = None,
         provenance: Json | None = None,
         sync: bool = True,

@@ -116,10 +116,10 @@ class Reader:
         self.modules.update(reader.modules)
         return text
 
-    def _all(self, parts: Iterable) -> str:
+    def _all(self, parts: Iterable[Any]) -> str:
         return ",".join(self._content(part) for part in parts)
 
-    def _pairs(self, pairs: Mapping) -> str:
+    def _pairs(self, pairs: Mapping[str, Any]) -> str:
         return ",".join(f"{self._content(key)}:{self._content(value)}" for key, value in pairs.items())
 
     def _function(self, function: FunctionType) -> str:

@@ -73,7 +73,7 @@ _Stream._fields_ = [
 ]
 
 
-def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> dict[str, list]:
+def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> dict[str, list[Any]]:
     """Return columns of a table by name, None where a value is missing; with `max_rows` the first rows alone.
 
     Raises
@@ -92,7 +92,7 @@ def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> di
     try:
         fields = [schema.children[n].contents for n in range(schema.n_children)]
         places = {field.name.decode(): n for n, field in enumerate(fields)}
-        found: dict[str, list] = {name: [] for name in names}
+        found: dict[str, list[Any]] = {name: [] for name in names}
         for batch in _batches(stream):
             for name in names:
                 number = places[name]
@@ -122,13 +122,13 @@ def _checked(stream: _Stream, status: int) -> None:
         raise InputError(text.decode("utf-8", "replace") if text else f"the table cannot be read ({status})")
 
 
-def _values(field: _Schema, column: _Array, batch: _Array) -> list:
+def _values(field: _Schema, column: _Array, batch: _Array) -> list[Any]:
     start, count = column.offset + batch.offset, batch.length
     form = field.format.decode()
     if field.dictionary:
         # Where a value is missing, any number may stand.
         words = [*_texts(column.dictionary.contents), None]
-        values: list = [words[min(n, len(words) - 1)] for n in _numbers(form, column, start, count)]
+        values: list[Any] = [words[min(n, len(words) - 1)] for n in _numbers(form, column, start, count)]
     elif form == "b":
         values = [bool(bit) for bit in _bits(column.buffers[1], start, count)]
     elif form in _NUMBERS:
@@ -141,7 +141,7 @@ def _values(field: _Schema, column: _Array, batch: _Array) -> list:
     return values
 
 
-def _numbers(form: str, column: _Array, start: int, count: int) -> array:
+def _numbers(form: str, column: _Array, start: int, count: int) -> array[Any]:
     numbers = array(_NUMBERS[form])
     if count:
         address = column.buffers[1] + start * numbers.itemsize

@@ -7,6 +7,11 @@ Python computes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Controller:
     """Base of a congestion controller in Python; one object steers one flow.
@@ -49,11 +54,11 @@ class Controller:
     ...              set={"transport.controller": {"kind": "python:halve"}})
     """
 
-    def __init__(self, flow) -> None:
+    def __init__(self, flow: Any) -> None:
         self.flow = flow
         self.rate_bps = flow.line_rate_bps
         self.cwnd_bytes = None
 
-    def on_ack(self, ack) -> None:
+    def on_ack(self, ack: Any) -> None:
         """React to one acknowledgement by setting `rate_bps` or `cwnd_bytes`."""
         raise NotImplementedError(f"{type(self).__name__} needs a method on_ack(self, ack)")

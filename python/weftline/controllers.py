@@ -69,7 +69,7 @@ class Law:
 Laws = Mapping[str, Law]
 
 
-def of(given: Mapping[str, Any] | None, base_dir: str | os.PathLike = ".") -> dict[str, Law]:
+def of(given: Mapping[str, Any] | None, base_dir: str | os.PathLike[str] = ".") -> dict[str, Law]:
     """Return controllers by name; each is given as a class, or as ``"FILE.py:CLASS"`` relative to `base_dir`.
 
     Raises

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
 
 from weftline._native import DamagedError, InputError, RunFailed
 
@@ -49,7 +50,8 @@ class Conflict(str):
 
 def warn(texts: Iterable[str]) -> None:
     """Give each text as a Python warning, at the line of the user's code that called weftline."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     for text in texts:

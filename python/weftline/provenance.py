@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from weftline import _native, own_schemes, scenarios
 from weftline.errors import InputError
@@ -58,7 +59,7 @@ def _digest_of_file(path: Path) -> str | None:
         return None
 
 
-def _digest_of_law(law) -> str | None:
+def _digest_of_law(law: Any) -> str | None:
     try:
         return law.digest
     except InputError:

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, own_schemes, renamed
 from weftline.errors import DamagedError, InputError, RunFailed, warn
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: str | os.PathLike | Mapping,
+    scenario: str | os.PathLike[str] | Mapping[str, Any],
     *,
     set: Mapping[str, object] | None = None,
     seed: int | None = None,
     threads: int | None = None,
     memory: str | None = None,
-    out: str | os.PathLike | None = None,
+    out: str | os.PathLike[str] | None = None,
     force: bool = False,
     controllers: Mapping[str, type | str] | None = None,
-    progress: Callable[[dict], None] | None = None,
+    progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> Run:
     """Run a scenario and return its results, or those that an equal run has stored.
 
@@ -102,7 +102,7 @@ _NUMBERS = (
 )
 
 
-def _checked(summary: object) -> dict:
+def _checked(summary: object) -> dict[str, Any]:
     """Return what summary.json holds if it can be the summary of a run, else raise ValueError."""
     if not isinstance(summary, dict):
         raise ValueError("expected an object")
@@ -126,14 +126,14 @@ class Run:
         Whether `run` found these results instead of computing them.
     """
 
-    def __init__(self, out: str | os.PathLike, summary: dict) -> None:
+    def __init__(self, out: str | os.PathLike[str], summary: dict[str, Any]) -> None:
         self.out = Path(out)
         self.summary = summary
         self.reused = False
-        self._slowdowns: dict[tuple, dict] = {}
+        self._slowdowns: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     @classmethod
-    def open(cls, folder: str | os.PathLike) -> Run:
+    def open(cls, folder: str | os.PathLike[str]) -> Run:
         """Return the run whose results are in `folder`; its `warnings` are given as `WeftlineWarning`.
 
         Raises
@@ -146,7 +146,7 @@ class Run:
         return found
 
     @classmethod
-    def read(cls, folder: str | os.PathLike) -> Run:
+    def read(cls, folder: str | os.PathLike[str]) -> Run:
         """Return the same without giving its warnings.
 
         Raises
@@ -200,11 +200,13 @@ class Run:
         return Table(_native.table(str(self.out), "jobs"))
 
     @cached_property
-    def steps(self) -> list[dict]:
+    def steps(self) -> list[dict[str, Any]]:
         """The rows of `jobs` as dicts; empty for a run without jobs, or of an earlier version."""
         return json.loads(_native.jobs(str(self.out)))
 
-    def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:
+    def slowdown(
+        self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None
+    ) -> dict[str, Any]:
         """Return FCT slowdown by flow size.
 
         Parameters
@@ -231,7 +233,7 @@ class Run:
 
     def completion(
         self, *, min_size: int = 0, max_size: int | None = None, group: str | None = None, **old: int | None
-    ) -> dict:
+    ) -> dict[str, Any]:
         """Return completion times, goodputs and slowdowns of the finished flows of a range of sizes.
 
         Parameters
@@ -255,7 +257,7 @@ class Run:
 
     def distribution(
         self, column: str = "slowdown", *, group: str | None = None, max_points: int = 300, **old: int
-    ) -> list:
+    ) -> list[Any]:
         """Return the cumulative curve of the finished flows: ``[[value, share at or below it], ...]``.
 
         Parameters
@@ -277,7 +279,7 @@ class Run:
         found = json.loads(_native.deadlines(str(self.out), group))
         return found["count"], found["met"]
 
-    def backlog(self) -> dict | None:
+    def backlog(self) -> dict[str, Any] | None:
         """Return what was under way when half of the flows had started and when the last one did.
 
         Returns
@@ -289,7 +291,7 @@ class Run:
         """
         return json.loads(_native.backlog(str(self.out)))
 
-    def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict]:
+    def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict[str, Any]]:
         """Return what each flow delivered between two times.
 
         ``flow``, ``src``, ``dst`` (numbers of hosts), ``group``, ``start_ns``, ``bytes``.
@@ -301,7 +303,7 @@ class Run:
         return json.loads(_native.shares(str(self.out), from_ns, until))
 
     @cached_property
-    def queues(self) -> dict | None:
+    def queues(self) -> dict[str, Any] | None:
         """Queue length over all sampled ports: ``percentiles`` and ``cdf`` in bytes; None if not measured."""
         try:
             found = json.loads(_native.queues(str(self.out)))
@@ -311,7 +313,7 @@ class Run:
             return None
         return found if found and found.get("cdf") else None
 
-    def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list]:
+    def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
         """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured."""
         try:
             return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
@@ -321,7 +323,7 @@ class Run:
             return {}
 
     @cached_property
-    def scenario(self) -> dict:
+    def scenario(self) -> dict[str, Any]:
         """The resolved scenario."""
         path = self.out / "scenario.toml"
         integrity.check(self.out, (path.name,))

@@ -42,7 +42,7 @@ class Scenario:
 
     def __init__(
         self,
-        scenario: str | os.PathLike | Mapping,
+        scenario: str | os.PathLike[str] | Mapping[str, Any],
         *,
         set: Mapping[str, object] | None = None,
         seed: int | None = None,
@@ -87,11 +87,11 @@ class Scenario:
         """The scenario's name."""
         return str(self.values.get("name", ""))
 
-    def check(self) -> dict:
+    def check(self) -> dict[str, Any]:
         """Return everything that follows from the scenario, as ``weftline check --json`` prints it."""
         return json.loads(self._loaded.check())
 
-    def estimate(self, *, max_flows: int | None = None) -> dict:
+    def estimate(self, *, max_flows: int | None = None) -> dict[str, Any]:
         """Return what a run is expected to cost: time, memory, packet-hops.
 
         Parameters
@@ -101,7 +101,7 @@ class Scenario:
         """
         return self.check()["estimate"] if max_flows is None else json.loads(self._loaded.look(max_flows))
 
-    def network(self) -> dict:
+    def network(self) -> dict[str, Any]:
         """Return ``nodes`` (``name``, ``kind``, ``tier``) and ``links``.
 
         A link has ``a`` and ``b``, the places of its ends in ``nodes``, ``a_port``, ``b_port``, ``rate_bps``
@@ -114,9 +114,9 @@ class Scenario:
         *,
         threads: int | None = None,
         memory: str | None = None,
-        out: str | os.PathLike | None = None,
+        out: str | os.PathLike[str] | None = None,
         force: bool = False,
-        progress: Callable[[dict], None] | None = None,
+        progress: Callable[[dict[str, Any]], None] | None = None,
     ) -> Run:
         """Run it and return the results, or those that an equal run has stored: see `weftline.run`."""
         place = self.place(out, force=force)
@@ -136,11 +136,11 @@ class Scenario:
     def start(
         self,
         *,
-        out: str | os.PathLike,
+        out: str | os.PathLike[str],
         force: bool,
         threads: int | None = None,
         memory: str | None = None,
-        progress: Callable[[dict], None] | None = None,
+        progress: Callable[[dict[str, Any]], None] | None = None,
         sync: bool = True,
     ) -> Run:
         """Run it into a given folder; with `sync` it ends when the disk has the results."""
@@ -157,7 +157,7 @@ class Scenario:
         )
         return Run.read(out)
 
-    def place(self, out: str | os.PathLike | None, *, force: bool) -> Place:
+    def place(self, out: str | os.PathLike[str] | None, *, force: bool) -> Place:
         """Return where the results go: into `out`, else into ``out/<name>-<short hash>``.
 
         What the latter holds may be replaced where its name does not tell what differs (the code of a

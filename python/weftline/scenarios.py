@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError
 
@@ -39,7 +39,7 @@ class Source:
     """Controllers in Python that it may name."""
 
 
-def load(scenario: str | os.PathLike | Mapping) -> Source:
+def load(scenario: str | os.PathLike[str] | Mapping[str, Any]) -> Source:
     """Return the text of a path or of a dict.
 
     Raises
@@ -86,7 +86,7 @@ def parse_set(argument: str) -> tuple[str, str]:
     return path.strip(), value.strip()
 
 
-def settings(changes: Mapping | None) -> list[tuple[str, str]]:
+def settings(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Return dotted paths with their values as TOML, from a dict of Python values."""
     if changes is not None and not isinstance(changes, Mapping):
         raise InputError(f'set: expected a dict such as {{"workload.0.load": 0.7}}, found {changes!r}')
@@ -111,7 +111,7 @@ def value_to_toml(value: object) -> str:
     raise InputError(f"a scenario cannot hold {value!r} of type {type(value).__name__}")
 
 
-def to_toml(scenario: Mapping) -> str:
+def to_toml(scenario: Mapping[str, Any]) -> str:
     """Write a scenario as TOML: plain keys first, then a section for each table and each table of a list."""
     lines: list[str] = []
     sections: list[str] = []
@@ -126,7 +126,7 @@ def to_toml(scenario: Mapping) -> str:
     return "\n".join(lines + sections).lstrip("\n") + "\n"
 
 
-def _body(table: Mapping) -> list[str]:
+def _body(table: Mapping[str, Any]) -> list[str]:
     return [f"{_key(key)} = {value_to_toml(value)}" for key, value in table.items()]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from types import MappingProxyType
-from typing import TextIO
+from typing import Any, TextIO
 
 from weftline import quantities
 
@@ -220,7 +220,7 @@ class ProgressLine:
             sys.stderr.flush()
 
 
-def progress_text(name: str, state: dict) -> str:
+def progress_text(name: str, state: dict[str, Any]) -> str:
     """Return what a run's progress says: simulated time, flows done, speed and time left."""
     parts = [f"{name}  {quantities.time_text(state['now_ns'])}"]
     if state.get("until_ns"):
@@ -234,13 +234,13 @@ def progress_text(name: str, state: dict) -> str:
     return "  ".join(parts)
 
 
-def seconds_left(state: dict) -> float | None:
+def seconds_left(state: dict[str, Any]) -> float | None:
     """Return a guess of the seconds to go, None while there is nothing to guess from."""
     done = share_done(state)
     return None if done < 0.01 else state["seconds"] * (1 - done) / done
 
 
-def share_done(state: dict) -> float:
+def share_done(state: dict[str, Any]) -> float:
     """Return how much of a run is done, 0 to 1: by simulated time if its end is known, else by flows."""
     if state.get("until_ns"):
         return min(1.0, state["now_ns"] / state["until_ns"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from weftline.errors import InputError, nearest
 
@@ -36,7 +37,9 @@ class Where:
         return f"{self._file}:{begin + 1}" if table else self._file
 
 
-def check_keys(table: Mapping, kind: str, keys: str, where: Where, header: str = "", number: int = 0) -> None:
+def check_keys(
+    table: Mapping[str, Any], kind: str, keys: str, where: Where, header: str = "", number: int = 0
+) -> None:
     """Refuse a table of the given kind if it has a key other than `keys`, which are separated by blanks."""
     known = sorted(keys.split())
     for key in table:

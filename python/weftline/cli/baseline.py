@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from weftline import renamed
 from weftline.errors import InputError, nearest
@@ -41,7 +42,7 @@ class Stored:
 
     machine: object
     """What it was made on, as `bench.machine` has it; None where it does not say."""
-    workloads: dict[str, dict]
+    workloads: dict[str, dict[str, Any]]
     """Its workloads by name."""
 
 
@@ -113,11 +114,11 @@ def _check(entry: object, where: str) -> None:
                 raise InputError(f"{where}.{of}.{key}: {_found(entry[of], key)}, expected a positive number")
 
 
-def _found(table: Mapping, key: str) -> str:
+def _found(table: Mapping[str, Any], key: str) -> str:
     return f"found {json.dumps(table[key])[:40]}" if key in table else "missing"
 
 
-def compare(now: Mapping, then: Mapping) -> Comparison:
+def compare(now: Mapping[str, Any], then: Mapping[str, Any]) -> Comparison:
     """Compare one workload's result with the stored one.
 
     It is faster or slower when the ranges of both do not meet and the medians differ by more than

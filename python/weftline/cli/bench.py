@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from weftline import _native, quantities, scenarios
 from weftline.cli import baseline
@@ -133,9 +134,9 @@ def rounds(
     changes: Sequence[tuple[str, str]] = (),
     *,
     show: Callable[[str], None] = lambda text: None,
-) -> dict[str, list[dict]]:
+) -> dict[str, list[dict[str, Any]]]:
     """Run every workload `repeats` times, round by round; return the runs of each."""
-    runs: dict[str, list[dict]] = {name: [] for name in names}
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for number in range(1, repeats + 1):
         for name in names:
             show(f"{name}, run {number} of {repeats}")
@@ -143,7 +144,7 @@ def rounds(
     return runs
 
 
-def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] = ()) -> dict:
+def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
     """Run a workload once in a new process of this Python, with this package.
 
     Parameters
@@ -187,7 +188,7 @@ def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] =
     return json.loads(done.stdout)
 
 
-def summary(name: str, description: str, runs: Sequence[Mapping]) -> dict:
+def summary(name: str, description: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the runs of one workload were, with the median, minimum and maximum of each measure.
 
     Raises
@@ -209,7 +210,7 @@ def summary(name: str, description: str, runs: Sequence[Mapping]) -> dict:
     return result | {"runs": [{key: run.get(key) for key in MEASURES} for run in each]}
 
 
-def _with_rates(run: Mapping) -> dict:
+def _with_rates(run: Mapping[str, Any]) -> dict[str, Any]:
     rates = {
         f"packet_hops_per_{clock}_second": run["packet_hops"] / run[f"{clock}_seconds"]
         for clock in ("cpu", "wall")
@@ -217,12 +218,12 @@ def _with_rates(run: Mapping) -> dict:
     return {**run, **rates}
 
 
-def _over(choose: Callable, values: Sequence[float | None]) -> float | None:
+def _over(choose: Callable[..., Any], values: Sequence[float | None]) -> float | None:
     """Return the chosen value, None where one is not known."""
     return None if None in values else choose(values)
 
 
-def _document(results: Sequence[Mapping], options: argparse.Namespace) -> dict:
+def _document(results: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
     """Return what `--out` writes and `--against` reads."""
     return {
         "format": baseline.FORMAT,
@@ -237,7 +238,7 @@ def _document(results: Sequence[Mapping], options: argparse.Namespace) -> dict:
     }
 
 
-def machine() -> dict:
+def machine() -> dict[str, Any]:
     """Return what matters of this machine for speed: CPU model, cores that we may use, kernel."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"cpu": _cpu_model(), "cores": cores, "kernel": f"{platform.system()} {platform.release()}"}
@@ -253,7 +254,9 @@ def _cpu_model() -> str:
 
 
 def table(
-    results: Sequence[Mapping], compared: Mapping[str, baseline.Comparison] | None, notes: Sequence[str]
+    results: Sequence[Mapping[str, Any]],
+    compared: Mapping[str, baseline.Comparison] | None,
+    notes: Sequence[str],
 ) -> Table:
     """Return the results, one row a workload; with what a comparison found, if there was one."""
     clocks = ["CPU"] if all(result["threads"] == 1 for result in results) else ["CPU", "wall"]
@@ -283,7 +286,7 @@ def _verdict(found: baseline.Comparison | None) -> list[str]:
 
 
 def _notes(
-    document: Mapping,
+    document: Mapping[str, Any],
     stored: baseline.Stored | None,
     compared: Mapping[str, baseline.Comparison],
     against: str | None,

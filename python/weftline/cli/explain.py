@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from typing import Any
 
 from weftline import _native
 from weftline.cli import aliases, glossary
 from weftline.errors import InputError, nearest
 
 
-def entry(name: str) -> dict:
+def entry(name: str) -> dict[str, Any]:
     """Return what a name means: ``name``, ``title``, ``text``, ``source``, ``equations``, ``parameters``, ...
 
     A path may have places in lists, as `--set` takes it: ``workload.0.load``.
@@ -36,7 +37,7 @@ def entry(name: str) -> dict:
     return {"name": wanted, "title": title, "text": text, "source": "weftline's definition", "parameters": []}
 
 
-def transports(entry: dict, name: str) -> str:
+def transports(entry: dict[str, Any], name: str) -> str:
     """Return the transports that a controller called `name` serves, with its name there if it is another."""
     served = entry.get("transports", {})
     return ", ".join(t if there == name else f"{t} as {there}" for t, there in served.items())
@@ -83,10 +84,10 @@ def _of_schema(name: str) -> tuple[str, str] | None:
     return f"key {path}", f"{text} {example}".strip() or "See docs/scenario.md."
 
 
-def _keys(schema: dict) -> dict[str, dict]:
+def _keys(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What a JSON Schema states about every key, by dotted path without places in lists, in its order."""
     named = schema.get("$defs", {})
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
 
     def walk(node: object, path: str) -> None:
         if not isinstance(node, dict):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weftline import quantities, terminal
 from weftline.quantities import bytes_text, count_text, seconds_text, time_text
 
 
-def of_check(found: dict) -> dict:
+def of_check(found: dict[str, Any]) -> dict[str, Any]:
     """Return what `check` found with words for what is not a number, estimate and warnings at the end."""
     run = dict(found.get("run", {}))
     if run.get("until_ns", 0) is None:
@@ -26,7 +28,7 @@ def of_check(found: dict) -> dict:
     return {**first, **({"run": run} if run else {}), **last}
 
 
-def _traffic_texts(traffic: dict) -> dict:
+def _traffic_texts(traffic: dict[str, Any]) -> dict[str, Any]:
     """Return facts on flows: the load of the drawn flows next to the configured load."""
     asked, error = (traffic.get(f"offered_load_{name}") for name in ("asked", "error"))
     shown = {key: value for key, value in traffic.items() if not key.startswith("offered_load_")}
@@ -49,7 +51,7 @@ def _traffic_texts(traffic: dict) -> dict:
     return shown
 
 
-def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
+def _estimate_texts(estimate: dict[str, Any], threads: int) -> dict[str, str]:
     """Return the estimate of a run as a person reads it: to two figures, as more would promise too much."""
     time = f"about {seconds_text(_two_figures(estimate['seconds']))} on one core"
     if threads > 1:
@@ -84,7 +86,7 @@ def _two_figures(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def show(facts: dict, indent: int = 0) -> None:
+def show(facts: dict[str, Any], indent: int = 0) -> None:
     """Print nested facts, one a line, names aligned within a group."""
     plain = {key: value for key, value in facts.items() if not _is_group(value)}
     width = max((len(_fact(key, None)[0]) for key in plain), default=0)

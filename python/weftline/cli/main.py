@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 UNLISTED = ("schema", "completions")
@@ -140,7 +140,7 @@ def parser() -> argparse.ArgumentParser:
     top.set_defaults(do=None)
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
 
-    def command(name: str, do: Callable, text: str) -> argparse.ArgumentParser:
+    def command(name: str, do: Callable[..., Any], text: str) -> argparse.ArgumentParser:
         # A command without a help text works and is not listed.
         shown = {} if name in UNLISTED else {"help": text}
         found = commands.add_parser(
@@ -471,7 +471,7 @@ def _run(options: argparse.Namespace) -> int:
     return _ending(run)
 
 
-def _ending(run) -> int:
+def _ending(run: Any) -> int:
     from weftline import terminal
     from weftline.run_status import ending
 
@@ -482,7 +482,7 @@ def _ending(run) -> int:
     return FAILED
 
 
-def _scenario(options: argparse.Namespace):
+def _scenario(options: argparse.Namespace) -> Any:
     """Return the scenario that the command line names, with its controllers in Python and the changes."""
     from weftline import scenarios
     from weftline.scenario import Scenario
@@ -585,7 +585,7 @@ def _report(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _without_damaged(folders: Sequence[str], do: Callable):
+def _without_damaged(folders: Sequence[str], do: Callable[..., Any]) -> Any:
     """Return what `do` returns; once more without runs of stores that turn out to be damaged."""
     from pathlib import Path
 
@@ -613,7 +613,7 @@ def _compare(options: argparse.Namespace) -> int:
     from weftline.measures import comparison
     from weftline.report import run_page
 
-    def compare():
+    def compare() -> Any:
         compared = comparison.comparison_of(options.folders, against=options.against, labels=options.label)
         colour = terminal.has_colour(sys.stdout)
         return compared, compared.as_json() if options.json else compared.text(colour=colour)

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 DISSECTOR = Path(__file__).parent.parent / "assets" / "weftline.lua"
 
@@ -83,15 +84,15 @@ def _pcap(options: argparse.Namespace) -> int:
     return 0
 
 
-def _times(link: dict) -> tuple[float, float]:
+def _times(link: dict[str, Any]) -> tuple[float, float]:
     return link["first_ns"], link["last_ns"]
 
 
-def _links(path: Path) -> dict[str, dict]:
+def _links(path: Path) -> dict[str, dict[str, Any]]:
     """Return what was captured of each link: packets, bytes on the wire, times in ns."""
     from weftline.packets import captures
 
-    links: dict[str, dict] = {}
+    links: dict[str, dict[str, Any]] = {}
     for packet in captures.read(path):
         link = links.setdefault(packet.interface, {"packets": 0, "bytes": 0, "first_ns": packet.time_ns})
         link["packets"] += 1

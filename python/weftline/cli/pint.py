@@ -22,7 +22,7 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     """Give `weftline pint` its commands, with parsers of this kind."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=kind)
 
-    def command(name: str, do: Callable, text: str) -> argparse.ArgumentParser:
+    def command(name: str, do: Callable[..., Any], text: str) -> argparse.ArgumentParser:
         found = commands.add_parser(
             name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
         )
@@ -99,7 +99,7 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     vectors.add_argument("--out", metavar="DIR", help="write functions.json and paths.json there")
 
 
-def _decode_command(command: Callable) -> None:
+def _decode_command(command: Callable[..., Any]) -> None:
     decode = command("decode", _decode, "decode recorded digests into paths, quantiles and events")
     decode.add_argument(
         "digests",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from weftline import quantities, terminal
 from weftline.errors import InputError, RunFailed
@@ -107,7 +108,7 @@ def _show(result: SweepResult, options: argparse.Namespace) -> None:
         print(wrapped(f"warning: {warning}"), file=sys.stderr)
 
 
-def as_json(result: SweepResult) -> dict:
+def as_json(result: SweepResult) -> dict[str, Any]:
     """Return all numbers of a sweep for programs."""
     return {
         "name": result.name,

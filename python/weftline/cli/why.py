@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from weftline.errors import InputError, nearest
 from weftline.quantities import bytes_text, time_text
@@ -114,7 +115,7 @@ def why(
     group: str | None = None,
     intervals: bool = False,
     controllers: list[str] | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Return where the completion times of flows of a stored run went, or the time of a step.
 
     `step` is its number; `SLOWEST`: the one that took longest.
@@ -153,7 +154,7 @@ def why(
     return json.loads(found)
 
 
-def waited_at(answer: dict, link: str) -> list[dict]:
+def waited_at(answer: dict[str, Any], link: str) -> list[dict[str, Any]]:
     """Return the flows of an answer that waited at a link, the longest wait first.
 
     Raises
@@ -185,7 +186,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
-def _causes_table(parts: Sequence[dict], whole: int, name: str) -> Table:
+def _causes_table(parts: Sequence[dict[str, Any]], whole: int, name: str) -> Table:
     table = Table(["went to", "time", "share", "ps"])
     for part in sorted(parts, key=lambda part: -part["ps"]):
         table.rows.append([part["cause"], _ps(part["ps"]), _share(part["ps"], whole), str(part["ps"])])
@@ -194,7 +195,7 @@ def _causes_table(parts: Sequence[dict], whole: int, name: str) -> Table:
     return table
 
 
-def flow_tables(flow: dict) -> list[Table]:
+def flow_tables(flow: dict[str, Any]) -> list[Table]:
     """Return the tables of one flow: its causes, and where it waited."""
     fct = flow["fct_ps"]
     causes = _causes_table(flow["causes"], fct, "completion time")
@@ -206,7 +207,7 @@ def flow_tables(flow: dict) -> list[Table]:
     return [causes, waits]
 
 
-def flow_text(flow: dict) -> str:
+def flow_text(flow: dict[str, Any]) -> str:
     """Return the account of one flow as text."""
     fct, ideal = flow["fct_ps"], flow["ideal_ps"]
     slowdown = f", {fct / ideal:.2f} times the {_ps(ideal)} that it takes alone" if ideal else ""
@@ -227,7 +228,7 @@ def flow_text(flow: dict) -> str:
     return "\n".join(lines)
 
 
-def step_tables(answer: dict) -> list[Table]:
+def step_tables(answer: dict[str, Any]) -> list[Table]:
     """Return the tables of a step: its causes, and the flows of its chain."""
     step = answer["step"]
     causes = _causes_table(step["causes"], step["time_ps"], "time of the step")
@@ -262,12 +263,12 @@ def step_tables(answer: dict) -> list[Table]:
     return [causes, chain]
 
 
-def step_text(answer: dict) -> str:
+def step_text(answer: dict[str, Any]) -> str:
     """Return the account of a step as text."""
     return "\n".join([wrapped(step_sentence(answer)), *(table.text() for table in step_tables(answer))])
 
 
-def step_sentence(answer: dict) -> str:
+def step_sentence(answer: dict[str, Any]) -> str:
     """Return which step it is and how long it took."""
     step = answer["step"]
     ideal = step["ideal_ps"]
@@ -279,7 +280,7 @@ def step_sentence(answer: dict) -> str:
     )
 
 
-def links_text(answer: dict) -> str:
+def links_text(answer: dict[str, Any]) -> str:
     """Return the links by the time for which flows waited there."""
     links = answer["links"]
     count = len(answer["flows"])

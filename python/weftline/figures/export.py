@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, RunFailed, nearest
 
@@ -64,7 +64,7 @@ def save(
     return place
 
 
-def for_print(figure: Figure, *, width: str | float | None = None, grey: bool = False) -> dict:
+def for_print(figure: Figure, *, width: str | float | None = None, grey: bool = False) -> dict[str, Any]:
     """Return a figure's specification for paper: white background, sized to the width, perhaps in greys."""
     spec = copy.deepcopy(figure.spec)
     spec["background"] = "white"
@@ -97,7 +97,7 @@ AXIS = 46.0
 """Points that the axis of y takes with its labels and title at 8 points."""
 
 
-def _fitted(spec: dict, points: float) -> dict:
+def _fitted(spec: dict[str, Any], points: float) -> dict[str, Any]:
     """Panels in as many columns as leave each readable, the whole with the requested width."""
     if "hconcat" in spec:
         units = spec.pop("hconcat")
@@ -110,7 +110,7 @@ def _fitted(spec: dict, points: float) -> dict:
     return spec
 
 
-def _sized(unit: dict, width: float) -> dict:
+def _sized(unit: dict[str, Any], width: float) -> dict[str, Any]:
     """A unit of this width; its height follows where it is a number."""
     old = unit.get("width")
     found = unit | {"width": max(60, round(width))}
@@ -150,7 +150,7 @@ def _in_grey(node: object) -> None:
             _in_grey(inner)
 
 
-def drawn(spec: dict, kind: str, dpi: int) -> bytes:
+def drawn(spec: dict[str, Any], kind: str, dpi: int) -> bytes:
     """Return a specification drawn as svg, pdf or png."""
     try:
         import vl_convert

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, log_axis, panels, rows_of, time_unit, unit_of_lines
@@ -48,7 +49,7 @@ def slowdown_by_decade(title: str, lines: Sequence[Line], *, caption: str = "") 
     return Figure(title=title, spec=spec, caption=caption, tables=[_decade_table(lines, tables, decades)])
 
 
-def _decade_table(lines: Sequence[Line], tables: dict, decades: Sequence[int]) -> Table:
+def _decade_table(lines: Sequence[Line], tables: dict[str, Any], decades: Sequence[int]) -> Table:
     columns = ["flows up to", *(f"{line.label} {p}" for line in lines for p in PERCENTILES)]
     rows = [
         [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from weftline import quantities
 
@@ -36,21 +37,21 @@ def time_unit(longest_ns: float) -> tuple[str, float]:
     return next(((unit, factor) for lowest, unit, factor in steps if longest_ns >= lowest), ("ns", 1.0))
 
 
-def rows_of(rows: list[dict]) -> dict:
+def rows_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the beginning of a specification: its schema and its data."""
     return {"$schema": SCHEMA, "data": {"values": rows}}
 
 
 def unit_of_lines(
     labels: Sequence[str],
-    x: dict,
-    y: dict,
+    x: dict[str, Any],
+    y: dict[str, Any],
     *,
     points: bool = True,
     bars: bool = False,
     order: str = "",
     interpolate: str = "",
-) -> dict:
+) -> dict[str, Any]:
     """Return encoding and layers of lines distinguished by colour, dash and marker.
 
     Parameters
@@ -82,14 +83,14 @@ def unit_of_lines(
     return with_markers({"encoding": encoding, "layer": layers})
 
 
-def error_bars(x: dict, y: dict) -> dict:
+def error_bars(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     """Return the layer of the intervals of the rows that have ``low`` and ``high``."""
     mark = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.75, "clip": True}
     ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "strokeDash": {"value": [1, 0]}}
     return {"mark": mark, "transform": [{"filter": "isValid(datum.low)"}], "encoding": ends}
 
 
-def failures(scenarios: Sequence[Mapping], factor: float, end: float) -> list[dict]:
+def failures(scenarios: Sequence[Mapping[str, Any]], factor: float, end: float) -> list[dict[str, Any]]:
     """Return the layers of a dashed line at each failure and repair that scenarios plan, with its name.
 
     Parameters
@@ -120,7 +121,7 @@ def failures(scenarios: Sequence[Mapping], factor: float, end: float) -> list[di
     ]
 
 
-def failure_events(scenario: Mapping) -> list[tuple[float, str, Mapping]]:
+def failure_events(scenario: Mapping[str, Any]) -> list[tuple[float, str, Mapping[str, Any]]]:
     """Return time in ns, text and entry of the failures that a scenario plans, in order of time."""
     asked = scenario.get("failures")
     events = asked.get("event") if isinstance(asked, Mapping) else None
@@ -152,7 +153,7 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)] or [float(f"{low:.3g}")]
 
 
-def log_axis(y: dict, rows: Sequence[dict]) -> dict:
+def log_axis(y: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return a channel of y as a logarithmic axis that holds the values and intervals of its rows.
 
     An interval that reaches to zero or below ends at the axis.
@@ -167,7 +168,12 @@ def log_axis(y: dict, rows: Sequence[dict]) -> dict:
     return y | {"scale": scale, "axis": axis}
 
 
-def panels(rows: list[dict], names: Sequence[str], draw: Callable[[dict], dict], y: dict) -> list[dict]:
+def panels(
+    rows: list[dict[str, Any]],
+    names: Sequence[str],
+    draw: Callable[[dict[str, Any]], dict[str, Any]],
+    y: dict[str, Any],
+) -> list[dict[str, Any]]:
     """Return a unit for each panel on logarithmic axes of y; `draw` returns encoding and layers for a y.
 
     The panels share an axis unless the lines of one would lie in less than a quarter of its height.
@@ -186,12 +192,12 @@ def panels(rows: list[dict], names: Sequence[str], draw: Callable[[dict], dict],
     ]
 
 
-def only(*, published: bool) -> dict:
+def only(*, published: bool) -> dict[str, Any]:
     """Return the filter that leaves published rows, or measured ones."""
     return {"filter": "datum.published" if published else "!datum.published"}
 
 
-def distinct_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
+def distinct_rows(rows: list[dict[str, Any]], labels: list[str], *, marks: bool) -> dict[str, Any]:
     """Return the data, and how lines are distinguished: a legend of markers, or of dashes."""
     count = len(labels)
     legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
@@ -209,13 +215,13 @@ def distinct_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
     return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
 
 
-def distinguished(labels: Sequence[str], values: Sequence) -> dict:
+def distinguished(labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     """Return a channel that gives each line its colour, dash or marker, in the order of the labels."""
     scale = {"domain": list(labels), "range": [values[i % len(values)] for i in range(len(labels))]}
     return {"field": "line", "type": "nominal", "scale": scale}
 
 
-def with_markers(unit: dict) -> dict:
+def with_markers(unit: dict[str, Any]) -> dict[str, Any]:
     """Return the unit with the channel of markers at its points alone, and that of dashes at its lines."""
     encoding = dict(unit["encoding"])
     own = {"point": ("shape",), "line": ("strokeDash",)}
@@ -234,14 +240,14 @@ def with_markers(unit: dict) -> dict:
 
 
 def layers_of(
-    x: dict,
-    y: dict,
+    x: dict[str, Any],
+    y: dict[str, Any],
     any_published: bool,
     *,
     step: bool = False,
     points: bool = True,
     bars: bool = False,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Return the layers of measured lines and points, and of published points where there are any."""
     tooltip = [
         {"field": "line", "title": "scheme"},

@@ -10,6 +10,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from weftline import quantities
 from weftline.figures import marks
@@ -53,7 +54,7 @@ MEASURES = (
 class NetworkView:
     """The picture: what the page embeds, and its caption."""
 
-    data: dict
+    data: dict[str, Any]
     """For the browser: ``nodes``, ``links``, ``runs``."""
     notes: list[str] = field(default_factory=list)
 
@@ -63,7 +64,7 @@ class NetworkView:
         return any(run["measures"] for run in self.data["runs"])
 
 
-def view(lines: Sequence[Line], built: Mapping | None = None) -> NetworkView | None:
+def view(lines: Sequence[Line], built: Mapping[str, Any] | None = None) -> NetworkView | None:
     """Return the picture of the lines' network, None where there is none to draw.
 
     Lines on other networks than the first one's are left out, as are links beyond what a picture can show.
@@ -100,7 +101,7 @@ def view(lines: Sequence[Line], built: Mapping | None = None) -> NetworkView | N
     return NetworkView(data=data, notes=notes)
 
 
-def _failures(run: Run, shown: Mapping) -> list[list]:
+def _failures(run: Run, shown: Mapping[str, Any]) -> list[list[Any]]:
     """Return time in ns, links (by number) and change of each failure and repair that a run plans."""
     found = []
     for time, text, event in marks.failure_events(run.scenario):
@@ -114,7 +115,7 @@ def _failures(run: Run, shown: Mapping) -> list[list]:
     return found
 
 
-def _reduced(built: Mapping) -> tuple[dict | None, list[str]]:
+def _reduced(built: Mapping[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
     """The network without its hosts where there are too many to draw."""
     nodes, links = built["nodes"], built["links"]
     if len(nodes) <= MAX_NODES and len(links) <= MAX_LINKS:
@@ -132,7 +133,7 @@ def _reduced(built: Mapping) -> tuple[dict | None, list[str]]:
     return {"nodes": [nodes[i] for i in kept], "links": inner}, [f"Its {hosts:,} hosts are not drawn."]
 
 
-def _measures(run: Run, shown: Mapping) -> list[dict]:
+def _measures(run: Run, shown: Mapping[str, Any]) -> list[dict[str, Any]]:
     place = {}
     for i, link in enumerate(shown["links"]):
         place[link["a_port"]], place[link["b_port"]] = 2 * i, 2 * i + 1
@@ -140,7 +141,7 @@ def _measures(run: Run, shown: Mapping) -> list[dict]:
     return [entry for entry in found if entry]
 
 
-def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict | None:
+def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict[str, Any] | None:
     """One measure over time: a value for each direction of each link, None where it was not measured."""
     series = {
         port: points for port, points in run.over_time(measure.metric, max_points=0).items() if port in place
@@ -191,7 +192,7 @@ def _short(value: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _placed(shown: Mapping, tiered: bool) -> list[list]:
+def _placed(shown: Mapping[str, Any], tiered: bool) -> list[list[Any]]:
     """Nodes as ``[name, is host, x, y]``, both coordinates from 0 to 1, y downward."""
     points = (_in_tiers if tiered else _by_springs)(shown["nodes"], shown["links"])
     return [
@@ -200,7 +201,9 @@ def _placed(shown: Mapping, tiered: bool) -> list[list]:
     ]
 
 
-def _in_tiers(nodes: Sequence[Mapping], links: Sequence[Mapping]) -> list[tuple[float, float]]:
+def _in_tiers(
+    nodes: Sequence[Mapping[str, Any]], links: Sequence[Mapping[str, Any]]
+) -> list[tuple[float, float]]:
     """Each tier is a row; hosts stand under their switch, switches above the middle of what is below them."""
     rows: dict[int, list[int]] = {}
     for i, node in enumerate(nodes):
@@ -220,7 +223,9 @@ def _in_tiers(nodes: Sequence[Mapping], links: Sequence[Mapping]) -> list[tuple[
     return [(x[i], 1 - height[node["tier"]] / top) for i, node in enumerate(nodes)]
 
 
-def _by_springs(nodes: Sequence[Mapping], links: Sequence[Mapping]) -> list[tuple[float, float]]:
+def _by_springs(
+    nodes: Sequence[Mapping[str, Any]], links: Sequence[Mapping[str, Any]]
+) -> list[tuple[float, float]]:
     """Switches by springs (Fruchterman and Reingold 1991), their hosts around them."""
     switches = [i for i, node in enumerate(nodes) if node["kind"] == "switch"]
     place = {node: n for n, node in enumerate(switches)}
@@ -265,7 +270,7 @@ def _springs(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, 
     return spots
 
 
-def _push(spots, moves, i: int, j: int, force) -> None:
+def _push(spots: Any, moves: Any, i: int, j: int, force: Any) -> None:
     dx, dy = spots[i][0] - spots[j][0], spots[i][1] - spots[j][1]
     distance = math.hypot(dx, dy) or 1e-3
     strength = force(distance) / distance
@@ -284,7 +289,7 @@ def _into_the_unit_square(points: Sequence[tuple[float, float]]) -> list[tuple[f
     return [((x - x0) / width, (y - y0) / height) for x, y in points]
 
 
-def _neighbours(count: int, links: Sequence[Mapping]) -> list[list[int]]:
+def _neighbours(count: int, links: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     found: list[list[int]] = [[] for _ in range(count)]
     for link in links:
         found[link["a"]].append(link["b"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weftline.figures.specs import Figure
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 VEGA_LITE = "application/vnd.vegalite.v6+json"
 
 
-def mimebundle(figure: Figure) -> dict:
+def mimebundle(figure: Figure) -> dict[str, Any]:
     """Return a figure by MIME type: its specification, an SVG picture where it can be drawn, its caption."""
     from weftline.errors import RunFailed
     from weftline.figures import export
 
-    found: dict = {"text/plain": f"{figure.title}\n{figure.caption}".strip(), VEGA_LITE: figure.spec}
+    found: dict[str, Any] = {
+        "text/plain": f"{figure.title}\n{figure.caption}".strip(),
+        VEGA_LITE: figure.spec,
+    }
     # Without vl-convert-python the specification has to do.
     with contextlib.suppress(RunFailed):
         found["image/svg+xml"] = export.drawn(export.for_print(figure), "svg", 72).decode()
@@ -37,7 +40,9 @@ def shown() -> bool:
 
 
 @contextlib.contextmanager
-def progress(name: str, given: Callable[[dict], None] | None) -> Iterator[Callable[[dict], None] | None]:
+def progress(
+    name: str, given: Callable[[dict[str, Any]], None] | None
+) -> Iterator[Callable[[dict[str, Any]], None] | None]:
     """Yield what a run calls with its progress: what was given, or a line under the cell that is running."""
     if given is not None or not shown():
         yield given
@@ -58,7 +63,7 @@ class ProgressCell:
         self._name = name
         self._handle = display(_Line(""), display_id=True)
 
-    def show(self, state: dict) -> None:
+    def show(self, state: dict[str, Any]) -> None:
         """Replace the line by the progress that a run reports."""
         from weftline import terminal
 

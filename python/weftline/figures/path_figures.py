@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weftline.figures import network_view
 from weftline.figures.marks import HEIGHT, WIDTH, rows_of, unit_of_lines
@@ -82,7 +83,7 @@ def network(title: str, run: Run, *, metric: str = "utilisation", caption: str =
     )
 
 
-def _over_the_run(frames: Sequence[Sequence], combine: str, links: int) -> list[float | None]:
+def _over_the_run(frames: Sequence[Sequence[Any]], combine: str, links: int) -> list[float | None]:
     """One value for each link: of its two directions, the larger."""
 
     def of(direction: int) -> float | None:
@@ -95,7 +96,7 @@ def _over_the_run(frames: Sequence[Sequence], combine: str, links: int) -> list[
     return [max((v for v in pair if v is not None), default=None) for pair in pairs]
 
 
-def _network_layers(name: str, coloured: bool) -> list[dict]:
+def _network_layers(name: str, coloured: bool) -> list[dict[str, Any]]:
     place = {
         "x": {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [-0.03, 1.03]}},
         "y": {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [1.08, -0.08]}},

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weftline import quantities
 from weftline.figures.marks import (
@@ -41,7 +42,7 @@ class Figure:
     """A figure with its caption and its numbers."""
 
     title: str
-    spec: dict
+    spec: dict[str, Any]
     caption: str = ""
     tables: list[Table] = field(default_factory=list)
 
@@ -63,7 +64,7 @@ class Figure:
 
         return export.save(self, path, width=width, grey=grey, dpi=dpi)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Return what notebooks show: the specification, where they draw it, and the picture."""
         from weftline.figures import notebook
 
@@ -129,7 +130,7 @@ def slowdown(
     encoding = base.pop("encoding")
     bars = any("low" in row for row in rows)
 
-    def draw(y: dict) -> dict:
+    def draw(y: dict[str, Any]) -> dict[str, Any]:
         return with_markers({"encoding": encoding, "layer": layers_of(x, y, bool(published), bars=bars)})
 
     units = panels(rows, list(percentiles), draw, y)
@@ -142,7 +143,7 @@ def slowdown(
     return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
 
 
-def _interval(mean: Mean | None) -> dict:
+def _interval(mean: Mean | None) -> dict[str, Any]:
     """Return the ends of an interval as fields of a row; none without seeds."""
     if mean is None or mean.interval is None:
         return {}
@@ -157,7 +158,11 @@ def _relative(mean: Mean | None, unit: Mean | None) -> float | None:
 
 
 def queue_cdf(
-    title: str, lines: Sequence[Line], *, published: dict[str, dict] | None = None, caption: str = ""
+    title: str,
+    lines: Sequence[Line],
+    *,
+    published: dict[str, dict[str, Any]] | None = None,
+    caption: str = "",
 ) -> Figure:
     """Return the share of samples whose queue has at most a length, over all sampled ports.
 
@@ -229,7 +234,7 @@ def over_time(
     log : bool
         A logarithmic axis that has a place for 0, for lines that differ by powers of ten.
     """
-    rows: list[dict] = []
+    rows: list[dict[str, Any]] = []
     labels: list[str] = []
     for line in lines:
         series = line.runs[0].over_time(metric_name)
@@ -397,7 +402,7 @@ def _apart(ticks: Sequence[float]) -> list[float]:
 
 def _row(
     line: str, x: float, y: float, *, panel: str = "", published: bool = False, size: float | None = None
-) -> dict:
+) -> dict[str, Any]:
     row = {
         "line": line,
         "panel": panel,
@@ -410,7 +415,7 @@ def _row(
     return row
 
 
-def _size_labels(points: list[dict]) -> str:
+def _size_labels(points: list[dict[str, Any]]) -> str:
     """A Vega expression that turns a share of flows into the flow size at it."""
     shares = range(10, 101, 10) if points else ()
     names = {str(share): _tight(at_share(points, share / 100)["size_bytes"]) for share in shares}
@@ -425,7 +430,9 @@ def _tight(size: float) -> str:
     return f"{size:.0f}"
 
 
-def _curve_table(lines: Sequence[Line], curves: dict[str, list[dict]], percentiles: Sequence[str]) -> Table:
+def _curve_table(
+    lines: Sequence[Line], curves: dict[str, list[dict[str, Any]]], percentiles: Sequence[str]
+) -> Table:
     columns = ["flows up to", *(f"{line.label} {p}" for line in lines for p in percentiles)]
     points = zip(*(curves[line.label] for line in lines), strict=False)
     rows = [
@@ -438,7 +445,7 @@ def _curve_table(lines: Sequence[Line], curves: dict[str, list[dict]], percentil
     return Table(columns, rows)
 
 
-def _combined(series: list[list], how: str) -> list[tuple[float, float]]:
+def _combined(series: list[list[Any]], how: str) -> list[tuple[float, float]]:
     by_time: dict[float, float] = {}
     for values in series:
         for time, value in values:
@@ -447,14 +454,14 @@ def _combined(series: list[list], how: str) -> list[tuple[float, float]]:
     return sorted(by_time.items())
 
 
-def _thinned(points: list, max_points: int) -> list:
+def _thinned(points: list[Any], max_points: int) -> list[Any]:
     if len(points) <= max_points:
         return points
     step = (len(points) - 1) / (max_points - 1)
     return [points[round(i * step)] for i in range(max_points)]
 
 
-def _lowest(rows: list[dict]) -> float:
+def _lowest(rows: list[dict[str, Any]]) -> float:
     """Where the axis of shares begins: what all lines share at the bottom is left out."""
     lowest = min((row["y"] for row in rows if not row["published"]), default=0)
     return max(0, int(lowest // 10) * 10)

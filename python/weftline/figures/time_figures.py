@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, failures, rows_of, time_unit, unit_of_lines
@@ -157,7 +158,7 @@ def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:
     return found
 
 
-def _natural(name: str) -> list:
+def _natural(name: str) -> list[Any]:
     """A key that puts leaf2 before leaf10."""
     import re
 

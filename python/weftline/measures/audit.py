@@ -130,7 +130,7 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _together(flowlets: Sequence[Flowlet], path) -> tuple[float | None, float | None]:
+def _together(flowlets: Sequence[Flowlet], path: Any) -> tuple[float | None, float | None]:
     """Means, over connections and spans, of the distinct paths of its subflows and of their disjointness."""
     spans: dict[tuple[int, int], dict[int, Path_]] = {}
     for flowlet in flowlets:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from weftline import quantities
 from weftline.errors import InputError, warn
@@ -30,7 +30,7 @@ from weftline.terminal import Table, warnings_html, wrapped
 if TYPE_CHECKING:
     from weftline.sweeps.result import Cell, SweepResult
 
-    Given = str | os.PathLike | Run | SweepResult | Mapping
+    Given = str | os.PathLike[str] | Run | SweepResult | Mapping[str, Any]
 
 NO_BASE = Reason("base", "no other line is alike except for one setting")
 MAX_NAMED = 6
@@ -170,7 +170,7 @@ class Comparison:
         found = [f"These lines also differ in {_shortened(unsaid)}."] if unsaid else []
         return found + ([self._without_base] if self._without_base else [])
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """Return all numbers for programs."""
         differences = {
             line.label: {
@@ -313,7 +313,7 @@ def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> list[Line]:
     """Return the lines of a dict by label; where there are several of a label, their own are added."""
     found = []
     for label, given in of.items():
-        lines = lines_in(list(given) if isinstance(given, list | tuple) else [given])
+        lines = lines_in(list(given) if isinstance(given, list | tuple) else [cast("Given", given)])
         alone = len(lines) == 1
         found += [replace(line, label=label if alone else f"{label}, {line.label}") for line in lines]
     return found
@@ -331,7 +331,8 @@ def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
     if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
         return [line for one in of for line in lines_in([one])], None
     if len(of) == 1 and (isinstance(of[0], SweepResult) or _is_sweep(of[0])):
-        result = of[0] if isinstance(of[0], SweepResult) else SweepResult.open(of[0])
+        alone = of[0]
+        result = alone if isinstance(alone, SweepResult) else SweepResult.open(cast("str", alone))
         lines = [line for cell in result.cells for line in cell_lines(result.name, cell)]
         return lines, Axis(result.rows_axis, result.against) if result.rows_axis else None
     runs: list[Run] = []
@@ -339,7 +340,9 @@ def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
     for one in of:
         if isinstance(one, Run):
             runs.append(one)
-        elif Store.is_at(one):
+            continue
+        assert not isinstance(one, Mapping | SweepResult), "they are alone, or have their lines above"
+        if Store.is_at(one):
             stores, kept = True, Store.open(one)
             runs += [Run.read(kept.points / entry.key) for entry in kept.entries()]
         else:
@@ -348,7 +351,7 @@ def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
     return combinations(lines) if stores else (lines, None)
 
 
-def _is_sweep(of: object) -> bool:
+def _is_sweep(of: object) -> TypeGuard[str | os.PathLike[str]]:
     from weftline.sweeps.result import FILE
 
     return not isinstance(of, Run) and (Path(of) / FILE).exists()  # type: ignore[arg-type]
@@ -437,7 +440,7 @@ def enough(percentile: str, count: int) -> bool:
     return count > 0 and not evidence.few_flows(f"slowdown_{percentile}", count)
 
 
-def as_json(lines: Sequence[Line]) -> dict:
+def as_json(lines: Sequence[Line]) -> dict[str, Any]:
     """Return the same numbers for programs; ``interval`` is null for a single run."""
     return {
         "lines": [
@@ -492,14 +495,14 @@ def facts(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _percentiles_text(overall: Mapping) -> str:
+def _percentiles_text(overall: Mapping[str, Any]) -> str:
     """Slowdown of all finished flows, "–" where there are too few for a percentile."""
     count = overall["count"]
     parts = [quantities.digits(overall.get(p)) if enough(p, count) else "–" for p in PERCENTILES]
     return f"{' / '.join(parts)} of {count:,} flow{'s' * (count != 1)}"
 
 
-def _threads_text(threads: int, summary: dict) -> str:
+def _threads_text(threads: int, summary: dict[str, Any]) -> str:
     """How the work was spread: threads, busiest region over the mean, share of packets between regions."""
     balance, crossing = summary.get("balance"), summary.get("crossing_share")
     parts = [str(threads)]
@@ -542,9 +545,9 @@ def _positive(mean: Mean | None) -> bool:
     return mean is not None and mean.value > 0
 
 
-def _number(mean: Mean | None) -> dict | None:
+def _number(mean: Mean | None) -> dict[str, Any] | None:
     return None if mean is None else {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
 
 
-def _numbers(percentiles: dict[str, Mean | None]) -> dict:
+def _numbers(percentiles: dict[str, Mean | None]) -> dict[str, Any]:
     return {p: _number(mean) for p, mean in percentiles.items()}

@@ -22,7 +22,7 @@ def declarations() -> dict[str, list[dict[str, Any]]]:
     return json.loads(_native.counters())
 
 
-def metrics() -> Iterator[tuple[dict, dict, dict]]:
+def metrics() -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
     """Yield every metric of a scheme, with its group and the counter that it is about."""
     for group in declarations()["groups"]:
         counters = {counter["key"]: counter for counter in group["counters"]}
@@ -30,7 +30,7 @@ def metrics() -> Iterator[tuple[dict, dict, dict]]:
             yield metric, group, counters[metric["part"]]
 
 
-def reader(metric: dict, group: dict, counter: dict) -> Reader:
+def reader(metric: dict[str, Any], group: dict[str, Any], counter: dict[str, Any]) -> Reader:
     """Return the reader of a metric: a counter of the run or of all ports, or its ratio to others."""
 
     def value(run: Run, key: str) -> float | None:

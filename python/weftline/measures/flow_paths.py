@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import _native, columns
 from weftline.measures import networks
@@ -45,14 +45,18 @@ def links_of_flows(run: Run) -> tuple[list[float], list[list[int]]] | None:
     return [rates[link] for link in numbers], [[numbers[link] for link in path] for path in paths]
 
 
-def _bottlenecks(run: Run, network: Mapping, shares: list[dict]) -> list[list[networks.Link]]:
+def _bottlenecks(
+    run: Run, network: Mapping[str, Any], shares: list[dict[str, Any]]
+) -> list[list[networks.Link]]:
     hosts = networks.hosts(network)
     ends = [(hosts[share["src"]], hosts[share["dst"]]) for share in shares]
     paths = {pair: networks.tree_path(network, *pair) for pair in set(ends)}
     return [list(itertools.pairwise(paths[pair][1:-1])) for pair in ends]
 
 
-def _recorded(run: Run, network: Mapping, shares: list[dict]) -> list[list[networks.Link]]:
+def _recorded(
+    run: Run, network: Mapping[str, Any], shares: list[dict[str, Any]]
+) -> list[list[networks.Link]]:
     hosts, taken = networks.hosts(network), recorded(run)
     found = []
     for share in shares:

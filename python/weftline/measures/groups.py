@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from weftline.measures import evidence
 from weftline.measures.lines import Line
@@ -41,6 +42,6 @@ def table(lines: Sequence[Line], shown: Sequence[str] = SHOWN) -> Table | None:
     return result
 
 
-def _count(run, group: str) -> int:
+def _count(run: Any, group: str) -> int:
     found = (run.summary.get("slowdown") or {}).get("by_group") or {}
     return (found.get(group) or {}).get("count") or 0

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import PurePath
+from typing import Any
 
 from weftline import quantities, scenarios
 from weftline.measures import pooling
@@ -225,7 +226,7 @@ def _ordered(facts: Sequence[Facts]) -> list[KeyPath]:
     return sorted(dict.fromkeys(path for one in facts for path in one), key=_order_of(facts))
 
 
-def _order_of(facts: Sequence[Facts]) -> Callable[[KeyPath], tuple]:
+def _order_of(facts: Sequence[Facts]) -> Callable[[KeyPath], tuple[Any, ...]]:
     tops: dict[str, int] = {}
     places: dict[KeyPath, int] = {}
     for one in facts:

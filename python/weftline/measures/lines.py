@@ -7,10 +7,11 @@ the 95 % Student interval over the seeds; a single run has no interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 from weftline.measures import stats
 from weftline.measures.labels import labels, scheme_name
@@ -49,7 +50,7 @@ class Mean:
         """Upper end of the interval."""
         return self.value + (self.interval or 0)
 
-    def text(self, write) -> str:
+    def text(self, write: Callable[[float | None], str]) -> str:
         """Return ``"1.23"`` or ``"1.23 ±0.05"``, each number as `write` writes it."""
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"
 
@@ -92,7 +93,7 @@ class Line:
     def _flows(self) -> int:
         return min(run.slowdown(bins=1, group=self.group)["overall"]["count"] for run in self.runs)
 
-    def curve(self, bins: int) -> list[dict]:
+    def curve(self, bins: int) -> list[dict[str, Any]]:
         """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles.
 
         There are fewer than `bins` where many flows have one size: they share a bin. And where the runs' own
@@ -108,7 +109,7 @@ class Line:
             points.append(point)
         return points
 
-    def _alike(self, bins: int) -> list[list[dict]]:
+    def _alike(self, bins: int) -> list[list[dict[str, Any]]]:
         """Return the bins of each run, at most the requested number; they can be averaged bin by bin."""
         while True:
             tables = [run.slowdown(bins=bins, group=self.group)["bins"] for run in self.runs]
@@ -121,7 +122,7 @@ class Line:
 
         Sizes with fewer than 20 flows and than one flow in fifty are left out: their tail is one flow.
         """
-        found: dict[int, list[dict]] = {}
+        found: dict[int, list[dict[str, Any]]] = {}
         for run in self.runs:
             table = run.slowdown(scheme="decades", group=self.group)
             for row in table["bins"]:
@@ -156,7 +157,7 @@ class Line:
         return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=len(self.runs), left=left)
 
 
-def _are_alike(tables: Sequence[Sequence[dict]], tolerance: float) -> bool:
+def _are_alike(tables: Sequence[Sequence[dict[str, Any]]], tolerance: float) -> bool:
     """Whether bins end at the same sizes in all tables, or near enough at the same shares of the flows."""
     if len({len(rows) for rows in tables}) > 1:
         return False
@@ -166,13 +167,13 @@ def _are_alike(tables: Sequence[Sequence[dict]], tolerance: float) -> bool:
     return all(max(at) - min(at) <= tolerance for at in zip(*ends, strict=True))
 
 
-def _ends(rows: Sequence[dict]) -> list[float]:
+def _ends(rows: Sequence[dict[str, Any]]) -> list[float]:
     """The share of the flows up to the end of each bin."""
     counts = list(accumulate(row["count"] for row in rows))
     return [count / counts[-1] for count in counts] if counts and counts[-1] else []
 
 
-def at_share(points: Sequence[dict], share: float) -> dict:
+def at_share(points: Sequence[dict[str, Any]], share: float) -> dict[str, Any]:
     """Return the point of a curve whose bin holds the flow at a share of all flows."""
     return next((point for point in points if point["share"] >= share - 1e-9), points[-1])
 

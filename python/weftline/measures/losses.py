@@ -6,7 +6,7 @@ name but the few that tables and pages show whenever they are not zero.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures import counted
@@ -33,7 +33,7 @@ def counter(key: str) -> Reader:
     return lambda run: (run.summary.get("losses") or {}).get(key)
 
 
-def of_group(key: str):
+def of_group(key: str) -> Any:
     """Return a reader of a counter of the group whose flows count, of all where no group is named."""
 
     def read(run: Run, flows: Flows) -> float | None:

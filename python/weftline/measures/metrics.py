@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
@@ -41,7 +41,7 @@ class Metric:
         return self.of_flows(run, flows) if self.of_flows else self.read(run)
 
 
-def _number(title: str, reader: Reader, **more) -> Metric:
+def _number(title: str, reader: Reader, **more: Any) -> Metric:
     return Metric(title=title, read=reader, text=quantities.digits, **more)
 
 
@@ -49,7 +49,7 @@ def _count(title: str, reader: Reader) -> Metric:
     return Metric(title=title, read=reader, text=quantities.count_text)
 
 
-def _share(title: str, reader: Reader, axis: str, **more) -> Metric:
+def _share(title: str, reader: Reader, axis: str, **more: Any) -> Metric:
     """A share, from 0 to 1; axes are in per cent: `axis` names the whole."""
     return Metric(title=title, read=reader, text=quantities.share_text, axis=axis, scale=100, **more)
 
@@ -70,11 +70,15 @@ def _kilobytes(title: str, reader: Reader) -> Metric:
     return Metric(title=title, read=reader, text=quantities.bytes_text, axis=f"{title} (KB)", scale=1e-3)
 
 
-def _completed(title: str, what: str, key: str, text: Callable = quantities.digits, **more) -> Metric:
+def _completed(
+    title: str, what: str, key: str, text: Callable[..., Any] = quantities.digits, **more: Any
+) -> Metric:
     return Metric(title=title, text=text, **read.completion(what, key), **more)
 
 
-def _of_steps(title: str, read: Callable, text: Callable = quantities.time_text, **more) -> Metric:
+def _of_steps(
+    title: str, read: Callable[..., Any], text: Callable[..., Any] = quantities.time_text, **more: Any
+) -> Metric:
     return Metric(title=title, read=read, of_flows=read, text=text, **more)
 
 
@@ -83,7 +87,7 @@ def _bandwidth(title: str, column: str) -> Metric:
     return _of_steps(title, read, quantities.rate_text, axis=f"{title} (Gb/s)", scale=1e-9)
 
 
-def _declared(metric: dict, group: dict, counter: dict) -> Metric:
+def _declared(metric: dict[str, Any], group: dict[str, Any], counter: dict[str, Any]) -> Metric:
     """A number of a scheme's counters: a share (its axis names the whole), another ratio, or a counter."""
     title, reader = metric["title"], counted.reader(metric, group, counter)
     if metric["over"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import _native, controllers
 from weftline.errors import InputError, RunFailed
@@ -16,7 +16,7 @@ Link = tuple[str, str]
 """Names of the two ends of a link, in the direction of the packets."""
 
 
-def built(run: Run) -> dict | None:
+def built(run: Run) -> dict[str, Any] | None:
     """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
 
     A topology that came from a file needs that file; the file may have been removed since.
@@ -30,12 +30,12 @@ def built(run: Run) -> dict | None:
         return None
 
 
-def hosts(network: Mapping) -> list[str]:
+def hosts(network: Mapping[str, Any]) -> list[str]:
     """Return the names of the hosts, in the order of their numbers."""
     return [node["name"] for node in network["nodes"] if node["kind"] == "host"]
 
 
-def rates(network: Mapping) -> dict[Link, float]:
+def rates(network: Mapping[str, Any]) -> dict[Link, float]:
     """Return the rate in bit/s of each link in each direction, of parallel links that of one of them."""
     names = [node["name"] for node in network["nodes"]]
     found: dict[Link, float] = {}
@@ -45,17 +45,17 @@ def rates(network: Mapping) -> dict[Link, float]:
     return found
 
 
-def has_parallel_links(network: Mapping) -> bool:
+def has_parallel_links(network: Mapping[str, Any]) -> bool:
     """Return whether two nodes are connected by more than one link."""
     return len({frozenset((link["a"], link["b"])) for link in network["links"]}) < len(network["links"])
 
 
-def is_tree(network: Mapping) -> bool:
+def is_tree(network: Mapping[str, Any]) -> bool:
     """Return whether there is one path between any two nodes."""
     return len(network["links"]) == len(network["nodes"]) - 1
 
 
-def tree_path(network: Mapping, source: str, destination: str) -> list[str]:
+def tree_path(network: Mapping[str, Any], source: str, destination: str) -> list[str]:
     """Return the nodes of the only path between two hosts of a tree, both included."""
     neighbours: dict[str, list[str]] = {}
     for first, second in rates(network):

@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weftline import provenance, scenarios
 from weftline.errors import Conflict
@@ -104,7 +105,7 @@ class Pool:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def fixed(self) -> tuple:
+    def fixed(self) -> tuple[Any, ...]:
         """What tells it from other pools, without how it ended."""
         return tuple(sorted(self.facts.items(), key=lambda item: item[0]))
 
@@ -118,13 +119,13 @@ def pools(runs: Sequence[Run], *, vouched: bool = False) -> list[Pool]:
         The store vouches that these runs have the same scenario, files and version; a build that is not
         recorded is taken to be that of the others that do not record it, with a warning.
     """
-    found: dict[tuple, Pool] = {}
+    found: dict[tuple[Any, ...], Pool] = {}
     for run in runs:
         facts, status = facts_of(run), status_of(run)
         if vouched:
             facts = {p: "" if isinstance(v, Unknown) else v for p, v in facts.items()}
         one = Pool([run], facts, status)
-        key: tuple = one.fixed
+        key: tuple[Any, ...] = one.fixed
         if status != "done":
             key += (status, seed_of(run), run.summary.get("end_ns"), run.summary.get("fingerprint"))
         known = found.setdefault(key, one)
@@ -165,7 +166,7 @@ def _twice(first: Run, second: Run, seed: int) -> str:
 
 def _say_what_is_unknown(found: Sequence[Pool]) -> None:
     """Note where only what is not recorded keeps pools apart."""
-    alike: dict[tuple, list[Pool]] = {}
+    alike: dict[tuple[Any, ...], list[Pool]] = {}
     for pool in found:
         if pool.status == "done":
             sure = {p: v for p, v in pool.facts.items() if p != BUILD and not isinstance(v, Unknown)}
@@ -303,6 +304,6 @@ def given(run: Run) -> list[str] | None:
     return [str(path) for path in found] if isinstance(found, list) else None
 
 
-def _provenance(run: Run) -> dict:
+def _provenance(run: Run) -> dict[str, Any]:
     found = run.summary.get("provenance")
     return found if isinstance(found, dict) else {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from weftline import quantities
 from weftline.measures import evidence, stats
@@ -76,7 +77,7 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
     """Return a percentile of the slowdown of the flows of one power of ten, as `Line.by_decade` has it."""
     name = f"slowdown_{percentile}"
 
-    def rows(line: Line) -> dict[int, dict]:
+    def rows(line: Line) -> dict[int, dict[str, Any]]:
         found = {}
         for run in line.runs:
             for row in run.slowdown(scheme="decades", group=line.group)["bins"]:

@@ -142,7 +142,7 @@ def ideal(run: Run) -> list[float] | None:
 
 def max_min(
     capacities: Sequence[float], paths: Sequence[Sequence[int]], demands: Sequence[float] | None = None
-):
+) -> list[float]:
     """Return the max-min fair rates of flows over links, by water filling.
 
     Parameters

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from weftline import columns
 from weftline.measures import stats
@@ -38,14 +39,14 @@ _NEEDED = ("start_ns", "finish_ns", "size_bytes", "fct_ns", "ideal_fct_ns", "slo
 
 
 @lru_cache(maxsize=4)
-def _read(folder: Path, modified: int) -> dict[str, list]:
+def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
     from weftline import _native
 
     del modified  # part of the key alone
     return columns.read(_native.table(str(folder), "flows"), _NEEDED)
 
 
-def _flows(run: Run) -> dict[str, list]:
+def _flows(run: Run) -> dict[str, list[Any]]:
     """Return the columns of a run's flows that decide which of them count, and what of them."""
     return _read(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
 
@@ -105,7 +106,7 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     return len(_chosen(_flows(run), flows, Window.of(run, warmup, drain), finished=False))
 
 
-def _chosen(of: dict[str, list], flows: Flows, window: Window, *, finished: bool = True) -> list[int]:
+def _chosen(of: dict[str, list[Any]], flows: Flows, window: Window, *, finished: bool = True) -> list[int]:
     """Return the rows of the finished flows that count, or of the unfinished ones."""
     highest = math.inf if flows.max_size is None else flows.max_size
     return [

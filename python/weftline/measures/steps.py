@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline.measures.readings import ALL, Flows
 
@@ -17,7 +17,7 @@ def names(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(step["job"] for run in runs for step in run.steps))
 
 
-def ended(run: Run, flows: Flows = ALL) -> list[dict]:
+def ended(run: Run, flows: Flows = ALL) -> list[dict[str, Any]]:
     """Return the steps that ended, of one job if a group is given."""
     return [
         step

@@ -59,7 +59,9 @@ class _Flow:
     mtu: int = 0
 
 
-def write(capture: str | os.PathLike, out: str | os.PathLike, *, plan_version: int, width: int) -> list[str]:
+def write(
+    capture: str | os.PathLike[str], out: str | os.PathLike[str], *, plan_version: int, width: int
+) -> list[str]:
     """Write the digests of a capture as CSV and return what deserves a second look.
 
     Of each flow, only the captured link after the largest number of switches counts: before it, digests are
@@ -126,7 +128,7 @@ def _unwrapped(number: int, near: int) -> int:
     return found if found >= 0 else found + _NUMBERS
 
 
-def _frames(capture: str | os.PathLike, width: int) -> Iterator[Frame]:
+def _frames(capture: str | os.PathLike[str], width: int) -> Iterator[Frame]:
     for packet in captures.read(Path(capture)):
         frame = _frame(packet)
         if frame is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weftline.errors import InputError
 from weftline.packets import captures, headers
@@ -42,7 +42,7 @@ def gather(seen: Iterable[Seen], *, idle_ns: int) -> list[Flow]:
     What belongs to one five-tuple and begins at most `idle_ns` after all before it has ended is one flow.
     What has no payload belongs to none. `seen` is in order of time for each five-tuple, if not as a whole.
     """
-    open_flows: dict[tuple, Flow] = {}
+    open_flows: dict[tuple[Any, ...], Flow] = {}
     flows: list[Flow] = []
     for each in seen:
         if each.payload <= 0:
@@ -70,7 +70,7 @@ def of_capture(path: str | Path, *, partial: bool = False) -> Iterator[Seen]:
     InputError
         If the capture cannot be read, or is of a kind of link that is not known.
     """
-    highest: dict[tuple, int] = {}
+    highest: dict[tuple[Any, ...], int] = {}
     for packet in captures.read(path, partial=partial):
         if not headers.known(packet.link_type):
             where, expected = f"{path}: record {packet.number}", headers.link_types()
@@ -84,7 +84,7 @@ def of_capture(path: str | Path, *, partial: bool = False) -> Iterator[Seen]:
         yield Seen(found.src, found.dst, found.protocol, found.ports, packet.time_ns, packet.time_ns, payload)
 
 
-def _fresh(highest: dict[tuple, int], found: headers.Segment) -> int:
+def _fresh(highest: dict[tuple[Any, ...], int], found: headers.Segment) -> int:
     """Return how many of a segment's bytes were not sent before."""
     key = (found.src, found.dst, found.ports)
     sequence = found.sequence or 0

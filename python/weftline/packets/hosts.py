@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import ipaddress
 from pathlib import Path
+from typing import Any
 
 from weftline.errors import InputError
 
@@ -51,7 +52,7 @@ class Table:
             for version, found in self._networks.items()
         }
 
-    def _read(self, file: str, rows) -> None:
+    def _read(self, file: str, rows: Any) -> None:
         for row in rows:
             where = f"{file}:{rows.line_num}"
             cells = [cell.strip() for cell in row]

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weftline.errors import InputError
 from weftline.packets import captures, flows, hosts, records
@@ -35,10 +36,10 @@ class Imported:
 
 
 def read(
-    files: Sequence[str | os.PathLike],
+    files: Sequence[str | os.PathLike[str]],
     *,
     kind: str = "auto",
-    table: str | os.PathLike | None = None,
+    table: str | os.PathLike[str] | None = None,
     host_count: int | None = None,
     idle_ns: int = 10**9,
     min_size: int = 1,
@@ -87,13 +88,13 @@ def read(
     return imported
 
 
-def _seen(file: str | os.PathLike, kind: str, *, header_bytes: int | None, partial: bool):
+def _seen(file: str | os.PathLike[str], kind: str, *, header_bytes: int | None, partial: bool) -> Any:
     if kind == "pcap" or (kind == "auto" and (captures.is_capture(file) or captures.is_named_so(file))):
         return flows.of_capture(file, partial=partial)
     return records.read(file, header_bytes=header_bytes)
 
 
-def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, min_size: int, imported: Imported):
+def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, min_size: int, imported: Imported) -> Any:
     if flow.size_bytes < min_size:
         imported.small += 1
         return None
@@ -117,7 +118,7 @@ def _why(imported: Imported) -> str:
     return (": " if any(parts) else "") + ", ".join(part for part in parts if part)
 
 
-def write(imported: Imported, out: str | os.PathLike, *, group: str | None = None) -> None:
+def write(imported: Imported, out: str | os.PathLike[str], *, group: str | None = None) -> None:
     """Write the rows as CSV, with a column for the group if there is one.
 
     Raises

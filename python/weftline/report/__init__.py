@@ -3,7 +3,7 @@
 _RENAMED = {"of_runs": "run_page", "of_sweep": "sweep_page"}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     """Return a module by the name that it had in an earlier version, with a warning."""
     if name not in _RENAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

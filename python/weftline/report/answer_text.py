@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 from weftline import quantities
 from weftline.measures import comparison, evidence, losses, separations
@@ -185,7 +186,7 @@ def _without_flows(lines: Sequence[Line]) -> list[str]:
     return parts or ["No flow finished, so there is no completion time."]
 
 
-def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:
+def scenario(lines: Sequence[Line], network: Mapping[str, Any] | None = None) -> list[str]:
     """Return the scenario of these lines as paragraphs: network, switches, transport, traffic, failures.
 
     What is not the same for all is stated for each.
@@ -208,7 +209,7 @@ def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]
     return parts
 
 
-def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
+def _facts(run: Run, network: Mapping[str, Any] | None) -> dict[str, str]:
     """What a run's scenario says, by topic."""
     found = run.scenario
     facts = {
@@ -225,7 +226,7 @@ def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
     return {topic: text for topic, text in facts.items() if text}
 
 
-def _network(topology: Mapping, network: Mapping | None) -> str:
+def _network(topology: Mapping[str, Any], network: Mapping[str, Any] | None) -> str:
     kind = str(topology.get("kind", "network"))
     text = PurePath(str(topology.get("file", ""))).name if kind == "file" else kind
     if network:
@@ -241,7 +242,7 @@ def _network(topology: Mapping, network: Mapping | None) -> str:
     return text
 
 
-def _switches(switch: Mapping) -> str:
+def _switches(switch: Mapping[str, Any]) -> str:
     queue, balancer, pfc = (_table(switch.get(key)) for key in ("queue", "balancer", "pfc"))
     parts = [f"{quantities.spaced(str(switch['buffer']))} of shared buffer"] if "buffer" in switch else []
     parts += [f"{queue['kind']} queues"] if "kind" in queue else []
@@ -268,7 +269,7 @@ def transport(run: Run) -> str:
     return text
 
 
-def _workload(workload: Mapping, found: Mapping) -> str:
+def _workload(workload: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     kind = str(workload.get("kind", ""))
     parts = [kind]
     sizes, size = workload.get("sizes"), workload.get("size")
@@ -292,7 +293,7 @@ def _workload(workload: Mapping, found: Mapping) -> str:
     return ", ".join(parts)
 
 
-def _failures(failures: Mapping) -> str:
+def _failures(failures: Mapping[str, Any]) -> str:
     events = []
     for event in _tables(failures.get("event")):
         what = (
@@ -313,7 +314,7 @@ def _failures(failures: Mapping) -> str:
     return ", ".join(events)
 
 
-def _flows_in_short(found: Mapping) -> str:
+def _flows_in_short(found: Mapping[str, Any]) -> str:
     workloads = _tables(found.get("workload"))
     kind = str(_table(found.get("topology")).get("kind", "this"))
     kinds = dict.fromkeys(str(workload.get("kind", "")) for workload in workloads)
@@ -328,9 +329,9 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
 
 
-def _tables(value: object) -> list[Mapping]:
+def _tables(value: object) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
-def _table(value: object) -> Mapping:
+def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
@@ -175,7 +176,7 @@ def _goodput(lines: Sequence[Line]) -> specs.Figure:
     )
 
 
-def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:
+def network_sections(lines: Sequence[Line], built: Mapping[str, Any] | None) -> list[Section]:
     """Return the picture of the network with its slider, if there is a network to draw."""
     view = network_view.view(lines, built)
     if view is None:

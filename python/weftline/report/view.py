@@ -17,6 +17,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from weftline import integrity
@@ -65,7 +66,7 @@ class Catalogue:
                 f"{path}: holds no runs; expected what `weftline sweep` or `weftline run` printed"
             )
 
-    def rows(self) -> list[dict]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return one dict for each run: ``run``, ``name``, ``seed``, ``status``, its axes and its numbers."""
         found = []
         for store in self._stores():
@@ -148,7 +149,7 @@ def inside(root: Path, folder: Path) -> None:
             raise InputError(f"{path}: leads out of the folder that is shown")
 
 
-def _row(folder: Path) -> dict | None:
+def _row(folder: Path) -> dict[str, Any] | None:
     """The row of a run in the list; empty for a folder that cannot be read."""
     try:
         summary = Run.read(folder).summary
@@ -171,7 +172,7 @@ class Questions:
         self._path = path
         self._lock = threading.Lock()
 
-    def ask(self, sql: str, *, max_rows: int = MAX_ROWS, seconds: float = MAX_SECONDS) -> dict:
+    def ask(self, sql: str, *, max_rows: int = MAX_ROWS, seconds: float = MAX_SECONDS) -> dict[str, Any]:
         """Return ``columns``, ``rows`` and whether there were ``more`` rows.
 
         Raises
@@ -250,7 +251,7 @@ def _without_end(sql: str) -> str:
     return cut
 
 
-def _limited(found, max_rows: int) -> list[tuple]:
+def _limited(found: Any, max_rows: int) -> list[tuple[Any, ...]]:
     """Return up to `max_rows` rows and one more.
 
     Raises
@@ -258,7 +259,7 @@ def _limited(found, max_rows: int) -> list[tuple]:
     InputError
         If they take more than `MAX_BYTES` as text.
     """
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     size = 0
     while len(rows) <= max_rows and (row := found.fetchone()) is not None:
         size += sum(len(value) if isinstance(value, str | bytes) else len(str(value)) for value in row)
@@ -284,23 +285,23 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, *arguments) -> None:
+    def __init__(self, *arguments: Any) -> None:
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__(*arguments)
 
-    def process_request(self, request, client_address) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:
         if not self._places.acquire(timeout=IDLE_SECONDS):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request, client_address) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: a connection closed by a browser is not an error."""
 
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from weftline import columns
 from weftline.measures.lines import Line
@@ -47,12 +48,12 @@ MAX_LINES, MAX_FLOWS = 4, 5
 """Lines whose slowest flows a page lists, and how many of each."""
 
 
-def write(path: Path, answer: dict, *, run: str, tables: Sequence[Sequence[Table]]) -> Path:
+def write(path: Path, answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]]) -> Path:
     """Write the page of an answer; `tables` has those of each flow."""
     return page.save(path, html(answer, run=run, tables=tables))
 
 
-def html(answer: dict, *, run: str, tables: Sequence[Sequence[Table]]) -> str:
+def html(answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]]) -> str:
     """Return the page of an answer as text."""
     sections = [
         page.Section(
@@ -76,14 +77,14 @@ def html(answer: dict, *, run: str, tables: Sequence[Sequence[Table]]) -> str:
     )
 
 
-def _answer(flow: dict) -> str:
+def _answer(flow: dict[str, Any]) -> str:
     """Return what took most of a flow's time, in one sentence."""
     causes = sorted(flow["causes"], key=lambda part: -part["ps"])[:3]
     named = ", ".join(f"{part['cause']} {100 * part['ps'] / max(flow['fct_ps'], 1):.1f} %" for part in causes)
     return f"Flow {flow['flow']}, {time_text(flow['fct_ps'] / 1000)}: {named}."
 
 
-def text_of(flow: dict) -> str:
+def text_of(flow: dict[str, Any]) -> str:
     """Return what the chain of a flow is, and how to read its drawing."""
     ideal = (
         f", {digits(flow['fct_ps'] / flow['ideal_ps'])} times what it takes alone" if flow["ideal_ps"] else ""
@@ -95,7 +96,7 @@ def text_of(flow: dict) -> str:
     )
 
 
-def _step_section(answer: dict) -> page.Section:
+def _step_section(answer: dict[str, Any]) -> page.Section:
     """Return what a step waited for: its causes, and the flows of its chain."""
     from weftline.cli import why
 
@@ -107,7 +108,7 @@ def _step_section(answer: dict) -> page.Section:
     )
 
 
-def drawing(flow: dict) -> str:
+def drawing(flow: dict[str, Any]) -> str:
     """Return the chain of a flow over time as HTML: a row for each place, in order of its first interval."""
     rows: dict[str, list[str]] = {}
     start = flow["start_ps"]
@@ -156,7 +157,7 @@ def drawing(flow: dict) -> str:
 Span = tuple[int, int, float, float]
 
 
-def _breaks(flow: dict) -> tuple[list[Span], list[Span]]:
+def _breaks(flow: dict[str, Any]) -> tuple[list[Span], list[Span]]:
     """Return the pieces of the axis, each with its times and places, and those that are cut.
 
     A wait that takes most of the time would leave no room for what came before and after it: it is cut.
@@ -210,10 +211,10 @@ def _ink(colour: str) -> str:
     return WHITE if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 else BLACK
 
 
-def _merged(parts: Sequence[dict], step: int) -> list[dict]:
+def _merged(parts: Sequence[dict[str, Any]], step: int) -> list[dict[str, Any]]:
     """Return the intervals with ``ps``; adjacent and short ones of one cause and link become one."""
-    merged: list[dict] = []
-    last: dict[tuple, dict] = {}
+    merged: list[dict[str, Any]] = []
+    last: dict[tuple[Any, ...], dict[str, Any]] = {}
     for part in parts:
         key, ps = (part["link"], part["cause"]), part["to_ps"] - part["from_ps"]
         before = last.get(key)
@@ -227,7 +228,7 @@ def _merged(parts: Sequence[dict], step: int) -> list[dict]:
     return merged
 
 
-def slowest(run: Run, group: str | None = None, count: int = MAX_FLOWS) -> list[dict]:
+def slowest(run: Run, group: str | None = None, count: int = MAX_FLOWS) -> list[dict[str, Any]]:
     """Return the finished flows of the largest slowdown, as rows of `Run.flows`."""
     names = ["flow_id", "size_bytes", "src", "dst", "fct_ns", "slowdown", "timeouts", "group"]
     # A folder of an earlier version may lack some.
@@ -269,7 +270,9 @@ def slowest_section(
     return [page.Section(title="The slowest flows", text=text, drawings=drawn)] if drawn else []
 
 
-def _slow_flow(run: Run, row: dict, link: Callable[[Run, int], str] | None, answer: dict | None) -> str:
+def _slow_flow(
+    run: Run, row: dict[str, Any], link: Callable[[Run, int], str] | None, answer: dict[str, Any] | None
+) -> str:
     flow = row["flow_id"]
     timeouts = f", {row['timeouts']} timeouts" if row.get("timeouts") else ""
     head = (

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
@@ -39,12 +40,12 @@ class Place:
     name: str
     cells: list[str]
     agrees: bool
-    values: dict = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     """For programs: measured and published, by metric or group."""
 
 
 def check(
-    experiment: Experiment, claim: dict, panels: Sequence[Panel], *, seeded: bool = True
+    experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True
 ) -> Verdict | None:
     """Check a claim of either kind; None where nothing of it was run or published.
 
@@ -87,7 +88,7 @@ def check(
     )
 
 
-def _reasons(claim: dict, panels: Sequence[Panel]) -> list[evidence.Reason]:
+def _reasons(claim: dict[str, Any], panels: Sequence[Panel]) -> list[evidence.Reason]:
     """Reasons against a verdict in the runs that the claim looks at: those that did not end."""
     figures = [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
     found = []
@@ -100,13 +101,13 @@ def _reasons(claim: dict, panels: Sequence[Panel]) -> list[evidence.Reason]:
     return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
 
-def _seconds(claim: dict, panels: Sequence[Panel]) -> float:
+def _seconds(claim: dict[str, Any], panels: Sequence[Panel]) -> float:
     """The simulated seconds of the shortest run that the claim looks at."""
     _, lines = _lines(panels, claim["figure"], claim["line"])
     return min(1e-9 * run.summary["end_ns"] for line in lines.values() for run in line.runs)
 
 
-def _seeds(claim: dict, panels: Sequence[Panel]) -> int:
+def _seeds(claim: dict[str, Any], panels: Sequence[Panel]) -> int:
     """On how many seeds each place was run."""
     _, lines = _lines(panels, claim["figure"], claim["line"])
     return min(len(line.runs) for line in lines.values())
@@ -124,7 +125,7 @@ def _lines(panels: Sequence[Panel], figure: str, label: str) -> tuple[Panel | No
     return panel, found
 
 
-def _within(claim: dict, panels: Sequence[Panel]) -> tuple[list[str], list[Place]]:
+def _within(claim: dict[str, Any], panels: Sequence[Panel]) -> tuple[list[str], list[Place]]:
     bounds = claim.get("within", [])
     if not bounds or any(("absolute" in bound) == ("relative" in bound) for bound in bounds):
         raise InputError(
@@ -150,12 +151,14 @@ def _within(claim: dict, panels: Sequence[Panel]) -> tuple[list[str], list[Place
     return columns, [place for place in by_place.values() if len(place.cells) == len(bounds)]
 
 
-def _is_within(bound: dict, ours: float, theirs: float) -> bool:
+def _is_within(bound: dict[str, Any], ours: float, theirs: float) -> bool:
     highest = bound["absolute"] if "absolute" in bound else bound["relative"] * abs(theirs)
     return abs(ours - theirs) <= highest
 
 
-def _order(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> tuple[list[str], list[Place]]:
+def _order(
+    experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel]
+) -> tuple[list[str], list[Place]]:
     _, lines = _lines(panels, claim["figure"], claim["line"])
     entries = experiment.published_values(claim.get("groups", "groups"))
     by_name = {entry["place"]: entry["groups"] for entry in entries if entry["line"] == claim["line"]}

@@ -31,7 +31,8 @@ from weftline.reproduce import experiments, findings, ledger, ledger_exhibits, t
 from weftline.reproduce.choices import Size, chosen_size, parse_seeds
 from weftline.reproduce.experiments import Experiment
 from weftline.sweeps import executor
-from weftline.sweeps.store import Point, state_of, write_whole
+from weftline.sweeps.states import state_of
+from weftline.sweeps.store import Point, write_whole
 from weftline.terminal import ProgressLine
 
 GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"
@@ -196,7 +197,7 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
 
 def seconds_of(due: Sequence[tuple[Point, int]]) -> float:
     """Return the expected time of points on one core; each has a number of runs."""
-    alike: Counter = Counter()
+    alike: Counter[Any] = Counter()
     for point, runs in due:
         alike[point.settings] += runs
     one_of_each = {point.settings: point for point, _ in due}
@@ -285,7 +286,7 @@ def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
     return True
 
 
-def _result(one: Task, options: argparse.Namespace) -> dict | None:
+def _result(one: Task, options: argparse.Namespace) -> dict[str, Any] | None:
     """Run an experiment and return what it came to, its error too; None when interrupted."""
     from weftline.reproduce import reproduction
 
@@ -309,7 +310,7 @@ def _result(one: Task, options: argparse.Namespace) -> dict | None:
         return _failure(one, repr(error))
 
 
-def _failure(one: Task, why: str) -> dict:
+def _failure(one: Task, why: str) -> dict[str, Any]:
     return {
         "experiment": one.experiment.name,
         "size": one.size.says,
@@ -353,7 +354,7 @@ def collected(tasks: list[Task]) -> dict[str, Mapping[str, Any]]:
     return {name: found["result"] for name, found in kept.items() if found is not None}
 
 
-def with_published(results: dict, folder: Path) -> dict[str, Mapping[str, Any]]:
+def with_published(results: dict[str, Any], folder: Path) -> dict[str, Mapping[str, Any]]:
     """Return the results with the claims that `--published` has decided in place of those of a small size."""
     from weftline.reproduce import published
 
@@ -364,14 +365,14 @@ def with_published(results: dict, folder: Path) -> dict[str, Mapping[str, Any]]:
     return {name: published.merge(results.get(name), found.get(name)) for name in [*results, *found]}
 
 
-def keep(file: Path, result: dict) -> None:
+def keep(file: Path, result: dict[str, Any]) -> None:
     """Keep what an experiment came to."""
     about = {"failed": bool(result["failed"]), "result": result}
     file.parent.mkdir(parents=True, exist_ok=True)
     _write(file, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
 
-def _read(path: Path) -> dict | None:
+def _read(path: Path) -> dict[str, Any] | None:
     """What a file of results says; None where there is none, or a killed process left half of one."""
     try:
         found = json.loads(path.read_text("utf-8"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
@@ -17,7 +18,7 @@ class Size:
 
     full: bool
     says: str
-    settings: dict
+    settings: dict[str, Any]
     seeds: list[int]
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
@@ -55,7 +56,7 @@ class Verdict:
     write: Callable[[float | None], str]
     detail: Table | None = None
     """What it came to place by place, of a claim on many."""
-    places: list[dict] = field(default_factory=list)
+    places: list[dict[str, Any]] = field(default_factory=list)
     """The same for programs."""
     interval: tuple[float, float] | None = None
     """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
@@ -96,11 +97,11 @@ class Verdict:
 
 
 def check(
-    claim: dict,
+    claim: dict[str, Any],
     lines: Sequence[Line],
-    published: Sequence[dict],
+    published: Sequence[dict[str, Any]],
     *,
-    than: tuple[Sequence[Line], Sequence[dict]] | None = None,
+    than: tuple[Sequence[Line], Sequence[dict[str, Any]]] | None = None,
     seeded: bool = True,
 ) -> Verdict:
     """Check one claim against the lines of its panel and the published values of that panel.
@@ -130,14 +131,14 @@ def check(
     )
 
 
-def than_panel(claim: dict) -> dict | None:
+def than_panel(claim: dict[str, Any]) -> dict[str, Any] | None:
     """Return the panel that a claim compares its own with, None if it compares with none."""
     if "than" not in claim:
         return None
     return {**claim.get("panel", {}), **claim["than"].get("panel", {})}
 
 
-def asked_lines(claim: dict) -> set[str]:
+def asked_lines(claim: dict[str, Any]) -> set[str]:
     """Return the labels of the lines that a claim needs in its panel."""
     against = claim.get("against", [])
     return {claim["line"], *([against] if isinstance(against, str) else against)}
@@ -147,9 +148,9 @@ def asked_lines(claim: dict) -> set[str]:
 class _Side:
     """What a number is measured on."""
 
-    claim: dict
+    claim: dict[str, Any]
     lines: Sequence[Line]
-    published: Sequence[dict]
+    published: Sequence[dict[str, Any]]
 
     def alone(self, number: int) -> _Side:
         """Return the same of one seed."""
@@ -157,7 +158,7 @@ class _Side:
         return _Side(self.claim, kept, [])
 
 
-def _over(sides: Sequence[_Side]) -> tuple[Mean | None, float | None, Callable]:
+def _over(sides: Sequence[_Side]) -> tuple[Mean | None, float | None, Callable[..., Any]]:
     """The number of the first side, over that of the second if there is one; the published one; its form."""
     found = [_measured(side.claim, side.lines, side.published) for side in sides]
     if len(found) == 1:
@@ -181,8 +182,8 @@ def few_seeds(seeds: int) -> list[evidence.Reason]:
 
 
 def _measured(
-    claim: dict, lines: Sequence[Line], published: Sequence[dict]
-) -> tuple[Mean | None, float | None, Callable]:
+    claim: dict[str, Any], lines: Sequence[Line], published: Sequence[dict[str, Any]]
+) -> tuple[Mean | None, float | None, Callable[..., Any]]:
     """The measured number, the published one, and how it is written."""
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
@@ -204,14 +205,14 @@ def _by_seed(sides: Sequence[_Side], seeds: int) -> tuple[float | None, ...]:
     return tuple(mean.value if mean else None for mean in means)
 
 
-def used_lines(claim: dict, lines: Sequence[Line]) -> list[Line]:
+def used_lines(claim: dict[str, Any], lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a panel that a claim is about, at its places where it names them."""
     labels = asked_lines(claim)
     places = {claim[key] for key in ("at", "against_at") if key in claim}
     return [line for line in lines if line.label in labels and (not places or line.place in places)]
 
 
-def _reasons(claim: dict, used: Sequence[Line]) -> list[evidence.Reason]:
+def _reasons(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
     """Return the reasons against a verdict in the runs of a claim, except for their number and steadiness."""
     name = "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", "")
     found = []
@@ -222,9 +223,9 @@ def _reasons(claim: dict, used: Sequence[Line]) -> list[evidence.Reason]:
 
 
 def verdict(
-    claim: dict,
+    claim: dict[str, Any],
     measured: float | None,
-    write: Callable,
+    write: Callable[..., Any],
     *,
     published: float | None = None,
     interval: tuple[float, float] | None = None,
@@ -267,7 +268,7 @@ def table(found: Sequence[Verdict]) -> Table:
     return Table(columns, rows, left=2, note=notes.text())
 
 
-def as_json(verdict: Verdict) -> dict:
+def as_json(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for programs."""
     names = ("text", "measured", "interval", "published", "bound", "holds", "decided", "seeds")
     found = {name: getattr(verdict, name) for name in names} | {"said": verdict.measured_text}
@@ -278,7 +279,7 @@ def as_json(verdict: Verdict) -> dict:
 
 
 def _curve(
-    claim: dict, lines: dict[str, Line], published: Sequence[dict]
+    claim: dict[str, Any], lines: dict[str, Line], published: Sequence[dict[str, Any]]
 ) -> tuple[Mean | None, float | None]:
     """The measured and the published number of a claim on curves."""
     percentile = claim.get("percentile", "p95")
@@ -307,7 +308,7 @@ def _curve(
     return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
 
 
-def _spread(claim: dict, used: Sequence[Line]) -> float | None:
+def _spread(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
     """Half the width of the interval of a claim on curves, the first line's against the others'."""
     count = min(len(line.runs) for line in used)
     if count < 2:
@@ -322,7 +323,7 @@ def _spread(claim: dict, used: Sequence[Line]) -> float | None:
     return mean.interval if mean else None
 
 
-def _worst_ratio(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
+def _worst_ratio(claim: dict[str, Any], curves: dict[str, Curve], others: Sequence[str]) -> float | None:
     sizes = claim.get("sizes", {})
     low = quantities.parse_bytes(sizes["min"]) if "min" in sizes else 0
     high = quantities.parse_bytes(sizes["max"]) if "max" in sizes else math.inf
@@ -346,7 +347,7 @@ def _value_at(curve: Curve, share: float) -> float:
     return next((value for reached, _, value in curve if reached >= share - 1e-9), curve[-1][2])
 
 
-def _metric(claim: dict, lines: dict[str, Line]) -> tuple[Mean | None, Callable]:
+def _metric(claim: dict[str, Any], lines: dict[str, Line]) -> tuple[Mean | None, Callable[..., Any]]:
     name, line = claim["metric"], lines[claim["line"]]
     mine = line.metric(name)
     if "against" not in claim:
@@ -359,7 +360,7 @@ def _metric(claim: dict, lines: dict[str, Line]) -> tuple[Mean | None, Callable]
     return Mean(mine.value / other.value, by_seed.interval if by_seed else None), quantities.digits
 
 
-def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
+def _trend(claim: dict[str, Any], lines: Sequence[Line]) -> tuple[Mean | None, Callable[..., Any]]:
     name, at = claim["metric"], claim["at"]
     by_place = {(line.label, line.place): line for line in lines}
     mine = by_place.get((claim["line"], at))
@@ -369,7 +370,7 @@ def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
     return trends.ratio(mine, other, name), quantities.digits
 
 
-def _drawn(claim: dict, published: Sequence[dict]) -> float | None:
+def _drawn(claim: dict[str, Any], published: Sequence[dict[str, Any]]) -> float | None:
     """Return the published point of a claim on one value of a trend, in the stored unit of the metric."""
     if "against" in claim or "against_at" in claim:
         return None
@@ -379,12 +380,12 @@ def _drawn(claim: dict, published: Sequence[dict]) -> float | None:
     return values[0] / metric(claim["metric"]).scale if values else None
 
 
-def _within(claim: dict, value: float) -> bool:
+def _within(claim: dict[str, Any], value: float) -> bool:
     below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
     return above < value < below and value <= claim.get("at_most", math.inf)
 
 
-def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
+def _on_one_side(claim: dict[str, Any], interval: tuple[float, float]) -> bool:
     """Whether no bound lies within an interval."""
     bounds = [claim[key] for key in ("below", "above") if key in claim]
     reached = claim.get("at_most", math.inf)
@@ -392,7 +393,7 @@ def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
     return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
 
 
-def _bound(claim: dict, write: Callable[[float | None], str]) -> str:
+def _bound(claim: dict[str, Any], write: Callable[[float | None], str]) -> str:
     parts = []
     if "above" in claim:
         parts.append(f"> {write(claim['above'])}")

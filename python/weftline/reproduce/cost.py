@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
@@ -30,7 +30,7 @@ from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.scenario import Scenario
 
 if TYPE_CHECKING:
-    from weftline.reproduce.reproduction import Size
+    from weftline.reproduce.choices import Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,10 @@ class Panel:
     figure: FigureDefinition
     choice: Choice
     points: list[Point]
-    measured: dict[Point, dict] = field(default_factory=dict)
+    measured: dict[Point, dict[str, Any]] = field(default_factory=dict)
     """`bench.summary` of the runs of a point; a point that failed is not there."""
 
-    def at(self, line: str, place: str) -> dict | None:
+    def at(self, line: str, place: str) -> dict[str, Any] | None:
         """Return what was measured at a place of a line."""
         found = (p for p in self.measured if (p.line, p.place) == (line, place))
         return next((self.measured[point] for point in found), None)
@@ -84,7 +84,7 @@ class CostMetric:
     """One number of a point."""
 
     title: str
-    read: Callable[[Mapping], float | None]
+    read: Callable[[Mapping[str, Any]], float | None]
     text: Callable[[float | None], str]
     scale: float = 1
     """Axes show the value times this."""
@@ -92,15 +92,15 @@ class CostMetric:
     """Whether its axis is logarithmic."""
 
 
-def _per_hop(clock: str) -> Callable[[Mapping], float]:
+def _per_hop(clock: str) -> Callable[[Mapping[str, Any]], float]:
     return lambda found: 1e9 * found["median"][f"{clock}_seconds"] / found["packet_hops"]
 
 
-def _clock(found: Mapping) -> str:
+def _clock(found: Mapping[str, Any]) -> str:
     return "cpu" if found["threads"] == 1 else "wall"
 
 
-def _median(key: str) -> Callable[[Mapping], float | None]:
+def _median(key: str) -> Callable[[Mapping[str, Any]], float | None]:
     return lambda found: found["median"].get(key)
 
 
@@ -229,12 +229,12 @@ UNDISTURBED = 1.1
 """What `waited` is at most when a run had its cores for itself."""
 
 
-def waited(run: Mapping) -> float:
+def waited(run: Mapping[str, Any]) -> float:
     """Return wall time times threads over CPU time: 1 where no thread waited for anything."""
     return run["wall_seconds"] * run["threads"] / run["cpu_seconds"] if run["cpu_seconds"] > 0 else 1.0
 
 
-def _kept(file: Path) -> list[dict]:
+def _kept(file: Path) -> list[dict[str, Any]]:
     """Return the runs that a file holds; none where it is not there or was cut short."""
     try:
         found, _ = integrity.unsealed(file.read_bytes())
@@ -243,7 +243,7 @@ def _kept(file: Path) -> list[dict]:
         return []
 
 
-def _keep(file: Path, found: Sequence[dict]) -> None:
+def _keep(file: Path, found: Sequence[dict[str, Any]]) -> None:
     """Write the runs of a point, at once or not at all."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -256,12 +256,12 @@ def _keep(file: Path, found: Sequence[dict]) -> None:
         ) from None
 
 
-def summaries(points: Sequence[Point], repeats: int) -> dict[Point, dict]:
+def summaries(points: Sequence[Point], repeats: int) -> dict[Point, dict[str, Any]]:
     """Return the summary of every point that has runs."""
     return {point: found for point in points if (found := summary(point, repeats)) is not None}
 
 
-def summary(point: Point, repeats: int) -> dict | None:
+def summary(point: Point, repeats: int) -> dict[str, Any] | None:
     """Return the median and the range of the `repeats` runs with the shortest waits; None without a run.
 
     Raises
@@ -282,7 +282,7 @@ def summary(point: Point, repeats: int) -> dict | None:
     return result
 
 
-def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
+def check(claim: dict[str, Any], panels: Sequence[Panel]) -> claims.Verdict | None:
     """Check a claim; None where not all that it is about is run at this size, or was requested."""
     wanted = claim.get("panel", {})
     chosen = [
@@ -302,7 +302,7 @@ def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
     return claims.verdict(claim, *_value(claim, panel))
 
 
-def _value(claim: dict, panel: Panel) -> tuple[float | None, Callable]:
+def _value(claim: dict[str, Any], panel: Panel) -> tuple[float | None, Callable[..., Any]]:
     """The number of a claim and how it is written."""
     line, name = claim["line"], claim["metric"]
     at = claim.get("at") or panel.places[-1]
@@ -323,7 +323,7 @@ def _value(claim: dict, panel: Panel) -> tuple[float | None, Callable]:
     return (value / reference if value is not None and reference else None), quantities.digits
 
 
-def _differences(claim: dict, panel: Panel) -> float | None:
+def _differences(claim: dict[str, Any], panel: Panel) -> float | None:
     """At how many places two lines have not the same results; None where one was not measured."""
     pairs = [
         (panel.at(claim["line"], place), panel.at(claim["against"], place))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weftline import _native, quantities
 from weftline.cli import bench
@@ -41,7 +42,9 @@ def table(panel: Panel) -> Table:
     return Table(columns, rows, title=panel.figure.title, note="\n".join(notes(panel)), left=1)
 
 
-def _row(panel: Panel, label: str, place: str, found: Mapping, threads: bool, counted: bool) -> list[str]:
+def _row(
+    panel: Panel, label: str, place: str, found: Mapping[str, Any], threads: bool, counted: bool
+) -> list[str]:
     hops, median = found["packet_hops"], found["median"]
     ends = [1e9 * found[of]["cpu_seconds"] / hops for of in ("min", "max")]
     row = [label, place, quantities.count_text(hops), quantities.digits(METRICS["cpu_time"].read(found))]
@@ -57,7 +60,7 @@ def _row(panel: Panel, label: str, place: str, found: Mapping, threads: bool, co
     return [*row, quantities.bytes_text(median["peak_memory_bytes"])]
 
 
-def speed_up(panel: Panel, place: str, found: Mapping) -> float | None:
+def speed_up(panel: Panel, place: str, found: Mapping[str, Any]) -> float | None:
     """Return wall time on one thread over that of a point on several with the same results, None for one."""
     if found["threads"] == 1:
         return None

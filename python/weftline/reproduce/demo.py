@@ -210,7 +210,7 @@ def _sections(panel: Panel, found: Findings) -> list[Section]:
     return [head, *parts]
 
 
-def _as_json(panels: Sequence[Panel], found: Sequence[Findings], failed: dict[str, str]) -> dict:
+def _as_json(panels: Sequence[Panel], found: Sequence[Findings], failed: dict[str, str]) -> dict[str, Any]:
     shown = [
         {
             "paper": panel.paper,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from weftline import quantities
 from weftline.figures import goodput_figures, specs
@@ -29,7 +30,7 @@ class Panel:
     figure: FigureDefinition
     choice: Choice
     lines: list[Line]
-    published: list[dict]
+    published: list[dict[str, Any]]
     title: str
 
 
@@ -194,7 +195,9 @@ def _index(share: float, bins: int) -> int:
     return max(0, min(bins - 1, round(share * bins) - 1))
 
 
-def _mean_ratio(curve: Sequence[dict], percentile: str, published: Sequence[float] | None) -> float | None:
+def _mean_ratio(
+    curve: Sequence[dict[str, Any]], percentile: str, published: Sequence[float] | None
+) -> float | None:
     if not published or not curve:
         return None
     pairs = [(p[percentile].value, published[_index(p["share"], len(published))]) for p in curve]

@@ -38,6 +38,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
@@ -84,11 +85,11 @@ class FigureDefinition:
     along: str = ""
     """The axis of x, of a figure of kind "cost", "trend" or "trials"."""
     only: dict[str, list[str]] = field(default_factory=dict)
-    set: dict = field(default_factory=dict)
+    set: dict[str, Any] = field(default_factory=dict)
     published: str = ""
     seeds: list[int] = field(default_factory=list)
     """Instead of those of the size."""
-    options: dict = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +116,13 @@ class Experiment:
     text: str
     scenario: Path
     out: str
-    sizes: dict[str, dict]
+    sizes: dict[str, dict[str, Any]]
     duration_keys: list[str]
-    hosts: dict[str, dict]
-    axes: dict[str, dict[str, dict]]
+    hosts: dict[str, dict[str, Any]]
+    axes: dict[str, dict[str, dict[str, Any]]]
     """Variants by axis and name, as the file has them: `set`, `full`, `size`, `threads`."""
     figures: list[FigureDefinition]
-    claims: list[dict]
+    claims: list[dict[str, Any]]
     repeats: int
     seeded: bool = True
     """Whether a seed can change a result."""
@@ -181,7 +182,7 @@ class Experiment:
         places = self.variants(figure, figure.along, full=full, asked=asked) if figure.along else [""]
         return list(itertools.product(lines, places))
 
-    def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict:
+    def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict[str, Any]:
         """Return the settings that a choice stands for, later axes over earlier ones."""
         found = dict(figure.set)
         for axis, variant in choice:
@@ -193,7 +194,7 @@ class Experiment:
                 found.update(settings if other in chosen else {})
         return found
 
-    def published(self, figure: FigureDefinition) -> list[dict]:
+    def published(self, figure: FigureDefinition) -> list[dict[str, Any]]:
         """Return the published curves of a figure: entries with `line`, often `panel`, and their values.
 
         Of a law they are what its formula expects.
@@ -205,7 +206,7 @@ class Experiment:
             return formulas.points(figure, lines, places, scale)
         return self.published_values(figure.published) if figure.published else []
 
-    def published_values(self, key: str) -> list[dict]:
+    def published_values(self, key: str) -> list[dict[str, Any]]:
         """Return what published.json has under a key.
 
         Raises
@@ -271,7 +272,7 @@ def load(name: str) -> Experiment:
     return experiment
 
 
-def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
+def _read(name: str, folder: Path, data: dict[str, Any], path: Path) -> Experiment:
     data = dict(data)
     for kind in ("figure", "claim"):
         data[kind] = [renamed.section(entry, f"{path}: {kind}: ") for entry in data.get(kind, [])]
@@ -310,7 +311,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
     )
 
 
-def _published(data: dict, path: Path) -> Published | None:
+def _published(data: dict[str, Any], path: Path) -> Published | None:
     part = data.get("published")
     if part is None:
         return None
@@ -341,20 +342,20 @@ def _published(data: dict, path: Path) -> Published | None:
     )
 
 
-def _flag(data: dict, key: str, path: Path) -> bool:
+def _flag(data: dict[str, Any], key: str, path: Path) -> bool:
     if not isinstance(data.get(key, True), bool):
         raise InputError(f"{path}: {key}: expected true or false, found {data[key]!r}")
     return data.get(key, True)
 
 
-def _maybe_scenario(data: dict, folder: Path) -> Path:
+def _maybe_scenario(data: dict[str, Any], folder: Path) -> Path:
     """Path of the scenario of an experiment, which may not have one."""
     if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
         raise KeyError("scenario")
     return folder / "scenario.toml"
 
 
-def _variants(axis: dict, path: Path) -> dict[str, dict]:
+def _variants(axis: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
     for variant in axis["variants"]:
         _check_keys(variant, "variant", path)
         if variant.get("size", "full") not in ("full", "asked"):
@@ -364,14 +365,14 @@ def _variants(axis: dict, path: Path) -> dict[str, dict]:
     return {str(variant["name"]): variant for variant in axis["variants"]}
 
 
-def _parsed(path: Path) -> dict:
+def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(scenarios.read_text(path, "an experiment"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _check_keys(table: dict, kind: str, path: Path) -> None:
+def _check_keys(table: dict[str, Any], kind: str, path: Path) -> None:
     for key in table:
         known = sorted(_KEYS[kind].split())
         if key not in known:

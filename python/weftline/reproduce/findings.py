@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weftline import _native
 from weftline.report import page
@@ -32,7 +33,7 @@ class Findings:
     """Of the terminal."""
     sections: Sequence[Section]
     """Of the page, below the claims."""
-    points: Sequence | Mapping
+    points: Sequence[Any] | Mapping[str, Any]
     """For programs."""
     failed: Mapping[str, str]
     """Why, by name of the point."""
@@ -42,13 +43,13 @@ class Findings:
     """What a reader of the numbers has to know, a sentence each."""
     lead: page.Lead | None = None
     """The question and its answer, ahead of the page."""
-    more: Mapping = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
     """Further values for programs."""
     note: str = SENTENCES
     """What claims are here."""
 
 
-def place_of(panel, point) -> dict:
+def place_of(panel: Any, point: Any) -> dict[str, Any]:
     """Where a point of an experiment on cost or on accuracy stands, for programs."""
     figure = panel.figure
     return {"figure": figure.name, "panel": dict(panel.choice), "line": point.line, figure.along: point.x}
@@ -82,7 +83,7 @@ def all_tables(found: Findings) -> list[Table]:
     return [*found.tables, *details, *([claims.table(found.verdicts)] if found.verdicts else [])]
 
 
-def as_json(found: Findings) -> dict:
+def as_json(found: Findings) -> dict[str, Any]:
     """Return everything for programs."""
     return {
         "experiment": found.experiment.name,

@@ -48,12 +48,12 @@ def check(settings: Mapping[str, Any], name: str) -> None:
         raise InputError(f"{name}: slack: expected a share between 0 and 1, found {slack!r}")
 
 
-def tried(points: Sequence[Point]) -> list[dict]:
+def tried(points: Sequence[Point]) -> list[dict[str, Any]]:
     """Return the numbers of points: ``false_negatives``, ``false_positives``, ``flows``, ``packets``."""
     return [_tried(point.settings, point.seed) for point in points]
 
 
-def _tried(settings: Mapping[str, Any], seed: int) -> dict:
+def _tried(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
     window_ns = settings["window_ms"] * 10**6
     args = (settings["cache"], settings["stages"], settings["slots"], window_ns, float(settings["slack"]))
     return json.loads(_native.flow_cache(*args, settings["trials"], seed))

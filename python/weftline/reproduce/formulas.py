@@ -139,7 +139,9 @@ def expected(figure: FigureDefinition, line: Line) -> list[float | None]:
     return found
 
 
-def points(figure: FigureDefinition, lines: Sequence[str], places: Sequence[str], scale: float) -> list[dict]:
+def points(
+    figure: FigureDefinition, lines: Sequence[str], places: Sequence[str], scale: float
+) -> list[dict[str, Any]]:
     """Return the expected points of a figure as published ones are, where they are not those of each run."""
     if figure.options.get("metrics"):
         return []

@@ -74,15 +74,15 @@ def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:
     return pint.Plan.open(folder / settings["plan"]).toml()
 
 
-def tried(points: Sequence[Point], folder: Path) -> list[dict]:
+def tried(points: Sequence[Point], folder: Path) -> list[dict[str, Any]]:
     """Return the numbers of points on one run.
 
     These are `mean_relative_error` and `median_relative_error` (over the estimates), `streams` (hops of flows
     that are looked at), `left_out` (those whose quantile is too small) and `truth_ns` (median over streams).
     """
     digests = str(points[0].recorded.folder / "telemetry.parquet")
-    found: dict[int, dict] = {}
-    groups: dict[tuple, list[int]] = {}
+    found: dict[int, dict[str, Any]] = {}
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for number, point in enumerate(points):
         s = point.settings
         # The same hops at every number of samples: those that have enough for the largest number.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.errors import InputError
@@ -39,7 +39,7 @@ class _Place:
     """None where the interval reaches over the bound."""
 
 
-def check(claim: dict, panels: Sequence[Panel]) -> Verdict | None:
+def check(claim: dict[str, Any], panels: Sequence[Panel]) -> Verdict | None:
     """Check a claim of kind "law"; None where nothing of it was run."""
     from weftline.reproduce.claims import Verdict, few_seeds
 
@@ -82,7 +82,7 @@ def check(claim: dict, panels: Sequence[Panel]) -> Verdict | None:
     )
 
 
-def _tolerance(claim: dict) -> tuple[float, float]:
+def _tolerance(claim: dict[str, Any]) -> tuple[float, float]:
     """Return the middle and half the width of what a ratio may be; of a difference the middle is 0."""
     match claim.get("tolerance"):
         case {"relative": int() | float() as bound, **rest} if not rest:
@@ -137,7 +137,7 @@ _WORDS = {True: "PASS", False: "DIFFERS", None: "OPEN"}
 
 
 def _table(
-    claim: dict,
+    claim: dict[str, Any],
     panel: Panel,
     places: Sequence[_Place],
     text: Callable[[float | None], str],
@@ -166,7 +166,7 @@ def _table(
     )
 
 
-def _as_json(place: _Place) -> dict:
+def _as_json(place: _Place) -> dict[str, Any]:
     return {
         "place": place.name,
         "holds": place.holds,

@@ -155,7 +155,7 @@ def _default_path() -> Path:
     return found
 
 
-def _source(entry: dict, path: Path) -> Source:
+def _source(entry: dict[str, Any], path: Path) -> Source:
     name, title = _text(entry, "name", f"{path}: a source"), _text(entry, "title", f"{path}: a source")
     _only(entry, _KEYS["source"], f'{path}: source "{name}"')
     rows = _tables(entry, "row", path)
@@ -170,7 +170,7 @@ def _source(entry: dict, path: Path) -> Source:
     )
 
 
-def _row(entry: dict, where: str) -> Row:
+def _row(entry: dict[str, Any], where: str) -> Row:
     where = f'{where}, row "{_text(entry, "id", f"{where}, a row")}"'
     _only(entry, _KEYS["row"], where)
     for key in ("at", "claim"):
@@ -197,21 +197,21 @@ def _row(entry: dict, where: str) -> Row:
     return Row(**{**entry, "claims": tuple(claims)})
 
 
-def _tables(data: dict, key: str, path: Path) -> list[dict]:
+def _tables(data: dict[str, Any], key: str, path: Path) -> list[dict[str, Any]]:
     found = data.get(key)
     if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
         raise InputError(f"{path}: expected tables [[{'source.' if key == 'row' else ''}{key}]]")
     return found
 
 
-def _text(entry: dict, key: str, where: str) -> str:
+def _text(entry: dict[str, Any], key: str, where: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: {key}: expected a text" + (f", found {value!r}" if key in entry else ""))
     return value
 
 
-def _only(entry: dict, known: Sequence[str], where: str) -> None:
+def _only(entry: dict[str, Any], known: Sequence[str], where: str) -> None:
     for key in entry:
         if key not in known:
             hint = nearest(key, list(known))

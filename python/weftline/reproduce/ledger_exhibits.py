@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from weftline.reproduce import ledger
 from weftline.reproduce.ledger import Judged, Ledger, Results, Source
@@ -78,7 +79,7 @@ def runs(book: Ledger, results: Results) -> Table:
     return Table(["experiment", "size", "weftline", "date", "points"], rows, left=1, prose=True)
 
 
-def _failures(result: dict) -> list[str]:
+def _failures(result: dict[str, Any]) -> list[str]:
     return [f"{point}: {why}" if point else why for point, why in result.get("failed", {}).items()]
 
 
@@ -97,7 +98,7 @@ def _table(table: Table, *, bold: bool = False) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def as_json(book: Ledger, found: Found, results: Results) -> dict:
+def as_json(book: Ledger, found: Found, results: Results) -> dict[str, Any]:
     """Return everything for programs."""
     rows = [
         {

@@ -45,7 +45,7 @@ def check(settings: Mapping[str, Any], name: str) -> None:
             raise InputError(f"{name}: {key}: expected 1 to {highest}, found {value!r}")
 
 
-def tried(points: Sequence[Point]) -> list[dict]:
+def tried(points: Sequence[Point]) -> list[dict[str, Any]]:
     """Return of each point ``stages``, those that its longest query takes; ``misfits``; ``feedback``.
 
     The last is the mean number of packets in a round trip that serve the last query.
@@ -53,7 +53,7 @@ def tried(points: Sequence[Point]) -> list[dict]:
     return [_tried(point.settings, point.seed) for point in points]
 
 
-def _tried(settings: Mapping[str, Any], seed: int) -> dict:
+def _tried(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
     text = f"bits = 16\nseed = {seed}\n" + "".join(
         f'[[query]]\nname = "{query}"\n{QUERIES[query]}' for query in settings["queries"]
     )

@@ -21,6 +21,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
@@ -28,7 +29,8 @@ from weftline.reproduce import all_experiments, experiments, findings, ledger
 from weftline.reproduce.choices import Size, chosen_size
 from weftline.reproduce.experiments import Experiment, Published
 from weftline.sweeps import executor
-from weftline.sweeps.store import Point, state_of
+from weftline.sweeps.states import state_of
+from weftline.sweeps.store import Point
 from weftline.terminal import ProgressLine, Table
 
 BUDGET, SITTING = "16h", ""
@@ -123,7 +125,7 @@ def plan(wanted: Sequence[Experiment], out: Path) -> list[Round]:
     """
     ordered = sorted(wanted, key=lambda one: one.published_part.order)
     seen: set[Path] = set()
-    costs: dict[tuple, float] = {}
+    costs: dict[tuple[Any, ...], float] = {}
     rounds = []
     for later in (False, True):
         for experiment in ordered:
@@ -135,7 +137,12 @@ def plan(wanted: Sequence[Experiment], out: Path) -> list[Round]:
 
 
 def _round(
-    experiment: Experiment, part: Published, seeds: list[int], out: Path, seen: set[Path], costs: dict
+    experiment: Experiment,
+    part: Published,
+    seeds: list[int],
+    out: Path,
+    seen: set[Path],
+    costs: dict[str, Any],
 ) -> Round:
     size = _size(experiment, seeds)
     points = [point for point in _points(experiment, part, size, out) if point.folder not in seen]
@@ -219,7 +226,7 @@ def _show(rounds: Sequence[Round], jobs: int, options: argparse.Namespace) -> No
             )
 
 
-def _facts(one: Round, jobs: int) -> dict:
+def _facts(one: Round, jobs: int) -> dict[str, Any]:
     left = one.left
     command = f"weftline reproduce --published {one.experiment.name} --budget 999h"
     return {
@@ -291,7 +298,7 @@ def _collect(rounds: Sequence[Round], out: Path) -> None:
         all_experiments.keep(out / "ledger" / "results" / f"{experiment.name}-published.json", result)
 
 
-def merge(small: dict | None, published: dict | None) -> dict:
+def merge(small: dict[str, Any] | None, published: dict[str, Any] | None) -> dict[str, Any]:
     """Return the results of an experiment with its claims at their published size in place of others."""
     if small is None or published is None:
         return dict(published or small or {})

@@ -277,7 +277,7 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
 
 
 def _panel_of(
-    claim: dict, wanted: Mapping[str, str], panels: Sequence[Sequence[exhibits.Panel]]
+    claim: dict[str, Any], wanted: Mapping[str, str], panels: Sequence[Sequence[exhibits.Panel]]
 ) -> exhibits.Panel | None:
     """The first panel of a claim's figure that fits, None if it was not run, or not with all its lines."""
     for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):

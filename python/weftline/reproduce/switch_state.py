@@ -46,12 +46,12 @@ def check(settings: Mapping[str, Any], name: str) -> None:
         raise InputError(f"{name}: sharing: expected a share between 0 and 1, found {sharing!r}")
 
 
-def tried(points: Sequence[Point]) -> list[dict]:
+def tried(points: Sequence[Point]) -> list[dict[str, Any]]:
     """Return the numbers of points: ``memory_bytes``, ``queues``, ``accesses``."""
     return [of(point.settings) for point in points]
 
 
-def of(settings: Mapping[str, Any]) -> dict:
+def of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return memory in bytes, queues, and accesses to memory one after another for a packet, of one port."""
     flows = settings["flows"]
     if settings["scheme"] == "fq":

@@ -85,12 +85,12 @@ def plan_of(settings: Mapping[str, Any], name: str = "trial") -> pint.Plan:
     return pint.Plan(text, name=f"{name} (queries)")
 
 
-def tried(points: Sequence[Point], folder: Path) -> list[dict]:
+def tried(points: Sequence[Point], folder: Path) -> list[dict[str, Any]]:
     """Return the numbers of points: `mean_packets`, `median_packets`, `p99_packets`, `wrong`, `given_up`."""
     return [_tried(point.settings, point.seed, folder) for point in points]
 
 
-def _tried(settings: Mapping[str, Any], seed: int, folder: Path) -> dict:
+def _tried(settings: Mapping[str, Any], seed: int, folder: Path) -> dict[str, Any]:
     hops, trials = settings["hops"], settings["trials"]
     if settings["scheme"] != "pint":
         return json.loads(_native.pint_compared(settings["scheme"], settings["m"], hops, trials, seed))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.errors import InputError
@@ -37,7 +37,7 @@ def number(variant: str) -> float | None:
         return None
 
 
-def sizes(options: dict) -> tuple[int, int | None]:
+def sizes(options: dict[str, Any]) -> tuple[int, int | None]:
     """Return the minimum and the maximum size in bytes of the flows that count."""
     wanted = options.get("sizes", {})
     smallest = int(quantities.parse_bytes(wanted["min"])) if "min" in wanted else 0

@@ -35,7 +35,7 @@ from weftline.reproduce import claims, flow_cache, latency, plan_facts, switch_s
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 
 if TYPE_CHECKING:
-    from weftline.reproduce.reproduction import Size
+    from weftline.reproduce.choices import Size
 
 ALONE: dict[str, Any] = {"flow-cache": flow_cache, "state": switch_state, "plan": plan_facts}
 """What needs neither a run nor a file: modules with `SETTINGS`, `check` and `tried`."""
@@ -118,9 +118,9 @@ class Panel:
     choice: Choice
     title: str
     points: list[Point]
-    published: list[dict]
+    published: list[dict[str, Any]]
     """Entries with `line`, `metric` and `points`, a list of [x, y]."""
-    found: dict[Point, dict] = field(default_factory=dict)
+    found: dict[Point, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def places(self) -> list[str]:
@@ -246,7 +246,7 @@ def _known(what: str, name: str, names: list[str]) -> None:
         raise InputError(f'{what}: unknown "{name}": {nearest(name, names)}known: {", ".join(names)}')
 
 
-def kept(point: Point) -> dict | None:
+def kept(point: Point) -> dict[str, Any] | None:
     """Return the numbers of a point that was tried before; None where there are none, or damaged ones."""
     try:
         return integrity.unsealed(point.file.read_bytes())[0]
@@ -254,7 +254,7 @@ def kept(point: Point) -> dict | None:
         return None
 
 
-def _keep(point: Point, found: dict) -> None:
+def _keep(point: Point, found: dict[str, Any]) -> None:
     """Write the numbers of a point, at once or not at all."""
     try:
         point.file.parent.mkdir(parents=True, exist_ok=True)
@@ -274,8 +274,8 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
     groups: dict[object, list[Point]] = {}
     for point in waiting:
         groups.setdefault(point.recorded.folder if point.recorded else point.file, []).append(point)
-    todo: queue.SimpleQueue = queue.SimpleQueue()
-    done: queue.SimpleQueue = queue.SimpleQueue()
+    todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
     for group in groups.values():
         todo.put(group)
 
@@ -312,7 +312,7 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
     return failed
 
 
-def _tried(group: Sequence[Point], folder: Path) -> list[dict]:
+def _tried(group: Sequence[Point], folder: Path) -> list[dict[str, Any]]:
     """The numbers of points that are tried together."""
     what = group[0].what
     if what in ALONE:
@@ -320,7 +320,7 @@ def _tried(group: Sequence[Point], folder: Path) -> list[dict]:
     return (latency.tried if what == "latency" else tracing.tried)(group, folder)
 
 
-def check(claim: dict, panels: Sequence[Panel], *, seeded: bool = True) -> claims.Verdict | None:
+def check(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True) -> claims.Verdict | None:
     """Check a claim; None where not all that it is about is tried at this size, or was requested."""
     wanted = claim.get("panel", {})
     chosen = [

@@ -49,7 +49,7 @@ def read(entries: object, where: Where) -> dict[str, Axis]:
     return found
 
 
-def _axis(entry: Mapping, number: int, where: Where) -> Axis:
+def _axis(entry: Mapping[str, Any], number: int, where: Where) -> Axis:
     here = where("", "axis", number)
     check_keys(entry, "axis", _AXIS_KEYS, where, "axis", number)
     forms = [key for key in ("key", "keys", "variants") if key in entry]
@@ -78,10 +78,10 @@ def _axis(entry: Mapping, number: int, where: Where) -> Axis:
     return Axis(name=name, variants=variants, where=where("", "axis", number))
 
 
-def _named(variants: object, here: str, where: Where, number: int) -> dict[str, dict]:
+def _named(variants: object, here: str, where: Where, number: int) -> dict[str, dict[str, Any]]:
     if not isinstance(variants, list) or not all(isinstance(variant, Mapping) for variant in variants):
         raise InputError(f'{here}: variants: expected a list of {{ name = "...", set = {{ ... }} }}')
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
     for variant in variants:
         check_keys(variant, "variant", "name set", where, "axis", number)
         name, settings = variant.get("name"), variant.get("set", {})
@@ -95,10 +95,10 @@ def _named(variants: object, here: str, where: Where, number: int) -> dict[str, 
     return found
 
 
-def _listed(keys: list[str], values: object, here: str, *, several: bool) -> dict[str, dict]:
+def _listed(keys: list[str], values: object, here: str, *, several: bool) -> dict[str, dict[str, Any]]:
     if not isinstance(values, list | tuple):
         raise InputError(f"{here}: values: expected a list, found {values!r}")
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
     for value in values:
         row = list(value) if several and isinstance(value, list | tuple) else [value]
         if len(row) != len(keys):
@@ -145,7 +145,7 @@ def range_values(table: object, here: str) -> list[Any]:
     return [_with_unit(value, unit, whole=_is_whole(table)) for value in steps]
 
 
-def _stepped(table: Mapping, first: Decimal, last: Decimal, unit: str, here: str) -> list[Decimal]:
+def _stepped(table: Mapping[str, Any], first: Decimal, last: Decimal, unit: str, here: str) -> list[Decimal]:
     step, of_step = _decimal(table["step"], f"{here}: range: step")
     if step <= 0 or of_step != unit or "scale" in table:
         raise InputError(
@@ -158,7 +158,7 @@ def _stepped(table: Mapping, first: Decimal, last: Decimal, unit: str, here: str
     return [first + n * step for n in range(count)]
 
 
-def _spaced(table: Mapping, first: Decimal, last: Decimal, here: str) -> list[Decimal]:
+def _spaced(table: Mapping[str, Any], first: Decimal, last: Decimal, here: str) -> list[Decimal]:
     count, scale = table["points"], table.get("scale", "linear")
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_VALUES:
         raise InputError(f"{here}: range: points: expected a number from 2, found {count!r}")
@@ -185,7 +185,7 @@ def _decimal(value: object, what: str) -> tuple[Decimal, str]:
         ) from None
 
 
-def _is_whole(table: Mapping) -> bool:
+def _is_whole(table: Mapping[str, Any]) -> bool:
     return all(isinstance(table[key], int) for key in ("from", "to", "step") if key in table) and (
         "step" in table or table.get("scale") == "log"
     )

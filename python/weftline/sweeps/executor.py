@@ -20,10 +20,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError, RunFailed
-from weftline.sweeps.store import Point, Store, state_of
+from weftline.sweeps.states import state_of
+from weftline.sweeps.store import Point, Store
 from weftline.terminal import share_done
 
 MIN_FREE_BYTES = 4 << 20
@@ -196,7 +198,7 @@ class _Work:
         until: float | None = None,
     ) -> None:
         self._until = until
-        self._states: dict[str, dict] = {}
+        self._states: dict[str, dict[str, Any]] = {}
         """The progress of the points under way."""
         self._hops = 0
         """Packet-hops of the points that ended."""
@@ -351,7 +353,7 @@ class _Work:
     def _run(self, point: Point, part: Path) -> str | None:
         """Run one point; return why it has no results, None if it has or was interrupted."""
 
-        def progress(state: dict) -> None:
+        def progress(state: dict[str, Any]) -> None:
             self._states[point.key] = state
             if self._stopping:
                 raise KeyboardInterrupt

@@ -41,7 +41,7 @@ _TYPES = {"fingerprint": "varchar"}
 _SERIES = {"time_ns": "double", "entity": "varchar", "metric": "varchar", "value": "double"}
 
 
-def connect(path: str | os.PathLike, *, sql: str | None = None) -> duckdb.DuckDBPyConnection:
+def connect(path: str | os.PathLike[str], *, sql: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a DuckDB connection, in memory, with the tables ``runs``, ``points``, ``flows`` and ``series``.
 
     Every file that these read is checked against its digest before. Damaged runs of a store are left out,

@@ -44,12 +44,12 @@ NO_NODE_SECONDS = 300.0
 def main() -> int:
     """Serve one sweep; return the exit status."""
     parent, jobs, threads = Connection(int(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
-    inbox: queue.Queue = queue.Queue()
+    inbox: queue.Queue[Any] = queue.Queue()
     # Read by a thread, so that neither end waits for the other to read first.
     threading.Thread(target=receive, args=(parent, inbox), daemon=True).start()
     turn = threading.Lock()
 
-    def send(message: tuple) -> None:
+    def send(message: tuple[Any, ...]) -> None:
         with turn:
             parent.send(message)
 
@@ -82,7 +82,7 @@ class UnusableRay(Exception):  # noqa: N818 - its name is shown
     """There is no Ray that could run anything."""
 
 
-def connect_in_time(ray: Any, send: Callable[[tuple], None], *, cores: int) -> str:
+def connect_in_time(ray: Any, send: Callable[[tuple[Any, ...]], None], *, cores: int) -> str:
     """Do as `connect`; end this process when an address that was given does not answer as Ray does."""
     address = os.environ.get("RAY_ADDRESS")
     if not address:
@@ -162,7 +162,7 @@ def answers(address: str) -> bool:
         return False
 
 
-def watch(head: str, send: Callable[[tuple], None]) -> None:
+def watch(head: str, send: Callable[[tuple[Any, ...]], None]) -> None:
     """End this process when the head has not answered for a while: Ray itself would wait over a minute."""
     missed = 0
     while missed < MAX_MISSED:
@@ -172,7 +172,7 @@ def watch(head: str, send: Callable[[tuple], None]) -> None:
     os._exit(1)
 
 
-def watch_nodes(nodes: Nodes, ours: Mapping[str, str], send: Callable[[tuple], None]) -> None:
+def watch_nodes(nodes: Nodes, ours: Mapping[str, str], send: Callable[[tuple[Any, ...]], None]) -> None:
     """Report nodes that come and go; end this process when none is left or one would compute other bits."""
     reported, since = nodes.slots, time.monotonic()
     while True:
@@ -193,7 +193,7 @@ def watch_nodes(nodes: Nodes, ours: Mapping[str, str], send: Callable[[tuple], N
             os._exit(1)
 
 
-def receive(parent: Connection, inbox: queue.Queue) -> None:
+def receive(parent: Connection, inbox: queue.Queue[Any]) -> None:
     """Put every message into `inbox`, and None when the other end is closed."""
     try:
         while True:
@@ -202,7 +202,9 @@ def receive(parent: Connection, inbox: queue.Queue) -> None:
         inbox.put(None)
 
 
-def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, nodes: Nodes, *, threads: int) -> None:
+def serve(
+    ray: Any, send: Callable[[tuple[Any, ...]], None], inbox: queue.Queue[Any], nodes: Nodes, *, threads: int
+) -> None:
     """Take groups and give answers until the other end is closed."""
     # Ray runs nothing again by itself: `ray_executor` does, and reports it.
     asked = {"num_cpus": threads, "max_retries": 0, "scheduling_strategy": "SPREAD", **environment()}
@@ -247,7 +249,7 @@ def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, nodes: No
             send(("done", number, answer))
 
 
-def _next(inbox: queue.Queue, *, wait: bool) -> tuple | None:
+def _next(inbox: queue.Queue[Any], *, wait: bool) -> tuple[Any, ...] | None:
     """Return the next message, an empty one if there is none yet."""
     try:
         return inbox.get(timeout=0.2) if wait else inbox.get_nowait()

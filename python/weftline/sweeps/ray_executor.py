@@ -36,7 +36,8 @@ from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor, ray_nodes, ray_worker
 from weftline.sweeps.executor import Cost, Outcome, Progress
-from weftline.sweeps.store import Claim, Point, Store, state_of
+from weftline.sweeps.states import state_of
+from weftline.sweeps.store import Claim, Point, Store
 
 DRIVER = "weftline.sweeps.ray_driver"
 GROUP_SECONDS = 2.0
@@ -128,7 +129,7 @@ def _check_installed() -> None:
         raise InputError("--on ray: Ray is not installed: pip install ray")
 
 
-def _start(theirs: Connection, log: Path, *, jobs: int, threads: int) -> subprocess.Popen:
+def _start(theirs: Connection, log: Path, *, jobs: int, threads: int) -> subprocess.Popen[Any]:
     """Start the process that is connected to Ray; signals of the terminal do not reach it."""
     home = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(part for part in (home, os.environ.get("PYTHONPATH", "")) if part)
@@ -144,7 +145,7 @@ def _start(theirs: Connection, log: Path, *, jobs: int, threads: int) -> subproc
         )
 
 
-def _end(child: subprocess.Popen) -> None:
+def _end(child: subprocess.Popen[Any]) -> None:
     try:
         child.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
@@ -236,9 +237,9 @@ class _Work:
             claim.release()
         self._claims.clear()
 
-    def messages(self, slots: int) -> list[tuple]:
+    def messages(self, slots: int) -> list[tuple[Any, ...]]:
         """Return what is to be sent so that every slot has a group at work and one in line."""
-        found: list[tuple] = []
+        found: list[tuple[Any, ...]] = []
         while len(self._groups) < 2 * slots and self._queue and time.monotonic() >= self._later:
             group = self._group(slots)
             if not group:
@@ -249,7 +250,7 @@ class _Work:
             found += self._sent_as_group([point])
         return found
 
-    def _sent_as_group(self, group: list[Point]) -> Iterator[tuple]:
+    def _sent_as_group(self, group: list[Point]) -> Iterator[tuple[Any, ...]]:
         self._number += 1
         self._groups[self._number] = _Group(group, time.monotonic())
         specs = []

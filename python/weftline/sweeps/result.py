@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError
@@ -18,7 +18,10 @@ from weftline.measures.pooling import traffic_of
 from weftline.runs import Run
 from weftline.sweeps.store import Store
 from weftline.sweeps.sweepfile import Choice, Report
-from weftline.terminal import warnings_html, wrapped
+from weftline.terminal import Table, warnings_html, wrapped
+
+if TYPE_CHECKING:
+    from weftline.figures.specs import Figure
 
 FILE = "sweep.json"
 """What the sweep is and which runs belong to it, in its folder."""
@@ -122,7 +125,7 @@ class SweepResult:
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> SweepResult:
+    def open(cls, path: str | os.PathLike[str]) -> SweepResult:
         """Return the results that a sweep left in a folder.
 
         Raises
@@ -395,13 +398,13 @@ class SweepResult:
         ]
         return [*(tables.warnings(self) if self.cells else []), *failed, *self.remarks]
 
-    def tables(self):
+    def tables(self) -> list[Table]:
         """Return the tables that the terminal shows."""
         from weftline.sweeps import tables
 
         return tables.tables(self)
 
-    def plot(self, metric_name: str = "", along: str = ""):
+    def plot(self, metric_name: str = "", along: str = "") -> Figure:
         """Return a metric over an axis of numbers as a `Figure`, with bands where there are several seeds.
 
         The first metric that is reported, over the axis `along` of the report, by default.

@@ -202,8 +202,8 @@ def default_folder(sweep: Sweep) -> Path:
 
 
 def sweep(
-    scenario: str | os.PathLike | Mapping,
-    over: Mapping[str, Sequence | Mapping[str, Mapping]] | None = None,
+    scenario: str | os.PathLike[str] | Mapping[str, Any],
+    over: Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] | None = None,
     *,
     set: Mapping[str, object] | None = None,
     controllers: Mapping[str, type | str] | None = None,
@@ -211,7 +211,7 @@ def sweep(
     zip: Sequence[Sequence[str]] = (),
     report: Mapping[str, object] | None = None,
     name: str | None = None,
-    out: str | os.PathLike | None = None,
+    out: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     threads: int = 1,
     on: str = "local",
@@ -325,7 +325,11 @@ def _shown(progress: bool | Callable[[str], None] | None) -> Iterator[Callable[[
         clear()
 
 
-def _sweep_of(scenario: str | os.PathLike | Mapping, over: Mapping | None, given: Mapping[str, Any]) -> Sweep:
+def _sweep_of(
+    scenario: str | os.PathLike[str] | Mapping[str, Any],
+    over: Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+) -> Sweep:
     """Return the sweep of a file, or of the arguments of `sweep`."""
     if over is None and not isinstance(scenario, Mapping):
         import tomllib
@@ -356,7 +360,7 @@ def _sweep_of(scenario: str | os.PathLike | Mapping, over: Mapping | None, given
     return sweepfile.read(data, file="<sweep from Python>", base_dir=path.parent)
 
 
-def load(path: str | os.PathLike):
+def load(path: str | os.PathLike[str]) -> Run | SweepResult:
     """Return the results in a folder: a `SweepResult` of a result store, else a `Run`.
 
     Raises

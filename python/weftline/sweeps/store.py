@@ -35,6 +35,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from weftline import _native, integrity, scenarios
 from weftline.errors import InputError
@@ -106,7 +107,7 @@ def point(
 
 def content_key(resolved: str, source: scenarios.Source) -> str:
     """Return the key of a resolved scenario; files and code in Python count by their content."""
-    laws: list = []
+    laws: list[Any] = []
     if source.controllers:
         from weftline import controllers
 
@@ -159,7 +160,7 @@ class Store:
         self._failed = path / "failed"
 
     @classmethod
-    def create(cls, path: str | os.PathLike) -> Store:
+    def create(cls, path: str | os.PathLike[str]) -> Store:
         """Return the store in a folder, which is made where there is none; its damaged files are rebuilt.
 
         Raises
@@ -182,7 +183,7 @@ class Store:
         return found
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> Store:
+    def open(cls, path: str | os.PathLike[str]) -> Store:
         """Return the store that is in a folder.
 
         Raises
@@ -198,7 +199,7 @@ class Store:
         return found
 
     @staticmethod
-    def is_at(path: str | os.PathLike) -> bool:
+    def is_at(path: str | os.PathLike[str]) -> bool:
         """Return whether a folder holds a store."""
         return (Path(path) / "points").is_dir()
 
@@ -380,7 +381,7 @@ class Store:
         return len(_SUSPECT) > before
 
 
-def _scan(folder: Path) -> list[os.DirEntry]:
+def _scan(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as items:
             return list(items)

@@ -125,7 +125,7 @@ class Sweep:
         return found
 
 
-def load(path: str | os.PathLike) -> Sweep:
+def load(path: str | os.PathLike[str]) -> Sweep:
     """Return the sweep of a file.
 
     Raises
@@ -142,7 +142,7 @@ def load(path: str | os.PathLike) -> Sweep:
     return read(data, file=str(path), base_dir=path.parent, text=text)
 
 
-def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
+def read(data: Mapping[str, Any], *, file: str, base_dir: Path, text: str = "") -> Sweep:
     """Return the sweep that a parsed file holds; `text` is the file's, for the lines in messages."""
     where = Where(file, text)
     if "scenario" not in data and ("topology" in data or "workload" in data):
@@ -208,7 +208,7 @@ def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
     return value
 
 
-def _with_controllers(data: Mapping, base_dir: Path, where: Where) -> scenarios.Source:
+def _with_controllers(data: Mapping[str, Any], base_dir: Path, where: Where) -> scenarios.Source:
     source = _scenario(data, base_dir, where)
     if not data.get("controllers"):
         return source
@@ -220,7 +220,7 @@ def _with_controllers(data: Mapping, base_dir: Path, where: Where) -> scenarios.
         raise InputError(f"{where('', 'controllers')}: {error}") from None
 
 
-def _scenario(data: Mapping, base_dir: Path, where: Where) -> scenarios.Source:
+def _scenario(data: Mapping[str, Any], base_dir: Path, where: Where) -> scenarios.Source:
     given = data.get("scenario")
     if isinstance(given, Mapping):
         named = {"name": data.get("name", "sweep"), **given}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from weftline.measures import evidence, stats
 from weftline.measures.evidence import Footnotes, Separation
@@ -310,7 +311,7 @@ def write(result: SweepResult) -> None:
     )
 
 
-def _csv(columns: Sequence[str], rows: Sequence[dict]) -> str:
+def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(columns)
