@@ -24,7 +24,8 @@ import sys
 from pathlib import Path
 
 from weftline import _native
-from weftline.cli import explain, glossary
+from weftline.cli import explain
+from weftline.measures.metrics import METRICS
 
 KINDS = {
     "transports": "Transports",
@@ -57,7 +58,7 @@ def markdown() -> str:
                 parts += _scheme(explain.entry(name))
     parts += [
         "## Metrics",
-        _table(("name", "what it is"), [(f"`{n}`", t) for n, t in glossary.METRICS.items()]),
+        _table(("name", "what it is"), [(f"`{n}`", m.about) for n, m in METRICS.items() if m.about]),
     ]
     return "\n\n".join(parts) + "\n"
 

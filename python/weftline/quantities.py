@@ -5,40 +5,40 @@ KB, MB and GB are powers of ten, as in a scenario.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Mapping
 
 from weftline.errors import InputError
 
 _BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIMES = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_RATES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _QUANTITY = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*\Z")
+_RATE = re.compile(r"\s*([0-9.]+)\s*([KMGT]?)bps\s*\Z")
 
 
 def parse_bytes(text: str) -> float:
     """Return the bytes of ``"200KB"``."""
-    match = _QUANTITY.match(str(text))
-    try:
-        return float(match[1]) * _BYTES[match[2]]
-    except (TypeError, KeyError, ValueError):
-        raise InputError(f'expected a size with its unit such as "200KB", found {text!r}') from None
+    return _parsed(_QUANTITY, text, _BYTES, 'a size with its unit such as "200KB"')
 
 
 def parse_rate(text: str) -> float:
     """Return the bits per second of ``"100Mbps"``."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)bps\s*", str(text))
-    try:
-        return float(match[1]) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2]]
-    except (TypeError, ValueError):
-        raise InputError(f'expected a rate with its unit such as "100Mbps", found {text!r}') from None
+    return _parsed(_RATE, text, _RATES, 'a rate with its unit such as "100Mbps"')
 
 
 def parse_time_ns(text: str) -> float:
     """Return the nanoseconds of ``"1.5ms"``."""
-    match = _QUANTITY.match(str(text))
-    try:
-        return float(match[1]) * _TIMES[match[2]]
-    except (TypeError, KeyError, ValueError):
-        raise InputError(f'expected a time with its unit such as "10us", found {text!r}') from None
+    return _parsed(_QUANTITY, text, _TIMES, 'a time with its unit such as "10us"')
+
+
+def _parsed(pattern: re.Pattern[str], text: str, units: Mapping[str, float], expected: str) -> float:
+    match = pattern.match(str(text))
+    if match and match[2] in units:
+        with contextlib.suppress(ValueError):
+            return float(match[1]) * units[match[2]]
+    raise InputError(f"expected {expected}, found {text!r}")
 
 
 def spaced(text: str) -> str:

@@ -1,12 +1,13 @@
 """What the numbers in results mean: columns of tables, metrics over time, keys of summary.json, of figures.
 
-The engine explains what it defines itself (fct, slowdown, queue, ...); here is the rest.
-`docs/results.md` has the tables in full, `docs/metrics.md` the definitions.
+The engine explains what it defines itself (fct, slowdown, queue, ...); `weftline.measures.metrics` explains
+the metrics; here is the rest. `docs/results.md` has the tables in full, `docs/metrics.md` the
+definitions.
 """
 
 from __future__ import annotations
 
-from weftline.measures import counted, losses
+from weftline.measures import counted
 
 
 def _key_of_summary(unit: str) -> str:
@@ -134,98 +135,13 @@ SUMMARY = {
     "crossing_share": ("key of summary.json", "Share of packet-hops from one region into another."),
 }
 
-METRICS = {
-    "slowdown_mean": "Mean of the slowdowns; every flow counts once.",
-    "slowdown_p50": "Median of the slowdowns of all flows that finished.",
-    "slowdown_p95": "Slowdown that 95 % of the finished flows stay below.",
-    "slowdown_p99": "Slowdown that 99 % of the finished flows stay below.",
-    "nfct": "Sum of the completion times over the sum of the ideal ones: the longest flows count most.",
-    "small_p95": "95th percentile of the slowdown of the flows in the smallest power of ten.",
-    "fct_mean": "Mean completion time.",
-    "fct_p99": "99th percentile of the completion time.",
-    "goodput": "Payload of a flow over its completion time; a mean over flows, each counting once.",
-    "request_mean": "Mean time from the start of an incast's event or a collective to its last flow's end.",
-    "request_p99": "99th percentile of the same.",
-    "step_mean": "Mean time of the steps of jobs that ended, from first start to last delivery.",
-    "step_max": "Time of the slowest step.",
-    "step_over_ideal": "Mean over steps of their time over the ideal time: 1 is a lower bound.",
-    "finish_to_finish": "Mean time from the end of a step to the end of the next, computation included.",
-    "algbw": "Algorithm bandwidth of the steps, mean: data of every host over the time.",
-    "busbw": "Bus bandwidth of the steps, mean, as nccl-tests define it.",
-    "deadlines_met": "Share of the flows with a deadline that ended by it.",
-    "backlog_growth": (
-        "Bytes under way when the last flow started, less those when half had, over the bytes that started "
-        "in between. Near 0: the network keeps up."
-    ),
-    "sent_share": "Mean utilisation of the hosts' ports while flows start.",
-    "received_share": "Mean utilisation of the measured ports of switches while flows start.",
-    "convergence": "When Jain's index of the goodputs over 1 ms first reaches 0.95.",
-    "jain": (
-        "Jain's index, (sum x)^2 / (n sum x^2), of the mean goodputs of the measured flows: 1 if all are "
-        "equal, 1/n if one has all."
-    ),
-    "jain_without_last_second": "As the authors of Cebinae count: without the last second.",
-    "jain_ideal": (
-        "Jain's index of the mean goodputs over the max-min fair ones, by water filling over the links "
-        "between the switches of a dumbbell or a parking lot."
-    ),
-    "first_share": "Share of the first flow's group in all goodput.",
-    "fairness": "Mean of Jain's index over the last third of the time in which all measured flows run.",
-    "goodput_total": "Sum of the mean goodputs of the measured flows.",
-    "goodput_without_last_second": "As the authors of Cebinae count: without the last second, times 98/99.",
-    "throughput_without_last_second": "Bytes on a dumbbell's bottleneck over time, counted in the same way.",
-    "queue_p50": "Median of the queue lengths of all sampled ports, idle ones included.",
-    "queue_p95": "95th percentile of the same.",
-    "queue_p99": "99th percentile of the same.",
-    "queue_max": "Longest queue that a sample saw.",
-    "path_packets": "Packets until PINT's collector knows a flow's path, from the list of switches alone.",
-    "path_packets_network": "The same when the collector also knows the links.",
-    "latency_median_error": "Relative error of the median hop latency decoded from PINT's digests.",
-    "latency_tail_error": "Relative error of the 99th percentile of hop latency decoded from PINT's digests.",
-    "recirculated_share": "Bytes that passed a switch's pipeline twice, over all that switches sent.",
-    "drop_rate": "Packets dropped over those that hosts sent or dropped themselves.",
-    **{metric["name"]: metric["text"] for metric, _, _ in counted.metrics()},
-    "reordered_share": "Data packets that arrived after a packet of their flow that was sent later.",
-    "paths_per_flow": "Different paths that the packets of a flow took, mean over flows.",
-    "utilisation_mean": "Mean utilisation of the links that measure.utilisation records.",
-    "utilisation_max": "Mean utilisation of the busiest link that measure.utilisation records.",
-    "imbalance": "Of the utilisations of the measured links: (max - min) / mean.",
-    "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
-    "recovery": "From the first failure until goodput stays above 90 % of what it was before.",
-    "deficit": "Bytes that were delivered less in that time than at the goodput before the failure.",
-    "silenced": "Share of the flows at work that deliver nothing from 2 to 8 ms after the first failure.",
-    "packets_lost": "Packets lost on failed links or at random, or that could not be forwarded.",
-    "lost_on_dead_links": "Packets of every kind that were on a link when it went down.",
-    "lost_at_random": "Packets of every kind that links lost at random ([failures] loss).",
-    "stranded": "Packets of every kind that could not be forwarded: no route, or their link went down.",
-    **{found["key"]: found["text"] for found in losses.declared()},
-    "retransmitted_share": "Data packets that were sent again, over all data packets sent.",
-    "audit_flowlets": "Flowlets, separated by pauses, whose digests were decoded separately.",
-    "audit_known": "Flowlets with at least 20 digests whose path was "
-    "decoded, as a share of all such flowlets.",
-    "audit_right": "Decoded flowlets whose decoded paths are exactly those that their packets took.",
-    "audit_wrong": "Decoded paths that no packet took, of flowlets whose packets took one path.",
-    "audit_blended": "Decoded paths that no packet took, of flowlets whose packets took several.",
-    "audit_mixed": "Flowlets whose packets took several paths.",
-    "audit_paths": "Distinct paths of the subflows of a connection within 1 ms, as decoded, mean.",
-    "true_paths": "Distinct paths of the subflows of a connection within 1 ms, mean.",
-    "audit_disjointness": "The same as true_disjointness, of decoded paths.",
-    "true_disjointness": "Distinct links of a connection's subflows over links counted once a subflow.",
-    "telemetry_share": "Bytes of telemetry, each packet once, over all bytes that hosts sent.",
-    "unfinished": "Flows that had not finished when the run ended.",
-    "wire_bytes": "Bytes transmitted on any link.",
-    "end": "Simulated time at which the run ended.",
-    "seconds": "Processor seconds of the run.",
-    "speed": "Packet-hops per processor second.",
-}
-
 
 def entries() -> dict[str, tuple[str, str]]:
     """Return title and text by name."""
-    from weftline.measures.metrics import METRICS as NAMED
+    from weftline.measures.metrics import METRICS
 
     metrics = {
-        name: (f"metric: {found.axis or found.title}", METRICS.get(name, f"{found.title}."))
-        for name, found in NAMED.items()
+        name: (f"metric: {found.axis or found.title}", found.about or f"{found.title}.")
+        for name, found in METRICS.items()
     }
     return {**metrics, **COLUMNS, **SERIES, **SUMMARY}
