@@ -6,32 +6,39 @@ import argparse
 import json
 from collections.abc import Callable
 
+from weftline.cli import arguments
+
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands; `command` makes the parser of one, from name, function and help."""
     new = command("new", _new, "write a commented scenario that runs, to start from")
     new.add_argument("template", nargs="?", metavar="TEMPLATE", help="such as incast (default: leaf-spine)")
     new.add_argument("--list", action="store_true", help="list the templates")
-    new.add_argument("--out", metavar="FILE", help="where to write it (default TEMPLATE.toml)")
+    arguments.add_out(new, "FILE", "where to write it (default TEMPLATE.toml)")
     new.add_argument("--force", action="store_true", help="replace existing files")
     new.add_argument(
         "--no-schema", action="store_true", help="do not write the JSON Schema for editors next to it"
     )
+    arguments.add_json(new)
 
     explain = command("explain", _explain, "explain a scheme, a key, a metric or a column, with its source")
     explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")
-    explain.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(explain)
 
     completions = command("completions", _completions, "print a script that completes commands in a shell")
     completions.add_argument("shell", metavar="SHELL", help="bash, zsh or fish")
+    arguments.add_json(completions)
 
     view = command("view", _view, "show runs in the browser: list, filter, compare, query in SQL")
     view.add_argument("folder", metavar="DIR", help="a result store, or a folder of run folders")
-    view.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: a free one)")
+    view.add_argument(
+        "--port", type=arguments.whole(0, 65535), default=0, metavar="N", help="port (default: a free one)"
+    )
     view.add_argument("--open", action="store_true", help="open the browser too")
+    arguments.add_json(view, "print the address as JSON")
 
     doctor = command("doctor", _doctor, "check what this machine provides for weftline, and what is missing")
-    doctor.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(doctor)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -39,10 +46,17 @@ def _new(options: argparse.Namespace) -> int:
     from weftline.terminal import entries_text, wrapped
 
     if options.list:
-        print(entries_text([(name, start.template(name).about) for name in start.names()]))
+        found = {name: start.template(name).about for name in start.names()}
+        if options.json:
+            arguments.print_json([{"name": name, "help": about} for name, about in found.items()])
+        else:
+            print(entries_text(list(found.items())))
         return 0
     name = options.template or start.DEFAULT
     written = start.write(name, options.out, force=options.force, schema=not options.no_schema)
+    if options.json:
+        arguments.print_json({"template": name, "written": [str(path) for path in written]})
+        return 0
     print(wrapped(start.template(name).about))
     print("wrote " + ", ".join(str(path) for path in written))
     print(f"next: weftline run {written[0]}")
@@ -54,7 +68,7 @@ def _explain(options: argparse.Namespace) -> int:
 
     entry = explain.entry(options.name)
     if options.json:
-        print(json.dumps(entry, indent=2, ensure_ascii=False))
+        arguments.print_json(entry)
         return 0
     from weftline.terminal import Table, wrapped
 
@@ -83,14 +97,12 @@ def _explain(options: argparse.Namespace) -> int:
 def _completions(options: argparse.Namespace) -> int:
     from weftline.cli import completions, main
 
-    print(completions.script(options.shell, main.parser()), end="")
+    script = completions.script(options.shell, main.parser())
+    if options.json:
+        arguments.print_json({"shell": options.shell, "script": script})
+    else:
+        print(script, end="")
     return 0
-
-
-def _port(text: str) -> int:
-    if not (text.isdecimal() and text.isascii() and int(text) < 65536):
-        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
-    return int(text)
 
 
 def _view(options: argparse.Namespace) -> int:
@@ -98,7 +110,10 @@ def _view(options: argparse.Namespace) -> int:
 
     server = view.View(options.folder, port=options.port)
     try:
-        print(f"{server.url}\nServing on localhost only. Press Ctrl-C to stop.", flush=True)
+        if options.json:
+            print(json.dumps({"url": server.url}), flush=True)
+        else:
+            print(f"{server.url}\nServing on localhost only. Press Ctrl-C to stop.", flush=True)
         if options.open:
             import webbrowser
 
@@ -115,7 +130,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     found = doctor.findings()
     if options.json:
-        print(json.dumps([vars(finding) for finding in found], indent=2, ensure_ascii=False))
+        arguments.print_json([vars(finding) for finding in found])
     else:
         marks = {"ok": " ", "missing": "-", "problem": "!"}
         print(entries_text([(f"{marks[one.state]} {one.name}", one.text) for one in found]))

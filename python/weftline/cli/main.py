@@ -17,6 +17,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from weftline.cli import arguments
+
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 UNLISTED = ("schema", "completions")
 """Commands that `weftline --help` names at its end alone."""
@@ -152,17 +154,15 @@ def parser() -> argparse.ArgumentParser:
     demo = command(
         "demo", _demo, "measure numbers of five papers in a minute and compare them with the published ones"
     )
-    demo.add_argument("--out", metavar="DIR", help="folder for points and page (default out/demo)")
-    demo.add_argument(
-        "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"
-    )
-    _output_options(demo)
+    arguments.add_out(demo, "DIR", "folder for points and page (default out/demo)")
+    arguments.add_jobs(demo)
+    arguments.add_output(demo)
 
     run = command("run", _run, "run a scenario and write its results to a folder")
     _scenario_options(run)
     run.add_argument(
         "--threads",
-        type=_threads,
+        type=arguments.threads,
         metavar="N",
         help="worker threads; 0: choose automatically (default: run.threads of the scenario)",
     )
@@ -172,24 +172,24 @@ def parser() -> argparse.ArgumentParser:
         help="memory limit such as 8GB: a run that needs more ends and "
         'keeps its results so far; "none": no limit',
     )
-    run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
+    arguments.add_out(run, "DIR", "folder for the results (default out/<name>-<hash>)")
     run.add_argument(
         "--force",
         action="store_true",
         help="run even if its results are there, and replace what the folder holds",
     )
-    _output_options(run)
+    arguments.add_output(run)
 
     check = command("check", _check, "print everything that follows from a scenario, without running it")
     _scenario_options(check)
     check.add_argument(
         "--resolved", action="store_true", help="print the scenario with every default, as TOML"
     )
-    check.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(check)
 
     listed = command("list", _list, "list what can be named in a scenario, and the experiments")
     listed.add_argument("kind", nargs="?", metavar="KIND", help="one of: " + ", ".join(KINDS))
-    listed.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(listed)
 
     _reproduce_options(
         command(
@@ -203,16 +203,17 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "folders", nargs="+", metavar="DIR", help="folder of a run, of a sweep, or a result store"
     )
-    report.add_argument(
-        "--out",
-        metavar="FILE.html",
-        help="file of the page (default: report.html in the folder, or next to a sweep's folder)",
+    arguments.add_out(
+        report,
+        "FILE.html",
+        "file of the page (default: report.html in the folder, or next to a sweep's folder)",
     )
     report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
     report.add_argument("--question", default="", metavar="TEXT", help="the question that the page answers")
+    arguments.add_json(report)
     report.add_argument(
         "--why",
-        type=_count,
+        type=arguments.count,
         default=0,
         metavar="N",
         help="also say why the N slowest flows of each run were slow, by running it again",
@@ -236,8 +237,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="TEXT",
         help="what a line is called; given once for each line, in their order",
     )
-    compare.add_argument("--out", metavar="FILE.html", help="also write a page with the figures")
-    compare.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_out(compare, "FILE.html", "also write a page with the figures")
+    arguments.add_json(compare)
 
     bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
     bench.add_argument(
@@ -246,29 +247,27 @@ def parser() -> argparse.ArgumentParser:
         metavar="WORKLOAD",
         help="names of workloads (default: all), or the file of a scenario",
     )
-    bench.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value of every workload"
-    )
+    arguments.add_set(bench, "replace a value of every workload")
     bench.add_argument(
         "--repeats",
-        type=_count,
+        type=arguments.count,
         default=3,
         metavar="N",
         help="runs of each workload (default 3); the median is reported",
     )
     bench.add_argument(
         "--threads",
-        type=_threads,
+        type=arguments.threads,
         default=1,
         metavar="N",
         help="worker threads; 0: choose automatically (default 1)",
     )
-    bench.add_argument("--json", action="store_true", help="print JSON")
-    bench.add_argument("--out", metavar="FILE", help="write the JSON to a file")
+    arguments.add_json(bench)
+    arguments.add_out(bench, "FILE", "write the JSON to a file")
     bench.add_argument("--against", metavar="FILE", help="compare with a file that --out wrote")
     bench.add_argument(
         "--fail-above",
-        type=_percent,
+        type=arguments.percent,
         metavar="PERCENT",
         help="with --against: exit status 1 if a packet-hop takes more than PERCENT longer",
     )
@@ -279,7 +278,8 @@ def parser() -> argparse.ArgumentParser:
 
     why.add_to(command)
 
-    command("schema", _schema, "print the JSON Schema of the scenario file")
+    schema = command("schema", _schema, "print the JSON Schema of the scenario file")
+    arguments.add_json(schema, "print JSON, as without it")
 
     from weftline.cli import store
 
@@ -301,26 +301,11 @@ def parser() -> argparse.ArgumentParser:
 
 def _scenario_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("scenario", metavar="SCENARIO.toml", help="the scenario")
+    arguments.add_set(command, "replace a value, such as workload.0.load=0.7")
     command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="PATH=VALUE",
-        help="replace a value, such as workload.0.load=0.7",
+        "--seed", type=arguments.whole(0, 2**63 - 1), metavar="N", help="seed of every random stream"
     )
-    command.add_argument("--seed", type=_seed, metavar="N", help="seed of every random stream")
-    command.add_argument(
-        "--controller",
-        action="append",
-        default=[],
-        metavar="NAME=FILE.py:CLASS",
-        help="a congestion controller in Python, which the scenario names as python:NAME",
-    )
-
-
-def _output_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--json", action="store_true", help="print the summary as JSON")
-    command.add_argument("--quiet", action="store_true", help="no progress and no table")
+    arguments.add_controllers(command)
 
 
 def _reproduce_options(command: argparse.ArgumentParser) -> None:
@@ -365,19 +350,17 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--duration", metavar="TIME", help="time in which flows arrive, such as 5ms")
     command.add_argument(
-        "--seconds", type=_seconds, metavar="N", help="--duration in seconds, such as 30 or 0.5"
+        "--seconds", type=arguments.seconds, metavar="N", help="--duration in seconds, such as 30 or 0.5"
     )
     command.add_argument(
         "--rows", metavar="LIST", help="rows of a table, such as 1-10,12, at either size (as --only row=LIST)"
     )
-    command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
+    command.add_argument("--hosts", type=arguments.count, metavar="N", help="how many hosts")
     command.add_argument(
         "--seeds", metavar="LIST", help="seeds, such as 1-5 or 1,2,7; figures show the mean over them"
     )
-    command.add_argument(
-        "--out",
-        metavar="DIR",
-        help="folder for points and page (default out/experiments/NAME; with --all out)",
+    arguments.add_out(
+        command, "DIR", "folder for points and page (default out/experiments/NAME; with --all out)"
     )
     command.add_argument(
         "--only",
@@ -386,50 +369,8 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         help='run a part: such as --only load="50 %%" --only scheme=DCTCP, numbers also as --only row=1-3,7; '
         "may be given several times",
     )
-    command.add_argument(
-        "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"
-    )
-    command.add_argument(
-        "--threads", type=_count, default=1, metavar="N", help="threads of each run (default 1)"
-    )
-    command.add_argument(
-        "--on",
-        choices=("local", "ray"),
-        default="local",
-        help="where the runs are executed (default: this machine)",
-    )
-    _output_options(command)
-
-
-def _count(text: str) -> int:
-    return _whole(text, 1, 10**6)
-
-
-def _threads(text: str) -> int:
-    return _whole(text, 0, 1024)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0, 2**63 - 1)
-
-
-def _seconds(text: str) -> float:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII) or not 0 < float(text) <= 1e6:
-        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 0.5, found {text!r}")
-    return float(text)
-
-
-def _percent(text: str) -> float:
-    # A plain decimal number: float() alone also takes "nan", "1_0" and " 5".
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"expected a percentage such as 3 or 2.5, found {text!r}")
-    return float(text)
-
-
-def _whole(text: str, low: int, high: int) -> int:
-    if not (text.isdecimal() and text.isascii() and low <= int(text) <= high):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found {text!r}")
-    return int(text)
+    arguments.add_places(command)
+    arguments.add_output(command)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -465,7 +406,7 @@ def _run(options: argparse.Namespace) -> int:
         for warning in run.summary.get("warnings", []):
             terminal.say("warning", warning)
     if options.json:
-        _print_json({**run.summary, "out": str(run.out), "reused": run.reused})
+        arguments.print_json({**run.summary, "out": str(run.out), "reused": run.reused})
     elif not options.quiet:
         print("\n\n".join(table.text() for table in comparison.run_tables(run)))
     return _ending(run)
@@ -507,7 +448,7 @@ def _check(options: argparse.Namespace) -> int:
         return DONE
     found = scenario.check()
     if options.json:
-        _print_json(found)
+        arguments.print_json(found)
     else:
         facts.show(facts.of_check(found))
     return DONE
@@ -540,7 +481,7 @@ def _list(options: argparse.Namespace) -> int:
         names["claims"] = [{"name": row.id, "help": row.claim} for row in ledger.load().rows]
     shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
     if options.json:
-        _print_json({kind: names.get(kind, []) for kind in shown})
+        arguments.print_json({kind: names.get(kind, []) for kind in shown})
         return DONE
     width = max((len(entry["name"]) for kind in shown for entry in names.get(kind, [])), default=0)
     for kind in shown:
@@ -581,7 +522,10 @@ def _report(options: argparse.Namespace) -> int:
             answers=options.why,
         ),
     )
-    print(page)
+    if options.json:
+        arguments.print_json({"page": str(page)})
+    else:
+        print(page)
     return DONE
 
 
@@ -621,7 +565,7 @@ def _compare(options: argparse.Namespace) -> int:
     compared, shown = _without_damaged(options.folders, compare)
     found = compared.lines
     if options.json:
-        _print_json(shown)
+        arguments.print_json(shown)
     else:
         print(shown)
     for text in compared.warnings:
@@ -643,12 +587,6 @@ def _schema(options: argparse.Namespace) -> int:
 
     print(_native.schema())
     return DONE
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from weftline.cli import arguments
+
 DISSECTOR = Path(__file__).parent.parent / "assets" / "weftline.lua"
 
 
@@ -21,20 +23,22 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     pcap.add_argument(
         "--dissector", action="store_true", help="print the Lua script for Wireshark and tshark"
     )
-    pcap.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(pcap)
 
     imported = command(
         "import", _import, "convert a capture, or NetFlow or IPFIX records as CSV, to a trace of flows"
     )
     imported.add_argument("files", nargs="+", metavar="FILE", help="pcap, pcapng (.gz too) or CSV")
-    imported.add_argument("--out", required=True, metavar="FLOWS.csv", help="the trace")
+    arguments.add_out(imported, "FLOWS.csv", "the trace", required=True)
     imported.add_argument("--kind", default="auto", metavar="KIND", help="pcap, csv or auto (default)")
     imported.add_argument(
         "--map",
         metavar="HOSTS.csv",
         help="lines address,host; networks too (default: hosts in order of first use)",
     )
-    imported.add_argument("--hosts", type=_count, metavar="N", help="without --map: how many hosts there are")
+    imported.add_argument(
+        "--hosts", type=arguments.whole(1, 10**7), metavar="N", help="without --map: how many hosts there are"
+    )
     imported.add_argument(
         "--idle",
         default="1s",
@@ -48,7 +52,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     imported.add_argument("--least", dest="old_min_size", metavar="SIZE", help=argparse.SUPPRESS)
     imported.add_argument(
         "--header",
-        type=_bytes,
+        type=arguments.whole(0, 1000),
         metavar="BYTES",
         help="of flow records: headers in each packet (default: 40 for TCP, 28 for UDP)",
     )
@@ -56,7 +60,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     imported.add_argument(
         "--partial", action="store_true", help="accept a truncated capture and use its complete records"
     )
-    imported.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(imported)
 
 
 def _pcap(options: argparse.Namespace) -> int:
@@ -141,14 +145,6 @@ def _import(options: argparse.Namespace) -> int:
     return 0
 
 
-def _count(text: str) -> int:
-    return _whole(text, 1, 10**7)
-
-
-def _bytes(text: str) -> int:
-    return _whole(text, 0, 1000)
-
-
 def _min_size(options: argparse.Namespace) -> str:
     if options.old_min_size is None:
         return options.min_size
@@ -156,9 +152,3 @@ def _min_size(options: argparse.Namespace) -> str:
 
     warn(["--least is now --min-size; the old name will be removed in the next version"])
     return options.old_min_size
-
-
-def _whole(text: str, low: int, high: int) -> int:
-    if not (text.isdecimal() and text.isascii() and low <= int(text) <= high):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found {text!r}")
-    return int(text)

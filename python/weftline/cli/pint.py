@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weftline.cli import arguments
+
 if TYPE_CHECKING:
     from weftline import pint
 
@@ -34,8 +36,8 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         "plan", _plan, "choose the query sets for a file of queries, and print the expected accuracy"
     )
     plan.add_argument("queries", metavar="QUERIES.toml", help="what to learn; see docs/pint/queries.md")
-    plan.add_argument("--out", metavar="PLAN.toml", help="write the plan for switches and collectors")
-    plan.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_out(plan, "PLAN.toml", "write the plan for switches and collectors")
+    arguments.add_json(plan)
 
     encode = command("encode", _encode, "compute the digests that switches under a plan would make")
     _plan_argument(encode)
@@ -45,10 +47,10 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         metavar="SEEN.csv",
         help="CSV with one row per packet and hop: packet_id, hop, the plan's values",
     )
+    arguments.add_out(encode, "DIGESTS.csv", "with SEEN.csv: file to which the digests are written")
     encode.add_argument(
-        "--out", metavar="DIGESTS.csv", help="with SEEN.csv: file to which the digests are written"
+        "--packet", type=arguments.whole(0, 2**64 - 1), metavar="ID", help="one packet, hop by hop"
     )
-    encode.add_argument("--packet", type=_word, metavar="ID", help="one packet, hop by hop")
     encode.add_argument(
         "--hop",
         action="append",
@@ -56,7 +58,7 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         metavar="VALUE=NUMBER,...",
         help="with --packet: what the next hop sees, such as switch-id=3,hop-latency=810",
     )
-    encode.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(encode)
     _decode_command(command)
 
     accuracy = command(
@@ -64,8 +66,12 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     )
     _plan_argument(accuracy)
     accuracy.add_argument("--hops", metavar="LIST", help="lengths of paths, such as 5,10 (default: expected)")
-    accuracy.add_argument("--trials", type=_count, default=200, metavar="N", help="flows (default 200)")
-    accuracy.add_argument("--seed", type=_word, default=1, metavar="N", help="seed (default 1)")
+    accuracy.add_argument(
+        "--trials", type=arguments.count, default=200, metavar="N", help="flows (default 200)"
+    )
+    accuracy.add_argument(
+        "--seed", type=arguments.whole(0, 2**64 - 1), default=1, metavar="N", help="seed (default 1)"
+    )
     accuracy.add_argument(
         "--topology",
         metavar="FILE",
@@ -80,7 +86,7 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     accuracy.add_argument(
         "--shortest", action="store_true", help="the collector knows that paths are shortest paths"
     )
-    accuracy.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(accuracy)
 
     layout = command(
         "layout",
@@ -89,14 +95,19 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     )
     _plan_argument(layout)
     layout.add_argument(
-        "--stages", type=_count, default=12, metavar="N", help="number of pipeline stages (default 12)"
+        "--stages",
+        type=arguments.count,
+        default=12,
+        metavar="N",
+        help="number of pipeline stages (default 12)",
     )
-    layout.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(layout)
 
     vectors = command(
         "vectors", _vectors, "print test vectors for implementations of the encoder in other languages"
     )
-    vectors.add_argument("--out", metavar="DIR", help="write functions.json and paths.json there")
+    arguments.add_out(vectors, "DIR", "write functions.json and paths.json there")
+    arguments.add_json(vectors)
 
 
 def _decode_command(command: Callable[..., Any]) -> None:
@@ -126,11 +137,11 @@ def _decode_command(command: Callable[..., Any]) -> None:
         "the old path without agreeing; number of consecutive digests of the old path after which the others "
         "count as strays (default 3,8,64)",
     )
-    decode.add_argument("--out", metavar="FILE.csv", help="write the paths of all flows")
+    arguments.add_out(decode, "FILE.csv", "write the paths of all flows")
     decode.add_argument(
         "--findings", metavar="FILE.jsonl", help="write all results and events, one JSON object per line"
     )
-    decode.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_json(decode)
     decode.add_argument("--quiet", action="store_true", help="print nothing but warnings")
 
 
@@ -143,28 +154,6 @@ def _help(parser: argparse.ArgumentParser) -> int:
     return 2
 
 
-def _count(text: str) -> int:
-    return _whole(text, 1, 10**6)
-
-
-def _word(text: str) -> int:
-    return _whole(text, 0, 2**64 - 1)
-
-
-def _whole(text: str, minimum: int, maximum: int) -> int:
-    if not (text.isdecimal() and text.isascii() and minimum <= int(text) <= maximum):
-        raise argparse.ArgumentTypeError(
-            f"expected a whole number from {minimum} to {maximum}, found {text!r}"
-        )
-    return int(text)
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
 def _plan(options: argparse.Namespace) -> int:
     from weftline import pint
 
@@ -172,7 +161,7 @@ def _plan(options: argparse.Namespace) -> int:
     if options.out:
         plan.save(options.out)
     if options.json:
-        _print_json(plan.facts())
+        arguments.print_json(plan.facts())
     else:
         print(plan.describe().rstrip())
         if options.out:
@@ -192,7 +181,7 @@ def _encode(options: argparse.Namespace) -> int:
             raise InputError("expected --out DIGESTS.csv: where the digests go")
         count = pint.encode(plan, options.seen, options.out)
         if options.json:
-            _print_json({"digests": count, "out": options.out})
+            arguments.print_json({"digests": count, "out": options.out})
         else:
             print(f"{count:,} digests of plan {plan.version:08x}: {options.out}")
         return DONE
@@ -200,7 +189,7 @@ def _encode(options: argparse.Namespace) -> int:
     digests = plan.encode(packet_id=options.packet, hops=hops)
     serves = plan.serves(options.packet)
     if options.json:
-        _print_json({"packet_id": options.packet, "queries": serves, "digests": digests})
+        arguments.print_json({"packet_id": options.packet, "queries": serves, "digests": digests})
         return DONE
     print(f"packet {options.packet} serves {', '.join(serves) or 'no query'}")
     for hop, digest in enumerate(digests, start=1):
@@ -257,7 +246,7 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
     for refused in found["refused"]:
         print(f"warning: not taken: {refused}", file=sys.stderr)
     if options.json:
-        _print_json(found)
+        arguments.print_json(found)
     elif not options.quiet:
         _print_decoded(found, {query["name"]: query for query in plan.facts()["queries"]})
     if 0 < found["rows"] == _refused(found["counts"]):
@@ -445,7 +434,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     for warning in found["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
     if options.json:
-        _print_json(found)
+        arguments.print_json(found)
         return DONE
     for query in found["queries"]:
         print(f"{query['name']} ({query['aggregation']})")
@@ -495,7 +484,7 @@ def _layout(options: argparse.Namespace) -> int:
     plan = pint.Plan.open(options.plan)
     facts = plan.layout_facts(stages=options.stages)
     if options.json:
-        _print_json(facts)
+        arguments.print_json(facts)
     else:
         print(plan.layout(stages=options.stages).rstrip())
     return FAILED if facts["misfits"] else DONE
@@ -512,7 +501,12 @@ def _vectors(options: argparse.Namespace) -> int:
         return DONE
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
+    written = []
     for name, text in zip(("functions.json", "paths.json"), _native.pint_vectors(), strict=True):
         (folder / name).write_text(text, encoding="utf-8")
-        print(folder / name)
+        written.append(str(folder / name))
+    if options.json:
+        arguments.print_json({"written": written})
+    else:
+        print("\n".join(written))
     return DONE

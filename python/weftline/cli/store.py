@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from weftline.cli import arguments
+
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands; `command` makes one of a name, what it does, and its help."""
@@ -24,19 +26,12 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     query.add_argument(
         "--external", action="store_true", help="let the SQL read and write files outside of the folder"
     )
+    arguments.add_json(query, "print JSON, as --format json does")
     query.add_argument("--format", choices=("table", "csv", "json"), default="table", help="output format")
 
 
 def _sweep_options(sweep: argparse.ArgumentParser) -> None:
-    from weftline.cli import main
-
     sweep.add_argument("sweep", metavar="SWEEP.toml", help="scenario, axes, seeds and what to report")
-    sweep.add_argument(
-        "--on",
-        choices=("local", "ray"),
-        default="local",
-        help="where the runs are executed (default: this machine)",
-    )
     sweep.add_argument(
         "--resume", action="store_true", help="resume an interrupted sweep (this is the default)"
     )
@@ -44,22 +39,16 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument(
         "--array", action="store_true", help="run one point, of index SLURM_ARRAY_TASK_ID or --index"
     )
-    sweep.add_argument("--index", type=_index, metavar="N", help="with --array: index of the point, from 0")
     sweep.add_argument(
-        "--jobs", type=main._count, metavar="N", help="number of parallel runs (default: number of cores)"
+        "--index",
+        type=arguments.whole(0, 10**9),
+        metavar="N",
+        help="with --array: index of the point, from 0",
     )
-    sweep.add_argument(
-        "--threads", type=main._count, default=1, metavar="N", help="threads of each run (default 1)"
-    )
-    sweep.add_argument("--out", metavar="DIR", help="the result store (default out/sweeps/NAME)")
+    arguments.add_places(sweep)
+    arguments.add_out(sweep, "DIR", "the result store (default out/sweeps/NAME)")
     sweep.add_argument("--dry-run", action="store_true", help="print what would be run; run nothing")
-    main._output_options(sweep)
-
-
-def _index(text: str) -> int:
-    from weftline.cli import main
-
-    return main._whole(text, 0, 10**9)
+    arguments.add_output(sweep)
 
 
 def _sweep(options: argparse.Namespace) -> int:

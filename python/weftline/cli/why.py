@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from weftline.cli import arguments
 from weftline.errors import InputError, nearest
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
@@ -24,14 +25,12 @@ SAMPLE = 20
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command; `command` makes one of a name, what it does, and its help."""
-    from weftline.cli import main
-
     why = command("why", _why, "say why flows were slow, and which link they waited for")
     why.add_argument("folder", metavar="RUN", help="folder of a run")
     why.add_argument("--flow", type=_flow, metavar="N", help="one flow, by its flow_id")
     why.add_argument(
         "--slowest",
-        type=main._count,
+        type=arguments.count,
         metavar="N",
         help="the N flows of the largest slowdown",
     )
@@ -46,23 +45,12 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     why.add_argument(
         "--link", metavar="A->B", help="only those of the slowest flows that waited at this link"
     )
-    why.add_argument(
-        "--controller",
-        action="append",
-        default=[],
-        metavar="NAME=FILE.py:CLASS",
-        help="a congestion controller in Python that the scenario names as python:NAME",
-    )
-    why.add_argument("--json", action="store_true", help="print JSON, with every interval")
-    why.add_argument(
-        "--out", metavar="FILE.html", help="also write a page, with the chain of each flow over time"
-    )
+    arguments.add_controllers(why)
+    arguments.add_json(why, "print JSON, with every interval")
+    arguments.add_out(why, "FILE.html", "also write a page, with the chain of each flow over time")
 
 
-def _flow(text: str) -> int:
-    from weftline.cli import main
-
-    return main._whole(text, 0, 2**32 - 1)
+_flow = arguments.whole(0, 2**32 - 1)
 
 
 def _step(text: str) -> int:

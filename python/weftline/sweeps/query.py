@@ -176,7 +176,8 @@ def _literal(file: Path) -> str:
 
 def command(options: argparse.Namespace) -> int:
     """Answer one question and return the exit status."""
-    if options.sql is None and options.csv:
+    form = "json" if options.json else "csv" if options.csv else options.format
+    if options.sql is None and form == "csv" and options.csv:
         return _without_sql(Path(options.folder))
     connection = connect(options.folder, sql=options.sql)
     import duckdb
@@ -184,9 +185,14 @@ def command(options: argparse.Namespace) -> int:
     if not options.external:
         shut(connection, Path(options.folder))
     if not options.sql:
-        for name in ("runs", "points", "flows", "series"):
-            columns = connection.execute(f"select column_name from (describe {name})").fetchall()
-            print(wrapped(f"{name}: {', '.join(column for (column,) in columns)}"))
+        described = {
+            name: [c for (c,) in connection.execute(f"select column_name from (describe {name})").fetchall()]
+            for name in ("runs", "points", "flows", "series")
+        }
+        if form == "json":
+            print(json.dumps(described, indent=2))
+        else:
+            print("\n".join(wrapped(f"{name}: {', '.join(found)}") for name, found in described.items()))
         return 0
     try:
         cursor = connection.execute(options.sql)
@@ -198,7 +204,7 @@ def command(options: argparse.Namespace) -> int:
         raise InputError(
             f"{what}\n{hint}(`weftline query {options.folder}` lists tables and columns)"
         ) from None
-    _print(names, rows, "csv" if options.csv else options.format)
+    _print(names, rows, form)
     return 0
 
 
