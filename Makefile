@@ -8,12 +8,12 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 # The experiments of `make validate`: all that compare with published results, except the table that takes a day.
-EXPERIMENTS := $(filter-out demo scale cebinae-table,$(patsubst experiments/%/experiment.toml,%,$(wildcard experiments/*/experiment.toml)))
+EXPERIMENTS := $(filter-out own/demo own/scale cebinae/table,$(patsubst experiments/%/experiment.toml,%,$(wildcard experiments/*/*/experiment.toml)))
 # Packages of an extra of pyproject.toml, one a line.
 EXTRA = $(PYTHON) -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel release release-test test test-rust test-python trials random clusters loom check instructions bench profile guided fuzz tables measured docs notebooks validate clean
+.PHONY: help demo wheel release release-test test test-rust test-python lab lab-objects lab-programs trials random clusters loom check instructions bench profile guided fuzz fuzz-long tables measured docs notebooks validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,25 @@ test-rust: ## tests of the Rust crates
 
 test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
 	$(BIN)/python -m pytest -q --disable-warnings
+
+lab: $(NATIVE) $(VENV)/.dev ## scenarios on real packets of this machine: installs what is missing, then the lab's tests (as root, Linux)
+	command -v ip tc > /dev/null || (apt-get update && apt-get install -y iproute2)
+	(command -v clang && command -v bpftool) > /dev/null || (apt-get update && apt-get install -y clang libbpf-dev bpftool)
+	$(MAKE) lab-objects
+	$(VENV)/bin/weftline lab doctor
+	WEFTLINE_LAB=1 $(VENV)/bin/python -m pytest -q python/tests/lab
+
+# eBPF: what a switch that runs Linux loads. Nothing else needs clang.
+OBJECTS := $(or $(CARGO_TARGET_DIR),target)/bpf
+$(OBJECTS)/%.bpf.o: crates/dataplane/bpf/%.bpf.c $(wildcard crates/dataplane/bpf/*.h crates/pint/c/*.h)
+	@mkdir -p $(OBJECTS)
+	clang -O2 -g -target bpf -ffreestanding -Wall -Wextra -Werror -I/usr/include/$(shell uname -m)-linux-gnu \
+		-Icrates/pint/c -Icrates/dataplane/bpf -c $< -o $@
+
+lab-objects: $(patsubst crates/dataplane/bpf/%.bpf.c,$(OBJECTS)/%.bpf.o,$(wildcard crates/dataplane/bpf/*.bpf.c)) ## tc programs in eBPF (needs clang and libbpf-dev)
+
+lab-programs: lab-objects ## every tc program against the Rust implementation on random packets (as root, Linux; needs bpftool)
+	WEFTLINE_LAB=1 cargo test --release --quiet -p weftline-dataplane -- --ignored --nocapture
 
 trials: $(NATIVE) $(VENV)/.dev ## the cases of trials/ at their full length: each once gave a wrong or misleading answer
 	WEFTLINE_TRIALS=1 $(BIN)/python -m pytest -q python/tests/trials
@@ -67,6 +86,10 @@ guided: $(NATIVE) ## build the native module again with profile-guided optimisat
 
 fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 	fuzz/run.sh
+
+fuzz-long: ## the collector's parsers on 100 million packets and 10 million captures, in at most 3 hours; continues where it was stopped
+	FUZZ_INPUTS=100000000 fuzz/run.sh 5400 packets
+	FUZZ_INPUTS=10000000 fuzz/run.sh 5400 captures
 
 tables: $(NATIVE) ## write the tables of parameters of the documentation
 	$(BIN)/python docs/reference.py --write

@@ -41,6 +41,11 @@ LENGTHS = {
     "row11-fq": ("run.until", "300ms", "600ms"),
     "pods-hula": (ARRIVALS, "2ms", "4ms"),
     "pods-mphula-mptcp": (ARRIVALS, "2ms", "4ms"),
+    "leafspine-hpcc": (ARRIVALS, "50us", "100us"),
+    "leafspine-powertcp": (ARRIVALS, "50us", "100us"),
+    "leafspine-swift": (ARRIVALS, "50us", "100us"),
+    "leafspine-ndp": (ARRIVALS, "50us", "100us"),
+    "leafspine-homa": (ARRIVALS, "50us", "100us"),
 }
 """The key that sets the length of a workload, its shorter and its longer value: enough packets to be like the
 whole, few enough for seconds. Together they run every kind of transport, queue and switch that has a loop of

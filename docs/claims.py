@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from weftline.reproduce import ledger, ledger_exhibits
+from weftline.reproduce import ledger
 
 HERE = Path(__file__).resolve().parent
 STORED, PAGE = HERE / "claims.json", HERE / "claims.md"
@@ -19,20 +19,22 @@ KEPT = ("size", "full", "weftline", "date", "failed", "claims")
 INTRODUCTION = """# Claims
 
 What the papers behind these schemes state as measured or drawn, a row each in our words, and what came of
-it here. A row is answered by bounds of [experiments](experiments.md), each written before the run that it
-judges, and has two verdicts, both by rule from the numbers.
+it here. A row is answered by bounds of [experiments](experiments.md), written before the run that they judge
+(where one was changed after a first run, the experiment's text says so), and has two verdicts, both by rule
+from the numbers.
 
 **Direction**: *confirmed* where the 95 % interval over seeds, and every seed by itself, lies on the stated
-side of no effect (or of the row's bound, where no number was published, and where two are said to be about the
-same); *contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's
+side of no effect (or of the row's bound, where no number was published, and for statements of equality);
+*contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's
 bounds. **Size**: *same* where the published number lies inside the interval, or ours within 15 % of it (of a
 ratio, of what it differs from 1), under the same definition, else *other*. Either is *open*, with the reason,
-where nothing was decided: fewer than three seeds, an interval that reaches over what decides, unfinished flows.
-*–*: there is nothing to decide, as without a published number. *Not tried* rows say why.
+where nothing was decided: fewer than three seeds, an interval that reaches over what decides, unfinished
+flows. *–*: there is nothing to decide, as without a published number. *Not tried* rows say why.
 
 Our numbers are those of the bounds, often ratios, intervals in brackets. The last table says how much was run
 of each experiment, when and by which version. Every bound with its numbers, seed by seed, is in
-[claims.json](claims.json); [Sources](sources.md) leads from each statement of the source documents to its row.
+[claims.json](claims.json); [Sources](sources.md) leads from each statement of the source documents to its
+row.
 
 Rows are in `experiments/ledger.toml` (`weftline list claims`). To make it all anew, going on where it was
 stopped:
@@ -59,13 +61,29 @@ def markdown(results: dict[str, dict]) -> str:
     """Return the page."""
     book = ledger.load(HERE.parent / "experiments" / ledger.FILE)
     found = ledger.judged(book, results)
-    return f"{INTRODUCTION}\n{ledger_exhibits.markdown(book, found, results)}"
+    return f"{INTRODUCTION}\n{ledger.markdown(book, found, results)}"
 
 
 def taken(results: dict[str, dict], found: dict) -> dict[str, dict]:
-    """Return the results with those of a file in place of older ones."""
+    """Return the results with those of a file in place of older ones.
+
+    A result that answers only some of the bounds of an older one, as at the published size, leaves the rest.
+    """
     new = found["experiments"] if "experiments" in found else {found["experiment"]: found}
-    return dict(sorted({**results, **{name: _short(result) for name, result in new.items()}}.items()))
+    merged = {name: _merged(results.get(name), _short(result)) for name, result in new.items()}
+    return dict(sorted({**results, **merged}.items()))
+
+
+def _merged(old: dict | None, new: dict) -> dict:
+    """Return a result with those bounds of an older one that it does not answer."""
+    answered = {claim["text"]: claim for claim in new["claims"]}
+    known = old.get("claims", []) if old else []
+    rest = [claim for claim in known if claim["text"] not in answered]
+    if not old or not rest or len(rest) == len(known):
+        return new
+    claims = [answered.get(claim["text"], claim) for claim in known]
+    size = f"{new['size']}; {len(rest)} of {len(claims)} bounds: {old['size']}"
+    return {**new, "size": size, "claims": claims}
 
 
 def _short(result: dict) -> dict:

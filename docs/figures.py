@@ -14,7 +14,7 @@ import vl_convert
 import weftline
 from weftline.figures import specs
 from weftline.measures import comparison, lines
-from weftline.reproduce import cost, cost_exhibits, experiments, reproduction
+from weftline.reproduce import cost, experiments, findings, runner
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
@@ -27,6 +27,10 @@ def main() -> None:
         demo()
     except weftline.InputError:
         print("no demo-slowdown.svg: run `make demo` first")
+    try:
+        rivals()
+    except weftline.InputError:
+        print("no rivals-slowdown.svg: run `weftline reproduce rivals` first, with this build")
     if not scale():
         print("no scale-*.svg: run `weftline reproduce scale` first, with this build")
 
@@ -40,8 +44,8 @@ def demo_lines() -> list[lines.Line]:
         If one of them has not been run.
     """
     experiment = experiments.load("demo")
-    size = reproduction.chosen_size(experiment)
-    plan = reproduction.plan_points(experiment, size, ROOT / "out" / experiment.out)
+    size = runner.chosen_size(experiment)
+    plan = runner.plan_points(experiment, size, ROOT / "out" / experiment.out)
     return [
         lines.Line(label, [weftline.Run.open(point.folder) for point in points])
         for _, _, label, points in plan
@@ -57,12 +61,30 @@ def demo() -> Path:
     )
 
 
+def rivals() -> Path:
+    """Draw the p99 slowdown of short and long flows of every transport under web search at half load."""
+    experiment = experiments.load("rivals")
+    size = runner.chosen_size(experiment)
+    plan = runner.plan_points(experiment, size, ROOT / "out" / experiment.store)
+    runs = {
+        label: [weftline.Run.open(point.folder) for point in points]
+        for figure, panel, label, points in plan
+        if figure.name == "short" and dict(panel) == {"traffic": "web search", "load": "50 %"}
+    }
+    sides = []
+    for title, sizes in (("flows up to 100 KB", (0, 100_000)), ("flows above 1 MB", (1_000_000, None))):
+        found = [lines.Line(label, of, group="poisson", sizes=sizes) for label, of in runs.items()]
+        spec = specs.bars(title, found, metric_name="slowdown_p99").spec
+        sides.append(spec | {"title": title, "width": 300})
+    return write("rivals-slowdown", specs.Figure(title="", spec={"hconcat": sides}, caption="", tables=[]))
+
+
 def scale_panels() -> list[cost.Panel]:
     """Return the scale study in its largest size that was measured; nothing where neither was."""
     experiment = experiments.load("scale")
     for full in (True, False):
-        size = reproduction.chosen_size(experiment, full=full)
-        panels = cost.plan(experiment, size, ROOT / "out" / experiment.out)
+        size = runner.chosen_size(experiment, full=full)
+        panels = cost.plan(experiment, size, ROOT / "out" / experiment.store)
         for panel in panels:
             panel.measured = cost.summaries(panel.points, experiment.repeats)
         if all(len(panel.measured) == len(panel.points) for panel in panels):
@@ -74,7 +96,7 @@ def scale() -> bool:
     """Draw the scale study, a file for each of its figures; False where it was not measured."""
     panels = scale_panels()
     for panel in panels:
-        write(f"scale-{panel.figure.name}", cost_exhibits.figure(panel))
+        write(f"scale-{panel.figure.name}", findings.figure_of_cost(panel))
     return bool(panels)
 
 

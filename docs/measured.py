@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE))
 import figures  # noqa: E402
 
 import weftline  # noqa: E402
-from weftline import _native, quantities, scenarios  # noqa: E402
+from weftline import _native, quantities  # noqa: E402
 from weftline.cli.main import main as give  # noqa: E402
 from weftline.measures import comparison, evidence, separations  # noqa: E402
 from weftline.report import answer_text  # noqa: E402

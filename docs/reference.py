@@ -1,4 +1,4 @@
-"""What the documentation takes from the code: the page "Reference", and tables of parameters on all pages.
+"""What the documentation takes from the code: the page "Reference", tables of parameters and of metrics.
 
 The page has every scheme as `weftline explain` has it; ``python docs/reference.py`` prints it. A table stands
 between two comments, so that it can be read where the Markdown is shown as it is:
@@ -10,6 +10,9 @@ between two comments, so that it can be read where the Markdown is shown as it i
 
     <!-- rules: NAME -->                            what differs where a simulator is repeated
     <!-- end of rules -->
+
+    <!-- metrics -->                            the engine's table of metrics
+    <!-- end of metrics -->
 
 ``python docs/reference.py --write`` (`make tables`) writes the tables again; a test fails where one is not
 the code's. As a hook of mkdocs (`hooks:` in mkdocs.yml) this makes the page and the tables whenever the site
@@ -26,6 +29,7 @@ from pathlib import Path
 from weftline import _native
 from weftline.cli import explain
 from weftline.measures.metrics import METRICS
+from weftline.reproduce import experiments
 
 KINDS = {
     "transports": "Transports",
@@ -37,9 +41,11 @@ KINDS = {
     "topologies": "Topologies",
     "workloads": "Workloads",
 }
+EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments" / "README.md"
 PAGE, SCHEMA = "reference.md", "weftline.schema.json"
 TABLE = re.compile(r"^(<!-- parameters: ([^\n]*?) -->\n).*?^(<!-- end of parameters -->)$", re.M | re.S)
 RULES = re.compile(r"^(<!-- rules: ([^\n]*?) -->\n).*?^(<!-- end of rules -->)$", re.M | re.S)
+ALL_METRICS = re.compile(r"^(<!-- metrics -->\n).*?^(<!-- end of metrics -->)$", re.M | re.S)
 
 
 def markdown() -> str:
@@ -58,7 +64,7 @@ def markdown() -> str:
                 parts += _scheme(explain.entry(name))
     parts += [
         "## Metrics",
-        _table(("name", "what it is"), [(f"`{n}`", m.about) for n, m in METRICS.items() if m.about]),
+        "The numbers of a run are on the page [Metrics](metrics.md#all-metrics).",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -83,8 +89,18 @@ def filled(text: str) -> str:
     weftline.InputError
         If a comment names something that does not exist.
     """
+    text = ALL_METRICS.sub(lambda found: f"{found[1]}\n{metrics()}\n\n{found[2]}", text)
     text = RULES.sub(lambda found: f"{found[1]}\n{rules(found[2])}\n\n{found[3]}", text)
     return TABLE.sub(lambda found: f"{found[1]}\n{table(found[2])}\n\n{found[3]}", text)
+
+
+def metrics() -> str:
+    """Return the table of metrics."""
+    rows = [
+        (f"`{name}`", found.title, found.unit if found.unit != "number" else "", _bare(found.about))
+        for name, found in METRICS.items()
+    ]
+    return _table(("name", "title", "unit", "what it is"), rows)
 
 
 def rules(name: str) -> str:
@@ -152,9 +168,31 @@ def on_page_markdown(markdown, page, config, files):
     return filled(markdown)
 
 
+def experiments_page() -> str:
+    """Return experiments/README.md: every experiment with its title, by paper."""
+    parts = [
+        "# Experiments",
+        "Each folder is a published table or figure as data, made from the titles in their files by\n"
+        "`make tables`. [docs/experiments.md](../docs/experiments.md) says how they are run.",
+        "```console\n$ weftline list experiments\n$ weftline reproduce hpcc-fct\n```",
+    ]
+    papers: dict[str, list[tuple[str, ...]]] = {}
+    for name, title in experiments.titles():
+        folder = experiments.names()[name]
+        if folder.is_relative_to(EXPERIMENTS.parent):
+            link = f"[`{name}`]({folder.parent.name}/{folder.name}/experiment.toml)"
+            papers.setdefault(folder.parent.name, []).append((link, _bare(title)))
+    for paper, rows in sorted(papers.items()):
+        parts += [f"## {paper}", _table(("name", "title"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
 def write() -> list[Path]:
     """Write the tables of all pages again, and return the pages that changed."""
     changed = []
+    if not EXPERIMENTS.is_file() or EXPERIMENTS.read_text("utf-8") != experiments_page():
+        EXPERIMENTS.write_text(experiments_page(), "utf-8")
+        changed.append(EXPERIMENTS)
     for page in sorted(Path(__file__).parent.glob("**/*.md")):
         text = page.read_text("utf-8")
         if filled(text) != text:

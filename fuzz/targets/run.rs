@@ -8,7 +8,6 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation;
 
 #[path = "bounds.rs"]
 mod bounds;

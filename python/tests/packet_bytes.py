@@ -31,10 +31,12 @@ def ethernet(packet: bytes, *, vlan: bool = False) -> bytes:
     return bytes(12) + (b"\x81\x00\x00\x05" if vlan else b"") + b"\x08\x00" + packet
 
 
-def classic(packets: list[tuple[int, bytes]], *, order: str = "<", nanoseconds: bool = False) -> bytes:
+def classic(
+    packets: list[tuple[int, bytes]], *, order: str = "<", nanoseconds: bool = False, link=1
+) -> bytes:
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     tick = 1 if nanoseconds else 1000
-    written = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, 1)
+    written = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, link)
     for time_ns, data in packets:
         seconds, rest = divmod(time_ns, 10**9)
         written += struct.pack(order + "IIII", seconds, rest // tick, len(data), 1500) + data
@@ -63,3 +65,13 @@ def next_generation(packets: list[tuple[int, bytes]], *, order: str = "<") -> by
 def segment(start_ns: int, sequence: int, payload: int, *, flags: int = 16, ports=(40000, 80)):
     body = tcp(*ports, sequence, flags)
     return start_ns, ethernet(ipv4("192.168.0.1", "192.168.0.2", 6, body, payload))
+
+
+def int_packet(nodes: list[int]) -> bytes:
+    """IPv4, UDP to port 49203, INT-MD with node and queue of each hop."""
+    stack = b"".join(struct.pack("!II", node, node * 10) for node in reversed(nodes))
+    header = struct.pack("!BBBBHHHH", 0x20, 0, 2, 8, 0x9000, 0, 0, 0) + stack
+    shim = struct.pack("!BBH", 0x14, len(header) // 4, 9000) + header
+    udp = struct.pack("!HHHH", 5000, 49203, 8 + len(shim), 0) + shim
+    addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    return struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0x4000, 61, 17, 0) + addresses + udp

@@ -8,6 +8,7 @@ not by leaving things out; what is left out is listed in `NOT_RUN`, with the rea
 
 from __future__ import annotations
 
+import gzip
 import re
 import shlex
 import shutil
@@ -26,6 +27,8 @@ NOT_RUN = {
     r"^reproduce (?!\S*/)": "minutes of every core; test_experiments.py runs experiments in small",
     r"^bench(?! mine\.toml)": "minutes; test_bench.py has the options",
     r"^view": "stays until it is stopped; test_view.py asks it",
+    r"^lab |^compare out/sim out/lab": "needs root and a kernel; tests/lab runs it",
+    r"^collect .*--(listen|interface)": "stays until it is stopped; test_collect_live.py runs it",
     r"--on ray": "starts a cluster; test_ray.py does",
     r"kind=aimd|explain aimd|out/aimd": "there once the page's own changes are built: test_walks.py",
     r"drop-head|explain (shortest|ring|gossip)": "there once the page's own changes are built: test_walks.py",
@@ -48,6 +51,7 @@ OTHERS = {
     "export": "sets an address of the Ray that test_cluster_page.py starts",
     "kubectl": "needs Kubernetes; test_cluster_page.py looks at the file",
     "tshark": "not everywhere; test_packets.py has it read captures",
+    "tcpdump": "needs an interface and its permission",
     "valgrind": "minutes, and not everywhere",
     "callgrind_annotate": "reads what valgrind wrote",
 }
@@ -68,8 +72,8 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The file that a block of TOML or Python is to be saved as, if it names one."""
-        ending = {"toml": "toml", "python": "py"}.get(self.language, "-")
+        """The file that a block of TOML, Python or GOAL is to be saved as, if it names one."""
+        ending = {"toml": "toml", "python": "py", "text": "goal"}.get(self.language, "-")
         output = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
             rf"(?:as|[Ww]rite)\s`(\S+\.{ending})`", self.before
         )
@@ -207,20 +211,21 @@ def prepare(name: str) -> None:
         short, changed = re.subn(r"^duration = .*$", 'duration = "10us"', large, flags=re.M)
         assert changed == 1
         Path("benches/fat320-hpcc.toml").write_text(short)
-    if name == "docs/pint/index.md":
-        seen = [
-            f"{packet},{hop},{700 + packet % 90},{200 + hop}" for packet in range(200) for hop in (1, 2, 3)
-        ]
-        Path("seen.csv").write_text("packet_id,hop,hop-latency,utilisation\n" + "\n".join(seen) + "\n")
     if name == "docs/pint/paths.md":
         Path("queries.toml").write_text(PATH_QUERY)
         assert main(["pint", "plan", "queries.toml", "--out", "plan.toml"]) == 0
-        shutil.copy(ROOT / "experiments" / "pint-fig10" / "kentucky-datalink.gml", "network.gml")
+        shutil.copy(ROOT / "experiments" / "pint" / "fig10" / "kentucky-datalink.gml", "network.gml")
     if name == "docs/packets.md":
         Path("capture.pcap").write_bytes(packet_bytes.classic([packet_bytes.segment(0, 1, 100)]))
         for day in ("monday", "tuesday"):
             Path(f"{day}.csv").write_text(packet_bytes.NFDUMP)
         Path("hosts.csv").write_text("10.0.0.0/30,0\n10.0.0.2,1\n")
+    if name == "docs/collect.md":
+        packets = [(10**9, packet_bytes.int_packet([101, 102, 103]))]
+        written = packet_bytes.classic(packets, nanoseconds=True, link=101)
+        for file in ("capture.pcap", "tuesday.pcapng"):
+            Path(file).write_bytes(written)
+        Path("monday.pcapng.gz").write_bytes(gzip.compress(written))
     if name == "docs/telemetry.md":
         files = start.template("path-tracing").files
         Path("queries.toml").write_text(

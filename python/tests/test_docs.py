@@ -108,6 +108,12 @@ def test_the_tables_of_parameters_are_those_of_the_code(page):
 
 
 @BUILT
+def test_the_list_of_experiments_is_made_from_their_titles():
+    module = reference()
+    assert module.EXPERIMENTS.read_text("utf-8") == module.experiments_page(), "make tables"
+
+
+@BUILT
 def test_every_scheme_has_a_page_or_a_section_with_its_parameters():
     module = reference()
     shown = set().union(*(module.schemes_of(page.read_text("utf-8")) for page in PAGES))
@@ -136,10 +142,10 @@ def test_the_pages_on_results_and_metrics_name_every_counter():
         elif not group["table"]:
             totals |= keys
         else:
-            named |= {metric["name"] for metric in group["metrics"]}
-            named |= {metric["series"] for metric in group["metrics"]} - {None, ""}
+            named |= {series["name"] for series in group["series"]}
             named |= {gauge["key"] for gauge in group["gauges"]}
     assert sorted(totals - results) == []
+    named |= {metric["name"] for metric in declared["metrics"] if metric["of_run"]}
     assert sorted((causes | named) - metrics) == []
     text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     table = text.partition("| cause | dropped because |")[2].partition("\n\n")[0]
@@ -237,6 +243,9 @@ def test_a_page_works_as_it_stands(page, tmp_path, monkeypatch, capsys):
             output = "".join(_give(arguments, capsys) for arguments in commands(block) if is_run(arguments))
         else:
             assert block.language in ("", "text"), f"line {block.line}: how is this tried?"
+            if block.file:
+                Path(block.file).write_text(block.text)
+                continue
             assert [line for line in block.text.splitlines() if line not in output] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.cli.main import main
-from weftline.reproduce import experiments, reproduction
+from weftline.reproduce import experiments, runner
 from weftline.scenario import status_of
 
 pytestmark = pytest.mark.skipif(
@@ -199,7 +199,7 @@ def test_progress_that_raises_stops_the_run_and_leaves_its_folder():
 @pytest.mark.parametrize("full", [False, True])
 def test_the_engine_accepts_every_scenario_of_every_experiment(name, full, tmp_path):
     experiment = experiments.load(name)
-    assert reproduction.plan_points(experiment, reproduction.chosen_size(experiment, full=full), tmp_path)
+    assert runner.plan_points(experiment, runner.chosen_size(experiment, full=full), tmp_path)
 
 
 def test_a_short_demo_ends_with_a_page(capsys, tmp_path):
@@ -224,3 +224,31 @@ def test_check_list_schema_and_explain_answer(tmp_path, capsys):
     assert capsys.readouterr().out
     main(["schema"])
     assert json.loads(capsys.readouterr().out)
+
+
+def test_under_hpcc_ns3_balancers_of_flowlets_tell_flows_apart(tmp_path):
+    # There packets carry a UDP port for the hash of ECMP, and flows of different pairs have the same ports.
+    text = """
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 4
+hosts_per_leaf = 8
+[transport]
+kind = "rdma"
+controller = { kind = "dcqcn" }
+[switch]
+balancer = { kind = "letflow" }
+[[workload]]
+kind = "poisson"
+load = 0.3
+count = 200
+destinations = "inter-rack"
+[compat]
+like = "hpcc-ns3"
+"""
+    (tmp_path / "s.toml").write_text(text)
+    run = weftline.run(tmp_path / "s.toml", out=tmp_path / "out")
+    # A flowlet at least at the leaf of its sender, and one of acknowledgements at that of its receiver.
+    # Two flows may share a slot of the table.
+    assert run.summary["flows"] == 200 and run.summary["flowlets"] > 390

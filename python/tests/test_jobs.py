@@ -9,9 +9,10 @@ pytest.importorskip("weftline._native")
 import weftline
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import comparison, groups, jobs
+from weftline.measures import comparison, groups, jobs, slowdown_table
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
+from weftline.report import run_page
 
 SCENARIO = {
     "name": "jobs",
@@ -87,7 +88,7 @@ def test_steps_that_did_not_end_are_shown(tmp_path):
 
 
 def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):
-    table = comparison.table(lines_of([run]))
+    table = slowdown_table.table(lines_of([run]))
     place = table.columns.index("all")
     by_name = {row[1]: row[place] for row in table.rows}
     assert by_name["flows"] == "84" and by_name["p99"] == "–" and by_name["p50"] != "–"
@@ -206,3 +207,13 @@ def test_people_find_things_by_the_names_that_they_know(capsys):
     assert "busbw" in capsys.readouterr().out
     assert main(["list", "congestion"]) == 0
     assert "dcqcn" in capsys.readouterr().out
+
+
+def test_a_step_of_a_page_opens_its_why(run):
+    def address(run, *, flow=None, step=None):
+        return f"/why?flow={flow}" if step is None else f"/why?job={step[0]}&step={step[1]}"
+
+    text = run_page.html(lines_of([run]), link=address)
+    slowest = max(run.steps, key=lambda step: step["time_ns"])
+    assert f'href="/why?job={slowest["job"]}&amp;step={slowest["step"]}"' in text
+    assert f"--step {slowest['step']} --group {slowest['job']}" in text

@@ -26,7 +26,7 @@ UNIT = re.compile(
 )
 PARAMETERS = (
     r"\d+ % load|at \d+ % for \d+ ms|at \d+ %|\d+ % on 32|\d+ ms of arrivals|the 1 ms of|\d+ % interval",
-    r"send 500 KB|of [\d.]+ MB flows|[\d.]+ MB flows|2 GB (?:there )?in few|table for 20 s",
+    r"send 500 KB|flows of 50 KB|of [\d.]+ MB flows|[\d.]+ MB flows|2 GB (?:there )?in few|table for 20 s",
     r"[Mm]ore than 3 %|by more than 3 %|counted at 60 %|taken at 300 ns|paper \(200 ns\)|links of \d+ \w+",
     r"256 ps to 8 ns|about 1 ns|44, 89 or 178 ns|89 ns, 64 parts|IMC10 at 60 %|for 50 us|after 5 ms",
     r"at most 400 us|for 40 ms|least 1\.1 times|every 8 s\b|are 1\.2 times",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -133,8 +134,18 @@ values = ["own-aimd", "dctcp"]
 
 
 MODULE = """
-    controller AimdParameters, controller Panics, balancer turns::TurnsParameters, queue last::LastFirst);
+    controller AimdParameters, controller Panics, balancer turns::TurnsParameters,
+    queue ManagedConfig<drop::DropHeadConfig>, queue last::LastFirst);
+use weftline_python::sim::queue::ManagedConfig;
 """
+
+
+def queue_of_the_page() -> str:
+    """The queue discipline of docs/own-schemes.md as a module of the crate."""
+    page = (ROOT / "docs/own-schemes.md").read_text("utf-8")
+    code = page.partition("### A queue discipline")[2].partition("```rust\n")[2].partition("```")[0]
+    code = re.sub(r"^(?://!|weftline_python::module!).*\n", "", code, flags=re.M)
+    return f"mod drop {{\n{re.sub(r'^struct ', 'pub struct ', code, flags=re.M)}}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +154,7 @@ def site() -> Path:
     example = own_crate.copied(ROOT / "examples/own-scheme", "own-scheme")
     source = example / "src/lib.rs"
     text = source.read_text("utf-8").replace("controller AimdParameters);", MODULE.strip(), 1)
-    source.write_text(text + MORE, "utf-8")
+    source.write_text(text + MORE + queue_of_the_page(), "utf-8")
     return own_crate.built(example)
 
 
@@ -183,6 +194,12 @@ def test_a_scheme_is_listed_explained_and_in_the_schema(own):
     rdma = next(t for t in schema["$defs"]["transport"]["anyOf"] if t["title"] == "rdma")
     keys = {c["title"]: c["properties"] for c in rdma["properties"]["controller"]["anyOf"]}
     assert keys["own-aimd"]["cut"]["maximum"] == 1
+
+
+def test_the_queue_of_the_page_runs(own):
+    kind = ("--set", "switch.queue.kind=drop-head", "--set", "switch.queue.packets=4")
+    found = json.loads(own("run", "own.toml", *kind, "--out", "drop", "--json").stdout)
+    assert found["status"] == "done" and found["drop_causes"]
 
 
 def test_a_queue_has_its_room_too(own):

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SCENARIOS = sorted(
     [
         *(start.TEMPLATES / name / f"{name}.toml" for name in start.names()),
-        *ROOT.glob("experiments/*/scenario.toml"),
+        *ROOT.glob("experiments/**/scenario.toml"),
         *ROOT.glob("benches/*.toml"),
     ]
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from weftline.cli.packets import DISSECTOR
+from weftline.cli.packets import dissector
 
 CHECKS = ("ip.check_checksum", "tcp.check_checksum", "udp.check_checksum")
 _CHECKSUMS = " || ".join(f"{layer}.checksum.status == 0" for layer in ("ip", "tcp", "udp"))
@@ -32,9 +33,12 @@ def needed() -> None:
 def run(capture: Path, *options: str, ours: bool = True) -> list[str]:
     """Return the lines that tshark prints of a capture; `ours`: with our dissector."""
     checks = [word for check in CHECKS for word in ("-o", f"{check}:TRUE")]
-    script = ["-X", f"lua_script:{DISSECTOR}"] if ours else []
-    command = ["tshark", "-n", *script, *checks, "-r", str(capture), *options]
-    output = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(dissector())
+        file.flush()
+        script = ["-X", f"lua_script:{file.name}"] if ours else []
+        command = ["tshark", "-n", *script, *checks, "-r", str(capture), *options]
+        output = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert output.returncode == 0, output.stderr
     return output.stdout.splitlines()
 

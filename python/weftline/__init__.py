@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
+    from weftline.collector import Collected as Collected
+    from weftline.collector import collect as collect
     from weftline.controller import Controller as Controller
     from weftline.errors import DamagedError as DamagedError
     from weftline.errors import DeterminismWarning as DeterminismWarning
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from weftline.errors import RunFailed as RunFailed
     from weftline.errors import WeftlineWarning as WeftlineWarning
     from weftline.figures.plots import plot as plot
+    from weftline.live import LiveCollector as LiveCollector
+    from weftline.live import collecting as collecting
     from weftline.measures.comparison import Comparison as Comparison
     from weftline.measures.comparison import compare as compare
     from weftline.runs import Run as Run
@@ -49,6 +53,10 @@ _HOMES = {
     "compare": "weftline.measures.comparison",
     "sweep": "weftline.sweeps.runner",
     "Controller": "weftline.controller",
+    "Collected": "weftline.collector",
+    "collect": "weftline.collector",
+    "LiveCollector": "weftline.live",
+    "collecting": "weftline.live",
     "DamagedError": "weftline.errors",
     "InputError": "weftline.errors",
     "ResultsWarning": "weftline.errors",
@@ -58,11 +66,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "Collected",
     "Comparison",
     "Controller",
     "DamagedError",
     "DeterminismWarning",
     "InputError",
+    "LiveCollector",
     "ResultsWarning",
     "Run",
     "RunFailed",
@@ -70,6 +80,8 @@ __all__ = [
     "SweepResult",
     "Table",
     "WeftlineWarning",
+    "collect",
+    "collecting",
     "compare",
     "load",
     "plot",

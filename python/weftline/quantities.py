@@ -108,3 +108,22 @@ def count_text(value: float | None) -> str:
 def share_text(value: float | None) -> str:
     """Return a share as ``"5.34 %"``."""
     return "–" if value is None else f"{_short(100 * value)} %"
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Return the seeds of ``"1-5"`` or ``"1,2,7"``."""
+    return parse_numbers(text, f"--seeds {text}", "seed")
+
+
+def parse_numbers(text: str, option: str, what: str) -> list[int]:
+    """Return the numbers of ``"1-5"`` or ``"1,2,7"``, each once."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
+        if not match:
+            raise InputError(f'{option}: expected {what}s such as "1-5" or "1,2,7"')
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= 10_000:
+            raise InputError(f"{option}: {part.strip()} is not a range of at most 10000 {what}s")
+        found += range(first, last + 1)
+    return list(dict.fromkeys(found))

@@ -17,6 +17,8 @@ def ending(run: Run) -> str | None:
         return _memory_limit(run)
     if status == "interrupted":
         return f"interrupted; what was computed is in {run.out}"
+    if status == "stalled" and (waiting := run.summary.get("waiting")):
+        return f"stalled: {'; '.join(waiting)}; see {run.out}"
     if status == "stalled":
         return f"stalled: flows are unfinished and no event is left that could change this; see {run.out}"
     return f"the run is {status}; see {run.out}"

@@ -199,6 +199,11 @@ class Run:
         """One row per step of a job: a collective or the event of an incast (see docs/results.md)."""
         return Table(_native.table(str(self.out), "jobs"))
 
+    @property
+    def ranks(self) -> Table:
+        """One row per rank and step of a job graph, such as a collective (see docs/results.md)."""
+        return Table(_native.table(str(self.out), "ranks"))
+
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
         """The rows of `jobs` as dicts; empty for a run without jobs, or of an earlier version."""

@@ -55,8 +55,9 @@ class Table:
         return "\n".join(lines)
 
     def _fitted_names(self, limit: int | None) -> list[int]:
-        """Return the widths of the columns of names: the widest is cut until half of the line is left, or all
-        figures find room.
+        """Return the widths of the columns of names.
+
+        The widest are cut until half of the line is left, or all figures find room.
         """
         found = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         widths, figures = found[: self.left], found[self.left :]
@@ -66,9 +67,14 @@ class Table:
         room = max(room, limit - 2 - max(figures, default=-2), 0) if room < limit // 2 else room
         room = max(room, limit // 2 if figures else limit)
         room -= 2 * (len(widths) - 1)
-        while sum(widths) > room and max(widths) > 12:
-            widest = widths.index(max(widths))
-            widths[widest] = max(12, widths[widest] - (sum(widths) - room))
+        # All wide columns get one width, so that none has too little for its words.
+        while (excess := sum(widths) - room) > 0 and max(widths) > 12:
+            widest = max(widths)
+            wide = [i for i, width in enumerate(widths) if width == widest]
+            next_widest = max((width for width in widths if width < widest), default=12)
+            cut = max(next_widest, 12, widest - -(-excess // len(wide)))
+            for i in wide:
+                widths[i] = cut
         return widths
 
     def _blocks(self, widths: Sequence[int], limit: int | None) -> list[list[int]]:
@@ -109,8 +115,9 @@ class Table:
             for i in block:
                 if i < self.left:
                     # A cell that fits stays as it is, blanks included.
-                    part = [cells[i]] if len(cells[i]) <= widths[i] else names[i]
-                    parts.append((part[number] if number < len(part) else "").ljust(widths[i]))
+                    wrapped_cell = [cells[i]] if len(cells[i]) <= widths[i] else names[i]
+                    part = wrapped_cell[number] if number < len(wrapped_cell) else ""
+                    parts.append(part.ljust(widths[i]))
                 else:
                     part = (cells[i] if number == 0 else "").rjust(widths[i])
                     parts.append(painted(part, marks[i]) if i in marks and number == 0 else part)
@@ -162,7 +169,7 @@ def entries_text(entries: Sequence[tuple[str, str]], *, indent: int = 0, narrowe
     room = None if limit is None else limit - indent - width - 2
     lines = []
     for name, text in entries:
-        if room is None:
+        if room is None or limit is None:
             lines.append(f"{' ' * indent}{name:<{width}}  {text}".rstrip())
             continue
         below = room < MIN_TEXT

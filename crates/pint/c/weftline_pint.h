@@ -13,6 +13,11 @@
 
 #include "weftline_pint_tables.h"
 
+/* How functions are declared: eBPF forces them inline. */
+#ifndef PINT_INLINE
+#define PINT_INLINE static inline
+#endif
+
 #define PINT_GOLDEN 0x9e3779b97f4a7c15ull
 #define PINT_MAX_QUERIES 16
 #define PINT_MAX_SETS 32
@@ -22,64 +27,64 @@
 
 /* Hashes (hash.rs). */
 
-static inline uint64_t pint_mix(uint64_t x)
+PINT_INLINE uint64_t pint_mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
 	return x ^ (x >> 31);
 }
 
-static inline uint64_t pint_fold(uint64_t x)
+PINT_INLINE uint64_t pint_fold(uint64_t x)
 {
 	return (x ^ (x >> 32)) * 0x94d049bb133111ebull;
 }
 
-static inline uint64_t pint_key(uint64_t seed, uint64_t purpose)
+PINT_INLINE uint64_t pint_key(uint64_t seed, uint64_t purpose)
 {
 	return pint_mix(seed + purpose * PINT_GOLDEN);
 }
 
-static inline uint64_t pint_word(uint64_t key, uint64_t packet)
+PINT_INLINE uint64_t pint_word(uint64_t key, uint64_t packet)
 {
 	return (pint_mix(packet) ^ key) * 0xbf58476d1ce4e5b9ull;
 }
 
 /* q, in units of 2^-16. */
-static inline uint32_t pint_share(uint64_t word)
+PINT_INLINE uint32_t pint_share(uint64_t word)
 {
 	return (uint32_t)(word >> 48);
 }
 
 /* H, in units of 2^-32. */
-static inline uint32_t pint_layer_place(uint64_t word)
+PINT_INLINE uint32_t pint_layer_place(uint64_t word)
 {
 	return (uint32_t)(word >> 32);
 }
 
 /* g, in units of 2^-32; hops count from 1. */
-static inline uint32_t pint_hop(uint64_t word, uint32_t hop)
+PINT_INLINE uint32_t pint_hop(uint64_t word, uint32_t hop)
 {
 	return (uint32_t)(pint_fold(word + hop * PINT_GOLDEN) >> 32);
 }
 
-static inline uint64_t pint_bits(uint64_t word, uint32_t n)
+PINT_INLINE uint64_t pint_bits(uint64_t word, uint32_t n)
 {
 	return pint_mix(word + ((1ull << 32) + n) * PINT_GOLDEN);
 }
 
 /* h: 1 to 64 bits of a value. */
-static inline uint64_t pint_value(uint64_t word, uint64_t value, uint32_t bits)
+PINT_INLINE uint64_t pint_value(uint64_t word, uint64_t value, uint32_t bits)
 {
 	return pint_fold(word ^ (((value ^ (value >> 32)) + 1) * 0xd1342543de82ef95ull)) >> (64 - bits);
 }
 
 /* r, in units of 2^-32. */
-static inline uint32_t pint_coin(uint64_t word, uint32_t hop)
+PINT_INLINE uint32_t pint_coin(uint64_t word, uint32_t hop)
 {
 	return (uint32_t)(pint_fold(word + ((1ull << 33) + hop) * PINT_GOLDEN) >> 32);
 }
 
-static inline uint32_t pint_fragment(uint64_t word, uint32_t count)
+PINT_INLINE uint32_t pint_fragment(uint64_t word, uint32_t count)
 {
 	return (uint32_t)(((pint_mix(word + (1ull << 34) * PINT_GOLDEN) >> 32) * count) >> 32);
 }
@@ -104,7 +109,7 @@ struct pint_code {
 };
 
 /* Whether a hop (from 1) acts in an XOR layer. */
-static inline int pint_acts(const struct pint_selection *selection, uint64_t word, uint32_t hop)
+PINT_INLINE int pint_acts(const struct pint_selection *selection, uint64_t word, uint32_t hop)
 {
 	uint64_t folded = 0, random;
 	uint32_t n;
@@ -123,13 +128,13 @@ static inline int pint_acts(const struct pint_selection *selection, uint64_t wor
 }
 
 /* Whether a hop (1 to 255) overwrites in reservoir sampling. */
-static inline int pint_reservoir_acts(uint64_t word, uint32_t hop)
+PINT_INLINE int pint_reservoir_acts(uint64_t word, uint32_t hop)
 {
 	return pint_hop(word, hop) < PINT_RESERVOIR[hop & 255];
 }
 
 /* The XOR layer of a packet, or -1 for Baseline. */
-static inline int pint_layer(const struct pint_code *code, uint64_t word)
+PINT_INLINE int pint_layer(const struct pint_code *code, uint64_t word)
 {
 	uint64_t place = pint_layer_place(word), width, end = 0;
 	int layer = 0;
@@ -149,19 +154,23 @@ static inline int pint_layer(const struct pint_code *code, uint64_t word)
 
 /* Arithmetic (fixed.rs). */
 
-static inline uint32_t pint_highest_bit(uint64_t v)
+/* Without branches: eBPF's verifier follows each, and what indexes a table it follows one by one. */
+PINT_INLINE uint32_t pint_highest_bit(uint64_t v)
 {
-	uint32_t n = 0;
-
-	if (v >> 32) { v >>= 32; n += 32; }
-	if (v >> 16) { v >>= 16; n += 16; }
-	if (v >> 8) { v >>= 8; n += 8; }
-	if (v >> 4) { v >>= 4; n += 4; }
-	if (v >> 2) { v >>= 2; n += 2; }
-	return n + (uint32_t)(v >> 1);
+	v |= v >> 1 | 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	v |= v >> 32;
+	/* All bits up to the highest one are ones: their number. */
+	v -= (v >> 1) & 0x5555555555555555ull;
+	v = (v & 0x3333333333333333ull) + ((v >> 2) & 0x3333333333333333ull);
+	v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return (uint32_t)((v * 0x0101010101010101ull) >> 56) - 1;
 }
 
-static inline uint64_t pint_log2(uint64_t v)
+PINT_INLINE uint64_t pint_log2(uint64_t v)
 {
 	uint64_t exponent, fraction, t, end, slope, bend;
 	uint32_t interval;
@@ -178,7 +187,7 @@ static inline uint64_t pint_log2(uint64_t v)
 	return (exponent << 32) + end + ((slope * t) >> 32);
 }
 
-static inline uint64_t pint_exp2(uint32_t x)
+PINT_INLINE uint64_t pint_exp2(uint32_t x)
 {
 	uint32_t interval = x >> 24;
 	uint64_t t = x & 0xffffff, end = PINT_POWER_ENDS[interval], bend = PINT_POWER_BENDS[interval];
@@ -187,7 +196,7 @@ static inline uint64_t pint_exp2(uint32_t x)
 	return (1ull << 32) + end + ((slope * t) >> 32);
 }
 
-static inline uint64_t pint_multiply_high(uint64_t a, uint64_t b)
+PINT_INLINE uint64_t pint_multiply_high(uint64_t a, uint64_t b)
 {
 	uint64_t al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
 	uint64_t middle = ah * bl + ((al * bl) >> 32);
@@ -213,23 +222,23 @@ struct pint_approximation {
 	uint64_t span;
 };
 
-static inline uint64_t pint_limit(uint32_t bits)
+PINT_INLINE uint64_t pint_limit(uint32_t bits)
 {
 	return ~0ull >> (64 - bits);
 }
 
 /* 2^x - 1 in units of 2^-28, for x up to 4 in units of 2^-32. */
-static inline uint64_t pint_above_one(uint64_t x)
+PINT_INLINE uint64_t pint_above_one(uint64_t x)
 {
 	return ((pint_exp2((uint32_t)x) << (x >> 32)) - (1ull << 32)) >> 4;
 }
 
-static inline uint64_t pint_position(uint64_t rate, uint64_t log)
+PINT_INLINE uint64_t pint_position(uint64_t rate, uint64_t log)
 {
 	return (((log >> 32) * rate) << 12) + (((log & 0xffffffff) * rate) >> 20);
 }
 
-static inline uint64_t pint_round(uint64_t step, uint64_t span, uint64_t position, uint32_t rounding, uint32_t coin)
+PINT_INLINE uint64_t pint_round(uint64_t step, uint64_t span, uint64_t position, uint32_t rounding, uint32_t coin)
 {
 	uint64_t code = position >> 32, fraction = position & 0xffffffff;
 
@@ -240,7 +249,7 @@ static inline uint64_t pint_round(uint64_t step, uint64_t span, uint64_t positio
 	return code + (coin * span < pint_above_one(((fraction >> 4) * step) >> 28) << 32);
 }
 
-static inline uint64_t pint_encode_value(const struct pint_approximation *a, uint64_t v, uint32_t coin)
+PINT_INLINE uint64_t pint_encode_value(const struct pint_approximation *a, uint64_t v, uint32_t coin)
 {
 	uint64_t code = v, rest, limit = pint_limit(a->bits);
 
@@ -270,7 +279,7 @@ struct pint_counter {
 	uint32_t bits;
 };
 
-static inline uint64_t pint_count(const struct pint_counter *c, uint64_t code, uint64_t v, uint32_t coin)
+PINT_INLINE uint64_t pint_count(const struct pint_counter *c, uint64_t code, uint64_t v, uint32_t coin)
 {
 	uint64_t limit = pint_limit(c->bits), x, exponent, mantissa, sum, next;
 
@@ -300,7 +309,7 @@ struct pint_loops {
 	uint32_t hash_bits;
 };
 
-static inline uint64_t pint_loop_step(const struct pint_loops *l, uint64_t field, uint64_t word, uint32_t hop, uint64_t value,
+PINT_INLINE uint64_t pint_loop_step(const struct pint_loops *l, uint64_t field, uint64_t word, uint32_t hop, uint64_t value,
 				      int *looped)
 {
 	uint64_t mine = pint_value(word, value, l->hash_bits), hash = field & pint_limit(l->hash_bits);
@@ -360,7 +369,7 @@ struct pint_plan {
 	struct pint_field fields[PINT_MAX_FIELDS];
 };
 
-static inline uint64_t pint_block(uint32_t fragments, uint32_t bits, uint64_t word, uint64_t value)
+PINT_INLINE uint64_t pint_block(uint32_t fragments, uint32_t bits, uint64_t word, uint64_t value)
 {
 	uint32_t shift;
 
@@ -370,7 +379,7 @@ static inline uint64_t pint_block(uint32_t fragments, uint32_t bits, uint64_t wo
 	return shift < 64 ? (value >> shift) & pint_limit(bits) : 0;
 }
 
-static inline uint64_t pint_step(const struct pint_task *task, uint32_t bits, uint64_t now, uint64_t word, uint32_t hop,
+PINT_INLINE uint64_t pint_step(const struct pint_task *task, uint32_t bits, uint64_t now, uint64_t word, uint32_t hop,
 				 uint64_t value, int *looped)
 {
 	uint64_t block, code, limit = pint_limit(bits);
@@ -405,33 +414,65 @@ static inline uint64_t pint_step(const struct pint_task *task, uint32_t bits, ui
 	}
 }
 
-/* The digest after a hop (from 1, which starts from 0). `values` has one number a query; `looped` becomes 1 if a loop is found. */
-static inline uint64_t pint_encode(const struct pint_plan *plan, uint64_t digest, uint64_t packet, uint32_t hop,
-				   const uint64_t *values, int *looped)
+/* A hop as the encoders count it: from 1, the last one stands for all beyond it. */
+PINT_INLINE uint32_t pint_hop_number(uint32_t hop)
 {
-	uint32_t place = pint_share(pint_word(plan->selector, packet)), set, n;
+	return hop < 1 ? 1 : hop > PINT_MAX_HOPS ? PINT_MAX_HOPS : hop;
+}
 
-	if (hop < 1)
-		hop = 1;
-	if (hop > PINT_MAX_HOPS)
-		hop = PINT_MAX_HOPS;
+/* The set that a packet belongs to; PINT_MAX_SETS if it carries nothing. */
+PINT_INLINE uint32_t pint_set(const struct pint_plan *plan, uint64_t packet)
+{
+	uint32_t place = pint_share(pint_word(plan->selector, packet)), set;
+
+	for (set = 0; set < PINT_MAX_SETS; set++) {
+		if (set >= plan->sets)
+			return PINT_MAX_SETS;
+		if (place < plan->until[set])
+			return set;
+	}
+	return PINT_MAX_SETS;
+}
+
+/* The digest after one field of it has seen its query's value. */
+PINT_INLINE uint64_t pint_field_step(const struct pint_field *field, const struct pint_task *task, uint64_t digest, uint64_t packet,
+				       uint32_t hop, uint64_t value, int *looped)
+{
+	uint64_t mask = pint_limit(field->bits), now = (digest >> field->offset) & mask;
+
+	now = pint_step(task, field->bits, now, pint_word(field->key, packet), hop, value, looped);
+	return (digest & ~(mask << field->offset)) | ((now & mask) << field->offset);
+}
+
+/*
+ * The digest after a hop (from 1, which starts from 0). `values` has one number a query; bit n of `present` says that the switch has
+ * the n-th one, without which a query is left as it is. `looped` becomes 1 if a loop is found.
+ */
+PINT_INLINE uint64_t pint_encode_present(const struct pint_plan *plan, uint64_t digest, uint64_t packet, uint32_t hop,
+					   const uint64_t *values, uint32_t present, int *looped)
+{
+	uint32_t set = pint_set(plan, packet), n;
+
+	hop = pint_hop_number(hop);
 	if (hop == 1)
 		digest = 0;
-	for (set = 0; set < PINT_MAX_SETS; set++)
-		if (set >= plan->sets || place < plan->until[set])
-			break;
-	if (set >= plan->sets || set >= PINT_MAX_SETS)
+	if (set >= PINT_MAX_SETS)
 		return digest;
 	for (n = plan->first[set]; n < PINT_MAX_FIELDS && n < plan->end[set]; n++) {
 		const struct pint_field *field = &plan->fields[n];
-		const struct pint_task *task = &plan->tasks[field->query & (PINT_MAX_QUERIES - 1)];
-		uint64_t mask = pint_limit(field->bits), now = (digest >> field->offset) & mask;
+		uint32_t query = field->query & (PINT_MAX_QUERIES - 1);
 
-		now = pint_step(task, field->bits, now, pint_word(field->key, packet), hop,
-				values[field->query & (PINT_MAX_QUERIES - 1)], looped);
-		digest = (digest & ~(mask << field->offset)) | ((now & mask) << field->offset);
+		if ((present >> query) & 1)
+			digest = pint_field_step(field, &plan->tasks[query], digest, packet, hop, values[query], looped);
 	}
 	return digest;
+}
+
+/* The same where the switch has all values. */
+PINT_INLINE uint64_t pint_encode(const struct pint_plan *plan, uint64_t digest, uint64_t packet, uint32_t hop,
+				   const uint64_t *values, int *looped)
+{
+	return pint_encode_present(plan, digest, packet, hop, values, ~0u, looped);
 }
 
 /* The load of a port by tables of logarithms (fixed.rs, utilisation.rs): what a switch keeps for HPCC-PINT. */
@@ -464,7 +505,7 @@ struct pint_port {
 	uint32_t last_bytes;
 };
 
-static inline int64_t pint_table_entry(const struct pint_tables *t, uint64_t v)
+PINT_INLINE int64_t pint_table_entry(const struct pint_tables *t, uint64_t v)
 {
 	uint32_t spare = 32 - t->entry_bits;
 
@@ -472,14 +513,14 @@ static inline int64_t pint_table_entry(const struct pint_tables *t, uint64_t v)
 }
 
 /* Bits of v below those that the tables see. */
-static inline uint32_t pint_table_dropped(const struct pint_tables *t, uint64_t v)
+PINT_INLINE uint32_t pint_table_dropped(const struct pint_tables *t, uint64_t v)
 {
 	uint32_t bits = v ? pint_highest_bit(v) + 1 : 0;
 
 	return bits > t->table_bits + 1 ? bits - t->table_bits - 1 : 0;
 }
 
-static inline int64_t pint_table_log2(const struct pint_tables *t, uint64_t v)
+PINT_INLINE int64_t pint_table_log2(const struct pint_tables *t, uint64_t v)
 {
 	uint32_t dropped = pint_table_dropped(t, v);
 
@@ -487,7 +528,7 @@ static inline int64_t pint_table_log2(const struct pint_tables *t, uint64_t v)
 }
 
 /* The same with the dropped bits rounded by a coin (in units of 2^-32): v on average. */
-static inline int64_t pint_table_log2_rounded(const struct pint_tables *t, uint64_t v, uint32_t coin)
+PINT_INLINE int64_t pint_table_log2_rounded(const struct pint_tables *t, uint64_t v, uint32_t coin)
 {
 	uint32_t dropped = pint_table_dropped(t, v), shift = dropped ? 64 - dropped : 63;
 	uint64_t rest = v & ((1ull << dropped) - 1), rounded = v >> dropped;
@@ -500,7 +541,7 @@ static inline int64_t pint_table_log2_rounded(const struct pint_tables *t, uint6
 }
 
 /* 2^x rounded down, of a sum of logarithms in units of 2^-32; the largest number from 2^64 on. */
-static inline uint64_t pint_table_exp2(const struct pint_tables *t, int64_t x)
+PINT_INLINE uint64_t pint_table_exp2(const struct pint_tables *t, int64_t x)
 {
 	int64_t half = 1ll << (32 - t->table_bits - 1);
 	uint32_t exponent, fraction;
@@ -517,18 +558,18 @@ static inline uint64_t pint_table_exp2(const struct pint_tables *t, int64_t x)
 	return pint_exp2(fraction) >> (32 - exponent);
 }
 
-static inline int64_t pint_port_log(const struct pint_port *p, uint64_t v, uint64_t word, uint32_t coin)
+PINT_INLINE int64_t pint_port_log(const struct pint_port *p, uint64_t v, uint64_t word, uint32_t coin)
 {
 	return p->tables.random ? pint_table_log2_rounded(&p->tables, v, pint_coin(word, coin)) : pint_table_log2(&p->tables, v);
 }
 
-static inline uint64_t pint_saturating_add(uint64_t a, uint64_t b)
+PINT_INLINE uint64_t pint_saturating_add(uint64_t a, uint64_t b)
 {
 	return a > ~0ull - b ? ~0ull : a + b;
 }
 
 /* The rate of a port, which may change; horizon_ns and tables are there. */
-static inline void pint_port_set_rate(struct pint_port *p, uint64_t bits_per_second)
+PINT_INLINE void pint_port_set_rate(struct pint_port *p, uint64_t bits_per_second)
 {
 	p->log_horizon = (int64_t)pint_log2(p->horizon_ns);
 	p->log_per_byte = (int64_t)pint_log2(8000000000ull) + ((int64_t)PINT_LOAD_BITS << 32)
@@ -536,7 +577,7 @@ static inline void pint_port_set_rate(struct pint_port *p, uint64_t bits_per_sec
 }
 
 /* A data packet leaves with queue_bytes behind it; the load after it in units of 2^-20. The word gives the coins. */
-static inline uint64_t pint_port_update(struct pint_port *p, uint64_t now_ns, uint64_t queue_bytes, uint32_t packet_bytes, uint64_t word)
+PINT_INLINE uint64_t pint_port_update(struct pint_port *p, uint64_t now_ns, uint64_t queue_bytes, uint32_t packet_bytes, uint64_t word)
 {
 	uint32_t dropped = PINT_LOAD_BITS - p->tables.load_bits;
 	uint64_t gap = now_ns > p->last_ns ? now_ns - p->last_ns : 0, left, sum = 0;
@@ -561,7 +602,7 @@ static inline uint64_t pint_port_update(struct pint_port *p, uint64_t now_ns, ui
 }
 
 /* Any other packet leaves (acknowledgement, pause). */
-static inline void pint_port_pass(struct pint_port *p, uint64_t now_ns, uint64_t queue_bytes, uint32_t packet_bytes, uint64_t word)
+PINT_INLINE void pint_port_pass(struct pint_port *p, uint64_t now_ns, uint64_t queue_bytes, uint32_t packet_bytes, uint64_t word)
 {
 	if (p->law == PINT_LAW_PAPER) {
 		pint_port_update(p, now_ns, queue_bytes, packet_bytes, word);
@@ -572,7 +613,7 @@ static inline void pint_port_pass(struct pint_port *p, uint64_t now_ns, uint64_t
 }
 
 /* The number that is encoded for a load: 512 U rounded up, at least 1. */
-static inline uint64_t pint_scaled_load(uint64_t load)
+PINT_INLINE uint64_t pint_scaled_load(uint64_t load)
 {
 	uint64_t up = (load >> (PINT_LOAD_BITS - 9)) + ((load & ((1u << (PINT_LOAD_BITS - 9)) - 1)) != 0);
 

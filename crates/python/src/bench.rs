@@ -39,6 +39,11 @@ const WORKLOADS: &[&str] = &[
     include_str!("../../../benches/row11-fifo.toml"),
     include_str!("../../../benches/row11-fq.toml"),
     include_str!("../../../benches/row11-cebinae.toml"),
+    include_str!("../../../benches/leafspine-hpcc.toml"),
+    include_str!("../../../benches/leafspine-powertcp.toml"),
+    include_str!("../../../benches/leafspine-swift.toml"),
+    include_str!("../../../benches/leafspine-ndp.toml"),
+    include_str!("../../../benches/leafspine-homa.toml"),
 ];
 
 /// The name that a workload gives itself.

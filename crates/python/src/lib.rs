@@ -12,14 +12,17 @@ pub use pyo3;
 pub use weftline_sim as sim;
 
 mod bench;
+mod collect;
 mod controllers;
 mod errors;
 mod file_digests;
 mod flow_cache;
+mod graphs;
 mod instructions;
 mod interrupts;
 pub mod own;
 mod pint;
+mod ports;
 mod runs;
 mod scenarios;
 mod tables;
@@ -32,6 +35,8 @@ mod _native {
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
     #[pymodule_export]
+    use crate::collect::{LiveCollector, collect, write_rows};
+    #[pymodule_export]
     use crate::file_digests::{
         check_file, check_files, cover_file, decode_tables, digest, seal_is_whole, sealed, stamps,
         sync_files, write_digests,
@@ -39,10 +44,14 @@ mod _native {
     #[pymodule_export]
     use crate::flow_cache::flow_cache;
     #[pymodule_export]
+    use crate::graphs::import_graph;
+    #[pymodule_export]
     use crate::pint::{
         Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,
-        pint_encode, pint_replay, pint_vectors,
+        pint_encode, pint_port, pint_replay, pint_vectors,
     };
+    #[pymodule_export]
+    use crate::ports::{check_ports, serve_ports};
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

@@ -13,11 +13,12 @@ use weftline_sim::{describe, parameters};
 use crate::errors::{input, of_results, whole};
 
 /// Names of the tables and their files; a run need not have the later ones.
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 6] = [
     ("flows", flow_table::FILE),
     ("series", results::series::FILE),
     ("queues", results::queues::FILE),
     ("jobs", results::jobs::FILE),
+    ("ranks", results::ranks::FILE),
     ("telemetry", "telemetry.parquet"),
 ];
 
@@ -42,6 +43,7 @@ impl Table {
             "series" if !self.path.exists() => Ok(parquet_read::empty_stream(results::series::schema())),
             "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(results::queues::schema())),
             "jobs" if !self.path.exists() => Ok(parquet_read::empty_stream(results::jobs::schema())),
+            "ranks" if !self.path.exists() => Ok(parquet_read::empty_stream(results::ranks::schema())),
             _ => parquet_read::stream(&self.path),
         }
     }
@@ -68,6 +70,7 @@ impl Table {
             "series" if !self.path.exists() => Ok(names(&results::series::schema())),
             "queues" if !self.path.exists() => Ok(names(&results::queues::schema())),
             "jobs" if !self.path.exists() => Ok(names(&results::jobs::schema())),
+            "ranks" if !self.path.exists() => Ok(names(&results::ranks::schema())),
             _ => py.detach(|| parquet_read::columns(&self.path)).map_err(of_results),
         }
     }
@@ -85,7 +88,7 @@ fn names(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// The table `name` of the run in `dir`: "flows", "series", "queues", "jobs" or "telemetry".
+/// The table `name` of the run in `dir`: "flows", "series", "queues", "jobs", "ranks" or "telemetry".
 #[pyfunction]
 pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
     let known = TABLES.iter().map(|(known, _)| *known);
@@ -96,7 +99,8 @@ pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
     if !path.exists() {
         results::file_digests::check_file(&path).map_err(of_results)?;
     }
-    let may_be_absent = matches!(name, "series" | "queues" | "jobs") && dir.join(flow_table::FILE).exists();
+    let may_be_absent =
+        matches!(name, "series" | "queues" | "jobs" | "ranks") && dir.join(flow_table::FILE).exists();
     if !path.exists() && !may_be_absent {
         return Err(input(format!("{}: no such file: expected the folder of a run", path.display())));
     }

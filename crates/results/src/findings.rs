@@ -11,14 +11,17 @@ use crate::{ResultsError, flow_table, parquet_read};
 
 /// Retransmissions in more than this share of the data packets are worth a word.
 const MANY: f64 = 0.01;
-/// The tail is that of timeouts if at least this share of its flows waited for one.
+/// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if they move as often for
+/// each data packet.
 const MAJORITY: f64 = 0.5;
 
 /// The warnings of a run that ended; flows are read from the table in `dir`.
 pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<String>, ResultsError> {
     let all = total(&outcome.losses);
     let mut found = Vec::new();
-    found.extend(sent_again(outcome, names));
+    let trimmed = outcome.counters.get("trimmed").unwrap_or(0);
+    found.extend(sent_again(outcome, names, trimmed));
+    found.extend(short_flowlets(outcome.counters.get("flowlets_moved").unwrap_or(0), &all));
     if all.timeouts > 0 {
         found.extend(tail(&Times::read(dir)?));
     }
@@ -28,6 +31,9 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
             "{unfinished} of {} flows did not finish: every mean and percentile covers only the {} that did",
             outcome.flows, outcome.flows_done
         ));
+    }
+    if !outcome.waiting.is_empty() {
+        found.push(format!("a job is stalled: {}", outcome.waiting.join("; ")));
     }
     found.extend(never_marked(outcome, &all, &names.marked));
     Ok(found)
@@ -45,7 +51,7 @@ fn share(losses: &LossCounters) -> f64 {
 }
 
 /// That much was sent again, in the run or in the group with the largest share, and why.
-fn sent_again(outcome: &Outcome, names: &Names) -> Option<String> {
+fn sent_again(outcome: &Outcome, names: &Names, trimmed: u64) -> Option<String> {
     let all = total(&outcome.losses);
     let (of, losses) = if share(&all) > MANY {
         (String::new(), all)
@@ -60,14 +66,22 @@ fn sent_again(outcome: &Outcome, names: &Names) -> Option<String> {
             100.0 * share(&losses),
             losses.retransmitted,
             losses.data_sent,
-            cause(&losses)
+            cause(&losses, trimmed)
         )
     })
 }
 
 /// What most of the retransmissions go back to. Under go-back-N one lost or overtaken packet has many others sent again, so what
 /// is compared is how many packets were lost, by how, and how many came twice.
-fn cause(losses: &LossCounters) -> String {
+///
+/// `trimmed`: packets of the run that switches trimmed. Where they explain what receivers discarded, that is the cause.
+fn cause(losses: &LossCounters, trimmed: u64) -> String {
+    if trimmed > 0 && losses.data_refused > losses.lost() + losses.retransmitted_spurious {
+        return format!(
+            "mostly because switches trimmed packets ({} arrived without their payload)",
+            losses.data_refused
+        );
+    }
     let causes = [
         (losses.retransmitted_spurious, ""),
         (losses.data_dropped, "were dropped in full or marking buffers"),
@@ -99,6 +113,18 @@ fn cause(losses: &LossCounters) -> String {
         }
         (_, how) => format!("mostly because packets {how} ({packets} of {lost} that were lost){refused}"),
     }
+}
+
+/// That flowlets moved about as often as packets were sent, so that each has few packets. Switches count what passes them, so a
+/// packet counts at several, and acknowledgements count too.
+fn short_flowlets(moved: u64, all: &LossCounters) -> Option<String> {
+    (all.data_sent > 0 && moved as f64 >= MAJORITY * all.data_sent as f64).then(|| {
+        format!(
+            "flowlets moved to another port {moved} times in all switches, acknowledgements included, for {} data packets: flowlets have \
+             few packets, and those may overtake each other; a run with a longer switch.balancer.gap shows what that costs",
+            all.data_sent
+        )
+    })
 }
 
 /// Completion times in nanoseconds, and timeouts, of finished flows.

@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::resources::Resources;
 use crate::series::{self, SeriesRows};
 use crate::table_file::TableFile;
-use crate::{ResultsError, digests, file_digests, findings, jobs, queues, summary};
+use crate::{ResultsError, digests, file_digests, findings, jobs, queues, ranks, summary};
 
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -26,6 +26,7 @@ pub const WRITTEN_FILES: &[&str] = &[
     series::FILE,
     queues::FILE,
     jobs::FILE,
+    ranks::FILE,
     digests::FILE,
     capture::FILE,
 ];
@@ -163,6 +164,10 @@ impl RunFolder {
         let written = written.and_then(|()| match &outcome.steps[..] {
             [] => Ok(()),
             steps => jobs::write(&self.dir, &self.names, steps),
+        });
+        let written = written.and_then(|()| match &outcome.ranks[..] {
+            [] => Ok(()),
+            all => ranks::write(&self.dir, &self.names, &outcome.steps, all),
         });
         self.about.warnings.extend(self.capture.as_ref().and_then(CaptureFile::warning));
         let written = written.and_then(|()| {

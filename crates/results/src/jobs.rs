@@ -1,9 +1,9 @@
-//! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, or the event of an
-//! incast. Steps that had not ended when the run did have nulls.
+//! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, or the event
+//! of an incast. Steps that had not ended when the run did have nulls.
 //!
-//! With the *time* of a step, from the start of its first flow to the delivery of its last one, and the data of every
-//! rank: algorithm bandwidth = data / time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n for an
-//! all-reduce among n ranks, (n - 1) / n for an all-to-all, reduce-scatter or all-gather.
+//! With the *time* of a step, from the start of its first flow to the delivery of its last one, and the data
+//! of every rank: algorithm bandwidth = data / time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n
+//! for an all-reduce among n ranks, (n - 1) / n for an all-to-all, reduce-scatter or all-gather.
 //!
 //! Source: nccl-tests, doc/PERFORMANCE.md.
 
@@ -44,6 +44,8 @@ pub fn schema() -> SchemaRef {
         may_miss("busbw_bps", DataType::Float64),
         may_miss("last_flow", DataType::UInt32),
         may_miss("last_host", DataType::UInt32),
+        may_miss("exposed_ns", DataType::Float64),
+        may_miss("straggler_ns", DataType::Float64),
     ]))
 }
 
@@ -68,6 +70,21 @@ pub(crate) fn write(dir: &Path, names: &Names, steps: &[StepRecord]) -> Result<(
     table.close()
 }
 
+/// The names of operations, and of each step the place of its own among them.
+pub(crate) fn operations(steps: &[StepRecord]) -> (Labels, Vec<u16>) {
+    let mut known: Vec<&'static str> = Vec::new();
+    let place = |step: &StepRecord| {
+        let name = step.shape.operation;
+        let at = known.iter().position(|&one| one == name).unwrap_or(known.len());
+        if at == known.len() {
+            known.push(name);
+        }
+        at as u16
+    };
+    let places = steps.iter().map(place).collect();
+    (Labels::new(known.into_iter()), places)
+}
+
 fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
     let ns = |value: &dyn Fn(&StepRecord) -> Option<Time>| {
         Arc::new(steps.iter().map(|step| value(step).map(Time::as_ns)).collect::<Float64Array>())
@@ -79,10 +96,7 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
         Arc::new(steps.iter().map(value).collect::<Float64Array>())
     };
     let groups = Labels::new(names.groups.iter().map(String::as_str));
-    let sources = steps.iter().map(|step| usize::from(step.source) + 1).max().unwrap_or(0);
-    let mut operations = vec![""; sources];
-    steps.iter().for_each(|step| operations[usize::from(step.source)] = step.shape.operation);
-    let operations = Labels::new(operations.into_iter());
+    let (labels, places) = operations(steps);
     let before: Vec<Option<Time>> = steps
         .iter()
         .enumerate()
@@ -98,7 +112,7 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             Arc::new(groups.column(steps.iter().map(|step| step.group))),
             number(&|step| Some(u32::from(step.source))),
             number(&|step| Some(step.step)),
-            Arc::new(operations.column(steps.iter().map(|step| step.source))),
+            Arc::new(labels.column(places.iter().copied())),
             number(&|step| Some(step.shape.ranks)),
             Arc::new(UInt64Array::from_iter_values(steps.iter().map(|step| step.bytes))),
             ns(&|step| Some(step.start)),
@@ -110,6 +124,8 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             real(&bus_bandwidth),
             number(&|step| step.last.map(|(flow, _)| flow)),
             number(&|step| step.last.map(|(_, host)| names.host(host))),
+            ns(&|step| step.exposed),
+            ns(&|step| step.straggler),
         ],
     )
     .expect("columns are made in the order and of the types of the schema, each from all steps")
@@ -123,7 +139,10 @@ pub fn read(dir: &Path) -> Result<Value, ResultsError> {
         return Ok(json!([]));
     }
     let schema = schema();
+    // Folders of earlier builds have fewer columns.
+    let there = parquet_read::columns(&path)?;
     let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let columns: Vec<&str> = columns.into_iter().filter(|name| there.iter().any(|one| one == name)).collect();
     let mut rows = Vec::new();
     parquet_read::each(&path, &columns, &mut |batch| {
         for row in 0..batch.num_rows() {

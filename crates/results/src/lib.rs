@@ -6,6 +6,7 @@
 //! series.parquet   what [measure] requests over time                    (series)
 //! queues.parquet   histogram of the bytes queued at each measured port  (queues)
 //! jobs.parquet     one row per step of a job                             (jobs)
+//! ranks.parquet    one row per rank and step of a job graph              (ranks)
 //! capture.pcapng   packets of the captured links, for other tools        (capture)
 //! summary.json     totals, percentiles, cost, versions                  (summary)
 //! digests.json     size and digest of every other file, written last    (file_digests)
@@ -31,8 +32,10 @@ pub mod jobs;
 pub mod names;
 pub mod parquet_read;
 pub mod queues;
+pub mod ranks;
 pub mod recorded;
 pub mod resources;
+pub mod rows;
 pub mod seal;
 pub mod series;
 pub mod shares;

@@ -99,6 +99,9 @@ pub(crate) fn of(
             "completion_ns": finish.saturating_sub(start).as_ns(),
         })).collect::<Vec<_>>(),
     });
+    if !outcome.waiting.is_empty() {
+        summary.insert("waiting".into(), json!(outcome.waiting));
+    }
     if !names.failures.is_empty() {
         let change = |(at, what): &(Time, String)| json!({ "at_ns": at.as_ns(), "change": what });
         summary.insert("failures".into(), names.failures.iter().map(change).collect());

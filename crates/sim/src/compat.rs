@@ -3,18 +3,23 @@
 //! `[compat] like` chooses a [`Rules`]; the code tests its fields and never asks which simulator is repeated.
 //! `weftline explain hpcc-ns3` and docs/compat.md list the rules from here.
 //!
-//! Source: <https://github.com/alibaba-edu/High-Precision-Congestion-Control>; ns-3.35 (behaviour, as
-//! observed and read).
-//! Validated by: tests/reference.rs, tests/cebinae_fifo.rs.
+//! Source: <https://github.com/alibaba-edu/High-Precision-Congestion-Control>;
+//! <https://github.com/inet-tub/ns3-datacenter>; ns-3.35 (behaviour, as observed and read).
+//! Validated by: tests/reference.rs, tests/rivals.rs, tests/cebinae_fifo.rs.
 
 /// What `[compat] like` may name.
 pub const MODES: &[(&str, &str)] = &[
     ("none", "picoseconds, order by entity, salted ECMP"),
     ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
     (
+        "powertcp-ns3",
+        "the HPCC authors' simulator as the PowerTCP authors changed it: whole nanoseconds, their released laws",
+    ),
+    (
         "ns3-3.35",
         "time and order of ns-3.35: transmission times truncated to nanoseconds, ties by insertion; one thread only",
     ),
+    ("htsim", "ties in the order of csg-htsim, its NIC and its laws of controllers; one thread only"),
 ];
 
 /// In which order a node lists its equal-cost next hops; it decides which flow a hash sends where.
@@ -57,6 +62,20 @@ macro_rules! rules {
                 Rules { like: "hpcc-ns3", $($rule: $hpcc),+ }
             }
 
+            /// Those of the PowerTCP authors' simulator, which began as that of the HPCC authors.
+            pub const fn powertcp_ns3() -> Rules {
+                Rules {
+                    like: "powertcp-ns3",
+                    fixed_point_times: false,
+                    fixed_point_pacing: false,
+                    whole_ns_times: true,
+                    whole_ns_pacing: true,
+                    released_laws: true,
+                    int_counts_arrivals: true,
+                    ..Rules::hpcc_ns3()
+                }
+            }
+
             /// Time and order of ns-3.35.
             pub const fn ns3_3_35() -> Rules {
                 Rules { like: "ns3-3.35", $($rule: $ns3),+ }
@@ -84,6 +103,13 @@ rules! {
     fixed_point_pacing: bool = [false, true, false], "picoseconds, rounded up";
     /// A transmission time is truncated to whole nanoseconds: 1494 B at 10 Gb/s take 1195 ns
     whole_ns_times: bool = [false, false, true], "picoseconds, rounded up";
+    /// A pacing gap is truncated to whole nanoseconds
+    whole_ns_pacing: bool = [false, false, false], "picoseconds, rounded up";
+    /// Controllers whose released code differs from their paper follow the code (`law = "released"`)
+    released_laws: bool = [false, false, false], "they follow the paper";
+    /// For a controller that asks for INT in its finest units, INT counts the bytes that came to a port, this
+    /// packet included, not those that left it
+    int_counts_arrivals: bool = [false, false, false], "it counts the bytes that left before this packet";
     /// The time per hop of the base RTT is truncated to a nanosecond: 4160 ns on the 100 Gb/s star, 8200 ns
     /// in a pod, 12 240 ns on the 320-host FatTree
     whole_ns_base_rtt: bool = [false, true, false], "picoseconds, rounded up";
@@ -97,6 +123,14 @@ rules! {
     insertion_order: bool = [false, true, true], "by node and kind of event, on any number of threads";
     /// Every transmission has an event at its end, the sender's before the arrival at its peer
     departure_events: bool = [false, true, true], "only while something waits to be sent";
+    /// A packet is handed to its link at the end of its transmission, and a link inserts the arrival of a packet
+    /// when it has delivered the one before
+    arrivals_by_wire: bool = [false, false, false], "arrivals come before departures";
+    /// A NIC has a queue for each flow number, of data and acknowledgements together, and serves them in turn; a sender
+    /// may have three packets in it, which leave even if its window has shrunk meanwhile
+    queue_per_flow: bool = [false, false, false], "acknowledgements first, then senders in turn, which decide when the packet leaves";
+    /// The label of a flow's packets and acknowledgements is the flow's number (for `balancer = "label"`)
+    flow_number_labels: bool = [false, false, false], "it is a hash of addresses and number, another one for acknowledgements";
     /// A flow starts two zero-delay steps after its start time, so after everything that was queued for that
     /// nanosecond
     start_steps: u8 = [0, 2, 0], "at its start time";
@@ -106,7 +140,8 @@ rules! {
     /// other events of that nanosecond
     nic_asks_later: bool = [false, false, true], "it requests them at once";
     /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports,
-    /// with the switch's node id as seed; acknowledgements are hashed by their own header
+    /// with the switch's node id as seed; acknowledgements are hashed by their own header.
+    /// Another balancer has the hashes of any run
     murmur_ecmp: bool = [false, true, false], "a 64-bit mix, salted (with the seed, too); an acknowledgement has its flow's hash, reversed";
     /// Equal next hops are listed by **descending node id** of the neighbour
     next_hops: NextHopOrder = [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId, NextHopOrder::ByPort], "by port";
@@ -142,9 +177,23 @@ rules! {
 }
 
 impl Rules {
+    /// The order of events of csg-htsim, its NIC, and its arithmetic of controllers.
+    pub const fn htsim() -> Rules {
+        Rules {
+            like: "htsim",
+            insertion_order: true,
+            departure_events: true,
+            arrivals_by_wire: true,
+            queue_per_flow: true,
+            flow_number_labels: true,
+            released_laws: true,
+            ..Rules::none()
+        }
+    }
+
     /// The rules that a name of [`MODES`] stands for.
     pub fn of(like: &str) -> Rules {
-        let all = [Rules::hpcc_ns3(), Rules::ns3_3_35()];
+        let all = [Rules::hpcc_ns3(), Rules::powertcp_ns3(), Rules::ns3_3_35(), Rules::htsim()];
         all.into_iter().find(|rules| rules.like == like).unwrap_or_else(Rules::none)
     }
 }

@@ -19,22 +19,22 @@
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
-        { $($lines:tt)+ } $(also $form:ident = $machine:ty;)? $(+ $extra:ident = $of:ty => $runs:ty)?
+        { $($lines:tt)+ } $(also $form:ident = $machine:ty;)* $(+ $extra:ident = $of:ty => $runs:ty)?
     ) => {
         registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } $(+ $extra = $of)? }
         registry! {
             @state $(#[$of_state])* $state: $trait, $config
-            { $($lines)+ } $(also $form = $machine;)? $(+ $extra = $runs)?
+            { $($lines)+ } $(also $form = $machine;)* $(+ $extra = $runs)?
         }
     };
     (
         @state $(#[$of_state:meta])* $state:ident: $trait:ident, $config:ident
-        { $($variant:ident = $parameters:ty;)+ } $(also $form:ident = $machine:ty;)? $(+ $extra:ident = $runs:ty)?
+        { $($variant:ident = $parameters:ty;)+ } $(also $form:ident = $machine:ty;)* $(+ $extra:ident = $runs:ty)?
     ) => {
         $(#[$of_state])*
         pub enum $state {
             $($variant(<$parameters as $trait>::State),)+
-            $($form($machine),)?
+            $($form($machine),)*
             $($extra($runs),)?
         }
 
@@ -43,7 +43,7 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($state::$variant($it) => $call,)+
-                    $($state::$form($it) => $call,)?
+                    $($state::$form($it) => $call,)*
                     $($state::$extra($it) => $call,)?
                 }
             };

@@ -335,7 +335,7 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
         "retry = \"10.2us\"",
         "request_timeout = \"102us\"",
         "policy = \"shortest-remaining\"",
-        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
+        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\", trim = \"none\" }",
         "balancer = { kind = \"label\" }",
     ];
     resolves_to_the_same("fastpass", &[ARBITER], &lines);

@@ -131,6 +131,9 @@ fn rdma_keys(draw: &mut Draw) -> String {
         "tcp.dctcp",
         "bbr",
         "bbr3",
+        "powertcp",
+        "theta-powertcp",
+        "swift",
     ]);
     write!(text, ", controller = {{ kind = \"{controller}\" }}").unwrap();
     draw.key(&mut text, "recovery", &["\"go-back-n\"", "\"selective-repeat\""]);
@@ -174,7 +177,7 @@ fn mptcp_keys(draw: &mut Draw) -> String {
     draw.key(&mut text, "subflows", &["1", "2", "3", "8"]);
     draw.key(&mut text, "version", &["0", "1"]);
     draw.key(&mut text, "join", &["\"confirmed\"", "\"at-once\""]);
-    draw.key(&mut text, "scheduler", &["\"min-rtt\"", "\"round-robin\"", "\"redundant\""]);
+    draw.key(&mut text, "scheduler", &["\"min-rtt\"", "\"round-robin\"", "\"redundant\"", "\"linux\""]);
     draw.key(&mut text, "receive_buffer", &["\"20KB\"", "\"100KB\""]);
     draw.key(&mut text, "fail_after", &["1", "2", "1000"]);
     draw.key(&mut text, "rejoin", &["\"100us\"", "\"10ms\"", "\"0s\""]);

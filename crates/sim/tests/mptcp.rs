@@ -31,7 +31,7 @@ fn a_handshake_and_one_window_take_the_time_that_links_take() {
 
 #[test]
 fn four_subflows_carry_a_flow_to_its_end() {
-    for scheduler in ["min-rtt", "round-robin", "redundant"] {
+    for scheduler in ["min-rtt", "round-robin", "redundant", "linux"] {
         let kind = format!("\"{scheduler}\"");
         let sets = [("transport.scheduler", kind.as_str())];
         let (kept, outcome) = run(four_paths(&sets, vec![flow(0, 4, 20_000_000, Time::ZERO)]));

@@ -222,7 +222,7 @@ proptest! {
         let controller = format!("{{ kind = \"{}\" }}", if multipath { "lia" } else { laws[law] });
         let mut sets = vec![("transport.controller", controller.as_str())];
         if multipath {
-            sets.push(("transport.scheduler", ["\"min-rtt\"", "\"round-robin\"", "\"redundant\""][law % 3]));
+            sets.push(("transport.scheduler", ["\"min-rtt\"", "\"round-robin\"", "\"redundant\"", "\"linux\""][law]));
         } else if ns3 && law < 3 {
             sets.push(("transport.profile", "\"ns3-3.35\""));
         }

@@ -188,7 +188,7 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
         "short_flow = 8",
         "request_timeout = \"120us\"",
         "policy = \"shortest-remaining\"",
-        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
+        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\", trim = \"none\" }",
         "balancer = { kind = \"label\" }",
     ];
     resolves_to_the_same("phost", &[], &lines);

@@ -264,11 +264,11 @@ impl World {
             self.transport;
         let Switch { buffer_kb, pfc, forwarding, balancer, queue } = self.switch;
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
-        let own = matches!(controller, "none" | "cubic" | "tcp.dctcp" | "bbr" | "bbr3");
+        let own = matches!(controller, "none" | "cubic" | "tcp.dctcp" | "bbr" | "bbr3" | "swift");
         let window = if own { String::new() } else { format!(", window = {window}") };
         let telemetry = match (controller, pint) {
             _ if matches!(kind, "phost" | "pfabric" | "fastpass") => "kind = \"none\"".to_string(),
-            ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
+            ("hpcc" | "powertcp", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
             ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
             (_, "") => "kind = \"none\"".to_string(),
             _ => format!("kind = \"pint\"\nrecord = 0.25\n{pint}"),
@@ -432,6 +432,9 @@ fn transport() -> impl Strategy<Value = Transport> {
         "tcp.dctcp",
         "bbr",
         "bbr3",
+        "powertcp",
+        "theta-powertcp",
+        "swift",
     ]);
     let pints = prop::sample::select(vec![
         "",

@@ -28,7 +28,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("wire", "packet"),
     ("telemetry", "counters doc engine packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
-    ("congestion", "doc external parameters telemetry units"),
+    ("congestion", "compat doc external parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
@@ -98,11 +98,17 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 const CRATES: &[(&str, &str, &str)] = &[
     // What switches write for telemetry is a library of its own, which does not depend on the simulator.
     ("pint", "", ""),
+    // Collectors of telemetry do not depend on it either; they decode digests by that library.
+    ("collect", "weftline-pint", ""),
+    // Programs for switches: what fills their maps; the collector is there in tests alone.
+    ("dataplane", "weftline-pint weftline-collect", ""),
     ("sim", "weftline-pint", ""),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
+    // A region's ports between real interfaces: what is in the packet loop, and what configures it.
+    ("ports", "weftline-sim", "config counters engine net packet queue scenario topology units"),
     (
         "python",
-        "weftline-pint weftline-results weftline-sim",
+        "weftline-collect weftline-dataplane weftline-pint weftline-ports weftline-results weftline-sim",
         // Topologies: what a collector of digests knows about the network; queues: what a flow cache misses, without one.
         "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units why",
     ),
@@ -223,6 +229,7 @@ const ORDINARY_WORDS: &[&str] = &[
     "phost",
     "pods",
     "poisson",
+    "powertcp",
     "priority",
     "rdma",
     "red",
@@ -256,6 +263,7 @@ const BUILT_ON: &[(&str, &[&str])] = &[
     // Tables of MP-HULA that follow the subflows of a connection, used by the state that it shares with HULA.
     ("balance/steering", &["hula", "mp-hula"]),
     ("congestion/hpcc_pint", &["hpcc"]),
+    ("congestion/theta_powertcp", &["powertcp"]),
     ("congestion/window/bbr3", &["bbr"]),
     ("congestion/window/bic", &["newreno"]),
     ("congestion/window/coupled", &["balia", "lia", "newreno", "olia"]),
@@ -267,7 +275,9 @@ const BUILT_ON: &[(&str, &[&str])] = &[
     ("topology/hpcc_fat_tree", &["fat-tree"]),
     ("transport/controllers", &["cubic"]),
     ("transport/fastpass", &["priority", "spray"]),
+    ("transport/homa", &["priority", "spray"]),
     ("transport/mptcp", &["lia", "tcp"]),
+    ("transport/ndp", &["priority", "spray"]),
     ("transport/pfabric", &["priority", "spray"]),
     ("transport/phost", &["priority", "spray"]),
     ("transport/tcp", &["dctcp"]),
@@ -329,6 +339,9 @@ impl Scheme {
 /// Whether some words of an identifier, in a row, make this name.
 fn has_word(identifier: &str, name: &str) -> bool {
     let mut words: Vec<String> = vec![String::new()];
+    // A constant's words are between underscores.
+    let is_constant = !identifier.contains(char::is_lowercase);
+    let identifier = if is_constant { identifier.to_lowercase() } else { identifier.to_string() };
     for c in identifier.chars() {
         if c == '_' || c.is_uppercase() && words.last().is_some_and(|word| !word.is_empty()) {
             words.push(String::new());

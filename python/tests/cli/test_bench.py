@@ -239,8 +239,9 @@ def test_a_percentage_that_is_none_is_refused(engine, percent):
 def test_every_scenario_in_benches_is_a_workload_with_a_description():
     listed = {entry["name"]: entry["description"] for entry in json.loads(_native.workloads())}
     files = Path(__file__).resolve().parents[3].glob("benches/*.toml")
-    # Those of PINT's library alone have no scenario.
+    # Those of PINT's library and of the collector have no scenario.
     alone = {"pint-encode", "pint-decode-5", "pint-decode-59"}
+    alone |= {"collect-parse-reports", "collect-parse-ioam", "collect-reports", "collect-ioam"}
     assert sorted(listed) == sorted({path.stem for path in files} | alone)
     assert all(len(text) > 20 and "\n" not in text and not text.startswith("#") for text in listed.values())
 

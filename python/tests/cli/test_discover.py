@@ -14,9 +14,10 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.cli import completions, doctor, explain, glossary, start
+from weftline.cli import completions, doctor, explain, start
 from weftline.cli.main import main, parser
 from weftline.errors import InputError
+from weftline.measures import counted, metrics
 from weftline.measures.metrics import METRICS
 
 built = pytest.mark.skipif(
@@ -137,11 +138,19 @@ def test_a_simulator_that_is_repeated_says_its_rules(capsys):
     assert "murmur_ecmp" in capsys.readouterr().out
 
 
-def test_every_metric_is_explained_once():
-    """By the table of metrics or by the engine."""
-    silent = {name for name, found in METRICS.items() if not found.about}
-    assert silent <= {*explain.ENGINE_METRICS}, "say in measures/metrics.py what these are"
-    assert not silent & {*glossary.COLUMNS, *glossary.SERIES}
+@built
+def test_every_metric_of_the_table_is_read_and_described_nowhere_else():
+    table = {row["name"]: row for row in counted.declarations()["metrics"]}
+    assert set(METRICS) == {name for name, row in table.items() if row["of_run"]}
+    assert set(metrics._READERS) == {name for name, row in table.items() if row["of_run"] and not row["from"]}
+    assert all(row["title"] and row["text"] and row["unit"] for row in table.values())
+    assert explain.entry("goodput")["text"].startswith(METRICS["goodput"].about)
+
+
+@built
+def test_a_number_of_a_group_is_better_where_the_metric_is():
+    assert metrics.metric("goodput of web").higher_is_better
+    assert not metrics.metric("slowdown_p99 of web").higher_is_better
 
 
 @built

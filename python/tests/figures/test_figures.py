@@ -151,7 +151,7 @@ def test_heat_maps_side_by_side_have_one_scale():
         def __init__(self, longest):
             self.longest = longest
             events = [{"at": "1us", "switch": "s0"}, {"at": "3us", "switch": "s0"}]
-            self.scenario = {"failures": {"event": events}}
+            self.scenario, self.summary = {"failures": {"event": events}}, {}
 
         def over_time(self, metric, max_points):
             return {"p0": [[1000.0, 0.0], [2000.0, self.longest]], "p1": [[1000.0, 0.0]]}

@@ -8,7 +8,8 @@ import weftline
 from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures.lines import Line
+from weftline.measures import slowdown_table
+from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import Flows, metric
 
 pytestmark = pytest.mark.skipif(
@@ -92,3 +93,25 @@ def test_an_experiment_whose_flows_never_end_draws_what_was_measured(tmp_path, m
     assert main(["reproduce", "cebinae-table", "--duration", "4s", "--quiet", *only]) == 0
     page = (tmp_path / "out/experiments/cebinae-table/report.html").read_text()
     assert page.count("data-figure=") == 3
+
+
+def test_the_best_of_a_column_is_marked_only_where_its_interval_overlaps_no_other():
+    class Subject:
+        def __init__(self, means, doubts=()):
+            self.means, self.doubts = means, doubts
+
+        def mean(self, line):
+            return self.means[line]
+
+        def reasons(self, line):
+            return self.doubts
+
+    def best(*means, **more):
+        highest = more.pop("highest", False)
+        return slowdown_table._best(range(len(means)), Subject(means, **more), highest=highest)
+
+    low, near, far = Mean(1.0, 0.2), Mean(1.3, 0.2), Mean(2.0, 0.3)
+    assert best(low, far) == 0 and best(far, low) == 1 and best(low, far, highest=True) == 1
+    assert best(low, near) is None and best(low, near, far) is None and best(far, low, Mean(3.0, 0.1)) == 1
+    assert best(low, Mean(9.0)) is None and best(low, None) is None and best(low) is None
+    assert best(low, far, doubts=["unfinished"]) is None

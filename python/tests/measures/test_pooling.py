@@ -385,6 +385,7 @@ def test_every_key_of_a_scenario_keeps_runs_apart_but_those_without_effect():
         "compat",
         "failures",
         "host",
+        "scale",
         "switch",
         "telemetry",
         "topology",

@@ -64,7 +64,7 @@ def test_every_scheme_of_every_room_is_drawn_sooner_or_later():
     properties = search.SCHEMA["properties"]
     for name in ("topology", "switch", "transport", "telemetry", "workload"):
         seen: set[str] = set()
-        for number in range(1500):
+        for number in range(4000):
             draw = drawing.Draw(drawn, random.Random(number))
             draw.network = drawing.Network(["host0", "host1"], ["s0"], [("host0", "s0"), ("host1", "s0")])
             seen |= set(kinds(draw.value(name, properties[name])))

@@ -5,11 +5,9 @@ Pictures of every page at three widths in both themes are written to out/tests/p
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
-import chromium
 import pytest
 
 import weftline
@@ -64,19 +62,6 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     assert main(["report", str(folder / "sweep"), "--out", str(found["sweep"])]) == 0
     assert main(["why", str(names[2]), "--slowest", "2", "--out", str(found["why"])]) == 0
     return found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    why = chromium.missing()
-    tried = os.environ.get("WEFTLINE_NO_BROWSER")
-    if why and os.environ.get("CI") and not tried:
-        pytest.fail(f"under CI the pages are looked at in a browser: {why}")
-    if why:
-        pytest.skip(tried or why)
-    found = chromium.Chromium(chromium.program())
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -168,6 +153,26 @@ def test_a_failure_is_a_dashed_line_and_its_link_is_drawn_dead(browser, pages):
     browser.press("End")
     assert browser.evaluate("document.querySelectorAll('.network .link.dead').length") == 2
     assert "leaf0–spine1 down at 50 us" in browser.evaluate("document.querySelector('.network').innerText")
+
+
+def test_links_that_were_drawn_at_random_are_drawn_dead_while_they_were(browser, tmp_path):
+    event = {"at": "50us", "random": 1, "link": ["leaf*", "spine*"], "lasts": "60us"}
+    weftline.run(SCENARIO, set={"failures.event": [event]}, out=tmp_path / "run")
+    assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "page.html")]) == 0
+    browser.open(tmp_path / "page.html")
+    frames = browser.evaluate(
+        "(() => { const slider = document.querySelector('.network input'); const found = [];"
+        " for (let i = 0; i <= Number(slider.max); i++) {"
+        " slider.value = i; slider.dispatchEvent(new Event('input'));"
+        " found.push(document.querySelectorAll('.network .link.dead').length); } return found; })()"
+    )
+    assert max(frames) == 2 and frames[-1] == 0, frames
+
+
+def test_key_numbers_stand_above_a_sweep(pages):
+    text = pages["sweep"].read_text()
+    keys = text[text.index('<div class="keys">') : text.index("<section")]
+    assert keys.count('<div class="key') >= 3 and "slowdown, p99" in keys
 
 
 def test_a_flow_opens_its_answer_and_a_link_the_command_that_asks(browser, pages):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from html import escape
 from pathlib import Path
 
-import chromium
 import pytest
 
 import weftline
@@ -60,20 +58,6 @@ def written(runs, tmp_path_factory) -> Path:
     """The page of both runs."""
     path = tmp_path_factory.mktemp("page") / "report.html"
     return run_page.write(lines.lines_of(runs), path, title=f"T {HOSTILE}", question=f"Q {HOSTILE}?")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A browser; without one the test is skipped with its reason, but under CI it fails."""
-    why = chromium.missing()
-    tried = os.environ.get("WEFTLINE_NO_BROWSER")
-    if why and os.environ.get("CI") and not tried:
-        pytest.fail(f"under CI the page is tested in a browser: {why}")
-    if why:
-        pytest.skip(tried or why)
-    found = chromium.Chromium(chromium.program())
-    yield found
-    found.close()
 
 
 def test_the_page_begins_with_the_question_and_its_answer_and_says_how_to_rerun(written, runs):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
+import resource
 import shutil
 import socket
 import threading
 import time
 from urllib.parse import quote
 
-import chromium
 import commands
 import pytest
 
 import weftline
 from weftline import _native
 from weftline.errors import InputError
+from weftline.report import questions as questions_of
 from weftline.report import view
 
 pytestmark = [
@@ -203,7 +203,7 @@ def view_of(path):
 def questions(folder):
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     pytest.importorskip("weftline.sweeps.query", reason="weftline query is not there")
-    return view.Questions(folder / "hpcc")
+    return questions_of.Questions(folder / "hpcc")
 
 
 def test_a_select_over_the_tables_is_answered(questions):
@@ -266,6 +266,19 @@ def test_a_question_that_takes_too_long_is_given_up(questions):
 
 
 @pytest.mark.parametrize(
+    "sql", ["select repeat('x', 1900000000)", "select list(repeat('x', 1000) || range) from range(100000000)"]
+)
+def test_a_question_cannot_take_all_memory(questions, sql):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    begin = time.monotonic()
+    with pytest.raises(InputError, match=r"more than 2 GB of memory|stopped after 20 s"):
+        questions.ask(sql, seconds=20)
+    assert time.monotonic() - begin < 45
+    largest = 1024 * max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    assert largest <= max(1024 * before, 2 * questions_of.MAX_MEMORY)
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "select repeat('x', 20000000)",
@@ -286,7 +299,9 @@ def test_a_limited_answer_is_otherwise_what_was_asked(questions):
         "more": False,
     }
     rows = questions.ask("with x as (select range as y from range(5000)) from x order by y desc")
-    assert rows["rows"][:2] == [[4999], [4998]] and rows["more"] and len(rows["rows"]) == view.MAX_ROWS
+    assert (
+        rows["rows"][:2] == [[4999], [4998]] and rows["more"] and len(rows["rows"]) == questions_of.MAX_ROWS
+    )
     assert questions.ask("select [1, 2], 'text', null, true")["rows"] == [["[1, 2]", "text", None, True]]
     assert questions.ask("select '; -- x' as t")["rows"] == [["; -- x"]]
     assert questions.ask("describe flows")["columns"][0] == "column_name"
@@ -316,18 +331,6 @@ def test_the_command_prints_its_address_and_ends_by_ctrl_c(folder):
     assert process.stdout.readline().startswith("http://127.0.0.1:")
     process.send_signal(2)
     assert process.wait(20) == 0 and "Traceback" not in process.stderr.read()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    why = chromium.missing()
-    if why and os.environ.get("CI") and not os.environ.get("WEFTLINE_NO_BROWSER"):
-        pytest.fail(f"under CI the view is tested in a browser: {why}")
-    if why:
-        pytest.skip(why)
-    found = chromium.Chromium(chromium.program())
-    yield found
-    found.close()
 
 
 def test_runs_are_listed_filtered_and_chosen_in_a_browser(browser, server):
@@ -363,3 +366,23 @@ def test_a_compared_page_opens_under_its_own_policy(browser, server):
     browser.call("Page.navigate", url=f"http://127.0.0.1:{server.port}/page?runs=hpcc,dctcp")
     browser.until("Number(document.documentElement.dataset.drawn) > 0")
     assert [c for c in browser.complaints() if f"127.0.0.1:{server.port}" not in c] == []
+
+
+def test_the_list_draws_the_distribution_of_completion_times_of_every_run(browser, server):
+    answer, text = ask(server, "/api/sparks?runs=hpcc,dctcp")
+    found = json.loads(text)
+    assert answer.status == 200 and set(found) == {"hpcc", "dctcp"}
+    shares = [share for _, share in found["hpcc"]["fct"]]
+    assert shares == sorted(shares) and shares[-1] == 1 and "queue" not in found["hpcc"]
+    browser.size(1200, 800)
+    browser.call("Page.navigate", url=server.url)
+    browser.until("document.querySelectorAll('#runs svg.spark path').length === 2")
+    labels = (
+        "[...document.querySelectorAll('#runs svg.spark')].map((made) => made.getAttribute('aria-label'))"
+    )
+    assert all("completion times" in label for label in browser.evaluate(labels))
+    widths = (
+        "[...document.querySelectorAll('#runs svg.spark')].map((made) => made.getBoundingClientRect().width)"
+    )
+    assert all(width > 60 for width in browser.evaluate(widths))
+    assert [c for c in browser.complaints() if str(server.port) not in c] == []

@@ -6,10 +6,10 @@ from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.figures import goodput_figures
 from weftline.measures.lines import Line
-from weftline.reproduce import agreement, choices, experiments, matrix, switch_state
+from weftline.reproduce import agreement, experiments, panels, runner, trial_kinds
 from weftline.reproduce.claims import as_json
-from weftline.reproduce.exhibits import Panel
 from weftline.reproduce.experiments import FigureDefinition
+from weftline.reproduce.panels import Panel
 
 
 class Share:
@@ -119,12 +119,12 @@ def test_order_is_checked_against_the_published_groups():
 
 def test_rows_are_variants_of_the_axis_row_whatever_the_size():
     experiment = experiments.load("cebinae-table")
-    rows = choices.chosen_rows(experiment, "1-3,12")
+    rows = runner.chosen_rows(experiment, "1-3,12")
     assert rows == ["1", "2", "3", "12"]
     only = {"row": rows, "discipline": ["FQ"]}
-    output = choices.chosen_size(experiment, duration="100s", only=only).says
+    output = runner.chosen_size(experiment, duration="100s", only=only).says
     assert output == "Chosen part: row 1 to 3, 12, discipline FQ, 100 s of arrivals, seed 1"
-    assert choices.chosen_variants(experiment, ["row=24-25"]) == {"row": ["24", "25"]}
+    assert runner.chosen_variants(experiment, ["row=24-25"]) == {"row": ["24", "25"]}
     jain = experiment.figures[0]
     assert experiment.variants(jain, "row", full=False)[-1] == "10"
     assert "24" in experiment.variants(jain, "row", full=False, asked={"row": ["24"]})
@@ -152,8 +152,8 @@ def test_rows_and_seconds_that_make_no_sense_are_reported(capsys, arguments, mes
 
 
 def test_seconds_are_a_duration(capsys):
-    assert choices.chosen_duration(None, 30.0) == "30s"
-    assert choices.chosen_duration("5ms", None) == "5ms"
+    assert runner.chosen_duration(None, 30.0) == "30s"
+    assert runner.chosen_duration("5ms", None) == "5ms"
     with pytest.raises(SystemExit):
         main(["reproduce", "cebinae-table", "--seconds", "0"])
     assert "expected seconds such as 30 or 0.5" in capsys.readouterr().err
@@ -185,18 +185,18 @@ def test_a_matrix_has_a_cell_for_every_pair():
         name="m", title="M", kind="matrix", lines="first", along="second", options={"metric": "first_share"}
     )
     p = Panel(figure=definition, choice=(), lines=lines, published=[], title="")
-    cells = matrix.draw(p, "M").spec["data"]["values"]
+    cells = panels._draw_matrix(p, "M").spec["data"]["values"]
     assert [(c["row"], c["column"], c["value"]) for c in cells][2:] == [("y", "x", 75), ("y", "y", 75)]
-    assert matrix.table(p, "M").rows == [["x", "50 %", "50 %"], ["y", "75 %", "75 %"]]
+    assert panels._matrix_table(p, "M").rows == [["x", "50 %", "50 %"], ["y", "75 %", "75 %"]]
 
 
 def test_state_is_counted_by_the_formulas():
     def of(scheme, flows):
-        return switch_state.of({"scheme": scheme, "flows": flows, "sharing": 0.01})
+        return trial_kinds.state_of_port({"scheme": scheme, "flows": flows, "sharing": 0.01})
 
     assert of("fq", 100) == {"memory_bytes": 3300, "queues": 100, "accesses": 3}
     assert of("cebinae", 10)["memory_bytes"] == 2 * 2048 * 12 + 64
     # 1 - (1 - 1/m)^(n - 1) = 0.1 in each of two rows: m = 1 / (1 - 0.9^(1/100)) = 949.6 for 101 flows.
-    assert switch_state.sketch_slots(101, 0.01) == 950
+    assert trial_kinds.sketch_slots(101, 0.01) == 950
     assert of("afq", 101)["memory_bytes"] == 2 * 950 * 4
-    assert switch_state.sketch_slots(1, 0.01) == 1
+    assert trial_kinds.sketch_slots(1, 0.01) == 1

@@ -8,7 +8,7 @@ import pytest
 from weftline import _native
 from weftline.cli import bench
 from weftline.cli.main import main
-from weftline.reproduce import cost, experiments, reproduction
+from weftline.reproduce import cost, experiments, runner
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -57,7 +57,7 @@ def folder(engine, tmp_path, scenario, monkeypatch):
 
 def plan(folder, *, full=False):
     experiment = experiments.load(str(folder))
-    size = reproduction.chosen_size(experiment, full=full)
+    size = runner.chosen_size(experiment, full=full)
     return cost.plan(experiment, size, folder / "out")[0]
 
 
@@ -250,9 +250,10 @@ def test_a_part_can_be_measured_alone(engine, folder, capsys):
 def test_the_scale_study_covers_what_it_promises(engine, tmp_path):
     experiment = experiments.load("scale")
     for full, highest in ((False, 3e6), (True, 1e7)):
-        panels = cost.plan(experiment, reproduction.chosen_size(experiment, full=full), tmp_path)
+        panels = cost.plan(experiment, runner.chosen_size(experiment, full=full), tmp_path)
         xs = {panel.figure.name: [point.x for point in panel.points] for panel in panels}
         assert (min(xs["hosts"]), max(xs["hosts"])) == (32, 10240)
+        assert (min(xs["fat-tree"]), max(xs["fat-tree"])) == (1024, 101306)
         assert (min(xs["flows"]), max(xs["flows"])) == (1000, highest)
         assert {point.threads for panel in panels for point in panel.points} == {1, 2}
     known = {variant for axis in experiment.axes.values() for variant in axis}

@@ -9,7 +9,7 @@ from weftline import runs
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import lines
-from weftline.reproduce import claims, experiments, reproduction, trials
+from weftline.reproduce import claims, experiments, runner, trials
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -18,14 +18,21 @@ pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 def test_every_shipped_experiment_is_consistent(engine, name, tmp_path):
     experiment = experiments.load(name)
     assert experiment.title and experiment.source
-    size = reproduction.chosen_size(experiment, full=True)
-    assert (trials.plan if experiment.tries else reproduction.plan_points)(experiment, size, tmp_path)
+    size = runner.chosen_size(experiment, full=True)
+    assert (trials.plan if experiment.tries else runner.plan_points)(experiment, size, tmp_path)
     for figure in experiment.figures:
         labels = set(experiment.named(figure, figure.lines))
         panels = [dict(choice) for choice in experiment.panels(figure, asked=experiment.axes)]
         for entry in experiment.published(figure):
             assert entry["line"] in labels or (experiment.tries and entry["line"] == "paper")
             assert any(entry.get("panel", {}).items() <= panel.items() for panel in panels)
+
+
+def test_an_experiment_is_found_by_its_name_its_paper_and_figure_and_its_folder():
+    named = experiments.load("hpcc-fct")
+    assert named.name == "hpcc-fct" and named.folder.parts[-2:] == ("hpcc", "fct")
+    assert experiments.load("hpcc/fct").name == experiments.load(str(named.folder)).name == "hpcc-fct"
+    assert experiments.load("own/demo").name == experiments.load("demo").name == "demo"
 
 
 def test_the_experiments_of_the_first_release_are_there():
@@ -55,9 +62,9 @@ def test_finished_points_are_not_run_again(engine):
 
 def test_a_part_of_an_experiment_can_be_run(engine, tmp_path):
     experiment = experiments.load("hpcc-fct")
-    size = reproduction.chosen_size(experiment, full=True, seeds=[1])
-    only = reproduction.chosen_variants(experiment, ["load=50", "traffic=web", "scheme=HPCC, eta 99"])
-    plan = reproduction.plan_points(experiment, size, tmp_path, only=only)
+    size = runner.chosen_size(experiment, full=True, seeds=[1])
+    only = runner.chosen_variants(experiment, ["load=50", "traffic=web", "scheme=HPCC, eta 99"])
+    plan = runner.plan_points(experiment, size, tmp_path, only=only)
     assert [(dict(choice), label) for _, choice, label, _ in plan] == [
         ({"traffic": "web search", "load": "50 %"}, "HPCC, eta 99 %")
     ]
@@ -96,7 +103,7 @@ def test_a_part_that_there_is_not_is_named(engine, capsys, text, message):
 
 def test_figures_share_their_points(engine, tmp_path):
     experiment = experiments.load("hpcc-fct")
-    plan = reproduction.plan_points(experiment, reproduction.chosen_size(experiment, seeds=[1]), tmp_path)
+    plan = runner.plan_points(experiment, runner.chosen_size(experiment, seeds=[1]), tmp_path)
     folders = [point.folder for _, _, _, found in plan for point in found]
     # 30 of the page and 7 of Fig 11c, of which DCQCN+w, TIMELY+w and DCTCP are on the page too.
     assert len(folders) == 45 and len(set(folders)) == 36
@@ -105,6 +112,7 @@ def test_figures_share_their_points(engine, tmp_path):
 def test_the_page_says_which_size_was_run(engine, tmp_path):
     main(["reproduce", "hpcc-testbed", "--quiet", "--duration", "3ms", "--seeds", "1-3"])
     page = (tmp_path / "out/experiments/hpcc-testbed/report.html").read_text()
+    assert "claims that hold" in page[page.index('<div class="keys">') : page.index("<section")]
     assert "Small size: 32 hosts at 25 Gb/s, 3 ms of arrivals, 3 seeds" in page
 
 
@@ -134,9 +142,9 @@ def test_wrong_choices_name_the_right_ones(engine, capsys):
 
 
 def test_seeds_are_read_from_lists_and_ranges():
-    assert reproduction.parse_seeds("1-3,7,2") == [1, 2, 3, 7]
+    assert runner.parse_seeds("1-3,7,2") == [1, 2, 3, 7]
     with pytest.raises(InputError):
-        reproduction.parse_seeds("1-")
+        runner.parse_seeds("1-")
 
 
 def test_an_unknown_key_in_an_experiment_is_named(engine, tmp_path, capsys):
@@ -147,6 +155,16 @@ def test_an_unknown_key_in_an_experiment_is_named(engine, tmp_path, capsys):
     assert 'did you mean "title"?' in capsys.readouterr().err
 
 
+CURVE = {
+    "text": "t",
+    "kind": "curve",
+    "line": "hpcc",
+    "against": "dctcp",
+    "percentile": "p99",
+    "below": 1,
+}
+
+
 def two_lines(engine, scenario):
     for kind in ("hpcc", "dctcp"):
         main(["run", str(scenario), "--quiet", "--out", kind, "--set", f"transport.controller.kind={kind}"])
@@ -155,14 +173,7 @@ def two_lines(engine, scenario):
 
 def test_a_curve_claim_is_the_geometric_mean_of_the_ratio(engine, scenario):
     found = two_lines(engine, scenario)
-    claim = {
-        "text": "t",
-        "kind": "curve",
-        "line": "hpcc",
-        "against": "dctcp",
-        "percentile": "p99",
-        "below": 1,
-    }
+    claim = dict(CURVE)
     verdict = claims.check(claim, found, [], seeded=False)
     p99 = [line.curve(20)[0]["p99"].value for line in found]
     assert verdict.measured == pytest.approx(p99[0] / p99[1]) and verdict.word == "PASS"
@@ -175,14 +186,7 @@ def test_a_curve_claim_computes_the_published_number_from_the_published_curves(e
         {"line": "hpcc", "percentile": "p99", "values": [1.0] * 20},
         {"line": "dctcp", "percentile": "p99", "values": [2.0] * 10 + [0.5] * 10},
     ]
-    claim = {
-        "text": "t",
-        "kind": "curve",
-        "line": "hpcc",
-        "against": "dctcp",
-        "percentile": "p99",
-        "below": 1,
-    }
+    claim = dict(CURVE)
     assert claims.check(claim | {"sizes": {"max": "100KB"}}, found, published).published == pytest.approx(0.5)
     assert claims.check(claim | {"sizes": {"min": "200KB"}}, found, published).published == pytest.approx(2.0)
 
@@ -195,14 +199,7 @@ def test_a_claim_may_compare_its_number_with_that_of_another_panel(engine, scena
     there = [
         {"line": label, "percentile": "p99", "values": [v] * 20} for label, v in (("hpcc", 1), ("dctcp", 2))
     ]
-    claim = {
-        "text": "t",
-        "kind": "curve",
-        "line": "hpcc",
-        "against": "dctcp",
-        "percentile": "p99",
-        "below": 1,
-    }
+    claim = dict(CURVE)
     claim |= {"panel": {"load": "70 %", "traffic": "web"}, "than": {"panel": {"load": "50 %"}}}
     assert claims.than_panel(claim) == {"load": "50 %", "traffic": "web"}
     # The same runs in both panels: their number is 1, which is not below it; drawn, the lead doubles.

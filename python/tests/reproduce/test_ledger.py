@@ -13,7 +13,7 @@ from weftline.errors import InputError
 from weftline.measures.lines import Line
 from weftline.reproduce import claims, experiments, ledger
 from weftline.reproduce import verdicts as rules
-from weftline.reproduce.choices import chosen_size
+from weftline.reproduce.runner import chosen_size
 from weftline.runs import Run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -224,12 +224,12 @@ def test_all_experiments_run_once_and_the_ledger_is_written(book, engine, capsys
 
 
 def test_a_finished_experiment_is_not_even_looked_at_again(book, engine, monkeypatch):
-    from weftline.reproduce import reproduction
+    from weftline.reproduce import runner
 
     main(["reproduce", "--all", "--quiet"])
     carried = []
-    real = reproduction.carry_out
-    monkeypatch.setattr(reproduction, "carry_out", lambda e, *rest: carried.append(e.name) or real(e, *rest))
+    real = runner.carry_out
+    monkeypatch.setattr(runner, "carry_out", lambda e, *rest: carried.append(e.name) or real(e, *rest))
     (book / "second/experiment.toml").write_text(EXPERIMENT.replace("below = 0.1", "below = 0.2"))
     assert main(["reproduce", "--all", "--quiet"]) == 0
     assert carried == ["second"] and len(engine.runs) == 12
@@ -244,9 +244,9 @@ def test_points_are_shared_with_the_experiment_alone(book, engine):
 
 @pytest.mark.parametrize("error", [_native.RunFailed("no way"), ValueError("a bug"), BaseException("panic")])
 def test_an_experiment_that_fails_is_recorded_and_tried_again(book, engine, monkeypatch, capsys, error):
-    from weftline.reproduce import reproduction
+    from weftline.reproduce import runner
 
-    real = reproduction.carry_out
+    real = runner.carry_out
 
     def fail(experiment, *rest):
         if experiment.name == "first":
@@ -254,7 +254,7 @@ def test_an_experiment_that_fails_is_recorded_and_tried_again(book, engine, monk
         return real(experiment, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(reproduction, "carry_out", fail)
+        patched.setattr(runner, "carry_out", fail)
         assert main(["reproduce", "--all"]) == 1
     assert f"failed: first: {error if isinstance(error, _native.RunFailed) else repr(error)}" in (
         capsys.readouterr().err
@@ -266,9 +266,9 @@ def test_an_experiment_that_fails_is_recorded_and_tried_again(book, engine, monk
 
 
 def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
-    from weftline.reproduce import reproduction
+    from weftline.reproduce import runner
 
-    real = reproduction.carry_out
+    real = runner.carry_out
 
     def interrupted(experiment, *rest):
         if experiment.name == "second":
@@ -276,7 +276,7 @@ def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
         return real(experiment, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(reproduction, "carry_out", interrupted)
+        patched.setattr(runner, "carry_out", interrupted)
         assert main(["reproduce", "--all"]) == 1
     assert "finished experiments are kept" in capsys.readouterr().err
     assert verdicts() == {"faster": "confirmed", "much-faster": "not run", "heat": "not tried"}
@@ -302,17 +302,17 @@ def test_a_dry_run_says_what_is_left_and_runs_nothing(book, engine, capsys):
 
 
 def test_a_dry_run_plans_one_seed_where_nothing_was_run_and_counts_all(book, engine, monkeypatch, capsys):
-    from weftline.reproduce import reproduction
+    from weftline.reproduce import runner
 
     planned = []
-    plan = reproduction.plan_points
+    plan = runner.plan_points
 
     def counted(*given, **more):
         found = plan(*given, **more)
         planned.append(sum(len(points) for *_, points in found))
         return found
 
-    monkeypatch.setattr(reproduction, "plan_points", counted)
+    monkeypatch.setattr(runner, "plan_points", counted)
     command = ["reproduce", "--all", "--dry-run", "--seeds", "1-5", "--json"]
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 5 * sum(planned)
@@ -462,6 +462,11 @@ def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
     main(["reproduce", "--all", "--json"])
     found = made.taken(found, json.loads(capsys.readouterr().out))
     assert found["second"]["claims"][1]["holds"] is False
+    # A result of some of the bounds, as at the published size, leaves the others as they were.
+    few = {**one, "size": "Published size", "claims": one["claims"][:1]}
+    merged = made.taken(found, few)["first"]
+    assert [claim["text"] for claim in merged["claims"]] == [claim["text"] for claim in one["claims"]]
+    assert merged["size"] == f"Published size; 1 of 2 bounds: {found['first']['size']}"
 
 
 def test_a_ledger_that_there_is_not_is_an_error(monkeypatch, tmp_path):

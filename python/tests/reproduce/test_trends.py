@@ -8,7 +8,7 @@ import pytest
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures.lines import Line
-from weftline.reproduce import claims, experiments, trends
+from weftline.reproduce import claims, experiments, formulas
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -199,7 +199,7 @@ def test_what_is_wrong_with_a_trend_is_reported(folder, old, new, message):
 
 
 def test_numbers_are_whole_decimal_or_fractions():
-    assert [trends.number(text) for text in ("20", "0.5", "1/16", "1 024", "low", "1/0")] == [
+    assert [formulas.number(text) for text in ("20", "0.5", "1/16", "1 024", "low", "1/0")] == [
         20.0,
         0.5,
         0.0625,

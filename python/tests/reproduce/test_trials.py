@@ -6,7 +6,7 @@ import re
 import pytest
 
 from weftline.cli.main import main
-from weftline.reproduce import experiments, reproduction, tracing, trials
+from weftline.reproduce import experiments, runner, trial_kinds, trials
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -75,7 +75,7 @@ def folder(tmp_path, monkeypatch):
 
 def panel(folder, *, full=False):
     experiment = experiments.load(str(folder))
-    size = reproduction.chosen_size(experiment, full=full)
+    size = runner.chosen_size(experiment, full=full)
     return trials.plan(experiment, size, folder / "out")[0]
 
 
@@ -105,8 +105,8 @@ def test_what_was_tried_is_kept_and_is_the_same_with_any_number_of_jobs(folder, 
     assert main(["reproduce", str(folder), "--json", "--jobs", "1"]) == 0
     once = json.loads(capsys.readouterr().out)["points"]
     asked = []
-    tried = tracing._tried
-    monkeypatch.setattr(tracing, "_tried", lambda *of: asked.append(of) or tried(*of))
+    tried = trial_kinds._try_path
+    monkeypatch.setattr(trial_kinds, "_try_path", lambda *of: asked.append(of) or tried(*of))
     assert main(["reproduce", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["points"] == once and not asked
     assert main(["reproduce", str(folder), "--json", "--jobs", "3", "--out", "again"]) == 0
@@ -159,7 +159,7 @@ def test_every_seed_has_its_trials_and_numbers_are_means_with_intervals(folder, 
 @pytest.mark.parametrize("name", ["pint-fig10", "pint-topology-aware", "pint-fig9"])
 def test_the_published_experiments_are_whole(name, tmp_path):
     experiment = experiments.load(name)
-    size = reproduction.chosen_size(experiment, full=True)
+    size = runner.chosen_size(experiment, full=True)
     panels = trials.plan(experiment, size, tmp_path)
     drawn = [figure for figure in experiment.figures if figure.published]
     assert drawn and all(any(p.published for p in panels if p.figure is figure) for figure in drawn)

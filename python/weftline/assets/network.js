@@ -54,13 +54,14 @@
     const current = () => measured()[Number(measure.value)];
     const value = (direction) => current()?.values[Number(slider.value)]?.[direction];
 
-    // What is down by the end of the frame that is shown; of a run that measured nothing, by its end.
+    // What is down at some time of the frame that is shown; of a run that measured nothing, at its end.
     const failures = () => {
-      const shown = current(), end = shown ? (Number(slider.value) + 1) * shown.length_ns : Infinity;
+      const shown = current(), frame = Number(slider.value);
+      const [start, end] = shown ? [frame * shown.length_ns, (frame + 1) * shown.length_ns] : [Infinity, Infinity];
       const down = new Map(), texts = [];
       for (const [time_ns, links, change, text] of data.runs[Number(run.value)].failures) {
         if (time_ns >= end) continue;
-        if (change !== "rate") for (const link of links) change === "down" ? down.set(link, text) : down.delete(link);
+        if (change !== "rate") for (const link of links) change === "down" ? down.set(link, text) : time_ns <= start && down.delete(link);
         texts.push(`${text} at ${time(time_ns)}`);
       }
       return { down, texts };

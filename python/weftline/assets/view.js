@@ -49,6 +49,43 @@
     };
   };
 
+  // Small figures: all rows share their axes, so that runs can be compared by eye.
+  const SPARKS = {
+    fct: ["FCT", "Distribution of the completion times (log axis): the share of flows that had ended"],
+    queue: ["queue", "Longest queue of the measured ports over time"],
+  };
+  const WIDTH = 90, HEIGHT = 20, sparks = new Map(), SVG = "http://www.w3.org/2000/svg";
+  let ends = {};
+  const drawn = () => Object.keys(SPARKS).filter((kind) => [...sparks.values()].some((of) => of[kind]));
+  const spark = (cell, kind, run) => {
+    const points = sparks.get(run)?.[kind];
+    if (!points) return;
+    const { left, right, top } = ends[kind];
+    const x = (value) => (WIDTH * (value - left) / (right - left || 1)).toFixed(1);
+    const y = (value) => (HEIGHT - 1 - (HEIGHT - 2) * value / (top || 1)).toFixed(1);
+    const svg = cell.appendChild(document.createElementNS(SVG, "svg")), path = svg.appendChild(document.createElementNS(SVG, "path"));
+    const [last] = points.slice(-1), middle = points.find(([, share]) => share >= 0.5) || last;
+    const label = kind === "fct" ? `completion times: half within ${human("_ns", 10 ** middle[0])}, all within ${human("_ns", 10 ** last[0])}`
+      : `longest queue ${Math.max(...points.map(([, value]) => value)).toLocaleString("en")} bytes`;
+    for (const [name, value] of Object.entries({ class: "spark", width: WIDTH, height: HEIGHT, role: "img", "aria-label": label })) svg.setAttribute(name, value);
+    svg.appendChild(document.createElementNS(SVG, "title")).textContent = label;
+    path.setAttribute("d", points.map(([at, value], i) => `${i ? "L" : "M"}${x(at)} ${y(value)}`).join(""));
+  };
+  const fetchSparks = async (names) => {
+    const missing = names.filter((name) => !sparks.has(name)).slice(0, 50);
+    if (!missing.length) return;
+    missing.forEach((name) => sparks.set(name, {}));
+    const found = await fetched("/api/sparks?runs=" + missing.map(encodeURIComponent).join(",")).catch(() => ({}));
+    for (const [name, of] of Object.entries(found)) sparks.set(name, of);
+    for (const kind of Object.keys(SPARKS)) {
+      const points = [...sparks.values()].flatMap((of) => of[kind] || []);
+      const xs = points.map(([at]) => at), low = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
+      const high = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+      ends[kind] = { left: kind === "fct" ? low(xs) : 0, right: high(xs), top: kind === "fct" ? 1 : high(points.map(([, value]) => value)) };
+    }
+    list();
+  };
+
   const list = () => {
     const tests = at("filter").value.split(/\s+/).filter(Boolean).map(test);
     const found = rows.filter((row) => tests.every((passes) => passes(row)));
@@ -71,6 +108,7 @@
         list();
       });
     }
+    for (const kind of drawn()) make(line, "th", SPARKS[kind][0], { scope: "col", class: "text plain", title: SPARKS[kind][1] });
     if (rows.some(flags)) make(line, "th", "flags", { scope: "col", class: "text" });
     for (const row of found.slice(0, SHOWN)) {
       const made = make(body, "tr"), box = make(make(made, "td"), "input", "", { type: "checkbox", "aria-label": `choose ${row.run}` });
@@ -84,8 +122,10 @@
         if (name === "slowdown_p99" && row[name]) cell.style.backgroundSize = `${100 * row[name] / highest}% 3px`;
         if (name === "slowdown_p99") cell.classList.add("bar");
       }
+      for (const kind of drawn()) spark(make(made, "td", "", { class: "text" }), kind, row.run);
       if (rows.some(flags)) make(made, "td", flags(row), { class: "text bad" });
     }
+    fetchSparks(found.slice(0, SHOWN).map((row) => row.run));
     dispatchEvent(new Event("weftline-tables"));
     at("count").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} runs`;
     at("rest").textContent = found.length > SHOWN ? `The first ${SHOWN} are shown: filter for the others.` : "";

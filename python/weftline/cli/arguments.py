@@ -17,7 +17,7 @@ def add_json(command: argparse.ArgumentParser, what: str = "print JSON") -> None
 
 
 def add_out(command: argparse.ArgumentParser, place: str, what: str, *, required: bool = False) -> None:
-    """Add `--out`; `place` is DIR or a file's name, `what` is the help: what is written, and where by default."""
+    """Add `--out`; `place` is DIR or the name of a file, `what` the help: what is written."""
     command.add_argument("--out", metavar=place, help=what, required=required)
 
 

@@ -203,7 +203,7 @@ def summary(name: str, description: str, runs: Sequence[Mapping[str, Any]]) -> d
                 f"{name}: its runs differ in {key}: {', '.join(str(run.get(key)) for run in runs)}"
             )
     each = [_with_rates(run) for run in runs]
-    result = {"workload": name, "description": description}
+    result: dict[str, Any] = {"workload": name, "description": description}
     result |= {key: runs[0][key] for key in same if key in runs[0]}
     for of, choose in (("median", statistics.median), ("min", min), ("max", max)):
         result[of] = {key: _over(choose, [run.get(key) for run in each]) for key in MEASURES}

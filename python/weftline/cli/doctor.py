@@ -60,11 +60,12 @@ def browser() -> str | None:
 def _program() -> list[Finding]:
     from weftline import _native
     from weftline.cli import start
+    from weftline.reproduce import experiments
 
     built = Finding(name="weftline", state="ok", text=_native.version())
     # A wheel whose data was left out would fail only when a template or an experiment is used.
     missing = [] if start.TEMPLATES.is_dir() else ["templates"]
-    missing += [] if (start.TEMPLATES.parent / "experiments").is_dir() else ["experiments"]
+    missing += [] if experiments.names() else ["experiments"]
     if missing:
         text = f"{_native.version()}, without its {' and '.join(missing)}: install it again"
         built = Finding(name="weftline", state="problem", text=text)

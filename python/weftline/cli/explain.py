@@ -10,6 +10,7 @@ from typing import Any
 from weftline import _native
 from weftline.cli import aliases, glossary
 from weftline.errors import InputError, nearest
+from weftline.measures import counted
 
 
 def entry(name: str) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def entry(name: str) -> dict[str, Any]:
     wanted = re.sub(r"\.[0-9]+(?=\.|$)", "", name.strip())
     for asked in (name.strip(), wanted):  # As it stands first: "ns3-3.35" is a name.
         with contextlib.suppress(InputError):
-            return json.loads(_native.explain(asked))
+            return _and_column(json.loads(_native.explain(asked)))
     found = glossary.entries().get(wanted) or _of_schema(wanted)
     other = aliases.name(wanted)
     if found is None and other != wanted:
@@ -48,29 +49,16 @@ def names() -> list[str]:
     schemes = [item["name"] for kind in json.loads(_native.names()).values() for item in kind]
     paths = list(_keys(json.loads(_native.schema())))
     ends = [path.rpartition(".")[2] for path in paths]
-    return list(
-        dict.fromkeys([*schemes, *paths, *ends, *ENGINE_METRICS, *glossary.entries(), *aliases.NAMES])
-    )
+    metrics = [row["name"] for row in counted.declarations()["metrics"]]
+    return list(dict.fromkeys([*schemes, *paths, *ends, *metrics, *glossary.entries(), *aliases.NAMES]))
 
 
-ENGINE_METRICS = (
-    "fct",
-    "ideal_fct",
-    "slowdown",
-    "goodput",
-    "utilisation",
-    "queue",
-    "packet_hops",
-    "offered_load",
-    "base_rtt",
-    "bdp",
-    "pauses",
-    "paused_share",
-    "drops",
-    "ecn_marks",
-    "fingerprint",
-)
-"""What the engine defines in addition to the keys and schemes of a scenario."""
+def _and_column(found: dict[str, Any]) -> dict[str, Any]:
+    """A metric with what a column or key of the same name is."""
+    title, text = glossary.entries().get(found["name"], ("", ""))
+    if title and found["title"].startswith("metric: "):
+        return found | {"title": f"{title}; {found['title']}", "text": f"{text} {found['text']}"}
+    return found
 
 
 def _of_schema(name: str) -> tuple[str, str] | None:
@@ -89,7 +77,7 @@ def _keys(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     named = schema.get("$defs", {})
     found: dict[str, dict[str, Any]] = {}
 
-    def walk(node: object, path: str) -> None:
+    def walk(node: Any, path: str) -> None:
         if not isinstance(node, dict):
             return
         if "$ref" in node:

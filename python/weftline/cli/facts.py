@@ -30,7 +30,7 @@ def of_check(found: dict[str, Any]) -> dict[str, Any]:
 
 def _traffic_texts(traffic: dict[str, Any]) -> dict[str, Any]:
     """Return facts on flows: the load of the drawn flows next to the configured load."""
-    asked, error = (traffic.get(f"offered_load_{name}") for name in ("asked", "error"))
+    asked, error = traffic.get("offered_load_asked"), traffic.get("offered_load_error", 0.0)
     shown = {key: value for key, value in traffic.items() if not key.startswith("offered_load_")}
     if not shown.get("flows_not_due"):
         shown.pop("flows_not_due", None)
@@ -113,7 +113,7 @@ def _fact(key: str, value: object) -> tuple[str, str]:
     """Return a fact's name and its text; the unit at the end of a name moves to the number."""
     units = {"ns": quantities.time_text, "bps": quantities.rate_text, "bytes": quantities.bytes_text}
     name, _, unit = key.rpartition("_")
-    if unit in units and not isinstance(value, str | bool | list | dict):
+    if unit in units and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
         return (name or key).replace("_", " "), units[unit](value, figures=5)
     return key.replace("_", " "), _plain(value)
 

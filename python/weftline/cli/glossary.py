@@ -1,8 +1,7 @@
 """What the numbers in results mean: columns of tables, metrics over time, keys of summary.json, of figures.
 
-The engine explains what it defines itself (fct, slowdown, queue, ...); `weftline.measures.metrics` explains
-the metrics; here is the rest. `docs/results.md` has the tables in full, `docs/metrics.md` the
-definitions.
+The engine explains the metrics (fct, slowdown_p99, queue_max, ...); here is the rest. `docs/results.md` has
+the tables in full, `docs/metrics.md` the definitions.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ COLUMNS = {
     "packets_sent": ("column of flows.parquet", "Data packets, those sent again included."),
     "packets_retransmitted": ("column of flows.parquet", "Data packets that were sent again."),
     "timeouts": (
-        "column of flows.parquet; metric: retransmission timeouts",
+        "column of flows.parquet",
         "Retransmission timeouts of the flow that expired, those of requests to open or to send included.",
     ),
     "group": ("column of flows.parquet", "Group of the workload; results can be filtered by it."),
@@ -61,6 +60,28 @@ COLUMNS = {
     ),
     "last_flow": ("column of jobs.parquet", "The flow that was delivered last: the step waited for it."),
     "last_host": ("column of jobs.parquet", "Host that received it: the straggler of the step."),
+    "exposed_ns": (
+        "column of jobs.parquet and ranks.parquet, ns",
+        "Time of a rank in the step in which it did not compute; in jobs.parquet the longest of all ranks.",
+    ),
+    "straggler_ns": (
+        "column of jobs.parquet, ns",
+        "How much later than half of the ranks the last one had its result.",
+    ),
+    "rank": ("column of ranks.parquet", "Number of the rank within its job, from 0."),
+    "host": ("column of ranks.parquet", "Host of the rank."),
+    "bytes_sent": (
+        "column of ranks.parquet, bytes",
+        "Payload of messages that the rank sent in the step.",
+    ),
+    "late_ns": (
+        "column of ranks.parquet, ns",
+        "How much later than the first rank of the step it had its result.",
+    ),
+    "waiting": (
+        "key of summary.json",
+        "Of a stalled job: the operations that wait for each other, by rank and tag.",
+    ),
     "time_ns": ("column of series.parquet, ns", "When it was measured: the end of the interval."),
     "entity": (
         "column of series.parquet",
@@ -76,9 +97,9 @@ SERIES = {
     "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
     "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
     **{
-        metric["series"]: ("over time, by port", metric["series_text"])
-        for metric, _, _ in counted.metrics()
-        if metric["series"]
+        series["name"]: ("over time, by port", series["text"])
+        for group in counted.declarations()["groups"]
+        for series in group["series"]
     },
     **{
         gauge["key"]: (f"over time, {gauge['unit']}, by port", gauge["text"])
@@ -138,10 +159,4 @@ SUMMARY = {
 
 def entries() -> dict[str, tuple[str, str]]:
     """Return title and text by name."""
-    from weftline.measures.metrics import METRICS
-
-    metrics = {
-        name: (f"metric: {found.axis or found.title}", found.about or f"{found.title}.")
-        for name, found in METRICS.items()
-    }
-    return {**metrics, **COLUMNS, **SERIES, **SUMMARY}
+    return {**COLUMNS, **SERIES, **SUMMARY}

@@ -20,8 +20,13 @@ from typing import Any, NoReturn
 from weftline.cli import arguments
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
-UNLISTED = ("schema", "completions")
-"""Commands that `weftline --help` names at its end alone."""
+UNLISTED = {
+    "schema": "for editors",
+    "completions": "for shells",
+    "bench": "speed of this build and machine",
+    "pcap": "the links of a capture, and the dissector",
+}
+"""Commands that `weftline --help` names at its end alone, and what they are for."""
 KINDS = (
     "transports",
     "controllers",
@@ -82,7 +87,7 @@ def _command(arguments: Sequence[str] | None) -> int:
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _show_warning  # type: ignore[assignment]
         return _command_with_warnings(arguments)
 
 
@@ -134,17 +139,17 @@ def parser() -> argparse.ArgumentParser:
         prog="weftline",
         description="A packet-level simulator for datacenter fabrics.",
         epilog="weftline COMMAND --help says more. Not listed: "
-        + " and ".join(UNLISTED)
-        + " (for editors and shells). Exit status: 0 done, 1 failed or interrupted, 2 wrong input.",
+        + ", ".join(f"{name} ({what})" for name, what in UNLISTED.items())
+        + ". Exit status: 0 done, 1 failed or interrupted, 2 wrong input.",
         allow_abbrev=False,
     )
     top.add_argument("--version", action="store_true", help="print the version")
     top.set_defaults(do=None)
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
 
-    def command(name: str, do: Callable[..., Any], text: str) -> argparse.ArgumentParser:
+    def command(name: str, do: Callable[..., Any] | None, text: str) -> argparse.ArgumentParser:
         # A command without a help text works and is not listed.
-        shown = {} if name in UNLISTED else {"help": text}
+        shown: dict[str, Any] = {} if name in UNLISTED else {"help": text}
         found = commands.add_parser(
             name, description=text[0].upper() + text[1:] + ".", allow_abbrev=False, **shown
         )
@@ -292,6 +297,11 @@ def parser() -> argparse.ArgumentParser:
     from weftline.cli import packets
 
     packets.add_to(command)
+
+    from weftline.cli import collect, lab
+
+    collect.add_to(command)
+    lab.add_to(command)
 
     from weftline.cli import discover
 
@@ -460,6 +470,7 @@ def _list(options: argparse.Namespace) -> int:
     from weftline import _native, terminal
     from weftline.cli import aliases, explain
     from weftline.errors import InputError, nearest
+    from weftline.lab import experiment as lab_experiments
     from weftline.reproduce import experiments
 
     options.kind = aliases.KINDS.get(options.kind, options.kind)
@@ -475,6 +486,7 @@ def _list(options: argparse.Namespace) -> int:
         ]
     if options.kind in (None, "experiments"):
         names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+        names["experiments"] += [{"name": name, "help": title} for name, title in lab_experiments.titles()]
     if options.kind == "claims":
         from weftline.reproduce import ledger
 
@@ -490,8 +502,8 @@ def _list(options: argparse.Namespace) -> int:
         entries = []
         for entry in names.get(kind, []):
             notes = [explain.transports(entry, entry["name"]), entry.get("package")]
-            notes = "".join(f" [{note}]" for note in notes if note)
-            entries.append((entry["name"], f"{entry['help']}{notes}"))
+            marks = "".join(f" [{note}]" for note in notes if note)
+            entries.append((entry["name"], f"{entry['help']}{marks}"))
         if entries:
             print(terminal.entries_text(entries, indent=2, narrowest=width))
     return DONE
@@ -504,9 +516,13 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from weftline.reproduce import reproduction
+    from weftline.reproduce import runner
 
-    return reproduction.command(options)
+    if (options.experiment or "").startswith("lab-"):
+        from weftline.lab import experiment
+
+        return experiment.command(options)
+    return runner.command(options)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -11,12 +11,17 @@ from typing import Any
 
 from weftline.cli import arguments
 
-DISSECTOR = Path(__file__).parent.parent / "assets" / "weftline.lua"
+ASSETS = Path(__file__).parent.parent / "assets"
+
+
+def dissector() -> str:
+    """Return the Lua script of weftline's headers and of INT, for Wireshark and tshark."""
+    return "".join((ASSETS / name).read_text("utf-8") for name in ("weftline.lua", "int.lua"))
 
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands; `command` makes the parser of one, from name, function and help."""
-    pcap = command("pcap", _pcap, "summarise a capture, or print the dissector of weftline's headers")
+    pcap = command("pcap", _pcap, "summarise a capture, or print the dissector of weftline's headers and INT")
     pcap.add_argument(
         "capture", nargs="?", metavar="CAPTURE", help="a pcap or pcapng file, or a run's folder"
     )
@@ -26,10 +31,23 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     arguments.add_json(pcap)
 
     imported = command(
-        "import", _import, "convert a capture, or NetFlow or IPFIX records as CSV, to a trace of flows"
+        "import",
+        _import,
+        "convert a capture, or NetFlow or IPFIX records as CSV, to a trace of flows; or check a job graph",
     )
-    imported.add_argument("files", nargs="+", metavar="FILE", help="pcap, pcapng (.gz too) or CSV")
-    arguments.add_out(imported, "FLOWS.csv", "the trace", required=True)
+    imported.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="pcap, pcapng (.gz too) or CSV; .goal, .bin or .et of a job graph",
+    )
+    arguments.add_out(imported, "FLOWS.csv", "the trace; not for job graphs")
+    imported.add_argument(
+        "--loggops",
+        metavar="SETTINGS",
+        help="a job graph: print when its ranks end on a machine like L=2500,o=1500,g=1000,G=6,O=0,S=65535",
+    )
+    imported.add_argument("--groups", metavar="FILE", help="process groups of Chakra traces, as JSON")
     imported.add_argument("--kind", default="auto", metavar="KIND", help="pcap, csv or auto (default)")
     imported.add_argument(
         "--map",
@@ -67,7 +85,7 @@ def _pcap(options: argparse.Namespace) -> int:
     from weftline.errors import InputError
 
     if options.dissector:
-        print(DISSECTOR.read_text("utf-8"), end="")
+        print(dissector(), end="")
         return 0
     if options.capture is None:
         raise InputError("expected a capture, a run's folder, or --dissector")
@@ -110,6 +128,10 @@ def _import(options: argparse.Namespace) -> int:
     from weftline.errors import InputError, nearest
     from weftline.packets import traces
 
+    if _is_graph(options.files[0]):
+        return _import_graph(options)
+    if options.out is None:
+        raise InputError("import: -o: expected the file for the trace, such as -o flows.csv")
     if options.kind not in traces.FORMATS:
         known = list(traces.FORMATS)
         raise InputError(
@@ -143,6 +165,34 @@ def _import(options: argparse.Namespace) -> int:
             f"{quantities.time_text(found.span_ns)}: {options.out}"
         )
     return 0
+
+
+def _is_graph(file: str) -> bool:
+    return file.removesuffix(".gz").endswith((".goal", ".bin", ".et"))
+
+
+def _import_graph(options: argparse.Namespace) -> int:
+    """Print what a file of GOAL or Chakra holds and what was assumed, and its times by LogGOPS."""
+    from weftline import _native, quantities
+
+    groups = Path(options.groups) if options.groups else None
+    found = json.loads(_native.import_graph(Path(options.files[0]), groups, options.loggops))
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    print(
+        f"{options.files[0]}: {found['format']}, {found['ranks']:,} ranks: "
+        f"{found['computations']:,} computations, {found['sends']:,} sends, "
+        f"{found['receives']:,} receives, {found['collectives']:,} collectives; "
+        f"{found['messages']:,} messages with {quantities.bytes_text(found['bytes'])}"
+    )
+    for text in found["assumed"]:
+        print(f"assumed: {text}")
+    for rank, end in enumerate(found.get("rank_ends_ns", [])):
+        print(f"rank {rank} ends at {end:,} ns")
+    for text in found.get("waiting", []):
+        print(f"never done: {text}")
+    return 1 if found.get("waiting") else 0
 
 
 def _min_size(options: argparse.Namespace) -> str:

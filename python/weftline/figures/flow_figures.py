@@ -39,10 +39,10 @@ def slowdown_by_decade(title: str, lines: Sequence[Line], *, caption: str = "") 
         | ({"low": _short(mean.low), "high": _short(mean.high)} if mean.interval else {})
         for label, size, mean, percentile in points
     ]
-    x = {"field": "size", "type": "ordinal", "sort": list(names.values()), "title": "flow size"}
+    x: dict[str, Any] = {"field": "size", "type": "ordinal", "title": "flow size"}
     y = {"field": "y", "type": "quantitative", "title": "FCT slowdown"}
     labels = [line.label for line in lines]
-    x |= {"axis": {"labelAngle": -35}}
+    x |= {"sort": list(names.values()), "axis": {"labelAngle": -35}}
     bars = any("low" in row for row in rows)
     units = panels(rows, PERCENTILES, lambda y: unit_of_lines(labels, x, y, bars=bars), y)
     spec = rows_of(rows) | {"hconcat": units}
@@ -85,7 +85,7 @@ def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", c
     ]
     x = {"field": "x", "type": "quantitative", "title": axis}
     x = log_axis(x, [{"y": row["x"]} for row in rows])
-    y = {"field": "y", "type": "quantitative", "title": "share of flows (%)"}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": "share of flows (%)"}
     y["scale"] = {"domain": [0, 100], "nice": False}
     labels = [line.label for line in lines]
     unit_spec = unit_of_lines(labels, x, y, points=False, order="y", interpolate="step-after")

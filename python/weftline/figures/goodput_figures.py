@@ -21,7 +21,7 @@ from weftline.measures.lines import Line
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
-    from weftline.reproduce.exhibits import Panel
+    from weftline.reproduce.panels import Panel
 
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 """Shares of flows at which the table of a distribution is printed."""

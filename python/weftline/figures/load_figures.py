@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weftline.figures.marks import HEIGHT, WIDTH, log_axis, rows_of, unit_of_lines
 from weftline.figures.specs import Figure
@@ -59,13 +60,14 @@ def curve(
     table: Table | None = None,
 ) -> Figure:
     """Return lines of (label, x, mean) with their intervals as bars."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"line": label, "x": float(f"{x:.7g}"), "y": _short(mean.value)}
         | ({"low": _short(mean.low), "high": _short(mean.high)} if mean.interval is not None else {})
         for label, x, mean in points
     ]
     bars = any("low" in row for row in rows)
-    x = {"field": "x", "type": "quantitative", "title": axes[0], "axis": {"format": ",.4~r"}}
+    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": axes[0]}
+    x["axis"] = {"format": ",.4~r"}
     x["scale"] = {"zero": False, "nice": False, "padding": 12}
     places = sorted({row["x"] for row in rows})
     if len(places) <= 10:

@@ -8,10 +8,15 @@ each has a contrast of at least 3 to white and to dark paper (WCAG 2.1), for whi
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C56A9C", "#B07D00", "#3C96CC", "#7F7F7F", "#8A8000")
@@ -90,8 +95,8 @@ def error_bars(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     return {"mark": mark, "transform": [{"filter": "isValid(datum.low)"}], "encoding": ends}
 
 
-def failures(scenarios: Sequence[Mapping[str, Any]], factor: float, end: float) -> list[dict[str, Any]]:
-    """Return the layers of a dashed line at each failure and repair that scenarios plan, with its name.
+def failures(runs: Sequence[Run], factor: float, end: float) -> list[dict[str, Any]]:
+    """Return the layers of a dashed line at each failure and repair of runs, with its name.
 
     Parameters
     ----------
@@ -101,40 +106,79 @@ def failures(scenarios: Sequence[Mapping[str, Any]], factor: float, end: float) 
         Where the axis ends.
     """
     found: dict[tuple[float, str], None] = {}
-    for scenario in scenarios:
-        for time, text, _ in failure_events(scenario):
-            if factor * time <= end:
-                found[(float(f"{factor * time:.7g}"), text)] = None
+    for run in runs:
+        for one in failure_events(run):
+            if factor * one.at_ns <= end:
+                found[(float(f"{factor * one.at_ns:.7g}"), one.text)] = None
     if not found:
         return []
     data = {"values": [{"at": at, "text": text} for at, text in found]}
     x = {"field": "at", "type": "quantitative"}
     plain = {"color": {"value": INK}, "strokeDash": {"value": [5, 4]}, "tooltip": {"field": "text"}}
-    text = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 2, "y": 0, "fontSize": 11}
+    label = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 2, "y": 0, "fontSize": 11}
     return [
         {"data": data, "mark": {"type": "rule", "strokeWidth": 1.2}, "encoding": {"x": x, **plain}},
         {
             "data": data,
-            "mark": text,
+            "mark": label,
             "encoding": {"x": x, "text": {"field": "text"}, "color": {"value": INK}},
         },
     ]
 
 
-def failure_events(scenario: Mapping[str, Any]) -> list[tuple[float, str, Mapping[str, Any]]]:
-    """Return time in ns, text and entry of the failures that a scenario plans, in order of time."""
+@dataclass(frozen=True)
+class Failure:
+    """A change of a link or a switch during a run."""
+
+    at_ns: float
+    ends: tuple[str, ...]
+    """The two ends of a link, or a switch."""
+    change: str
+    """down, up, or another one: the rate."""
+    what: str
+    """The same in words."""
+
+    @property
+    def text(self) -> str:
+        """Return the text of its label in a figure."""
+        return f"{'–'.join(self.ends)} {self.what}"
+
+
+def failure_events(run: Run) -> list[Failure]:
+    """Return the failures and repairs of a run, in order of time: those that happened, or that it plans.
+
+    What is drawn at random is known only of runs that ended.
+    """
+    happened = run.summary.get("failures")
+    found = [_happened(one) for one in happened] if happened else _planned(run.scenario)
+    return sorted(found, key=lambda one: one.at_ns)
+
+
+def _happened(entry: Mapping[str, Any]) -> Failure:
+    """An entry of summary.json: "leaf0 - spine1 down", "spine1 up", "leaf0 - spine1 at 10Gbps"."""
+    ends, change = re.sub(r" (down|up|at \S+)\Z", r"\n\1", str(entry["change"])).partition("\n")[::2]
+    return Failure(entry["at_ns"], tuple(ends.split(" - ")), change.partition(" ")[0], change)
+
+
+def _planned(scenario: Mapping[str, Any]) -> list[Failure]:
     asked = scenario.get("failures")
     events = asked.get("event") if isinstance(asked, Mapping) else None
     found = []
     for event in events if isinstance(events, list) else []:
-        what = event.get("link") or event.get("switch") or ""
-        name = "–".join(map(str, what)) if isinstance(what, list) else str(what)
+        what = event.get("link") or event.get("switch") or []
+        ends = tuple(map(str, what)) if isinstance(what, list) else (str(what),)
         try:
             at = quantities.parse_time_ns(str(event.get("at", "")))
+            lasts = quantities.parse_time_ns(str(event["lasts"])) if "lasts" in event else None
         except ValueError:
             continue
-        found.append((at, f"{name} {event.get('change', 'down')}", event))
-    return sorted(found, key=lambda one: one[0])
+        if event.get("random"):
+            continue
+        change = str(event.get("change", "down"))
+        found.append(Failure(at, ends, change, change))
+        if lasts is not None and change == "down":
+            found.append(Failure(at + lasts, ends, "up", "up"))
+    return found
 
 
 def nice_ticks(low: float, high: float) -> list[float]:

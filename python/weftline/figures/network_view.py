@@ -102,16 +102,15 @@ def view(lines: Sequence[Line], built: Mapping[str, Any] | None = None) -> Netwo
 
 
 def _failures(run: Run, shown: Mapping[str, Any]) -> list[list[Any]]:
-    """Return time in ns, links (by number) and change of each failure and repair that a run plans."""
+    """Return time in ns, links (by number), change and text of each failure and repair of a run."""
     found = []
-    for time, text, event in marks.failure_events(run.scenario):
-        ends = event.get("link") or [event.get("switch")]
+    for one in marks.failure_events(run):
         links = [
             number
             for number, link in enumerate(shown["links"])
-            if set(ends) <= {shown["nodes"][link["a"]]["name"], shown["nodes"][link["b"]]["name"]}
+            if set(one.ends) <= {shown["nodes"][link["a"]]["name"], shown["nodes"][link["b"]]["name"]}
         ]
-        found.append([time, links, str(event.get("change", "down")), text])
+        found.append([one.at_ns, links, one.change if one.change in ("down", "up") else "rate", one.text])
     return found
 
 
@@ -153,7 +152,7 @@ def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict[str, A
     highest = max(1, min(MAX_FRAMES, MAX_VALUES // (2 * len(place) or 1)))
     length = every * math.ceil(end / every / highest)
     count = max(1, math.ceil(end / length - 1e-9))
-    sums = [[None] * len(place) for _ in range(count)]
+    sums: list[list[float | None]] = [[None] * len(place) for _ in range(count)]
     numbers = [[0] * len(place) for _ in range(count)]
     for port, points in series.items():
         column = place[port]
@@ -170,7 +169,7 @@ def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict[str, A
             for row, seen in zip(sums, numbers, strict=True)
         ]
     values = [[None if v is None else _short(v * measure.scale) for v in row] for row in sums]
-    known = [v for row in values for v in row if v is not None]
+    known = [value for row in values for value in row if value is not None]
     return {
         "title": measure.title,
         "unit": measure.unit,
@@ -232,16 +231,16 @@ def _by_springs(
     inner = [(place[k["a"]], place[k["b"]]) for k in links if k["a"] in place and k["b"] in place]
     spots = _springs(len(switches), inner)
     points = [(0.5, 0.5)] * len(nodes)
-    for node, spot in zip(switches, spots, strict=True):
-        points[node] = spot
+    for at, spot in zip(switches, spots, strict=True):
+        points[at] = spot
     neighbours = _neighbours(len(nodes), links)
     seen: dict[int, int] = {}
     for i, node in enumerate(nodes):
         if node["kind"] == "host" and neighbours[i]:
             at = neighbours[i][0]
-            number = seen[at] = seen.get(at, -1) + 1
+            rank = seen[at] = seen.get(at, -1) + 1
             x, y = points[at]
-            angle = math.atan2(y - 0.5, x - 0.5) + 0.5 * ((number + 1) // 2) * (-1) ** number
+            angle = math.atan2(y - 0.5, x - 0.5) + 0.5 * ((rank + 1) // 2) * (-1) ** rank
             points[i] = (x + 0.07 * math.cos(angle), y + 0.07 * math.sin(angle))
     return _into_the_unit_square(points)
 

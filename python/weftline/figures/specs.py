@@ -143,11 +143,11 @@ def slowdown(
     return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
 
 
-def _interval(mean: Mean | None) -> dict[str, Any]:
+def _interval(mean: Mean | None, scale: float = 1.0) -> dict[str, Any]:
     """Return the ends of an interval as fields of a row; none without seeds."""
     if mean is None or mean.interval is None:
         return {}
-    return {"low": float(f"{mean.low:.5g}"), "high": float(f"{mean.high:.5g}")}
+    return {"low": float(f"{scale * mean.low:.5g}"), "high": float(f"{scale * mean.high:.5g}")}
 
 
 def _relative(mean: Mean | None, unit: Mean | None) -> float | None:
@@ -248,15 +248,13 @@ def over_time(
     unit, factor = time_unit(1000 * max((row["x"] for row in rows), default=0))
     rows = [row | {"x": float(f"{1000 * factor * row['x']:.7g}")} for row in rows]
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
-    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
     if log:
         y |= {"scale": {"type": "symlog", "constant": 1}}
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
     spec = distinct_rows(rows, list(dict.fromkeys(labels)), marks=False)
     layers = layers_of(x, y, False, points=False)
-    layers += failures(
-        [line.runs[0].scenario for line in lines], factor, max((row["x"] for row in rows), default=0)
-    )
+    layers += failures([line.runs[0] for line in lines], factor, max((row["x"] for row in rows), default=0))
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers}
     return Figure(title=title, spec=with_markers(spec), caption=caption)
 
@@ -272,14 +270,19 @@ def bars(
     """Return one metric as a bar per line; `published` values are hollow markers."""
     found = metric(metric_name)
     measured = {line.label: line.metric(metric_name) for line in lines}
-    rows = [_row(label, found.scale * mean.value, 0) for label, mean in measured.items() if mean]
+    rows = [
+        _row(label, found.scale * mean.value, 0) | _interval(mean, found.scale)
+        for label, mean in measured.items()
+        if mean
+    ]
+    intervals = any("low" in row for row in rows)
     rows += [
         _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
     ]
     labels = [line.label for line in lines]
     spec = distinct_rows(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
-    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title}
+    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": found.axis or found.title}
     x["axis"] = {"format": ",~r", "tickCount": 8}
     colour = spec["encoding"]["color"]
     spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
@@ -287,6 +290,10 @@ def bars(
     spec["layer"] = [
         {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [only(published=False)]}
     ]
+    if intervals:
+        ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}, "color": {"value": "#666"}}
+        spec["layer"].append({"mark": {"type": "rule", "strokeWidth": 1.4}, "encoding": ends})
+        caption = f"{caption} Lines across the ends of bars are 95 % intervals over the seeds.".strip()
     if published:
         hollow = {"type": "point", "filled": False, "size": 70, "strokeWidth": 1.6, "tooltip": True}
         spec["layer"].append({"mark": hollow, "transform": [only(published=True)]})
@@ -319,7 +326,8 @@ def against_number(
         caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
     base = distinct_rows(rows + parts, list(labels), marks=True)
     encoding = base.pop("encoding")
-    x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
+    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": axis}
+    x["axis"] = {"format": ",~r", "grid": False}
     x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
     if log_x:
         x["axis"]["values"] = _apart(sorted({row["x"] for row in rows}))
@@ -372,13 +380,13 @@ def trend(
     rows = [_row(line, x, y) for line, x, y in points]
     rows += [_row(line, x, y, published=True) for line, x, y in published]
     ticks = sorted({row["x"] for row in rows})
-    x = {"field": "x", "type": "quantitative", "title": axes[0]}
+    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": axes[0]}
     x |= {
         "scale": {"zero": False, "nice": False, "padding": 12},
         "axis": {"format": ",.4~r"} | ({"values": ticks} if points_at == "values" else {}),
     }
-    y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
-    y["scale"] = {"zero": zero}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": axes[1]}
+    y |= {"axis": {"format": ",~r", "tickCount": 6}, "scale": {"zero": zero}}
     for name, channel in (("x", x), ("y", y)):
         if name in log:
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}

@@ -88,7 +88,7 @@ def _heat(
                     "tooltip": tooltip,
                 },
             },
-            *failures([run.scenario], scale, end * scale),
+            *failures([run], scale, end * scale),
         ],
     }
     left_out = (
@@ -119,7 +119,7 @@ def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
     """
     curves = {line.label: jain_over_time(line.runs[0]) for line in lines}
     unit, scale = time_unit(max((points[-1][0] for points in curves.values() if points), default=0))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"line": label, "x": _short(time * scale), "y": _short(index)}
         for label, points in curves.items()
         for time, index in points
@@ -128,7 +128,7 @@ def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
     y = {"field": "y", "type": "quantitative", "title": "Jain's index", "scale": {"domain": [0, 1]}}
     unit_spec = unit_of_lines([line.label for line in lines], x, y, points=False)
     unit_spec["layer"] += failures(
-        [line.runs[0].scenario for line in lines], scale, max((row["x"] for row in rows), default=0)
+        [line.runs[0] for line in lines], scale, max((row["x"] for row in rows), default=0)
     )
     spec = rows_of(rows) | {"width": 3 * WIDTH, "height": HEIGHT, **unit_spec}
     note = (

@@ -106,9 +106,11 @@ def cut(rows: Iterable[tuple[float, int, int]], pause_ns: float) -> Iterator[tup
     count = 0
     for time, flow, subflow in rows:
         seen = last.get((flow, subflow))
-        begins = seen is None or time - seen[0] > pause_ns
-        flowlet = count if begins else seen[1]
-        count += begins
+        if seen is None or time - seen[0] > pause_ns:
+            begins, flowlet = True, count
+            count += 1
+        else:
+            begins, flowlet = False, seen[1]
         last[flow, subflow] = (time, flowlet)
         yield flowlet, begins
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from weftline import quantities
 from weftline.errors import InputError, warn
-from weftline.measures import evidence, groups, jobs, losses, separations, stats
+from weftline.measures import evidence, groups, jobs, losses, separations, slowdown_table, stats
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
-from weftline.measures.metrics import HIGHEST, METRICS, Flows, metric
+from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import pools
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
 
 if TYPE_CHECKING:
+    from weftline.lab.agreement import Agreement
     from weftline.sweeps.result import Cell, SweepResult
 
     Given = str | os.PathLike[str] | Run | SweepResult | Mapping[str, Any]
@@ -43,7 +44,6 @@ _IDEALS = {
     "telemetry is not in it, so its cost counts against a scheme",
     "phost": "as the pHost authors define it (OPT), without the last acknowledgement",
 }
-COSTS = ("queue_p99", "pauses", *losses.SHOWN, *losses.SENT_AGAIN, "seconds", "speed")
 COMPARED = (
     "slowdown_mean",
     "slowdown_p50",
@@ -103,7 +103,7 @@ class Comparison:
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
-        return table(self.lines)
+        return slowdown_table.table(self.lines)
 
     def differences(self) -> Table | None:
         """Return what each line differs by from its base, None if no line has one."""
@@ -139,7 +139,7 @@ class Comparison:
         for row, (line, _) in enumerate(compared):
             for column, name in enumerate(names, start=1):
                 if order := self.separation(name, line).order:
-                    better = (order > 0) == (name in HIGHEST)
+                    better = (order > 0) == metric(name).higher_is_better
                     result.marks[row, column] = "better" if better else "worse"
         return result
 
@@ -197,12 +197,22 @@ class Comparison:
             "differences": differences,
             "warnings": self.warnings,
             "notes": self.notes,
+            **({"agreement": [asdict(one) for one in self.agreements]} if self.agreements else {}),
         }
+
+    @cached_property
+    def agreements(self) -> list[Agreement]:
+        """How lines of the lab agree with the simulated ones of their scenario."""
+        if not any(run.summary.get("engine") == "lab" for line in self.lines for run in line.runs):
+            return []
+        from weftline.lab import agreement
+
+        return agreement.of(self.lines)
 
     def tables(self) -> list[Table]:
         """Return all tables: slowdown and costs, groups, jobs, differences."""
         found = (self.table(), groups.table(self.lines), jobs.table(self.lines), self.differences())
-        return [table for table in found if table]
+        return [table for table in found if table] + [one.table() for one in self.agreements]
 
     def __str__(self) -> str:
         return self.text()
@@ -230,7 +240,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _any_drops(lines: Iterable[Line]) -> bool:
-    return any(_positive(line.metric("drops")) for line in lines)
+    return any(slowdown_table.positive(line.metric("drops")) for line in lines)
 
 
 def line_warnings(lines: Sequence[Line]) -> list[str]:
@@ -346,9 +356,20 @@ def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
             stores, kept = True, Store.open(one)
             runs += [Run.read(kept.points / entry.key) for entry in kept.entries()]
         else:
-            runs.append(Run.read(one))
+            runs += [Run.read(folder) for folder in _repeats(one)]
     lines = lines_of(runs)
     return combinations(lines) if stores else (lines, None)
+
+
+def _repeats(of: str | os.PathLike[str]) -> list[Path]:
+    """Return the folders of a run that the lab repeated, else the folder itself."""
+    folder = Path(of)
+    if (folder / "summary.json").exists():
+        return [folder]
+    numbered = [
+        one for one in folder.glob("[0-9]*") if one.name.isdecimal() and (one / "summary.json").exists()
+    ]
+    return sorted(numbered, key=lambda one: int(one.name)) or [folder]
 
 
 def _is_sweep(of: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -391,53 +412,6 @@ def left_out(lines: Sequence[Line]) -> str:
 
 def _named(line: Line) -> str:
     return f"{line.label}, {line.place}" if line.place else line.label
-
-
-def table(lines: Sequence[Line], *, title: str = "") -> Table:
-    """Return percentiles of slowdown by flow size, queues, pauses, seconds and speed: three rows a line."""
-    decades = {line.label: line.by_decade() for line in lines}
-    shown = sorted({decade for by_decade in decades.values() for decade in by_decade})
-    columns = ["FCT slowdown", "", *(f"≤ {quantities.bytes_text(10**d)}" for d in shown), "all"]
-    rare = (*losses.SHOWN, *losses.SENT_AGAIN)
-    costs = [
-        name for name in COSTS if name not in rare or any(_positive(line.metric(name)) for line in lines)
-    ]
-    columns += [METRICS[name].title for name in costs]
-    if any(_positive(line.metric("unfinished")) for line in lines):
-        costs.append("unfinished")
-        columns.append(METRICS["unfinished"].title)
-    result = Table(columns, title=title, left=2)
-    for line in lines:
-        overall = line.overall()
-        counts = [separations.fewest([line], d) for d in shown]
-        fewest = min(run.slowdown(bins=1, group=line.group)["overall"]["count"] for run in line.runs)
-        for row, percentile in enumerate(PERCENTILES):
-            cells = [line.label if row == 0 else "", percentile]
-            found = [decades[line.label].get(d, {}).get(percentile) for d in shown]
-            cells += [
-                _cell(line, mean if enough(percentile, count) else None, d)
-                for mean, count, d in zip(found, counts, shown, strict=True)
-            ]
-            cells.append(_cell(line, overall[percentile] if enough(percentile, fewest) else None))
-            cells += [line.metric_text(name) if row == 0 else "" for name in costs]
-            result.rows.append(cells)
-        flows = [f"{count:,}" for count in (*counts, fewest)]
-        result.rows.append(["", "flows", *flows, *("" for _ in costs)])
-    result.note = (
-        "Columns: flows up to that size; flows: how many finished, in the run with the fewest. "
-        "hops/s: packets sent on any link, per CPU second."
-    )
-    counts = sorted({len(line.runs) for line in lines})
-    if counts[-1] > 1:
-        result.note += f" Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval."
-    few = separations.few_flows(lines, shown)
-    result.note += f" Too few flows for that percentile: {few}." if few else ""
-    return result
-
-
-def enough(percentile: str, count: int) -> bool:
-    """Return whether this number of flows supports the percentile: at least two have to lie beyond it."""
-    return count > 0 and not evidence.few_flows(f"slowdown_{percentile}", count)
 
 
 def as_json(lines: Sequence[Line]) -> dict[str, Any]:
@@ -498,7 +472,9 @@ def facts(run: Run) -> list[tuple[str, str]]:
 def _percentiles_text(overall: Mapping[str, Any]) -> str:
     """Slowdown of all finished flows, "–" where there are too few for a percentile."""
     count = overall["count"]
-    parts = [quantities.digits(overall.get(p)) if enough(p, count) else "–" for p in PERCENTILES]
+    parts = [
+        quantities.digits(overall.get(p)) if slowdown_table.enough(p, count) else "–" for p in PERCENTILES
+    ]
     return f"{' / '.join(parts)} of {count:,} flow{'s' * (count != 1)}"
 
 
@@ -525,24 +501,10 @@ def run_tables(run: Run) -> list[Table]:
     return [table for table in found if table]
 
 
-def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:
-    """A mean over finished flows: with how many runs have it, if fewer, and how many flows did not finish."""
-    if mean is None:
-        return "–"
-    flows = Flows(group=line.group) if decade is None else separations.flows_of(decade, line.group)
-    left = evidence.unfinished(line.runs, flows)
-    count = len(line.runs) if mean.count is None else mean.count
-    return mean.text(quantities.digits) + evidence.qualifier(runs=count, asked=len(line.runs), left=left)
-
-
 def _qualifier(lines: Sequence[Line], name: str) -> str:
     """Note on a difference of these lines: how many flows did not finish, where that matters."""
     counts = (evidence.unfinished(line.runs, Flows(group=line.group)) for line in lines)
     return evidence.qualifier(left=sum(counts)) if evidence.of_finished_flows(name) else ""
-
-
-def _positive(mean: Mean | None) -> bool:
-    return mean is not None and mean.value > 0
 
 
 def _number(mean: Mean | None) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,38 +12,34 @@ if TYPE_CHECKING:
     from weftline.measures.readings import Reader
     from weftline.runs import Run
 
-__all__ = ["declarations", "metrics", "reader"]
+__all__ = ["declarations", "reader"]
 
 
 @cache
 def declarations() -> dict[str, list[dict[str, Any]]]:
-    """Return `losses`, the counters of data packets, and `groups`, those of schemes with their metrics."""
+    """Return `losses`, the counters of data packets, `groups`, those of schemes, and `metrics`, the table."""
     return json.loads(_native.counters())
 
 
-def metrics() -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
-    """Yield every metric of a scheme, with its group and the counter that it is about."""
-    for group in declarations()["groups"]:
-        counters = {counter["key"]: counter for counter in group["counters"]}
-        for metric in group["metrics"]:
-            yield metric, group, counters[metric["part"]]
+def reader(metric: dict[str, Any]) -> Reader:
+    """Return the reader of a metric: a counter of the run or of all ports, or its ratio to others.
 
-
-def reader(metric: dict[str, Any], group: dict[str, Any], counter: dict[str, Any]) -> Reader:
-    """Return the reader of a metric: a counter of the run or of all ports, or its ratio to others."""
+    `metric` has `table` of summary.json (empty: totals), `part`, `over` and `fold`.
+    """
 
     def value(run: Run, key: str) -> float | None:
-        if not group["table"]:
+        if not metric["table"]:
             return run.summary.get(key)
-        ports = (run.summary.get(group["table"]) or {}).values()
-        fold = max if counter["fold"] == "max" else sum
-        return fold(port.get(key, 0) for port in ports) if ports else None
+        ports = (run.summary.get(metric["table"]) or {}).values()
+        counts = [port.get(key, 0) for port in ports]
+        return (max(counts) if metric["fold"] == "max" else sum(counts)) if counts else None
 
     def read(run: Run) -> float | None:
         part, over = value(run, metric["part"]), [value(run, key) for key in metric["over"]]
         if part is None or not over:
             return part
-        whole = None if None in over else sum(over)
+        known = [count for count in over if count is not None]
+        whole = sum(known) if len(known) == len(over) else None
         return part / whole if whole else None
 
     return read

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.readings import Flows
-from weftline.measures.steps import mean, names, over_ideal, value
+from weftline.measures.steps import mean, names
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ IDEAL = "ideal: a lower bound of the step alone on the network."
 
 
 def table(lines: Sequence[Line]) -> Table | None:
-    """Return a row for each job of each line, means over its steps; None where no run has jobs."""
+    """Return a row for each job of each line and each of its operations, means over steps; None: no jobs."""
     several = len(lines) > 1
     columns = [
         *(["line"] if several else []),
@@ -45,7 +44,10 @@ def table(lines: Sequence[Line]) -> Table | None:
     result = Table(columns, title="Steps of jobs", left=3 if several else 2)
     for line in lines:
         for job in names(line.runs):
-            result.rows.append([*([line.label] if several else []), *_row(line.runs, job)])
+            of_job = [step for run in line.runs for step in run.steps if step["job"] == job]
+            for operation in dict.fromkeys(step["operation"] for step in of_job):
+                row = _row(line.runs, job, operation)
+                result.rows.append([*([line.label] if several else []), *row])
     if not result.rows:
         return None
     seeds = " over the seeds" if any(len(line.runs) > 1 for line in lines) else ""
@@ -54,30 +56,46 @@ def table(lines: Sequence[Line]) -> Table | None:
     return result
 
 
-def _row(runs: Sequence[Run], job: str) -> list[str]:
-    flows = Flows(group=job)
-    steps = [step for run in runs for step in run.steps if step["job"] == job]
+def _row(runs: Sequence[Run], job: str, operation: str) -> list[str]:
+    def chosen(run: Run) -> list[dict[str, Any]]:
+        return [step for step in run.steps if step["job"] == job and step["operation"] == operation]
+
+    steps = [step for run in runs for step in chosen(run)]
     done = [step for step in steps if step["time_ns"] is not None]
 
-    def text(read: Callable[[Run, Flows], float | None], write: Callable[[float | None], str]) -> str:
-        found = Mean.of([read(run, flows) for run in runs])
+    def text(
+        read: Callable[[dict[str, Any]], float | None],
+        fold: Callable[[list[float]], float],
+        write: Callable[[float | None], str],
+    ) -> str:
+        values = [
+            [x for step in chosen(run) if step["time_ns"] is not None and (x := read(step)) is not None]
+            for run in runs
+        ]
+        found = Mean.of([fold(of_run) if of_run else None for of_run in values])
         return found.text(write) if found else "–"
+
+    def column(key: str) -> Callable[[dict[str, Any]], float | None]:
+        return lambda step: step[key]
+
+    def over_ideal(step: dict[str, Any]) -> float | None:
+        return step["time_ns"] / step["ideal_ns"] if step["ideal_ns"] else None
 
     times = quantities.time_text
     lasts = Counter(step["last_host"] for step in done).most_common(1)
     return [
         job,
-        ", ".join(dict.fromkeys(step["operation"] for step in steps)),
+        operation,
         _range([step["ranks"] for step in steps], str),
         _range([step["bytes"] for step in steps], quantities.bytes_text),
         f"{len(done):,}" if len(done) == len(steps) else f"{len(done):,} of {len(steps):,}",
-        text(value("time_ns", mean), times),
-        text(value("time_ns", max), times),
-        text(value("ideal_ns", mean), times),
-        text(over_ideal, quantities.digits),
-        text(value("finish_to_finish_ns", mean), times),
-        text(value("algbw_bps", mean), quantities.rate_text),
-        text(value("busbw_bps", mean), quantities.rate_text),
+        text(column("time_ns"), mean, times),
+        text(column("time_ns"), max, times),
+        text(column("ideal_ns"), mean, times),
+        text(over_ideal, mean, quantities.digits),
+        text(column("finish_to_finish_ns"), mean, times),
+        text(column("algbw_bps"), mean, quantities.rate_text),
+        text(column("busbw_bps"), mean, quantities.rate_text),
         f"{lasts[0][0]} ({lasts[0][1]:,})" if lasts else "–",
     ]
 

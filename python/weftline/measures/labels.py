@@ -283,6 +283,8 @@ class _Names:
         if path == pooling.BUILD:
             unknown = isinstance(value, Unknown) or not value
             return "build not recorded" if unknown else f"build {str(value)[:8]}"
+        if path == pooling.ENGINE:
+            return str(json.loads(str(value)))
         if path[0] == pooling.LAWS:
             return (
                 f"{path[1]} {'of unknown code' if isinstance(value, Unknown) else f'code {str(value)[:8]}'}"
@@ -296,6 +298,8 @@ class _Names:
         return f"{self.name(path)} {text}"
 
     def absent(self, path: KeyPath) -> str:
+        if path == pooling.ENGINE:
+            return "simulator"
         is_table = path in _TABLES or path[-1].isdigit()
         return f"no {_noun(path) if is_table else self.name(path)}"
 

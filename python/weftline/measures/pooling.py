@@ -39,6 +39,8 @@ WITH_EFFECT = frozenset({"measure.ideal"})
 
 BUILD: KeyPath = ("build",)
 VERSION: KeyPath = ("version",)
+ENGINE: KeyPath = ("engine",)
+"""What carried the packets, where it is not the simulator: runs of one seed are then repeats, not copies."""
 LAWS = "controllers"
 """First part of the path of the code of a controller in Python."""
 
@@ -59,6 +61,8 @@ def facts_of(run: Run) -> Facts:
     found = scenario_facts(run)
     found[VERSION] = _version(run)
     found[BUILD] = _provenance(run).get("build") or Unknown(folder_of(run))
+    if engine := run.summary.get("engine"):
+        found[ENGINE] = json.dumps(engine)
     return found
 
 
@@ -144,7 +148,7 @@ def _add(pool: Pool, run: Run) -> None:
     """Put a run into its pool; of one seed, the first run counts."""
     seed = seed_of(run)
     same = next((one for one in pool.runs if seed_of(one) == seed), None)
-    if same is None:
+    if same is None or (ENGINE in pool.facts and folder_of(same) != folder_of(run)):
         pool.runs.append(run)
         return
     pool.warnings.append(_twice(same, run, seed))

@@ -62,8 +62,8 @@ def audited(name: str) -> Reader:
 
 def packets_lost(run: Run) -> float | None:
     """Packets lost on failed links or at random, or that could not be forwarded."""
-    lost = [run.summary.get(key) for key in ("packets_lost", "packets_stranded")]
-    return None if None in lost else sum(lost)
+    lost, stranded = (run.summary.get(key) for key in ("packets_lost", "packets_stranded"))
+    return None if lost is None or stranded is None else lost + stranded
 
 
 def retransmitted_share(run: Run) -> float | None:

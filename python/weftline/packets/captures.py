@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from weftline import _native
 from weftline.errors import InputError
@@ -100,7 +100,7 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
 
 def _opened(path: str | Path) -> BinaryIO:
     """Open a file that may be gzipped."""
-    return gzip.open(path) if _is_zipped(path) else open(path, "rb")
+    return cast(BinaryIO, gzip.open(path)) if _is_zipped(path) else open(path, "rb")
 
 
 def _is_zipped(path: str | Path) -> bool:
@@ -178,7 +178,8 @@ class _Interface:
 
 
 def _next_generation(source: _Source) -> Iterator[Captured]:
-    order, interfaces = "<", []
+    order = "<"
+    interfaces: list[_Interface] = []
     kind = 0x0A0D0D0A
     while True:
         length_bytes = source.take(4)

@@ -108,8 +108,8 @@ def write(
                 continue
             taken += 1
             packet_id = frame.flow << 32 ^ number * mtu
-            known = (frame.time_ns, frame.flow, frame.src, frame.dst, packet_id, frame.digest, frame.hops)
-            rows.writerow((*known, plan_version, frame.dst, int(frame.looped)))
+            cells = (frame.time_ns, frame.flow, frame.src, frame.dst, packet_id, frame.digest, frame.hops)
+            rows.writerow((*cells, plan_version, frame.dst, int(frame.looped)))
     if not taken:
         raise InputError(f"{capture}: no packet has a number from which its first byte follows")
     notes = [f"{capture}: a capture does not state the plan's version: the digests are read as of this plan"]

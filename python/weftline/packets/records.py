@@ -117,7 +117,7 @@ def _record(where: str, row: list[str], layout: Layout, header_bytes: int | None
         hint = "" if len(row) > 1 else ": is the file cut off?"
         raise InputError(f"{where}: expected {layout.width} fields as in the header, found {len(row)}{hint}")
 
-    def value(column: str, read: Callable[..., Any], default: object = None) -> object:
+    def value(column: str, read: Callable[..., Any], default: object = None) -> Any:
         if column not in layout.places or not row[layout.places[column]].strip():
             if column in _REQUIRED:
                 raise InputError(f"{where}: {column} is empty")

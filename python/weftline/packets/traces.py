@@ -36,10 +36,10 @@ class Imported:
 
 
 def read(
-    files: Sequence[str | os.PathLike[str]],
+    files: Sequence[str | Path],
     *,
     kind: str = "auto",
-    table: str | os.PathLike[str] | None = None,
+    table: str | Path | None = None,
     host_count: int | None = None,
     idle_ns: int = 10**9,
     min_size: int = 1,
@@ -88,7 +88,7 @@ def read(
     return imported
 
 
-def _seen(file: str | os.PathLike[str], kind: str, *, header_bytes: int | None, partial: bool) -> Any:
+def _seen(file: str | Path, kind: str, *, header_bytes: int | None, partial: bool) -> Any:
     if kind == "pcap" or (kind == "auto" and (captures.is_capture(file) or captures.is_named_so(file))):
         return flows.of_capture(file, partial=partial)
     return records.read(file, header_bytes=header_bytes)

@@ -49,7 +49,7 @@ def answer(lines: Sequence[Line]) -> list[str]:
 
 def _alone(line: Line) -> str:
     overall = line.overall()
-    p50, p99 = (overall[p].text(quantities.digits) for p in ("p50", "p99"))
+    p50, p99 = (mean.text(quantities.digits) if (mean := overall[p]) else "–" for p in ("p50", "p99"))
     return (
         f"Half of the flows that finished take at most {p50} times as long as on an empty network, "
         f"99 of 100 at most {p99} times. {_finished_text(line)}"
@@ -159,8 +159,8 @@ def _losses(line: Line) -> list[str]:
     """Every kind of loss that there was; that there was none only if there was none of any kind."""
     means = {name: line.metric(name) for name in _LOST}
     found = [f"{line.metric_text(name)} {_LOST[name]}" for name, mean in means.items() if mean and mean.value]
-    known = [name for name in losses.SHOWN if means[name] is not None]
-    lost = any(means[name].value for name in known)
+    known = [mean for name in losses.SHOWN if (mean := means[name]) is not None]
+    lost = any(mean.value for mean in known)
     # A folder of before random losses were counted has them among the others.
     return (["no lost packets"] if known and not lost else []) + found
 

@@ -21,12 +21,15 @@ MAX_KEYS, MAX_LINES = 6, 6
 """Cards, one fewer where each has bars; and lines in a card."""
 
 
-def key_numbers(lines: Sequence[Line]) -> list[KeyNumber]:
-    """Return the key numbers of some lines, losses first where there are any."""
+def key_numbers(lines: Sequence[Line], first: Sequence[str] = ()) -> list[KeyNumber]:
+    """Return the key numbers of some lines, losses before all others where there are any.
+
+    `first` names metrics that come before the usual ones.
+    """
     alarms = [KeyNumber(title=title, values=_values(lines, names), is_alarm=True) for title, names in ALARMS]
     others = [
         KeyNumber(title=metric(name).title, values=_values(lines, (name,)))
-        for name in KEYS
+        for name in dict.fromkeys([*first, *KEYS])
         if not name.startswith("slowdown") or all(line.has_flows for line in lines)
     ]
     raised = [number for number in alarms if any(share for *_, share in number.values)]
@@ -48,7 +51,9 @@ def _values(lines: Sequence[Line], names: Sequence[str]) -> list[tuple[str, str,
     highest = max((total for *_, total in found), default=0)
     if found and not highest:
         return [("", "0", "", 0.0)]
-    return [(*rest, total / highest if highest > 0 else 0.0) for *rest, total in found]
+    return [
+        (label, text, colour, total / highest if highest > 0 else 0.0) for label, text, colour, total in found
+    ]
 
 
 def cautions(lines: Sequence[Line]) -> list[Caution]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison, groups, jobs, networks
+from weftline.measures import comparison, groups, jobs, networks, slowdown_table
 from weftline.measures.lines import Line
 from weftline.report import answer_text, headline, page, why_page
 from weftline.report.page import Lead, Section
@@ -84,7 +84,7 @@ def html(
     subtitle: str = "",
     question: str = "",
     command: str = "",
-    link: Callable[[Run, int], str] | None = None,
+    link: why_page.Address | None = None,
     answers: int = 0,
 ) -> str:
     """Return the page over `lines` as text; the parameters are those of `write`.
@@ -92,7 +92,7 @@ def html(
     Parameters
     ----------
     link : callable, optional
-        The address that says why a flow of a run was slow, where there is a server.
+        The address that says why a flow of a run, or a step of its jobs, was slow, where there is a server.
     """
     names = list(dict.fromkeys(run.name for line in lines for run in line.runs))
     title = title or (
@@ -106,7 +106,7 @@ def html(
         lead=lead(lines, question),
         sections=[
             Section(title="The scenario", text="\n\n".join(answer_text.scenario(lines, built))),
-            *result_sections(lines),
+            *result_sections(lines, link=link),
             *figure_sections(lines),
             *network_sections(lines, built),
             *why_page.slowest_section(lines, link=link, answers=answers),
@@ -226,11 +226,11 @@ def comparison_sections(lines: Sequence[Line]) -> list[Section]:
     return [*results, *figure_sections(lines), *network_sections(lines, None)]
 
 
-def result_sections(lines: Sequence[Line]) -> list[Section]:
+def result_sections(lines: Sequence[Line], *, link: why_page.Address | None = None) -> list[Section]:
     """Return the tables of some lines: slowdown by flow size, and the costs."""
     if not lines:
         return []
-    whole = comparison.table(lines)
+    whole = slowdown_table.table(lines)
     # A page has no room for both side by side.
     end = whole.columns.index("all") + 1
     slowdown = Table(whole.columns[:end], [row[:end] for row in whole.rows], left=whole.left, note=whole.note)
@@ -239,7 +239,7 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     title = "Side by side" if len(lines) > 1 else "Results"
     by_group = groups.table(lines)
     tables = [slowdown, *([by_group] if by_group else []), costs]
-    return [Section(title=title, tables=tables), *job_sections(lines)]
+    return [Section(title=title, tables=tables), *job_sections(lines, link=link)]
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
@@ -280,8 +280,8 @@ def _subtitle(lines: Sequence[Line]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def job_sections(lines: Sequence[Line]) -> list[Section]:
-    """Return the jobs of runs that have some: their table, the time of each step, and the steps."""
+def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None) -> list[Section]:
+    """Return the jobs of runs that have some: their table, the time of each step, and the slowest steps."""
     table = jobs.table(lines)
     if table is None:
         return []
@@ -292,6 +292,7 @@ def job_sections(lines: Sequence[Line]) -> list[Section]:
         figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
     if figures and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
-    text = "weftline why RUN --step N reports which chain of flows made a step long, and by which cause."
+    text = "Open a step for the chain of flows that made it long, and its causes."
     tables = [table, *([one] if one else [])]
-    return [Section(title="Jobs", text=f"Steps of jobs. {text}", tables=tables, figures=figures)]
+    drawings = why_page.slowest_steps(lines, link=link)
+    return [Section(title="Jobs", text=text, drawings=drawings, tables=tables, figures=figures)]

@@ -10,8 +10,8 @@ from weftline.figures import load_figures
 from weftline.figures.specs import Figure
 from weftline.measures import evidence, networks
 from weftline.measures.lines import Line, Mean
-from weftline.measures.metrics import HIGHEST, metric
-from weftline.report import answer_text, page, run_page, why_page
+from weftline.measures.metrics import metric
+from weftline.report import answer_text, headline, page, run_page, why_page
 from weftline.report.page import Caution, Lead, Section
 from weftline.sweeps import tables
 from weftline.sweeps.result import Cell, SweepResult
@@ -50,6 +50,7 @@ def write(
         lead=Lead(
             question=question or result.question or answer_text.question(lines),
             answer=answer(result),
+            numbers=headline.key_numbers(lines, result.metrics),
             cautions=[Caution("Warning", f"{warning}") for warning in tables.warnings(result)],
         ),
         sections=[
@@ -121,7 +122,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
         list(found),
         {label: mean.value for label, mean in means.items()},
         lambda a, b: result.separation(name, found[a], found[b]),
-        highest=name in HIGHEST,
+        highest=metric(name).higher_is_better,
     )
     texts = {
         label: f"{label} {mean.text(metric(name).text)}".strip()
@@ -132,7 +133,9 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
         )
         for label, mean in means.items()
     }
-    return answer_text.standing(metric(name).title, place, texts, first, why, highest=name in HIGHEST)
+    return answer_text.standing(
+        metric(name).title, place, texts, first, why, highest=metric(name).higher_is_better
+    )
 
 
 def curves(result: SweepResult) -> list[Figure]:

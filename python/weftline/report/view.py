@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import http.cookies
 import json
-import re
 import secrets
 import threading
 from collections.abc import Callable
@@ -18,31 +17,26 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError, RunFailed
+from weftline.report import sparks
 from weftline.report.page import ASSETS
+from weftline.report.questions import Questions
 from weftline.runs import Run
 from weftline.sweeps.store import Store
 
-MAX_ROWS = 2000
-"""Rows that an answer to SQL shows."""
-MAX_SECONDS = 30.0
-"""Timeout of a query in SQL."""
 MAX_COMPARED = 24
 """Runs on one page."""
-MAX_BYTES = 8_000_000
-"""Size of an answer to SQL."""
+MAX_SPARKS = 50
+"""Maximum number of runs whose small figures one request returns."""
 MAX_DEPTH = 4
 """Depth to which subfolders are searched for stores and runs."""
 IDLE_SECONDS = 20.0
 """Timeout of a connection that sends nothing."""
 MAX_CONNECTIONS = 64
 """How many connections are answered at a time; further ones wait."""
-_SHORT = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT")
-_SHORT += ("UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME", "TIMESTAMP")
-"""Types in SQL whose values have a size of their own; a list of them, "INTEGER[]", is none of these."""
 _SAFE = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -158,126 +152,11 @@ def _row(folder: Path) -> dict[str, Any] | None:
     except InputError:
         return None
     slowdown = summary.get("slowdown")
-    row = {"run": folder.name}
+    row: dict[str, Any] = {"run": folder.name}
     row |= {key: summary.get(key) for key in ("name", "seed", "status", "flows", "flows_done", "end_ns")}
     if isinstance(slowdown, dict):
         row |= {f"slowdown_{p}": slowdown.get(p) for p in ("p50", "p95", "p99")}
     return row | {key: summary.get(key) for key in ("drops", "pauses", "cpu_seconds", "fingerprint")}
-
-
-class Questions:
-    """SQL over the runs: one SELECT at a time, in memory, with no file in reach but the runs' own."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-
-    def ask(self, sql: str, *, max_rows: int = MAX_ROWS, seconds: float = MAX_SECONDS) -> dict[str, Any]:
-        """Return ``columns``, ``rows`` and whether there were ``more`` rows.
-
-        Raises
-        ------
-        InputError
-            If it is not a single SELECT, cannot be answered, or takes longer than `seconds`.
-        """
-        try:
-            import duckdb
-
-            from weftline.sweeps import query
-        except ImportError:
-            raise InputError("SQL needs DuckDB: pip install duckdb") from None
-        try:
-            statements = duckdb.extract_statements(sql)
-        except duckdb.Error as error:
-            raise InputError(str(error)) from None
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InputError("expected one SELECT: this view reads and does nothing else")
-        if not (Store.is_at(self._path) or (self._path / "summary.json").is_file()):
-            raise InputError("SQL is over a result store of `weftline sweep`, or over one run")
-        with self._lock:
-            connection = query.connect(self._path, sql=sql)
-            query.shut(connection, self._path)
-            connection.execute("set memory_limit = '2GB'")
-            connection.execute("set lock_configuration = true")
-            end = threading.Timer(seconds, connection.interrupt)
-            end.start()
-            try:
-                shape = connection.execute(f"describe {statements[0].query}").fetchall()
-                columns = [name for name, *_ in shape]
-                found = connection.execute(
-                    _cut(statements[0].query, [kind for _, kind, *_ in shape], max_rows)
-                )
-                rows = _limited(found, max_rows)
-            except duckdb.InterruptException:
-                raise InputError(f"stopped after {seconds:g} s: select fewer rows") from None
-            except duckdb.Error as error:
-                raise InputError(str(error)) from None
-            finally:
-                end.cancel()
-                connection.close()
-        return {
-            "columns": columns,
-            "rows": [list(map(_plain, row)) for row in rows[:max_rows]],
-            "more": len(rows) > max_rows,
-        }
-
-
-def _cut(sql: str, kinds: list[str], max_rows: int) -> str:
-    """Return a SELECT around another whose values are no longer than an answer may be.
-
-    Without it one list of a hundred million numbers is a Python list before its size is known.
-    """
-    places = [f"c{place}" for place in range(len(kinds))]
-    shown = [
-        place
-        if kind.partition("(")[0] in _SHORT and "[" not in kind
-        else f"left({place}::varchar, {MAX_BYTES + 1}) as {place}"
-        for place, kind in zip(places, kinds, strict=True)
-    ]
-    inner = _without_end(sql)
-    return f"select {', '.join(shown)} from (\n{inner}\n) as answer({', '.join(places)}) limit {max_rows + 1}"
-
-
-def _without_end(sql: str) -> str:
-    """Return a statement without its semicolon and the comments after it."""
-    import duckdb
-
-    cut = re.sub(r";(?:\s|;|--[^\n]*(?:\n|\Z)|/\*[^*]*\*/)*\Z", "", sql)
-    try:
-        duckdb.extract_statements(cut)
-    except duckdb.Error:
-        # The semicolon is part of a text.
-        return sql
-    return cut
-
-
-def _limited(found: Any, max_rows: int) -> list[tuple[Any, ...]]:
-    """Return up to `max_rows` rows and one more.
-
-    Raises
-    ------
-    InputError
-        If they take more than `MAX_BYTES` as text.
-    """
-    rows: list[tuple[Any, ...]] = []
-    size = 0
-    while len(rows) <= max_rows and (row := found.fetchone()) is not None:
-        size += sum(len(value) if isinstance(value, str | bytes) else len(str(value)) for value in row)
-        if size > MAX_BYTES:
-            raise InputError(
-                f"the answer has more than {MAX_BYTES // 10**6} MB: select fewer rows or columns"
-            )
-        rows.append(row)
-    return rows
-
-
-def _plain(value: object) -> object:
-    """A value that JSON holds: numbers and texts as they are, NaN as none, all else as text."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
-    return str(value)
 
 
 class _Server(ThreadingHTTPServer):
@@ -349,23 +228,35 @@ class View:
         runs = {self.catalogue.folder(name): name for name in names}
         by_out = {str(run.out): runs[folder] for folder in runs for run in [Run.read(folder)]}
         found = lines.lines_of([Run.read(folder) for folder in runs])
+
+        def address(run: Run, *, flow: int | None = None, step: tuple[str, int] | None = None) -> str:
+            asked = {"flow": flow} if step is None else {"job": step[0], "step": step[1]}
+            return f"/why?{urlencode({'run': by_out[str(run.out)], **asked})}"
+
         return run_page.html(
             found,
             command=f"weftline view {self.catalogue.path}",
-            link=lambda run, flow: f"/why?run={quote(by_out[str(run.out)], safe='')}&flow={flow}",
+            link=address,
         )
 
-    def why(self, name: str, flow: str) -> str:
-        """Return the page that says why a flow of a run was slow; one run at a time is repeated for it."""
+    def why(self, name: str, flow: str, *, step: str = "", job: str = "") -> str:
+        """Return the page that says why a flow of a run, or a step of a job, was slow.
+
+        One run at a time is repeated for it.
+        """
         from weftline.cli import why
         from weftline.report import why_page
 
         folder = self.catalogue.folder(name)
         self.scenario(name)
-        if not (flow.isascii() and flow.isdigit() and int(flow) < 2**32):
-            raise InputError(f"flow: expected a flow_id, found {flow!r}")
+        what, number = ("step", step) if step else ("flow", flow)
+        if not (number.isascii() and number.isdigit() and int(number) < 2**32):
+            raise InputError(f"{what}: expected a number of 0 or more, found {number!r}")
         with self._running:
-            answer = why.why(folder, flow=int(flow), intervals=True)
+            if step:
+                answer = why.why(folder, step=int(step), group=job or None, intervals=True)
+            else:
+                answer = why.why(folder, flow=int(flow), intervals=True)
         tables = [why.flow_tables(flow) for flow in answer["flows"]]
         return why_page.html(answer, run=str(folder), tables=tables)
 
@@ -451,6 +342,12 @@ def _runs(view: View, given: dict[str, str]) -> tuple[str, str]:
     return "application/json", json.dumps(view.catalogue.rows())
 
 
+def _sparks(view: View, given: dict[str, str]) -> tuple[str, str]:
+    names = [name for name in given.get("runs", "").split(",") if name][:MAX_SPARKS]
+    found = {name: sparks.of(view.catalogue.folder(name)) for name in names}
+    return "application/json", json.dumps(found)
+
+
 def _scenario(view: View, given: dict[str, str]) -> tuple[str, str]:
     return "text/plain", view.scenario(given.get("run", ""))
 
@@ -464,7 +361,9 @@ def _page(view: View, given: dict[str, str]) -> tuple[str, str]:
 
 
 def _why(view: View, given: dict[str, str]) -> tuple[str, str]:
-    return "text/html", view.why(given.get("run", ""), given.get("flow", ""))
+    return "text/html", view.why(
+        given.get("run", ""), given.get("flow", ""), step=given.get("step", ""), job=given.get("job", "")
+    )
 
 
 def _asset(name: str, kind: str) -> Callable[[View, dict[str, str]], tuple[str, str]]:
@@ -479,6 +378,7 @@ _ANSWERS: dict[str, Callable[[View, dict[str, str]], tuple[str, str]]] = {
     "/api/runs": _runs,
     "/api/scenario": _scenario,
     "/api/query": _query,
+    "/api/sparks": _sparks,
     "/page": _page,
     "/why": _why,
     "/layout.js": _asset("layout.js", "text/javascript"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from weftline import columns
 from weftline.measures.lines import Line
@@ -242,8 +242,44 @@ def slowest(run: Run, group: str | None = None, count: int = MAX_FLOWS) -> list[
     return [{name: found[name][i] for name in names} for i in rows]
 
 
+class Address(Protocol):
+    """Where a server says why a flow, or a step of a job, took its time."""
+
+    def __call__(self, run: Run, *, flow: int | None = None, step: tuple[str, int] | None = None) -> str: ...
+
+
+def slowest_steps(lines: Sequence[Line], *, link: Address | None = None) -> list[str]:
+    """Return the slowest steps of each line's first run: each opens the command that says why."""
+    drawn = []
+    for line in lines[:MAX_LINES]:
+        run = line.runs[0]
+        ended = [step for step in run.steps if step["time_ns"] is not None]
+        ended.sort(key=lambda step: -step["time_ns"])
+        if ended and len(lines) > 1:
+            drawn.append(f"<h3>{escape(line.label)}</h3>")
+        drawn += [_slow_step(run, step, link) for step in ended[:MAX_FLOWS]]
+    return drawn
+
+
+def _slow_step(run: Run, step: dict[str, Any], link: Address | None) -> str:
+    job, number = str(step["job"]), step["step"]
+    ideal = f", {digits(step['time_ns'] / step['ideal_ns'])} times its ideal time" if step["ideal_ns"] else ""
+    head = (
+        f"<b>{escape(time_text(step['time_ns']))}</b> step {number} of {escape(job)}: "
+        f"{escape(step['operation'])} of {bytes_text(step['bytes'])} on {step['ranks']} hosts{ideal}"
+    )
+    named = f" --group {shlex.quote(job)}" if job else ""
+    command = page.command_html(f"weftline why {shlex.quote(str(run.out))} --step {number}{named}")
+    to = _say_why(link(run, step=(job, number))) if link else ""
+    return f"<details class=flow><summary>{head}</summary>{to}{command}</details>"
+
+
+def _say_why(address: str) -> str:
+    return f'<p><a href="{escape(address)}" target="_blank">Say why</a>, or in a terminal:</p>'
+
+
 def slowest_section(
-    lines: Sequence[Line], *, link: Callable[[Run, int], str] | None = None, answers: int = 0
+    lines: Sequence[Line], *, link: Address | None = None, answers: int = 0
 ) -> list[page.Section]:
     """Return the slowest flows of each line's first run: each opens the command that says why, or its answer.
 
@@ -270,9 +306,7 @@ def slowest_section(
     return [page.Section(title="The slowest flows", text=text, drawings=drawn)] if drawn else []
 
 
-def _slow_flow(
-    run: Run, row: dict[str, Any], link: Callable[[Run, int], str] | None, answer: dict[str, Any] | None
-) -> str:
+def _slow_flow(run: Run, row: dict[str, Any], link: Address | None, answer: dict[str, Any] | None) -> str:
     flow = row["flow_id"]
     timeouts = f", {row['timeouts']} timeouts" if row.get("timeouts") else ""
     head = (
@@ -281,11 +315,7 @@ def _slow_flow(
         f"in {time_text(row['fct_ns'])}{timeouts}"
     )
     command = page.command_html(f"weftline why {shlex.quote(str(run.out))} --flow {flow}")
-    to = (
-        f'<p><a href="{escape(link(run, flow))}" target="_blank">Say why</a>, or in a terminal:</p>'
-        if link
-        else ""
-    )
+    to = _say_why(link(run, flow=flow)) if link else ""
     shown = f"<p>{escape(text_of(answer))}</p>{drawing(answer)}" if answer else ""
     start = f"<details class=flow{' open' if answer else ''}><summary>{head}</summary>"
     return f"{start}{shown}{to}{command}</details>"

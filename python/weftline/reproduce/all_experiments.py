@@ -27,9 +27,9 @@ from weftline import _native, quantities
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.report import page
 from weftline.report.page import Section
-from weftline.reproduce import experiments, findings, ledger, ledger_exhibits, trials
-from weftline.reproduce.choices import Size, chosen_size, parse_seeds
+from weftline.reproduce import experiments, findings, ledger, runner, trials
 from weftline.reproduce.experiments import Experiment
+from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
 from weftline.sweeps.states import state_of
 from weftline.sweeps.store import Point, write_whole
@@ -101,7 +101,7 @@ def command(options: argparse.Namespace) -> int:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
-    seeds = parse_seeds(options.seeds) if options.seeds else None
+    seeds = quantities.parse_seeds(options.seeds) if options.seeds else None
     tasks = [task(name, out, full=options.full, seeds=seeds) for name in book.experiments]
     wanted = [one for one in tasks if one.experiment.name not in skipped]
     quiet = options.quiet or options.json
@@ -236,15 +236,13 @@ def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[t
 
     Where nothing was run yet a point of one seed stands for those of the others.
     """
-    from weftline.reproduce import reproduction
-
     if one.experiment.measures_cost:
         return [], 0
     if not one.experiment.tries:
         size, seeds = one.size, 1
         if not (one.root / "points").exists():
             size, seeds = dataclasses.replace(size, seeds=size.seeds[:1]), len(size.seeds)
-        plan = reproduction.plan_points(one.experiment, size, one.root, only=only)
+        plan = runner.plan_points(one.experiment, size, one.root, only=only)
         due = {p.folder: (p, 1 if figure.seeds else seeds) for figure, _, _, found in plan for p in found}
         return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
     panels = trials.plan(one.experiment, one.size, one.root, only)
@@ -288,14 +286,12 @@ def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
 
 def _result(one: Task, options: argparse.Namespace) -> dict[str, Any] | None:
     """Run an experiment and return what it came to, its error too; None when interrupted."""
-    from weftline.reproduce import reproduction
-
     asked = ("jobs", "threads", "on", "quiet", "json")
     how = argparse.Namespace(**{name: getattr(options, name) for name in asked})
     if one.experiment.measures_cost:
         how.jobs, how.threads, how.on = None, 1, "local"
     try:
-        found = reproduction.carry_out(one.experiment, one.size, one.root, {}, how)
+        found = runner.carry_out(one.experiment, one.size, one.root, {}, how)
         if found is None:
             return None
         findings.write_page(found, one.page)
@@ -325,14 +321,14 @@ def _failure(one: Task, why: str) -> dict[str, Any]:
 def end(book: ledger.Ledger, results: ledger.Results, folder: Path, options: argparse.Namespace) -> int:
     """Write the ledger and show it; return the exit status."""
     found = ledger.judged(book, results)
-    about = ledger_exhibits.as_json(book, found, results)
+    about = ledger.as_json(book, found, results)
     _write(folder / "ledger.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
-    _write(folder / "ledger.md", f"# Claims\n\n{ledger_exhibits.markdown(book, found, results)}")
-    sections = [Section(tables=[ledger_exhibits.summary(found)])]
-    for (source, _), table in zip(found, ledger_exhibits.tables(found), strict=True):
+    _write(folder / "ledger.md", f"# Claims\n\n{ledger.markdown(book, found, results)}")
+    sections = [Section(tables=[ledger.summary(found)])]
+    for (source, _), table in zip(found, ledger.tables(found), strict=True):
         table.title = ""
         sections.append(Section(title=source.name, text=source.title, tables=[table]))
-    sections.append(Section(title="What was run", tables=[ledger_exhibits.runs(book, results)]))
+    sections.append(Section(title="What was run", tables=[ledger.runs(book, results)]))
     versions = [("weftline", _native.version()), ("ledger", book.path.name)]
     written = page.write(
         folder / "ledger.html",
@@ -344,7 +340,7 @@ def end(book: ledger.Ledger, results: ledger.Results, folder: Path, options: arg
     if options.json:
         print(json.dumps(about, indent=2, ensure_ascii=False))
     elif not options.quiet:
-        print(f"\n{ledger_exhibits.summary(found).text()}\nledger: {folder / 'ledger.md'}\npage: {written}")
+        print(f"\n{ledger.summary(found).text()}\nledger: {folder / 'ledger.md'}\npage: {written}")
     return 1 if any(result.get("failed") for result in results.values()) else 0
 
 

@@ -5,9 +5,9 @@
     kind = "metric"   a metric of `line` (`weftline.measures.metrics`), over that of `against` if it is given
     kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
                       or at `against_at` if one of these is given
-    kind = "cost"     on a figure of that kind; see `weftline.cost`
-    kind = "law"      what was found against what a formula expects; see `weftline.reproduce.laws`
-    kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
+    kind = "cost"     on a figure of that kind; see `weftline.reproduce.cost`
+    kind = "law"      what was found against what a formula expects; see `weftline.reproduce.agreement`
+    kind = "agreement", "order"   place by place against published points; see `weftline.reproduce.agreement`
 
 `than` = { panel, line, against, percentile, sizes, metric, at, against_at }, those of them that differ: the
 number is that over the same of another panel, percentile or line, as where a lead grows with the load.
@@ -36,7 +36,8 @@ from weftline.errors import InputError
 from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean, at_share
 from weftline.measures.metrics import Flows, metric
-from weftline.reproduce import trends, verdicts
+from weftline.reproduce import verdicts
+from weftline.reproduce.panels import ratio as line_ratio
 from weftline.terminal import Table
 
 Curve = list[tuple[float, float, float]]
@@ -356,7 +357,7 @@ def _metric(claim: dict[str, Any], lines: dict[str, Line]) -> tuple[Mean | None,
     other = against.metric(name)
     if not (mine and other and other.value):
         return None, quantities.digits
-    by_seed = trends.ratio(line, against, name)
+    by_seed = line_ratio(line, against, name)
     return Mean(mine.value / other.value, by_seed.interval if by_seed else None), quantities.digits
 
 
@@ -367,7 +368,7 @@ def _trend(claim: dict[str, Any], lines: Sequence[Line]) -> tuple[Mean | None, C
     if "against" not in claim and "against_at" not in claim:
         return (mine.metric(name) if mine else None), metric(name).text
     other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
-    return trends.ratio(mine, other, name), quantities.digits
+    return line_ratio(mine, other, name), quantities.digits
 
 
 def _drawn(claim: dict[str, Any], published: Sequence[dict[str, Any]]) -> float | None:

@@ -14,6 +14,7 @@ same fingerprint.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +26,13 @@ from typing import TYPE_CHECKING, Any
 from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
 from weftline.errors import InputError, RunFailed, nearest
-from weftline.reproduce import claims
+from weftline.reproduce import claims, findings
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.scenario import Scenario
+from weftline.terminal import ProgressLine
 
 if TYPE_CHECKING:
-    from weftline.reproduce.choices import Size
+    from weftline.reproduce.runner import Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,8 +315,9 @@ def _value(claim: dict[str, Any], panel: Panel) -> tuple[float | None, Callable[
     if name == "growth":
         memory = METRICS["memory"].read
         distance = float(at.replace(" ", "")) - float(other_at.replace(" ", ""))
-        known = mine and other and memory(mine) is not None and memory(other) is not None and distance
-        return (memory(mine) - memory(other)) / distance if known else None, quantities.bytes_text
+        ours, theirs = memory(mine) if mine else None, memory(other) if other else None
+        growth = None if ours is None or theirs is None or not distance else (ours - theirs) / distance
+        return growth, quantities.bytes_text
     metric = METRICS[name]
     value = metric.read(mine) if mine else None
     if not compared:
@@ -329,6 +332,49 @@ def _differences(claim: dict[str, Any], panel: Panel) -> float | None:
         (panel.at(claim["line"], place), panel.at(claim["against"], place))
         for place in ([claim["at"]] if "at" in claim else panel.places)
     ]
-    if any(mine is None or other is None for mine, other in pairs):
+    known = [(mine, other) for mine, other in pairs if mine is not None and other is not None]
+    if len(known) < len(pairs):
         return None
-    return sum(mine["fingerprint"] != other["fingerprint"] for mine, other in pairs)
+    return sum(mine["fingerprint"] != other["fingerprint"] for mine, other in known)
+
+
+def refuse(experiment: Experiment, size: Size, options: argparse.Namespace) -> None:
+    """Refuse options that an experiment on cost cannot follow."""
+    if len(size.seeds) > 1:
+        raise InputError(f"--seeds: {experiment.name} measures what runs cost; expected one seed")
+    if (options.jobs or 1) > 1:
+        raise InputError(
+            f"--jobs {options.jobs}: {experiment.name} measures time; expected one run at a time"
+        )
+    if options.threads > 1:
+        raise InputError(
+            f"--threads {options.threads}: the lines of {experiment.name} state how many threads they use"
+        )
+    if options.on != "local":
+        raise InputError(f"--on {options.on}: {experiment.name} measures time; expected this machine")
+
+
+def amount(experiment: Experiment, points: Sequence[Point]) -> str:
+    """Return how much is measured, for the first lines of the output."""
+    return f"{len(points)} points, {experiment.repeats} runs of each"
+
+
+def carry_out(
+    experiment: Experiment,
+    size: Size,
+    panels: list[Panel],
+    points: list[Point],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Measure what is not measured yet and check the claims; None when interrupted."""
+    line = ProgressLine(quiet=options.quiet or options.json)
+    try:
+        failed = measure(points, experiment.repeats, show=lambda text: line.show(text, at_once=True))
+    except KeyboardInterrupt:
+        return None
+    finally:
+        line.clear()
+    for panel in panels:
+        panel.measured = summaries(panel.points, experiment.repeats)
+    verdicts = [v for claim in experiment.claims if (v := check(claim, panels)) is not None]
+    return findings.findings_of_cost(experiment, size, panels, verdicts, failed)

@@ -32,11 +32,11 @@ from weftline import _native, scenarios
 from weftline.errors import InputError
 from weftline.report import page, run_page
 from weftline.report.page import Lead, Section
-from weftline.reproduce import claims, experiments, reproduction
-from weftline.reproduce.choices import Size, chosen_size
+from weftline.reproduce import claims, experiments, runner
 from weftline.reproduce.claims import Verdict
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.findings import Findings
+from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
 from weftline.sweeps.store import Point
 from weftline.terminal import ProgressLine, Table, wrapped
@@ -68,9 +68,10 @@ def command(options: argparse.Namespace) -> int:
     if not quiet:
         print(f"{title}: about 45 s of CPU time on {options.jobs or executor.cores()} cores", flush=True)
     failed = _run(panels, out, options, quiet=quiet)
-    found = [] if failed is None else [_findings(panel, out, options) for panel in panels]
-    if failed is None or any(one is None for one in found):
-        print(reproduction.INTERRUPTED, file=sys.stderr)
+    came = [] if failed is None else [_findings(panel, out, options) for panel in panels]
+    found = [one for one in came if one is not None]
+    if failed is None or len(found) < len(came):
+        print(runner.INTERRUPTED, file=sys.stderr)
         return 1
     failed |= {name: why for one in found for name, why in one.failed.items()}
     took = f"{time.monotonic() - started:.0f} s, {_cpu_seconds() - used:.0f} s of CPU time"
@@ -149,9 +150,9 @@ def _run(
     """Run the points of all panels, those of each store together; return what failed, None if interrupted."""
     failed: dict[str, str] = {}
     for panel in (panel for panel in panels if not panel.experiment.tries):
-        plan = reproduction.plan_points(panel.experiment, panel.size, out / _folder(panel), only=panel.only)
+        plan = runner.plan_points(panel.experiment, panel.size, out / _folder(panel), only=panel.only)
         points: list[Point] = [point for _, _, _, found in plan for point in found]
-        lost = reproduction.run_points(
+        lost = runner.run_points(
             list({point.folder: point for point in points}.values()),
             jobs=options.jobs or executor.cores(),
             line=ProgressLine(quiet=quiet),
@@ -172,7 +173,7 @@ def _findings(panel: Panel, out: Path, options: argparse.Namespace) -> Findings 
     how = argparse.Namespace(
         jobs=options.jobs or executor.cores(), threads=1, on="local", quiet=True, json=False
     )
-    return reproduction.carry_out(panel.experiment, panel.size, out / _folder(panel), panel.only, how)
+    return runner.carry_out(panel.experiment, panel.size, out / _folder(panel), panel.only, how)
 
 
 def table(panels: Sequence[Panel], found: Sequence[Findings]) -> Table:

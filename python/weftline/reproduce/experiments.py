@@ -19,14 +19,15 @@
                             published = its key in published.json, seeds = [instead of those of the size],
                             and the options of its kind;
                             kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
-                            named by numbers; what else they take is in `trends` and `trials`; of kind
+                            named by numbers; what else they take is in `panels` and `trials`; of kind
                             "matrix" it is the axis of the columns; "cdf", "groups": see `goodput_figures`
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims` and
                             `agreement`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point
 
-A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS and in the package,
-where a checkout has a link to its root's experiments/.
+A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS, in the package,
+as a wheel has them, and in experiments/ of the checkout. PAPER/FIGURE there has the name PAPER-FIGURE, one in
+`own/` that of its folder.
 """
 
 from __future__ import annotations
@@ -43,10 +44,14 @@ from typing import Any
 from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
-from weftline.reproduce import formulas, trends
+from weftline.reproduce import formulas
 
-KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
-KINDS += ("cdf", "groups", "matrix")
+KINDS = (
+    *("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials"),
+    *("cdf", "groups", "matrix"),
+)
+OWN = "own"
+"""The folder of experiments that are of no paper."""
 ALONG = ("trend", "cost", "trials", "matrix")
 """Kinds of figures with an axis of x, or of columns."""
 SEEDS = {"small": [1, 2, 3, 4, 5], "full": [1, 2, 3]}
@@ -229,7 +234,9 @@ def directories() -> list[Path]:
     """Return the directories in which experiments are looked for, in order, those that exist."""
     listed = [Path(p) for p in os.environ.get("WEFTLINE_EXPERIMENTS", "").split(os.pathsep) if p]
     root = Path(__file__).resolve().parents[1]
-    listed += [root / "experiments", root.parent.parent / "experiments"]
+    checkout = root.parent.parent / "experiments"
+    # In a checkout what the package has is at best a copy, made by the last build.
+    listed.append(checkout if (checkout / "ledger.toml").is_file() else root / "experiments")
     return [path for path in listed if path.is_dir()]
 
 
@@ -237,9 +244,10 @@ def names() -> dict[str, Path]:
     """Return every experiment's folder by its name."""
     found: dict[str, Path] = {}
     for directory in directories():
-        for path in sorted(directory.iterdir()):
-            if (path / "experiment.toml").is_file():
-                found.setdefault(path.name, path)
+        for path in sorted([*directory.glob("*/experiment.toml"), *directory.glob("*/*/experiment.toml")]):
+            paper, name = path.parent.parent, path.parent.name
+            plain = paper == directory or paper.name == OWN
+            found.setdefault(name if plain else f"{paper.name}-{name}", path.parent)
     return dict(sorted(found.items()))
 
 
@@ -258,6 +266,8 @@ def load(name: str) -> Experiment:
     """
     known = names()
     folder = known.get(name) or (Path(name) if (Path(name) / "experiment.toml").is_file() else None)
+    if folder is None and "/" in name:
+        folder = known.get(name.strip("/").removeprefix(f"{OWN}/").replace("/", "-"))
     if folder is None:
         hint = nearest(name, list(known))
         raise InputError(f'unknown experiment "{name}": {hint}known: {", ".join(known) or "none was found"}')
@@ -265,7 +275,8 @@ def load(name: str) -> Experiment:
     data = _parsed(path)
     _check_keys(data, "experiment", path)
     try:
-        experiment = _read(folder.resolve().name, folder, data, path)
+        shipped = (known_name for known_name, at in known.items() if at.resolve() == folder.resolve())
+        experiment = _read(next(shipped, folder.resolve().name), folder, data, path)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: a key is missing or of the wrong type: {error}") from None
     _check_references(experiment, path)
@@ -281,6 +292,10 @@ def _read(name: str, folder: Path, data: dict[str, Any], path: Path) -> Experime
         for entry in data.get(kind, []):
             _check_keys(entry, kind, path)
     for claim in data["claim"]:
+        if not isinstance(claim.get("than", {}), dict):
+            raise InputError(
+                f'{path}: than: expected a table such as {{ line = "..." }}, found {claim["than"]!r}'
+            )
         _check_keys(claim.get("than", {}), "than", path)
     for size in ("small", "full"):
         _check_keys(data.get(size, {}), "size", path)
@@ -404,9 +419,9 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         if figure.kind == "trend":
             if "against" in figure.options:
                 known("line", figure.options["against"], experiment.variants(figure, figure.lines))
-            trends.check(figure, experiment.named(figure, figure.along), path)
-            named = (experiment.named(figure, axis) for axis in (figure.lines, figure.along))
-            formulas.check_figure(figure, *named, path)
+            formulas.check_trend(figure, experiment.named(figure, figure.along), path)
+            lines, places = (experiment.named(figure, axis) for axis in (figure.lines, figure.along))
+            formulas.check_figure(figure, lines, places, path)
         if figure.kind == "matrix":
             metrics.metric(str(figure.options.get("metric", "")))
     _check_cost(experiment, path)

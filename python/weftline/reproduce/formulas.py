@@ -1,4 +1,4 @@
-"""Formulas: what a figure of kind "trend" expects at each of its places.
+"""Numbers along an axis, and formulas: what a figure of kind "trend" expects at each of its places.
 
     expected     the formula, or a table of one for each line, in the stored unit of the metric (ns, B,
                  bit/s); where the figure has `over`, of the ratio to the metric there. It may use `x`,
@@ -7,7 +7,7 @@
     metrics      { name = "metric" }: numbers of the same run, so that the expectation is the run's own
     + - * / **, parentheses, sqrt, cbrt, log, exp, min, max, pi
 
-`weftline.reproduce.laws` holds them against what was found.
+`weftline.reproduce.agreement` holds them against what was found.
 """
 
 from __future__ import annotations
@@ -16,14 +16,49 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from weftline import quantities
 from weftline.errors import InputError, nearest
 from weftline.measures.lines import Line
 from weftline.measures.metrics import metric
 
 if TYPE_CHECKING:
     from weftline.reproduce.experiments import FigureDefinition
+
+
+def number(variant: str) -> float | None:
+    """Return the number that a variant is named by, None if it is none."""
+    try:
+        return float(Fraction(variant.replace(" ", "")))
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def sizes(options: dict[str, Any]) -> tuple[int, int | None]:
+    """Return the minimum and the maximum size in bytes of the flows that count."""
+    wanted = options.get("sizes", {})
+    smallest = int(quantities.parse_bytes(wanted["min"])) if "min" in wanted else 0
+    return smallest, int(quantities.parse_bytes(wanted["max"])) if "max" in wanted else None
+
+
+def check_trend(figure: FigureDefinition, places: Sequence[str], path: object) -> None:
+    """Raise InputError if a figure of this kind is not as it should be."""
+    here = f'{path}: figure "{figure.name}"'
+    if "metric" not in figure.options:
+        raise InputError(f'{here}: expected the key "metric"')
+    metric(figure.options["metric"])
+    sizes(figure.options)
+    for place in places:
+        if number(place) is None:
+            raise InputError(f'{here}: along: expected variants such as "20" or "1/16", found "{place}"')
+    over = figure.options.get("over")
+    if over is not None and over not in places:
+        raise InputError(f'{here}: over: no "{over}" on {figure.along}: {", ".join(places)}')
+    if over is not None and "against" in figure.options:
+        raise InputError(f"{here}: expected over or against, not both")
+
 
 _OPERATORS: dict[type, Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -118,9 +153,7 @@ def formula_of(figure: FigureDefinition, line: str) -> Any:
 
 
 def _number(place: str) -> float:
-    from weftline.reproduce import trends
-
-    found = trends.number(place)
+    found = number(place)
     if found is None:
         raise InputError(f'expected a number such as "20" or "1/16", found "{place}"')
     return found

@@ -25,9 +25,9 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
-from weftline.reproduce import all_experiments, experiments, findings, ledger
-from weftline.reproduce.choices import Size, chosen_size
+from weftline.reproduce import all_experiments, experiments, findings, ledger, runner
 from weftline.reproduce.experiments import Experiment, Published
+from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
 from weftline.sweeps.states import state_of
 from weftline.sweeps.store import Point
@@ -118,18 +118,24 @@ def hours(text: str, option: str) -> float:
     raise InputError(f'{option} {text}: expected a time such as "16h", "2.5h" or "150min"')
 
 
+def _part(experiment: Experiment) -> Published:
+    """The published part of an experiment that has one."""
+    assert experiment.published_part is not None
+    return experiment.published_part
+
+
 def plan(wanted: Sequence[Experiment], out: Path) -> list[Round]:
     """Return the rounds in their order: the first seeds of all, then the other seeds of all.
 
     A point that an earlier round has is not in a later one.
     """
-    ordered = sorted(wanted, key=lambda one: one.published_part.order)
+    ordered = sorted(wanted, key=lambda one: _part(one).order)
     seen: set[Path] = set()
     costs: dict[tuple[Any, ...], float] = {}
     rounds = []
     for later in (False, True):
         for experiment in ordered:
-            part = experiment.published_part
+            part = _part(experiment)
             seeds = part.seeds[1:] if later else part.seeds[:1]
             if seeds:
                 rounds.append(_round(experiment, part, seeds, out, seen, costs))
@@ -142,7 +148,7 @@ def _round(
     seeds: list[int],
     out: Path,
     seen: set[Path],
-    costs: dict[str, Any],
+    costs: dict[tuple[Any, ...], float],
 ) -> Round:
     size = _size(experiment, seeds)
     points = [point for point in _points(experiment, part, size, out) if point.folder not in seen]
@@ -163,7 +169,7 @@ def _round(
 
 def _size(experiment: Experiment, seeds: list[int]) -> Size:
     """The full size with these seeds and what the part sets on top."""
-    part, size = experiment.published_part, chosen_size(experiment, full=True, seeds=seeds)
+    part, size = _part(experiment), chosen_size(experiment, full=True, seeds=seeds)
     says = f"{part.says}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}" if part.says else size.says
     says = f"Published size: {says.removeprefix('Full size: ')}"
     return replace(size, says=says, settings={**size.settings, **part.set})
@@ -171,9 +177,7 @@ def _size(experiment: Experiment, seeds: list[int]) -> Size:
 
 def _points(experiment: Experiment, part: Published, size: Size, out: Path) -> list[Point]:
     """The points of a part, each once, seed by seed."""
-    from weftline.reproduce import reproduction
-
-    found = reproduction.plan_points(experiment, size, out / experiment.store, part=part)
+    found = runner.plan_points(experiment, size, out / experiment.store, part=part)
     by_seed = sorted((p for *_, points in found for p in points), key=lambda point: point.seed)
     return list({point.folder: point for point in by_seed}.values())
 
@@ -245,8 +249,6 @@ def _facts(one: Round, jobs: int) -> dict[str, Any]:
 
 def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argparse.Namespace) -> bool:
     """Run the points within the budget that are not finished; return False after an interrupt."""
-    from weftline.reproduce import reproduction
-
     for one in rounds:
         left = one.left
         if not left or (until is not None and time.monotonic() + left[0][1] > until):
@@ -254,7 +256,7 @@ def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argpa
         if not (options.quiet or options.json):
             seeds = ", ".join(map(str, one.size.seeds))
             print(f"\n{one.experiment.name}, seeds {seeds}: {len(left)} runs", flush=True)
-        failed = reproduction.run_points(
+        failed = runner.run_points(
             [point for point, _ in left],
             jobs=jobs,
             threads=options.threads,
@@ -275,10 +277,8 @@ def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argpa
 
 def _collect(rounds: Sequence[Round], out: Path) -> None:
     """Check the claims of each experiment on the seeds of which all points are finished, and keep it."""
-    from weftline.reproduce import reproduction
-
     for experiment in {one.experiment.name: one.experiment for one in rounds}.values():
-        part = experiment.published_part
+        part = _part(experiment)
         root = out / experiment.store
         seeds = []
         for seed in part.seeds:
@@ -288,10 +288,10 @@ def _collect(rounds: Sequence[Round], out: Path) -> None:
         if not seeds:
             continue
         size = _size(experiment, seeds)
-        found = reproduction.plan_points(experiment, size, root, part=part)
-        panels = reproduction.collect(experiment, found, lost=set())
-        verdicts = reproduction.check_claims(experiment, panels)
-        came = reproduction.findings_of(experiment, size, found, panels, verdicts, {})
+        found = runner.plan_points(experiment, size, root, part=part)
+        panels = runner.collect(experiment, found, lost=set())
+        verdicts = runner.check_claims(experiment, panels)
+        came = runner.findings_of(experiment, size, found, panels, verdicts, {})
         findings.write_page(came, out / experiment.out / "published.html")
         result = findings.as_json(came)
         result.pop("points")

@@ -2,12 +2,10 @@
 many times, or computed.
 
 The settings of figures and variants define what is tried; the number of a variant along x is the setting with
-the axis' name. `what = "path"` (packets until a path is decoded, see `tracing`), `what = "latency"` (error
-of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows that a cache misses, see
-`flow_cache`), `what = "state"` (what a port must remember, see `switch_state`), `what = "plan"` (what a
-plan asks of a switch, see `plan_facts`); `trials` is how often.
-Settings that begin with "scenario." are those of the experiment's scenario, which a latency experiment runs
-once for all points that share them.
+the axis' name. `what` is one of `trial_kinds`: "path" (packets until a path is decoded), "latency" (error of
+a hop's latency quantile), "flow-cache" (top flows that a cache misses), "state" (what a port must remember),
+"plan" (what a plan asks of a switch); `trials` is how often. Settings that begin with "scenario." are those
+of the experiment's scenario, which a latency experiment runs once for all points that share them.
 
 A point is kept under the hash of its settings and its seed, of the topology or the scenario, and of
 weftline's version. Each seed has as many trials; numbers are means over the seeds.
@@ -18,6 +16,7 @@ itself, or with `against` and `against_at` (each `line` and `at` where it is lef
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import math
@@ -31,21 +30,14 @@ from typing import TYPE_CHECKING, Any
 from weftline import _native, integrity, quantities
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.measures.lines import Mean
-from weftline.reproduce import claims, flow_cache, latency, plan_facts, switch_state, tracing
+from weftline.reproduce import claims, findings, trial_kinds
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+from weftline.reproduce.trial_kinds import KINDS
+from weftline.sweeps import executor
+from weftline.terminal import ProgressLine
 
 if TYPE_CHECKING:
-    from weftline.reproduce.choices import Size
-
-ALONE: dict[str, Any] = {"flow-cache": flow_cache, "state": switch_state, "plan": plan_facts}
-"""What needs neither a run nor a file: modules with `SETTINGS`, `check` and `tried`."""
-
-SETTINGS: dict[str, dict[str, Any]] = {
-    "path": tracing.SETTINGS,
-    "latency": latency.SETTINGS,
-    **{what: module.SETTINGS for what, module in ALONE.items()},
-}
-"""Settings and their defaults, by what is tried."""
+    from weftline.reproduce.runner import Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,23 +193,18 @@ def _point(
     changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full)}
     what = str(changes.pop("what", "path"))
     name = f"{experiment.name}: {line}, {place}"
-    _known(f"{name}: what", what, list(SETTINGS))
+    _known(f"{name}: what", what, list(KINDS))
     of_run = {key[9:]: changes.pop(key) for key in list(changes) if key.startswith("scenario.")}
-    settings = dict(SETTINGS[what])
+    settings = dict(KINDS[what].settings)
     for key, value in [*changes.items(), (figure.along, int(place.replace(" ", "")))]:
         _known(f"{name}: setting", key, list(settings))
         settings[key] = value
-    recorded, basis = None, ""
-    if what == "path":
-        if settings["hops"] > settings["longest"]:
-            return None
-        basis = tracing.check(settings, experiment.folder, name)
-    elif what in ALONE:
-        ALONE[what].check(settings, name)
-    else:
-        queries = latency.check(settings, experiment.folder, name)
-        recorded = latency.run_of(experiment, seed, of_run, out)
-        basis = queries + recorded.folder.name
+    if what == "path" and settings["hops"] > settings["longest"]:
+        return None
+    recorded, basis = None, KINDS[what].check(settings, experiment.folder, name)
+    if what == "latency":
+        recorded = trial_kinds.latency_run(experiment, seed, of_run, out)
+        basis += recorded.folder.name
     digest = hashlib.sha256(
         json.dumps([_native.version(), what, settings, seed, basis], sort_keys=True).encode()
     ).hexdigest()[:12]
@@ -286,7 +273,7 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
             except queue.Empty:
                 return
             try:
-                for point, found in zip(group, _tried(group, folder), strict=True):
+                for point, found in zip(group, KINDS[group[0].what].tried(group, folder), strict=True):
                     _keep(point, found)
                 done.put((group, None))
             except (InputError, RunFailed) as error:
@@ -310,14 +297,6 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
         if why is not None:
             failed |= dict.fromkeys(group, why)
     return failed
-
-
-def _tried(group: Sequence[Point], folder: Path) -> list[dict[str, Any]]:
-    """The numbers of points that are tried together."""
-    what = group[0].what
-    if what in ALONE:
-        return ALONE[what].tried(group)
-    return (latency.tried if what == "latency" else tracing.tried)(group, folder)
 
 
 def check(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True) -> claims.Verdict | None:
@@ -359,3 +338,66 @@ def check(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True
         by_seed=tuple(by_seed.values()) if len(by_seed) > 1 else (),
         unseeded=not seeded,
     )
+
+
+def refuse(experiment: Experiment, size: Size, options: argparse.Namespace) -> None:
+    """Refuse options that an experiment of trials cannot follow: there is none."""
+
+
+def amount(experiment: Experiment, points: Sequence[Point]) -> str:
+    """Return how much is tried, for the first lines of the output."""
+    return f"{len(points)} points"
+
+
+def carry_out(
+    experiment: Experiment,
+    size: Size,
+    panels: list[Panel],
+    points: list[Point],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Try what is not tried yet and check the claims; None when interrupted."""
+    try:
+        failed = _run_and_try(experiment, points, options, ProgressLine(quiet=options.quiet or options.json))
+    except KeyboardInterrupt:
+        return None
+    if failed is None:
+        return None
+    for panel in panels:
+        panel.found = {p: found for p in panel.points if (found := kept(p)) is not None}
+    verdicts = [v for claim in experiment.claims if (v := check(claim, panels, seeded=experiment.seeded))]
+    return findings.findings_of_trials(experiment, size, panels, verdicts, failed)
+
+
+def _run_and_try(
+    experiment: Experiment, points: Sequence[Point], options: argparse.Namespace, line: ProgressLine
+) -> dict[str, str] | None:
+    """Run what points need a run of, then try them; return what failed and why, None when interrupted."""
+    from weftline.reproduce import runner
+
+    jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
+    recorded = {p.recorded.folder: p.recorded for p in points if p.recorded and kept(p) is None}
+    failed: dict[str, str] = {}
+    if recorded:
+        lost = runner.run_points(
+            list(recorded.values()),
+            jobs=jobs,
+            threads=options.threads,
+            line=line,
+            name=experiment.name,
+            on=options.on,
+        )
+        if lost is None:
+            return None
+        failed |= {point.name: why for point, why in lost}
+        missing = {point.folder for point, _ in lost}
+        points = [point for point in points if not (point.recorded and point.recorded.folder in missing)]
+
+    def show(text: str) -> None:
+        line.show(f"{experiment.name}  {text}", at_once=True)
+
+    try:
+        found = run(points, folder=experiment.folder, jobs=jobs, show=show)
+    finally:
+        line.clear()
+    return failed | {f"{point.line}, {point.place}": why for point, why in found.items()}

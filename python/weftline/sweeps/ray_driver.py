@@ -61,7 +61,7 @@ def main() -> int:
         where = connect_in_time(ray, send, cores=jobs * threads)
         head = ray.get_runtime_context().gcs_address
         threading.Thread(target=watch, args=(head, send), daemon=True).start()
-        ray.cloudpickle.register_pickle_by_value(ray_nodes)
+        ray.cloudpickle.register_pickle_by_value(ray_nodes)  # type: ignore[no-untyped-call]
         nodes, ours = Nodes(ray, threads=threads, options=environment()), identity()
         wait_for_a_node(nodes, threads)
         if refused := nodes.refused(ours, within=ray_nodes.LOOK_SECONDS):

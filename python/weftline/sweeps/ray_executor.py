@@ -111,14 +111,14 @@ def _law_as_bytes(law: Law) -> tuple[str, bytes]:
     from ray import cloudpickle
 
     for module in law.modules.values():
-        cloudpickle.register_pickle_by_value(module)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
-        data = cloudpickle.dumps(law.make)
+        data = cloudpickle.dumps(law.make)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise InputError(f'--on ray: controller "{law.name}" cannot be sent to a worker: {error}') from None
     finally:
         for module in law.modules.values():
-            cloudpickle.unregister_pickle_by_value(module)
+            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return hashlib.sha256(data).hexdigest(), data
 
 

@@ -366,7 +366,8 @@ class Store:
                     found[key] = entry_of(
                         folder, entry.choice if entry else choices.get(key, {}), stamp or ""
                     )
-                    if note and found[key] != entry:
+                    # Without a stamp it came just now, and who ran it notes it.
+                    if note and stamp and found[key] != entry:
                         with contextlib.suppress(OSError):  # a store that may only be read
                             self.index.note(found[key])
                 elif state == "damaged":

@@ -32,7 +32,7 @@ from typing import Any
 from weftline import quantities, renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics, stats
-from weftline.reproduce.choices import parse_numbers
+from weftline.quantities import parse_numbers
 from weftline.sweeps.axes import Axis, read_zipped
 from weftline.sweeps.axes import read as axes_of
 from weftline.toml_lines import Where, check_keys

@@ -33,25 +33,40 @@ pub trait Paths {
     fn findings(&self, query: usize, state: &Self::Flow) -> PathFindings;
 }
 
-impl<D: Paths> Paths for &D {
-    type Flow = D::Flow;
+/// A decoder that several collectors share.
+macro_rules! shared {
+    ($shared:ty) => {
+        impl<D: Paths> Paths for $shared {
+            type Flow = D::Flow;
 
-    fn start(&self, query: usize, flow: &Flow, hops: u32) -> D::Flow {
-        (*self).start(query, flow, hops)
-    }
+            fn start(&self, query: usize, flow: &Flow, hops: u32) -> D::Flow {
+                (**self).start(query, flow, hops)
+            }
 
-    fn take(&self, query: usize, state: &mut D::Flow, packet: u64, digest: u64, fields: &[Field]) -> Step {
-        (*self).take(query, state, packet, digest, fields)
-    }
+            fn take(
+                &self,
+                query: usize,
+                state: &mut D::Flow,
+                packet: u64,
+                digest: u64,
+                fields: &[Field],
+            ) -> Step {
+                (**self).take(query, state, packet, digest, fields)
+            }
 
-    fn bytes(&self, state: &D::Flow) -> usize {
-        (*self).bytes(state)
-    }
+            fn bytes(&self, state: &D::Flow) -> usize {
+                (**self).bytes(state)
+            }
 
-    fn findings(&self, query: usize, state: &D::Flow) -> PathFindings {
-        (*self).findings(query, state)
-    }
+            fn findings(&self, query: usize, state: &D::Flow) -> PathFindings {
+                (**self).findings(query, state)
+            }
+        }
+    };
 }
+
+shared!(&D);
+shared!(std::sync::Arc<D>);
 
 /// Leaves paths alone: for plans that trace none.
 #[derive(Debug, Clone, Copy, Default)]

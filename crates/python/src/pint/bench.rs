@@ -1,6 +1,7 @@
-//! PINT's workloads of `weftline bench`: what switches and collectors do with packets, without a network.
+//! Workloads of `weftline bench` without a network: what switches and collectors do with packets.
 //!
-//! What is counted takes the place of packet-hops: hops encoded, or digests taken in by a collector, the flow's look-up included.
+//! What is counted takes the place of packet-hops: hops encoded, digests taken in by a collector (the flow's look-up
+//! included), or packets with telemetry.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use pint::path::{Knowledge, PathDecoder};
 use pint::plan::{Plan, read};
 use pint::recorded::{Address, Flow, Recorded};
 use serde_json::{Value, json};
+use weftline_collect::workload::{self, Carried};
 use weftline_results::{Stopwatch, peak_memory_bytes};
 
 /// A workload without a network.
@@ -31,6 +33,11 @@ enum Kind {
         hops: u32,
         ids: u64,
         turns: u64,
+    },
+    /// Packets from memory, through the parsers alone or through the whole collector.
+    Telemetry {
+        carried: Carried,
+        whole: bool,
     },
 }
 
@@ -52,6 +59,30 @@ pub const WORKLOADS: &[Workload] = &[
         description: "PINT's collector: paths of 59 hops out of 753 switches, 200 digests of each of 1 000 flows in turns.",
         counts: "digests",
         kind: Kind::Decode { hops: 59, ids: 753, turns: 200 },
+    },
+    Workload {
+        name: "collect-parse-reports",
+        description: "INT reports parsed, every value, from memory.",
+        counts: "packets",
+        kind: Kind::Telemetry { carried: Carried::Reports, whole: false },
+    },
+    Workload {
+        name: "collect-parse-ioam",
+        description: "IOAM traces of five nodes parsed, every value, from memory.",
+        counts: "packets",
+        kind: Kind::Telemetry { carried: Carried::Traces, whole: false },
+    },
+    Workload {
+        name: "collect-reports",
+        description: "INT reports through the whole collector, from memory.",
+        counts: "packets",
+        kind: Kind::Telemetry { carried: Carried::Reports, whole: true },
+    },
+    Workload {
+        name: "collect-ioam",
+        description: "IOAM traces of five nodes through the whole collector, from memory.",
+        counts: "packets",
+        kind: Kind::Telemetry { carried: Carried::Traces, whole: true },
     },
 ];
 
@@ -91,6 +122,7 @@ pub fn run(workload: &Workload) -> Result<String, String> {
     let (count, fingerprint, setup_seconds, stopwatch) = match workload.kind {
         Kind::Encode => encode(began)?,
         Kind::Decode { hops, ids, turns } => decode(began, hops, ids, turns)?,
+        Kind::Telemetry { carried, whole } => telemetry(began, carried, whole),
     };
     let cost = stopwatch.read();
     let found = json!({
@@ -133,6 +165,15 @@ fn encode(began: Instant) -> Result<Done, String> {
         sum.rotate_left(1) ^ digest
     });
     Ok((5 * PACKETS, sum, setup, stopwatch))
+}
+
+fn telemetry(began: Instant, carried: Carried, whole: bool) -> Done {
+    const PACKETS: u64 = 20_000_000;
+    let frames = workload::frames(carried);
+    let setup = began.elapsed().as_secs_f64();
+    let stopwatch = Stopwatch::start(1);
+    let found = if whole { workload::collect(&frames, PACKETS) } else { workload::parse(&frames, PACKETS) };
+    (PACKETS, found, setup, stopwatch)
 }
 
 fn decode(began: Instant, hops: u32, ids: u64, turns: u64) -> Result<Done, String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pint::collector::{
     Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
@@ -91,6 +92,18 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
         ));
     }
     Ok(decoder)
+}
+
+/// The decoder of a plan's text for a collector of packets, which may get the switches from a topology.
+pub fn shared_decoder(text: &str, topology: Option<&Path>) -> PyResult<weftline_collect::pint::Decoder> {
+    let plan = pint::plan::Plan::open(text, "plan").map_err(input)?;
+    let ground = topology.map(Ground::read).transpose()?;
+    let mut knowledge = match ground {
+        Some(ground) => Knowledge { ground, neighbours: true, ..Knowledge::default() },
+        None => Knowledge::default(),
+    };
+    let paths = Arc::new(paths(&plan, &mut knowledge)?);
+    Ok(weftline_collect::pint::Decoder { plan: Arc::new(plan), paths })
 }
 
 /// Maximum number of entries of the input that are reported.

@@ -13,18 +13,22 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pint::encoder::Encoder;
+use pint::hash::Key;
 use pint::layout;
 use pint::observed::Walks;
 use pint::recorded::CsvWriter;
+use pint::utilisation::{Law, Tables};
 use pint::vectors;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use weftline_dataplane::{Plain, Port};
 
 use crate::errors::{failed, input, whole};
 use crate::interrupts::interruptible;
 
 pub use accuracy::{pint_accuracy, pint_compared};
 pub use collector::Collector;
-pub use decode::pint_decode;
+pub use decode::{pint_decode, shared_decoder};
 pub use replay::pint_replay;
 pub use sketches::{FrequentSketch, QuantileSketch};
 
@@ -90,6 +94,17 @@ impl Plan {
         Ok(self.encoder.encode(digest, packet, hop, &values))
     }
 
+    /// What a switch that runs Linux loads as its map `pint_config`; `carriers` are flags of the data plane.
+    fn switch_config<'py>(
+        &self,
+        py: Python<'py>,
+        switch_id: u32,
+        carriers: u32,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let config = weftline_dataplane::pint::Config::new(&self.plan, switch_id, carriers).map_err(input)?;
+        Ok(PyBytes::new(py, config.bytes()))
+    }
+
     /// Names of the queries that a packet serves.
     fn serves(&self, packet: u64) -> Vec<String> {
         let queries = &self.plan.queries().queries;
@@ -112,6 +127,23 @@ impl Plan {
             queries.bits
         )
     }
+}
+
+/// An entry of the map `pint_ports`: a port of a rate that keeps its load over a base RTT. `key` gives the load's coins.
+#[pyfunction]
+#[pyo3(signature = (number, bits_per_second, horizon_ns, key, *, to_hosts, paper))]
+pub fn pint_port<'py>(
+    py: Python<'py>,
+    number: u32,
+    bits_per_second: u64,
+    horizon_ns: u64,
+    key: u64,
+    to_hosts: bool,
+    paper: bool,
+) -> Bound<'py, PyBytes> {
+    let law = if paper { Law::Paper } else { Law::Code };
+    let port = Port::new(number).with_load(law, Tables::PAPER, bits_per_second, horizon_ns, Key::new(key, 0));
+    PyBytes::new(py, if to_hosts { port.to_hosts() } else { port }.bytes())
 }
 
 /// Runs the plan's encoders on what hops saw (a CSV file) and writes the digests as CSV; returns how many there are.

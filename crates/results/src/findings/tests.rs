@@ -7,19 +7,27 @@ fn losses(retransmitted: u64) -> LossCounters {
 #[test]
 fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
     let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
-    assert!(cause(&spurious).contains("30 unnecessarily") && cause(&spurious).contains("nothing was lost"));
-    assert!(cause(&spurious).contains("discarded 200"), "{}", cause(&spurious));
+    assert!(
+        cause(&spurious, 0).contains("30 unnecessarily") && cause(&spurious, 0).contains("nothing was lost")
+    );
+    assert!(cause(&spurious, 0).contains("discarded 200"), "{}", cause(&spurious, 0));
     let late = LossCounters { timeouts: 4, ..spurious };
-    assert!(cause(&late).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late));
+    assert!(cause(&late, 0).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late, 0));
     let dropped = LossCounters { data_dropped: 31, data_lost_at_random: 2, ..spurious };
-    assert!(cause(&dropped).contains("dropped in full or marking buffers (31 of 33"), "{}", cause(&dropped));
+    assert!(
+        cause(&dropped, 0).contains("dropped in full or marking buffers (31 of 33"),
+        "{}",
+        cause(&dropped, 0)
+    );
     let dead = LossCounters { data_lost_on_dead_links: 40, ..dropped };
-    assert!(cause(&dead).contains("lost on links that went down (40 of 73"), "{}", cause(&dead));
+    assert!(cause(&dead, 0).contains("lost on links that went down (40 of 73"), "{}", cause(&dead, 0));
     let stranded = LossCounters { data_stranded: 50, ..dead };
-    assert!(cause(&stranded).contains("had no route"), "{}", cause(&stranded));
+    assert!(cause(&stranded, 0).contains("had no route"), "{}", cause(&stranded, 0));
     let random = LossCounters { data_lost_at_random: 60, ..stranded };
-    assert!(cause(&random).contains("lost at random"), "{}", cause(&random));
-    assert!(cause(&losses(20)).contains("none was lost, and none arrived twice"));
+    assert!(cause(&random, 0).contains("lost at random"), "{}", cause(&random, 0));
+    let refused = LossCounters { data_refused: 20, ..losses(20) };
+    assert!(cause(&refused, 25).contains("switches trimmed packets (20 arrived"), "{}", cause(&refused, 25));
+    assert!(cause(&losses(20), 0).contains("none was lost, and none arrived twice"));
 }
 
 #[test]
@@ -27,7 +35,7 @@ fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
     let names = Names { groups: vec!["web".into(), "bulk".into()], ..Names::default() };
     let with = |groups: Vec<LossCounters>| {
         let outcome = Outcome { losses: groups, ..Outcome::nothing(weftline_sim::measure::Ending::Done) };
-        sent_again(&outcome, &names)
+        sent_again(&outcome, &names, 0)
     };
     assert_eq!(with(vec![losses(10), losses(10)]), None);
     assert!(
@@ -64,4 +72,12 @@ fn marks_that_never_came_are_missed_where_there_was_congestion() {
     assert_eq!(never_marked(&outcome, &all, &[]), None);
     outcome.ports[0].2.ecn_marks = 1;
     assert_eq!(never_marked(&outcome, &all, &dctcp), None);
+}
+
+#[test]
+fn short_flowlets_are_named_from_a_move_for_two_data_packets_on() {
+    assert_eq!(short_flowlets(499, &losses(0)), None);
+    let found = short_flowlets(500, &losses(0)).unwrap();
+    assert!(found.starts_with("flowlets moved to another port 500 times"), "{found}");
+    assert_eq!(short_flowlets(500, &LossCounters::default()), None, "nothing was sent");
 }

@@ -120,6 +120,8 @@ fn outcome(ending: Ending) -> Outcome {
             finish: Some(Time::from_us(5)),
             ideal: None,
             last: Some((1, 0)),
+            exposed: None,
+            straggler: None,
         }],
         counters: counted("bytes_recirculated", 50_000),
         disciplines: vec![(3, 1, discipline)],

@@ -16,6 +16,8 @@ fn step(source: u16, step: u32, start: u64, finish: Option<u64>) -> StepRecord {
         finish: finish.map(Time::from_us),
         ideal: Some(Time::from_us(2)),
         last: finish.map(|_| (7, 3)),
+        exposed: Some(Time::from_us(3)),
+        straggler: finish.map(|_| Time::from_us(1)),
     }
 }
 
@@ -35,6 +37,7 @@ fn bandwidths_are_those_of_nccl_tests_and_steps_are_counted_from_finish_to_finis
     // Another job does not continue the first.
     assert_eq!((&rows[2]["job"], &rows[2]["finish_to_finish_ns"]), (&json!("b"), &Value::Null));
     assert_eq!((&rows[2]["last_flow"], &rows[2]["last_host"]), (&json!(7), &json!(3)));
+    assert_eq!((&rows[0]["exposed_ns"], &rows[0]["straggler_ns"]), (&json!(3e3), &json!(1e3)));
     for key in ["finish_ns", "time_ns", "finish_to_finish_ns", "algbw_bps", "busbw_bps", "last_flow"] {
         assert_eq!(rows[3][key], Value::Null, "{key} of a step that has not ended");
     }

@@ -3,7 +3,7 @@
 //! Two forms: ours, a 64-bit mix of the flow's hash with the switch's salt; and the HPCC authors', MurmurHash3 over
 //! the addresses and ports with the switch's node id as seed (Appleby, 2011; x86, 32 bits).
 
-use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders};
 use crate::doc::SchemeDoc;
 use crate::engine::murmur;
 use crate::engine::random::{hash_salt, mix64};
@@ -37,6 +37,10 @@ impl BalancerParameters for EcmpParameters {
             true => EitherEcmp::Murmur(MurmurEcmp::new(at.node)),
             false => EitherEcmp::Mixed(Ecmp::new(self.salt ^ hash_salt(at.seed), at.node)),
         }
+    }
+
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { hashes_ports: true, ..BalancerFacts::default() }
     }
 
     fn order(&self) -> Reorders {

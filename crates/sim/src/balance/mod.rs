@@ -85,6 +85,8 @@ pub trait BalancerParameters: Sized {
 pub struct BalancerFacts {
     /// It tells flows apart by the hash of their packets, so it cannot balance senders that give every packet another hash.
     pub goes_by_flow: bool,
+    /// Where the HPCC authors' hash is to be used, it hashes ports, which packets then carry in place of a hash of the flow.
+    pub hashes_ports: bool,
     /// The sender chooses the path of a packet by the packet's label.
     pub follows_labels: bool,
     /// It gets [`Place::tor`], [`Place::neighbours`] and [`Place::fabric`]: switches with hosts, and where ports lead.

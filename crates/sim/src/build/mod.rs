@@ -9,6 +9,7 @@ pub use execution::Execution;
 
 use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
+use crate::compat::Rules;
 use crate::config::{Config, Forwarding};
 use crate::engine::random::{RandomStream, mix64};
 use crate::external::caught;
@@ -30,6 +31,7 @@ use crate::queue::PortPlace;
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
 use crate::run::flows::Flows;
+use crate::run::graphs::Graphs;
 use crate::run::places::Places;
 use crate::run::probes::Probes;
 use crate::run::region::Region;
@@ -57,11 +59,15 @@ impl Simulation {
     fn build(config: Config, execution: Execution) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
         let map = Arc::new(map(&config));
-        let (plan, split) = execution::plan(&config, &map.routes, execution);
+        let (mut plan, split) = execution::plan(&config, &map.routes, execution);
+        // What ranks send to each other outside the network crosses regions too.
+        for graph in config.traffic.sources.iter().filter_map(|source| source.graph()) {
+            plan.lookahead = plan.lookahead.min(graph.shortest_delay().unwrap_or(Time::MAX));
+        }
         let settings = Arc::new(settings(&config, &map.routes));
         let places = places(&config.topology, &split, &map);
         let precedence = Arc::new(Precedence {
-            dependents: Dependents::new(&config.traffic),
+            dependents: Dependents::of_run(&config.traffic),
             jobs: Jobs::new(&config.traffic),
             host_index: (0..places.host_node.len() as u32).map(|host| places.of_host(host).1).collect(),
         });
@@ -85,7 +91,8 @@ impl Simulation {
                     hosts,
                     map: map.clone(),
                     settings: settings.clone(),
-                    starts: Starts::new(precedence.clone()),
+                    starts: Starts::new(precedence.clone(), hosts_of(&places, number)),
+                    graphs: Graphs::default(),
                     ended: Vec::new(),
                     inboxes: (0..split.parts).map(|_| Outbox::default()).collect(),
                     limit: Time::ZERO,
@@ -118,6 +125,12 @@ impl Simulation {
     }
 }
 
+/// Whether each host is in a region.
+fn hosts_of(places: &Places, region: usize) -> Arc<Vec<bool>> {
+    let hosts = 0..places.host_node.len() as u32;
+    Arc::new(hosts.map(|host| places.of_host(host).0 == region).collect())
+}
+
 fn check_limits(topology: &Topology) -> Result<(), RunError> {
     if topology.nodes.len() > MAX_NODES {
         let message = format!("{} nodes: expected at most {MAX_NODES}", topology.nodes.len());
@@ -134,8 +147,8 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
 
 /// What transports may know about the run.
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
-    let Config { rules, topology, switch, telemetry, .. } = config;
-    RunContext { rules, topology, routes, switch, telemetry }
+    let Config { rules, topology, switch, telemetry, transports, traffic, .. } = config;
+    RunContext { rules, topology, routes, switch, telemetry, transports, traffic: Some(traffic) }
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
@@ -148,20 +161,32 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         TelemetryConfig::Int { max_hops, path_id, .. } => (*max_hops as usize, *path_id, None),
         TelemetryConfig::Pint(pint) => (0, false, Some(pint.clone())),
     };
-    let dependencies =
-        config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
+    let dependencies = config
+        .traffic
+        .sources
+        .iter()
+        .any(|s| s.graph().is_some() || !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
         rules: config.rules,
         transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
-        int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
+        int_layout: int_layout(config),
         int_hops,
         path_ids,
         pint,
         seed: config.seed,
         dependencies,
         subflows: config.measure.subflows,
+    }
+}
+
+/// How INT counts: in the units that its readers want.
+fn int_layout(config: &Config) -> IntLayout {
+    let mut controllers = config.transports.iter().filter_map(|transport| transport.facts().controller);
+    match controllers.any(|controller| controller.needs().fine_int) {
+        true => IntLayout { counts_arrivals: config.rules.int_counts_arrivals, ..IntLayout::FINE },
+        false => IntLayout::for_nic(nic_rate(&config.topology)),
     }
 }
 
@@ -374,7 +399,8 @@ impl Builder<'_> {
         if self.config.rules.insertion_order {
             let delays = self.config.topology.links.iter().map(|link| link.delay);
             let longest = delays.max().unwrap_or(Time::ZERO);
-            return AgendaKind::Insertion { longest, whole_ns: self.config.rules.whole_ns_wake_ups };
+            let Rules { whole_ns_wake_ups: whole_ns, arrivals_by_wire: by_wire, .. } = self.config.rules;
+            return AgendaKind::Insertion { longest, whole_ns, by_wire };
         }
         let inside = |node: u32| self.split.part[node as usize] == number;
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
@@ -411,6 +437,7 @@ impl Builder<'_> {
                 local: local as u16,
                 rate: side.line.rate,
                 asks_later: self.config.rules.nic_asks_later,
+                departs: self.config.rules.departure_events,
             };
             Port::new(&plan, queue.start(&place))
         };

@@ -1,9 +1,10 @@
-//! Frames of pHost, pFabric and Fastpass packets: UDP, and a header defined here.
+//! Frames of pHost, pFabric, Fastpass, NDP and Homa packets: UDP, and a header defined here.
 //!
 //! ```text
-//!  0      version (4 bits, 1), scheme (4 bits: 0 others, 1 pHost, 2 pFabric, 3 Fastpass)
+//!  0      version (4 bits, 1), scheme (4 bits: 0 others, 1 pHost, 2 pFabric, 3 Fastpass, 4 NDP, 5 Homa)
 //!  1      what it is: 0 data, 1 acknowledgement, 2 request, 3 token, 4 schedule, 5 and 6 halves of one with paths, 7 a flow wants
-//!         nothing more, 8 probe
+//!         nothing more, 8 probe, 9 a flow is known, 10 trimmed data, 11 trimmed data that return, 12 refusal, 13 pull,
+//!         14 grant, 15 packets are requested again, 16 the sender is busy, 17 the sender asks for an acknowledgement
 //!  2      bit 0 the last byte of its flow is in it, bit 1 a mark is echoed
 //!  3      bytes of this header
 //!  4..8   flow; of a schedule 2^32 - 1
@@ -18,6 +19,13 @@
 //!         Fastpass request              timeslots wanted, destination, deadline in ns *
 //!         Fastpass schedule             epoch (32 bits), the flows of its eight timeslots (2^32 - 1: none)
 //!         Fastpass half a schedule      epoch, the flows of four timeslots, their paths
+//!         NDP data, trimmed, returned    packets of the flow, number of the packet
+//!         NDP acknowledgement, refusal  pull number, packets in order, number of the packet, 1: it pulls
+//!         NDP pull                      pull number, packets in order
+//!         Homa data                     bytes of the message *, number of the packet
+//!         Homa grant                    packets that may be sent, level of the new ones
+//!         Homa packets requested        first packet, the one after the last, level
+//!         Homa sender asks              bytes of the message *
 //! ```
 //!
 //! The papers leave the format of the headers open. Here they contain what the packets carry in the
@@ -25,9 +33,9 @@
 
 use super::headers::{self, UDP, UDP_BYTES};
 use super::{Rest, ports_of};
-use crate::packet::{Packet, PacketKind};
+use crate::packet::{Packet, PacketKind, trimming};
 use crate::transport::fastpass::FastpassConfig;
-use crate::transport::{fastpass, pfabric, phost};
+use crate::transport::{fastpass, homa, pfabric, phost};
 use crate::units::Time;
 
 /// The UDP port of all of them.
@@ -45,6 +53,14 @@ const SECOND_HALF: u8 = 6;
 const FORGET: u8 = 7;
 const PROBE: u8 = 8;
 const KNOWN: u8 = 9;
+const TRIMMED: u8 = 10;
+const RETURNED: u8 = 11;
+const REFUSAL: u8 = 12;
+const PULL: u8 = 13;
+const GRANT: u8 = 14;
+const RESEND: u8 = 15;
+const BUSY: u8 = 16;
+const NEED_ACK: u8 = 17;
 
 /// A packet of a transport without a format of its own.
 pub fn plain(to: &mut Vec<u8>, packet: &Packet) -> Rest {
@@ -67,6 +83,34 @@ pub fn phost(to: &mut Vec<u8>, packet: &Packet) -> Rest {
         _ => (ACKNOWLEDGEMENT, words(&[high, low, packet.aux])),
     };
     write(to, packet, [1, kind], packet.flow, [packet.src, packet.dst], &body)
+}
+
+pub fn ndp(to: &mut Vec<u8>, packet: &Packet) -> Rest {
+    let (high, low) = halves(packet.seq);
+    let (kind, body) = match packet.kind {
+        PacketKind::Data if packet.trimming & trimming::RETURNED != 0 => (RETURNED, words(&[high, low])),
+        PacketKind::Data if packet.is_trimmed() => (TRIMMED, words(&[high, low])),
+        PacketKind::Data => (DATA, words(&[high, low])),
+        PacketKind::Control => (PULL, words(&[high, low])),
+        PacketKind::Nack => (REFUSAL, words(&[high, low, packet.aux, u32::from(packet.code())])),
+        _ => (ACKNOWLEDGEMENT, words(&[high, low, packet.aux, u32::from(packet.code())])),
+    };
+    write(to, packet, [4, kind], packet.flow, [packet.src, packet.dst], &body)
+}
+
+pub fn homa(to: &mut Vec<u8>, packet: &Packet) -> Rest {
+    use homa::code;
+    let (high, low) = halves(packet.seq);
+    let (kind, body) = match (packet.kind, packet.code()) {
+        (PacketKind::Data, _) => (DATA, words(&[high, low, packet.aux])),
+        (PacketKind::Control, code::GRANT) => (GRANT, words(&[low, high])),
+        (PacketKind::Control, code::RESEND) => (RESEND, words(&[packet.aux, low, high])),
+        (PacketKind::Control, code::BUSY) => (BUSY, Vec::new()),
+        (PacketKind::Control, code::NEED_ACK) => (NEED_ACK, words(&[high, low])),
+        (PacketKind::Control, _) => (KNOWN, Vec::new()),
+        _ => (ACKNOWLEDGEMENT, Vec::new()),
+    };
+    write(to, packet, [5, kind], packet.flow, [packet.src, packet.dst], &body)
 }
 
 pub fn pfabric(to: &mut Vec<u8>, packet: &Packet) -> Rest {

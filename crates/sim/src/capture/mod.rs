@@ -5,7 +5,7 @@
 //! assume.
 //!
 //! One file per format: `tcp` (with multipath), `rdma` with its telemetry in `shim`, `datagrams` (pHost,
-//! pFabric, Fastpass), `tag` (headers of load balancers, and probes), `pause`; `headers` contains what all of
+//! pFabric, Fastpass, NDP), `tag` (headers of load balancers, and probes), `pause`; `headers` contains what all of
 //! them share.
 
 mod datagrams;
@@ -162,6 +162,8 @@ impl Writer {
             }
             WireFormat::Tokens => datagrams::phost(to, packet),
             WireFormat::Priorities => datagrams::pfabric(to, packet),
+            WireFormat::Pulls => datagrams::ndp(to, packet),
+            WireFormat::Grants => datagrams::homa(to, packet),
             WireFormat::Timeslots(config) => datagrams::fastpass(to, packet, config),
         }
     }

@@ -21,6 +21,7 @@ use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
     Window, in_proportion, min_rate, positive_time, times, window,
 };
+use crate::compat::Rules;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -113,6 +114,10 @@ impl ControllerParameters for DcqcnParameters {
             eager: false,
             window: window(p, false),
         }
+    }
+
+    fn follow(&mut self, rules: &Rules) {
+        self.eager = rules.eager_timers;
     }
 
     fn needs(&self) -> Needs {

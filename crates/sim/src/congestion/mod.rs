@@ -14,12 +14,15 @@ pub mod external;
 pub mod hpcc;
 pub mod hpcc_pint;
 pub mod pair_window;
+pub mod powertcp;
+pub mod theta_powertcp;
 pub mod timely;
 pub mod window;
 
 #[cfg(test)]
 mod tests;
 
+use crate::compat::Rules;
 use crate::external::{Added, Scheme};
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntView};
@@ -128,6 +131,8 @@ pub struct Needs {
     pub window: Window,
     /// INT records of every hop in every acknowledgement.
     pub int: bool,
+    /// INT in its finest units, whatever the rate of the NICs, for all that read it in the run.
+    pub fine_int: bool,
     /// The load of the path's busiest port, by PINT.
     pub load: bool,
     /// Marks of switches (ECN), to which it reacts.
@@ -141,7 +146,15 @@ pub struct Needs {
 impl Needs {
     /// Only `window`.
     pub const fn window(window: Window) -> Needs {
-        Needs { window, int: false, load: false, marks: false, timestamp: false, ack_priority: false }
+        Needs {
+            window,
+            int: false,
+            fine_int: false,
+            load: false,
+            marks: false,
+            timestamp: false,
+            ack_priority: false,
+        }
     }
 }
 
@@ -157,6 +170,8 @@ pub trait ControllerParameters: Sized {
     const NS_PER_HOP: f64 = 75.0;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
+    /// The rules of the run, by which it may repeat a simulator; called before everything else.
+    fn follow(&mut self, _rules: &Rules) {}
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
     /// records.
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
@@ -253,6 +268,14 @@ macro_rules! registry {
                 }
             }
 
+            /// The rules of the run, by which it may repeat a simulator.
+            pub fn follow(&mut self, rules: &Rules) {
+                match self {
+                    $(ControllerConfig::$variant(parameters) => parameters.follow(rules),)*
+                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => {}
+                }
+            }
+
             /// Creates state and control of a new flow. `int_hops`: capacity of the INT header in records.
             pub fn start(&self, flow: &FlowContext, int_hops: usize) -> (Controller, Control) {
                 let mut control = Control::new(flow.line_rate);
@@ -288,6 +311,8 @@ registry! {
     Dcqcn = dcqcn::DcqcnParameters;
     Timely = timely::TimelyParameters;
     Dctcp = dctcp::DctcpParameters;
+    PowerTcp = powertcp::PowerTcpParameters;
+    ThetaPowerTcp = theta_powertcp::ThetaPowerTcpParameters;
 }
 
 /// Controllers of other crates.
@@ -338,13 +363,6 @@ impl ControllerConfig {
         match self {
             ControllerConfig::Window(window) => window.law.needs_marks(),
             _ => self.needs().marks,
-        }
-    }
-
-    /// Reproduces the events of the HPCC authors' simulator: timers fire even if they change nothing.
-    pub fn set_eager_timers(&mut self, eager: bool) {
-        if let ControllerConfig::Dcqcn(parameters) = self {
-            parameters.eager = eager;
         }
     }
 }

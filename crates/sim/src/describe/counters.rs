@@ -1,5 +1,6 @@
 //! What schemes count, for summary.json, and as data for metrics and help.
 
+use super::metrics;
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
 use crate::measure::LossCounters;
 use crate::{balance, external, queue, telemetry, transport};
@@ -22,7 +23,7 @@ pub fn counters() -> Vec<&'static CounterGroup> {
 }
 
 /// Everything that is counted in addition to packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,
-/// each with its `table` of summary.json (empty: totals), `counters`, `gauges` and `metrics`.
+/// each with its `table` of summary.json (empty: totals), `counters`, `gauges` and `series`; and `metrics`, the table of all metrics.
 pub fn declarations() -> Value {
     let group = |group: &&CounterGroup| {
         json!({
@@ -30,46 +31,37 @@ pub fn declarations() -> Value {
             "text": group.text,
             "counters": group.counters.iter().map(counter).collect::<Vec<_>>(),
             "gauges": group.gauges.iter().map(counter).collect::<Vec<_>>(),
-            "metrics": group.metrics.iter().map(|m| metric(m, group)).collect::<Vec<_>>(),
+            "series": group.metrics.iter().filter(|m| !m.series.0.is_empty()).map(series).collect::<Vec<_>>(),
         })
     };
+    let all = counters();
     json!({
         "losses": LossCounters::ALL.iter().map(counter).collect::<Vec<_>>(),
-        "groups": counters().iter().map(group).collect::<Vec<_>>(),
+        "groups": all.iter().map(group).collect::<Vec<_>>(),
+        "metrics": metrics::all(&all),
     })
 }
 
 fn counter(counter: &Counter) -> Value {
-    let fold = match counter.fold {
-        Fold::Sum => "sum",
-        Fold::Max | Fold::MaxOfAll => "max",
-    };
     json!({
         "key": counter.key,
         "unit": counter.unit,
         "title": counter.title,
         "text": counter.text,
-        "fold": fold,
+        "fold": fold(counter),
     })
 }
 
-/// With the text of its counter if it does not have its own.
-fn metric(metric: &Metric, group: &CounterGroup) -> Value {
-    let part = group.counters.iter().find(|counter| counter.key == metric.part);
-    let or = |own: &'static str, counter: fn(&Counter) -> &'static str| match own {
-        "" => part.map_or("", counter),
-        own => own,
-    };
-    json!({
-        "name": metric.name,
-        "title": or(metric.title, |counter| counter.title),
-        "axis": metric.axis,
-        "text": or(metric.text, |counter| counter.text),
-        "part": metric.part,
-        "over": metric.over,
-        "series": metric.series.0,
-        "series_text": metric.series.1,
-    })
+pub(super) fn fold(counter: &Counter) -> &'static str {
+    match counter.fold {
+        Fold::Sum => "sum",
+        Fold::Max | Fold::MaxOfAll => "max",
+    }
+}
+
+/// What is shown of it over time.
+fn series(metric: &Metric) -> Value {
+    json!({ "name": metric.series.0, "text": metric.series.1 })
 }
 
 #[cfg(test)]

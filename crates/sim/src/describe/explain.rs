@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::metrics::METRICS;
+use super::metrics;
 use super::served_by;
 use crate::balance;
 use crate::compat::{self, Rules};
@@ -125,17 +125,26 @@ fn sizes(name: &str) -> Option<Value> {
     Some(entry(name, &format!("distribution of flow sizes: {title}"), "", source, None, Vec::new()))
 }
 
+/// A metric by its name, or that of a column or series that has it; with the keys of the same name.
 fn metric(name: &str) -> Option<Value> {
     let plain = name.trim_end_matches("_ns").trim_end_matches("_bps").trim_end_matches("_bytes");
     let plain = if name == "window_bytes" { "bdp" } else { plain };
-    let metric = METRICS.iter().find(|m| m.name == name || m.name == plain)?;
+    let all = metrics::all(&super::counters());
+    let named = |wanted: &str| all.iter().find(|metric| metric["name"] == wanted);
+    let metric = named(name).or_else(|| named(plain))?;
+    let keys = key(name).map_or(json!([]), |keys| keys["parameters"].clone());
+    let title = match metric["of_run"] == true {
+        true => format!("metric: {}", metric["axis"].as_str()?),
+        false => metric["title"].as_str()?.to_string(),
+    };
     Some(json!({
-        "name": metric.name,
-        "title": metric.title,
-        "text": metric.text,
-        "source": metric.source,
+        "name": metric["name"],
+        "title": title,
+        "unit": metric["unit"],
+        "text": metric["text"],
+        "source": metric["source"],
         "equations": "",
-        "parameters": [],
+        "parameters": keys,
         "validation": "",
     }))
 }
@@ -252,7 +261,7 @@ fn parameter(key: &str, declared: &Declared) -> Value {
 fn known_names() -> Vec<String> {
     let mut names: Vec<String> = schemes().map(|scheme| scheme.name.to_string()).collect();
     names.extend(SizeDistribution::names().map(str::to_string));
-    names.extend(METRICS.iter().map(|metric| metric.name.to_string()));
+    names.extend(metrics::names(&super::counters()));
     for section in sections() {
         names.push(section.path.to_string());
         for (key, _) in &section.keys {

@@ -1,121 +1,164 @@
-//! The meaning of the numbers in results, for `weftline explain`.
+//! The metrics: every number of a run that tables, figures, claims and `weftline explain` know, with its unit, title and text.
+//!
+//! This is the only place that describes them, together with the declarations of schemes ([`crate::counters`]), which join the table in
+//! [`all`]. How a number is read from a run's folder is `weftline.measures.metrics`' business (Python), by the same names.
+
+mod table;
+
+use crate::counters::{Counter, CounterGroup};
+use crate::measure::LossCounters;
+use serde_json::{Value, json};
+use table::METRICS;
+
+/// What the values of a metric are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A ratio, or another number without a unit.
+    Number,
+    Count,
+    /// From 0 to 1; shown in per cent.
+    Share,
+    /// In nanoseconds.
+    Time,
+    Bytes,
+    /// In bit/s.
+    Rate,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Number => "number",
+            Unit::Count => "count",
+            Unit::Share => "share",
+            Unit::Time => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Rate => "bit/s",
+        }
+    }
+}
 
 /// A quantity in results.
+#[derive(Debug, Clone, Copy)]
 pub struct Metric {
     pub name: &'static str,
+    pub unit: Unit,
+    /// A few words, as the heading of a column.
     pub title: &'static str,
+    /// One or two sentences.
     pub text: &'static str,
     pub source: &'static str,
+    /// Unit of axes; empty: that of the values.
+    axis_unit: &'static str,
+    /// Title of an axis with its unit; empty: the title and the unit of axes.
+    axis: &'static str,
+    higher_is_better: bool,
+    /// A number of a whole run, which tables and claims can ask for; false: a quantity that numbers of runs are made of.
+    of_run: bool,
 }
 
 const HPCC: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 const OURS: &str = "weftline's definition";
 
-pub const METRICS: &[Metric] = &[
+const fn quantity(name: &'static str, unit: Unit, title: &'static str, text: &'static str) -> Metric {
     Metric {
-        name: "fct",
-        title: "flow completion time (fct_ns)",
-        text: "From the start of a flow to the arrival, at its sender, of the acknowledgement of its last \
-               byte, in nanoseconds. Empty for a flow that did not finish.",
-        source: HPCC,
-    },
-    Metric {
-        name: "ideal_fct",
-        title: "ideal flow completion time (ideal_fct_ns)",
-        text: "A lower bound of a flow's completion time on the network as configured: every packet sent \
-               back to back, stored and forwarded (or cut through) on every hop of its fastest path, or of \
-               all paths that its packets may take, and the return of the last acknowledgement. \
-               measure.ideal selects other definitions, which are not bounds.",
+        name,
+        unit,
+        title,
+        text,
         source: OURS,
-    },
-    Metric {
-        name: "slowdown",
-        title: "FCT slowdown",
-        text: "Completion time over ideal completion time; 1 as in an empty network. Tables divide flows by \
-               size into bins of equal count; percentile p is element floor(n p) of the sorted values.",
-        source: HPCC,
-    },
-    Metric {
-        name: "goodput",
-        title: "goodput (goodput_bps)",
-        text: "Payload bytes delivered in order per time, in bit/s: no headers, no telemetry, no retransmissions.",
-        source: OURS,
-    },
-    Metric {
-        name: "utilisation",
-        title: "link utilisation",
-        text: "Share of the time in which a port was transmitting, including headers, acknowledgements and \
-               pause frames.",
-        source: OURS,
-    },
-    Metric {
-        name: "queue",
-        title: "queue length (queue_bytes)",
-        text: "Bytes waiting at an egress port, all classes together, without the packet on the wire. \
-               Histograms have bins of 1000 bytes; their percentiles cover all ports of measure.queues, \
-               including idle ones.",
-        source: HPCC,
-    },
-    Metric {
-        name: "packet_hops",
-        title: "packet-hops",
-        text: "Packets transmitted on any link, including acknowledgements and pause frames: the measure of \
-               work, and per CPU second the measure of speed.",
-        source: OURS,
-    },
-    Metric {
-        name: "offered_load",
-        title: "offered load",
-        text: "Payload bits of the flows that start, over the capacity of the hosts' links until the last \
-               flow starts. With 48 B of header on 1000 B of payload and 60 B for its acknowledgement, 50 % \
-               are about 55 % of the link.",
-        source: HPCC,
-    },
-    Metric {
-        name: "base_rtt",
-        title: "base RTT T",
-        text: "Of an ordered pair of hosts: twice the sum of the link delays and, one way, the time to send \
-               one packet's payload on every hop. Controllers use the maximum over all pairs.",
-        source: HPCC,
-    },
-    Metric {
-        name: "bdp",
-        title: "bandwidth-delay product W0 (window_bytes)",
-        text: "Line rate times base RTT, in bytes: the window of a flow without congestion.",
-        source: HPCC,
-    },
-    Metric {
-        name: "pauses",
-        title: "PFC pauses",
-        text: "Pause frames that a port received, and the time for which they paused any class of it.",
-        source: "IEEE 802.1Qbb",
-    },
-    Metric {
-        name: "paused_share",
-        title: "share of port time paused",
-        text: "Time for which ports were paused, over the number of ports times the duration of the run.",
-        source: OURS,
-    },
-    Metric {
-        name: "drops",
-        title: "drops",
-        text: "Packets that a switch's buffer or queue refused. None with PFC and sufficient headroom; \
-               packets lost on failed links are counted separately.",
-        source: OURS,
-    },
-    Metric {
-        name: "ecn_marks",
-        title: "ECN marks",
-        text: "Packets marked at a port: never below Kmin, always above Kmax, and between them with a probability that \
-               rises to Pmax.",
-        source: HPCC,
-    },
-    Metric {
-        name: "fingerprint",
-        title: "fingerprint",
-        text: "64-bit hash of all completed flows and counters of a run: runs with equal bits have equal \
-               fingerprints.",
-        source: OURS,
-    },
-];
+        axis_unit: "",
+        axis: "",
+        higher_is_better: false,
+        of_run: false,
+    }
+}
+
+const fn run(name: &'static str, unit: Unit, title: &'static str, text: &'static str) -> Metric {
+    Metric { of_run: true, ..quantity(name, unit, title, text) }
+}
+
+impl Metric {
+    const fn shown_in(self, axis_unit: &'static str) -> Metric {
+        Metric { axis_unit, ..self }
+    }
+
+    const fn axis(self, axis: &'static str) -> Metric {
+        Metric { axis, ..self }
+    }
+
+    const fn source(self, source: &'static str) -> Metric {
+        Metric { source, ..self }
+    }
+
+    const fn higher_is_better(self) -> Metric {
+        Metric { higher_is_better: true, ..self }
+    }
+
+    /// The title of an axis, with the unit; the plain title where its values have no unit.
+    pub fn axis_title(&self) -> String {
+        match (self.axis, self.axis_unit) {
+            ("", "") => self.title.to_string(),
+            ("", unit) => format!("{} ({unit})", self.title),
+            (axis, _) => axis.to_string(),
+        }
+    }
+}
+
+/// The metrics of all schemes and of the losses, which are made from their counters, as data: with `from`, how they are.
+fn declared(groups: &[&'static CounterGroup]) -> Vec<Value> {
+    let losses = LossCounters::ALL.iter().map(|counter| {
+        let metric = run(counter.key, Unit::Count, counter.title, counter.text);
+        described(&metric, json!({ "losses": counter.key }))
+    });
+    let of_schemes = groups.iter().flat_map(|group| group.metrics.iter().map(move |m| of_scheme(m, group)));
+    of_schemes.chain(losses).collect()
+}
+
+/// With the title and text of its counter if it does not have its own.
+fn of_scheme(declared: &crate::counters::Metric, group: &CounterGroup) -> Value {
+    let counter = group.counters.iter().find(|counter| counter.key == declared.part);
+    let or = |own: &'static str, of: fn(&Counter) -> &'static str| match own {
+        "" => counter.map_or("", of),
+        own => own,
+    };
+    let (unit, axis_unit) = match counter.map_or("", |counter| counter.unit) {
+        _ if !declared.over.is_empty() && !declared.axis.is_empty() => (Unit::Share, ""),
+        _ if !declared.over.is_empty() => (Unit::Number, ""),
+        "bytes" => (Unit::Bytes, "MB"),
+        "ns" => (Unit::Time, "us"),
+        _ => (Unit::Count, ""),
+    };
+    let metric = run(declared.name, unit, or(declared.title, |c| c.title), or(declared.text, |c| c.text));
+    let fold = counter.map_or("sum", super::counters::fold);
+    let from = json!({ "table": group.table, "part": declared.part, "over": declared.over, "fold": fold });
+    described(&metric.shown_in(axis_unit).axis(declared.axis), from)
+}
+
+fn described(metric: &Metric, from: Value) -> Value {
+    json!({
+        "name": metric.name,
+        "unit": metric.unit.name(),
+        "title": metric.title,
+        "text": metric.text,
+        "source": metric.source,
+        "axis": metric.axis_title(),
+        "axis_unit": if metric.unit == Unit::Share { "%" } else { metric.axis_unit },
+        "higher_is_better": metric.higher_is_better,
+        "of_run": metric.of_run,
+        "from": from,
+    })
+}
+
+/// Every name that is explained.
+pub fn names(groups: &[&'static CounterGroup]) -> Vec<String> {
+    all(groups).iter().filter_map(|metric| metric["name"].as_str().map(str::to_string)).collect()
+}
+
+/// The whole table as data: `name`, `unit` of the values, `title`, `text`, `source`, title and unit of an axis, `higher_is_better`,
+/// `of_run` (false: a quantity that is explained and that no table has by this name), and `from`: the counters that it is made of, null
+/// where `weftline.measures.metrics` reads it.
+pub fn all(groups: &[&'static CounterGroup]) -> Vec<Value> {
+    METRICS.iter().map(|metric| described(metric, Value::Null)).chain(declared(groups)).collect()
+}

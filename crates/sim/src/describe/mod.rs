@@ -3,10 +3,12 @@
 mod counters;
 mod explain;
 mod metrics;
+mod rank_lists;
 mod schema;
 
 pub use counters::{counters, declarations};
 pub use explain::explain;
+pub use rank_lists::rank_lists;
 pub use schema::schema;
 
 use crate::congestion::window;

@@ -26,6 +26,7 @@ pub fn schema() -> Value {
         ("telemetry", object(&keys_of("telemetry"))),
         ("workload", list_of(workload)),
         ("run", object(&keys_of("run"))),
+        ("scale", object(&keys_of("scale"))),
         ("compat", object(&keys_of("compat"))),
         ("failures", failures),
         ("measure", object(&keys_of("measure"))),

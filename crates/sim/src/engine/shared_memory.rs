@@ -242,10 +242,11 @@ impl<T> Share<T> {
         unsafe { self.base.add(index).write(element) }
     }
 
-    /// Prefetches the cache lines of an element. Has no effect if there is no such element.
+    /// Prefetches the cache lines of an element; if there is no such element, those of the first.
     #[inline(always)]
     pub fn prefetch(&self, index: usize, lines: usize) {
-        prefetch_lines_from(self.base.wrapping_add(index.min(self.len)), lines);
+        let index = if index < self.len { index } else { 0 };
+        prefetch_lines_from(self.base.wrapping_add(index), lines);
     }
 
     /// For loom, which sees an access of memory that moves.

@@ -277,6 +277,10 @@ pub struct Outcome {
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// Every step of a job that started, in the order of (job, step).
     pub steps: Vec<StepRecord>,
+    /// The parts of all ranks in them, of job graphs, in the order of (step, rank).
+    pub ranks: Vec<RankRecord>,
+    /// Of job graphs that stalled: the operations that wait for each other.
+    pub waiting: Vec<String>,
     /// When flows of jobs were delivered, if that was requested.
     pub deliveries: Vec<(FlowId, Time)>,
     /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
@@ -323,6 +327,26 @@ pub struct StepRecord {
     pub ideal: Option<Time>,
     /// The flow that was delivered last, and its receiver.
     pub last: Option<(FlowId, HostId)>,
+    /// Of a job graph: the longest time in which a rank communicated and did not compute, and how much later than
+    /// half of the ranks the last one ended.
+    pub exposed: Option<Time>,
+    pub straggler: Option<Time>,
+}
+
+/// A rank's part of a step of a job graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankRecord {
+    /// Number of the step among those of all workloads.
+    pub number: u32,
+    pub rank: u32,
+    pub host: HostId,
+    /// When the rank joined, and when it had its result; none: it had not ended when the run did.
+    pub start: Time,
+    pub end: Option<Time>,
+    /// Payload of the messages that it sent.
+    pub bytes: u64,
+    /// Time in which it communicated and did not compute.
+    pub exposed: Time,
 }
 
 impl Outcome {

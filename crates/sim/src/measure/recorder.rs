@@ -5,6 +5,7 @@ use super::{DigestRecord, Entity, FlowRecord, LossCounters, Sample, Sink};
 use crate::engine::random::mix64;
 use crate::units::Time;
 use crate::workload::FlowId;
+use std::ops::Range;
 
 /// Rows collected before they are passed on.
 pub(crate) const BATCH: usize = 8192;
@@ -28,6 +29,8 @@ pub struct Recorder {
     /// Delivered payload bytes of the watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
+    /// Flows that are counted without a row in the table.
+    pub unrecorded: Vec<Range<FlowId>>,
 }
 
 impl Recorder {
@@ -47,6 +50,7 @@ impl Recorder {
             unreported_timeouts: Vec::new(),
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
+            unrecorded: Vec::new(),
         }
     }
 
@@ -64,7 +68,9 @@ impl Recorder {
         losses.data_sent = losses.data_sent.wrapping_add(record.packets_sent);
         losses.retransmitted += record.packets_retransmitted;
         self.flows_recorded += 1;
-        self.flows.push(record);
+        if self.unrecorded.iter().all(|flows| !flows.contains(&record.flow)) {
+            self.flows.push(record);
+        }
     }
 
     /// Counts payload that arrived in order at its receiver.

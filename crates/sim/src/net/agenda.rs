@@ -14,14 +14,18 @@
 
 mod calendar;
 mod due;
+mod insertion;
+mod wires;
 
 use super::PortId;
-use crate::engine::prefetch::prefetch;
+use crate::engine::prefetch::{prefetch, prefetch_end};
 use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
 use calendar::Calendar;
 use due::Due;
+use insertion::Insertion;
+use wires::Wires;
 
 /// Something that happens at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +69,6 @@ pub const PORT_BITS: u32 = 28;
 /// Bits of a wake-up's serial number.
 pub const SERIAL_BITS: u32 = 24;
 const LOW: u64 = 0xffff_ffff;
-/// Numbers of what comes behind all that was inserted for the same time.
-const BEHIND: u64 = 1 << 63;
 
 /// An [`Action`] and its time, as one number: the time, then the rank, what orders events of that rank, and
 /// what else belongs to it.
@@ -197,22 +199,6 @@ impl Timed for Event {
     }
 }
 
-/// An event of the compat mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Inserted {
-    time: Time,
-    /// As the HPCC authors' simulator would have inserted it.
-    number: u64,
-    event: Event,
-}
-
-impl Timed for Inserted {
-    #[inline]
-    fn time(&self) -> Time {
-        self.time
-    }
-}
-
 /// An event that is far off, with the node that it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Far {
@@ -237,8 +223,9 @@ pub enum AgendaKind {
     /// One event after the other.
     Calendar,
     /// `longest`: the delay of the longest link. With `whole_ns`, NICs that would wake up between two
-    /// nanoseconds do so at the second, behind all else, in order of their ports.
-    Insertion { longest: Time, whole_ns: bool },
+    /// nanoseconds do so at the second, behind all else, in order of their ports. With `by_wire`, a link inserts the
+    /// arrival of a packet when the one before it has been delivered.
+    Insertion { longest: Time, whole_ns: bool, by_wire: bool },
 }
 
 // What is large in it is touched with every event: it does not lie elsewhere.
@@ -247,11 +234,11 @@ pub enum AgendaKind {
 pub enum Agenda {
     Windows(Windows),
     Calendar(Calendar),
-    Insertion { queue: EventQueue<Inserted>, inserted: u64, whole_ns: bool },
+    Insertion(Insertion),
 }
 
 impl Agenda {
-    /// For a partition with so many nodes, hosts first, and ports.
+    /// For a partition with numbers of nodes, hosts first, and of ports.
     pub fn new(kind: AgendaKind, (hosts, nodes): (usize, usize), ports: usize) -> Agenda {
         // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all
         // slots together the microsecond or so that packets spend on a link. One of the calendar should hold
@@ -263,10 +250,10 @@ impl Agenda {
                 Agenda::Calendar(Calendar::by_node(length, hosts, nodes - hosts))
             }
             AgendaKind::Calendar => Agenda::Calendar(Calendar::by_time(Time(slot.0 * 32))),
-            AgendaKind::Insertion { longest, whole_ns } => {
-                // What is on its way over a long link is not to wait in the heap.
-                let slot = slot.max(Time(longest.0.saturating_mul(2) / EventQueue::<Inserted>::SLOTS));
-                Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0, whole_ns }
+            AgendaKind::Insertion { longest, whole_ns, by_wire } => {
+                // A packet that crosses a long link should not wait in the heap.
+                let slot = slot.max(Time(longest.0.saturating_mul(2) / EventQueue::<Far>::SLOTS));
+                Agenda::Insertion(Insertion::new(slot, whole_ns, by_wire.then(|| Wires::new(ports))))
             }
         }
     }
@@ -277,15 +264,7 @@ impl Agenda {
         match self {
             Agenda::Windows(windows) => windows.push(node, event),
             Agenda::Calendar(calendar) => calendar.push(node, event),
-            Agenda::Insertion { queue, inserted, whole_ns } => {
-                *inserted += 1;
-                let put_off = if *whole_ns { event.put_off() } else { None };
-                let (number, event) = match put_off {
-                    Some(event) => (BEHIND | u64::from(event.port()), event),
-                    None => (*inserted, event),
-                };
-                queue.push(Inserted { time: event.time(), number, event });
-            }
+            Agenda::Insertion(insertion) => insertion.push(event),
         }
     }
 
@@ -298,12 +277,12 @@ impl Agenda {
     }
 
     /// Takes out the next event before `limit`; under windows, the next one of the node at work.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, limit: Time) -> Option<Event> {
         match self {
             Agenda::Windows(windows) => windows.next_of_node(),
             Agenda::Calendar(calendar) => calendar.pop_before(limit).map(|(_, event)| event),
-            Agenda::Insertion { queue, .. } => queue.pop_before(limit).map(|inserted| inserted.event),
+            Agenda::Insertion(insertion) => insertion.next(limit),
         }
     }
 
@@ -312,7 +291,7 @@ impl Agenda {
         match self {
             Agenda::Windows(windows) => windows.nothing_before(),
             Agenda::Calendar(calendar) => calendar.none_before(),
-            Agenda::Insertion { queue, .. } => queue.none_before(),
+            Agenda::Insertion(insertion) => insertion.none_before(),
         }
     }
 
@@ -401,8 +380,7 @@ impl Windows {
         for (at, (&node, &event)) in nodes.iter().zip(events).enumerate() {
             if let (Some(&far), Some(&near)) = (nodes.get(at + NODES_AHEAD), nodes.get(at + ENDS_AHEAD)) {
                 prefetch(&self.next_inboxes, far as usize);
-                let inbox = &self.next_inboxes[near as usize];
-                prefetch(inbox, inbox.len());
+                prefetch_end(&self.next_inboxes[near as usize]);
             }
             self.push(node, event);
         }
@@ -454,7 +432,7 @@ impl Windows {
         let inbox = &self.inboxes[node as usize];
         prefetch(inbox, 0);
         prefetch(inbox, inbox.len() / 2);
-        prefetch(inbox, inbox.len());
+        prefetch(inbox, inbox.len().wrapping_sub(1));
     }
 
     /// Puts a node's events of this window in order; whether there are any.

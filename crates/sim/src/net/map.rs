@@ -42,7 +42,7 @@ impl Map {
         &self.sides[(self.first_port[node as usize] + local) as usize]
     }
 
-    /// Where the next hops of the node behind a port are looked up.
+    /// The table of next hops of the node at the far end of a port.
     #[inline(never)]
     pub fn row_of_peer(&self, node: u32, local: u32) -> Row {
         self.routes.row(self.side(node, local).peer_node)
@@ -53,6 +53,20 @@ impl Map {
         let row = self.routes.row(node);
         let has_port = self.first_port[node as usize] < self.first_port[node as usize + 1];
         [row, if has_port { self.row_of_peer(node, 0) } else { row }]
+    }
+
+    /// Switches on a shortest path from the node of a host to a host; 0 if there is no path.
+    pub fn switches_between(&self, from: u32, dst: u32) -> u32 {
+        let (mut node, goal) = (from, self.routes.host_node(dst));
+        // While routes follow a failure, no path is longer than all nodes in a row.
+        for links in 0..self.first_port.len() as u32 {
+            if node == goal {
+                return links.saturating_sub(1);
+            }
+            let Some(&local) = self.routes.next_hops(node, dst).first() else { return 0 };
+            node = self.side(node, local).peer_node;
+        }
+        0
     }
 
     pub fn set_rate(&mut self, port: u32, rate: Rate) {

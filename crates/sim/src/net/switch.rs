@@ -45,9 +45,9 @@ pub struct Switch {
     pub looks_closer: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
-    /// What it is told of.
+    /// Events that the balancer gets.
     pub events: Events,
-    /// It is told of packets that leave.
+    /// The balancer gets packets that leave.
     pub watched: bool,
     /// A bit for each of the first 64 local ports of which it need not be told.
     pub unwatched_ports: u64,
@@ -224,8 +224,25 @@ impl Switch {
     fn queue_at_own(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         self.mark_arriving(net, out, id);
         net.ports[out as usize].queue.enqueue(id, &mut net.packets, net.now);
+        let returned =
+            net.ports[out as usize].queue.account().map_or(NONE, |account| account.take_returned());
         net.settle(out);
+        if returned != NONE {
+            self.send_back(net, returned);
+        }
         self.kick(net, out);
+    }
+
+    /// Packets, linked by their `next`, go back over the ports by which they came.
+    #[cold]
+    fn send_back(&mut self, net: &mut Partition, first: PacketId) {
+        let mut id = first;
+        while id != NONE {
+            let next = net.packets[id].next;
+            let back = self.first_port + u32::from(net.packets[id].ingress);
+            self.admit(net, back, id);
+            id = next;
+        }
     }
 
     /// A port became free, or something came for it: sends the next packet if it can.
@@ -270,7 +287,7 @@ impl Switch {
         let packet = &net.packets[id];
         let (ingress, class) = (packet.ingress, packet.class);
         let mut resumes = false;
-        if class == 0 {
+        if packet.is_uncharged() {
             self.count_pause(&net.ports[port_id as usize], packet, net.now);
         } else if charged {
             self.buffer.release(ingress, class, u64::from(packet.size));
@@ -341,7 +358,7 @@ impl Switch {
         let charged = !net.ports[port_id as usize].queue.owns_buffer();
         while let Some(id) = net.ports[port_id as usize].queue.evict(&mut net.packets) {
             let packet = net.packets[id];
-            if packet.class != 0 && charged {
+            if !packet.is_uncharged() && charged {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
                 freed.push((packet.ingress, packet.class));
             }
@@ -385,6 +402,7 @@ fn departs(
                     bytes_sent: port.bytes_sent,
                     queue_bytes: if was_queued { port.queue.bytes() } else { 0 },
                     rate_kbps: port.rate_kbps,
+                    size: packet.size,
                 };
                 stacks.push(packet.telemetry, switch.path_id, hop);
             }

@@ -45,6 +45,16 @@ pub mod flag {
     pub const CODE_SHIFT: u8 = 4;
 }
 
+/// Bits of [`Packet::trimming`].
+pub mod trimming {
+    /// The transport understands headers without payload: a queue may trim the packet.
+    pub const ALLOWED: u8 = 1;
+    /// The payload was cut off.
+    pub const TRIMMED: u8 = 2;
+    /// There was no room for the header: it returns to its source.
+    pub const RETURNED: u8 = 4;
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub struct Packet {
@@ -84,6 +94,8 @@ pub struct Packet {
     pub profile: u8,
     /// Generation of the link on which the packet is; a link that went down in the meantime has another one.
     pub generation: u8,
+    /// Whether queues may cut the payload off, and did: bits of [`trimming`].
+    pub trimming: u8,
 }
 
 const _: () = assert!(std::mem::size_of::<Packet>() == 64);
@@ -91,6 +103,14 @@ const _: () = assert!(std::mem::size_of::<Packet>() == 64);
 impl Packet {
     pub fn marked(&self) -> bool {
         self.flags & flag::MARKED != 0
+    }
+    pub fn is_trimmed(&self) -> bool {
+        self.trimming & trimming::TRIMMED != 0
+    }
+    /// A pause, or a probe that goes before all others: charged to no buffer.
+    #[inline]
+    pub fn is_uncharged(&self) -> bool {
+        self.class == 0 && matches!(self.kind, PacketKind::Pause | PacketKind::Resume | PacketKind::Probe)
     }
     pub fn is_last(&self) -> bool {
         self.flags & flag::LAST != 0

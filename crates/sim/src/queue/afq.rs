@@ -1,6 +1,6 @@
 //! AFQ: approximate fair queueing with as many queues as a switch has, and bytes of flows in a sketch.
 //!
-//! Queues are rounds, used in turn. A flow may send so many bytes a round; its next packet is bid for the round in which
+//! Queues are rounds, used in turn. A flow may send a number of bytes a round; its next packet is bid for the round in which
 //! its bytes so far end, and waits in that round's queue. A packet that is bid for a round too far ahead is dropped. A queue
 //! that has been emptied ends its round. Bytes of flows are kept in a count-min sketch: of a flow's counters, one a row, the
 //! least holds, and the new bid raises those below it.
@@ -67,13 +67,15 @@ impl DisciplineParameters for AfqConfig {
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> Afq {
+        let (rows, slots) = (self.sketch_rows.max(1) as usize, self.sketch_slots.max(1) as usize);
         Afq {
             round_bytes: u64::from(self.round_bytes.max(1)),
             round: 0,
             salt: hash_salt(place.seed),
             queues: vec![List::default(); self.rounds.max(1) as usize],
-            slots: u64::from(self.sketch_slots.max(1)),
-            sketch: vec![vec![0; self.sketch_slots.max(1) as usize]; self.sketch_rows.max(1) as usize],
+            rows,
+            slots: slots as u64,
+            sketch: vec![0; rows * slots],
         }
     }
 }
@@ -85,26 +87,29 @@ pub struct Afq {
     /// Of the hash; the run's seed.
     salt: u64,
     queues: Vec<List>,
+    rows: usize,
     slots: u64,
-    sketch: Vec<Vec<u64>>,
+    /// Row after row; memory that is touched only where a flow has a counter.
+    sketch: Vec<u64>,
 }
 
 impl Afq {
+    /// Where the counter of a flow is in a row.
     fn slot(&self, row: usize, key: u64) -> usize {
-        (mix64(key ^ self.salt ^ mix64(row as u64 + 1)) % self.slots) as usize
+        let slot = mix64(key ^ self.salt ^ mix64(row as u64 + 1)) % self.slots;
+        row * self.slots as usize + slot as usize
     }
 
     /// Bytes after which the flow's next packet is bid.
     fn bid(&self, key: u64) -> u64 {
-        let rows = self.sketch.iter().enumerate();
-        let min = rows.map(|(row, counters)| counters[self.slot(row, key)]).min().unwrap_or(0);
+        let min = (0..self.rows).map(|row| self.sketch[self.slot(row, key)]).min().unwrap_or(0);
         min.max(self.round * self.round_bytes)
     }
 
     fn raise(&mut self, key: u64, bid: u64) {
-        for row in 0..self.sketch.len() {
+        for row in 0..self.rows {
             let slot = self.slot(row, key);
-            self.sketch[row][slot] = self.sketch[row][slot].max(bid);
+            self.sketch[slot] = self.sketch[slot].max(bid);
         }
     }
 }

@@ -115,18 +115,16 @@ impl Ledger {
     fn give(&mut self, id: PacketId, packets: &PacketSlab) {
         let held = self.packets.remove(&id);
         let (class, size) = held.unwrap_or_else(|| panic!("it returned packet {id}, which it does not hold"));
-        let now = packets[id].size;
-        assert!(now == size, "it changed the size of a packet from {size} to {now} bytes");
+        let now = &packets[id];
+        let as_before = now.size == size || now.is_trimmed() && now.size < size;
+        assert!(as_before, "it changed the size of a packet from {size} to {} bytes", now.size);
         self.class_bytes[usize::from(class) % CLASSES] -= u64::from(size);
     }
 
-    /// Packets that it dropped from a buffer of the port's own.
-    fn give_dropped(&mut self, queue: &mut dyn QueueDiscipline, packets: &PacketSlab) {
-        queue
-            .account()
-            .into_iter()
-            .flat_map(|account| account.dropped(packets))
-            .for_each(|id| self.give(id, packets));
+    /// Packets that it dropped from a buffer of the port's own, or turned round.
+    fn give_others(&mut self, queue: &mut dyn QueueDiscipline, packets: &PacketSlab) {
+        let Some(account) = queue.account() else { return };
+        account.dropped(packets).chain(account.returned(packets)).for_each(|id| self.give(id, packets));
     }
 }
 
@@ -139,7 +137,7 @@ impl QueueDiscipline for External {
                 ledger.give(dropped, packets);
                 assert!(packets[dropped].class != 0, "it dropped a pause frame (class 0)");
             }
-            ledger.give_dropped(queue, packets);
+            ledger.give_others(queue, packets);
             verdict
         })
     }
@@ -147,7 +145,7 @@ impl QueueDiscipline for External {
         self.guarded(|queue, ledger| {
             let next = queue.dequeue(paused, packets, now);
             next.into_iter().for_each(|id| ledger.give(id, packets));
-            ledger.give_dropped(queue, packets);
+            ledger.give_others(queue, packets);
             let class = next.map_or(0, |id| packets[id].class);
             assert!(paused & !1 & 1 << class == 0, "it returned a packet of class {class}, which is paused");
             next
@@ -183,7 +181,7 @@ impl QueueDiscipline for External {
     fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
         self.guarded(|queue, ledger| {
             queue.ask(packets, now);
-            ledger.give_dropped(queue, packets);
+            ledger.give_others(queue, packets);
         });
     }
     fn set_rate(&mut self, rate: Rate) {

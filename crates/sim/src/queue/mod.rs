@@ -14,6 +14,7 @@ mod managed;
 mod pfabric;
 mod priority;
 mod red;
+mod trimming;
 
 use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
@@ -46,7 +47,7 @@ pub trait QueueDiscipline {
         self.dequeue(0, packets, Time::ZERO)
     }
     /// Whether a packet of this class that comes now may leave at once, as if it had been queued and dequeued: nothing
-    /// waits and nothing holds it back. A discipline that must see every packet says no.
+    /// waits and nothing holds it back. A discipline that must see every packet refuses.
     fn lets_through(&mut self, _class: u8, _paused: u8) -> bool {
         false
     }
@@ -63,7 +64,7 @@ pub trait QueueDiscipline {
     fn account(&mut self) -> Option<&mut QueueCounters> {
         None
     }
-    /// The NIC behind the discipline, which was full, asks for more.
+    /// The NIC after the discipline, which was full, requests more.
     fn ask(&mut self, _packets: &mut PacketSlab, _now: Time) {}
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
@@ -125,8 +126,10 @@ macro_rules! forward_to {
 /// What the rest of a scenario decides about a queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QueueDefaults {
-    /// Bytes that a port holds where nothing is said, if the discipline has a limit of its own.
+    /// Bytes that a port holds by default, if the discipline has a limit of its own.
     pub limit: Option<Bytes>,
+    /// Full ports trim packets by default, if the discipline can.
+    pub trims: bool,
 }
 
 /// What others ask about a queue without knowing which it is.
@@ -140,6 +143,8 @@ pub struct QueueFacts {
     pub capacity: Option<Bytes>,
     /// What leaves next follows from what its flow has left to send.
     pub serves_by_remaining: bool,
+    /// Full ports trim the packets of transports that allow it.
+    pub trims: bool,
     /// Classes are served in turn, none above the others.
     pub serves_in_turn: bool,
 }
@@ -180,6 +185,7 @@ registry! {
         Red = ManagedConfig<red::RedConfig>;
     }
     also OwnFifo = Box<managed::Managed<fifo::OwnFifo>>;
+    also Trimming = Box<managed::Managed<trimming::Trimming>>;
     + External = external::ExternalQueue => external::External
 }
 
@@ -219,6 +225,9 @@ impl QueueConfig {
     pub fn start(&self, place: &PortPlace) -> Queue {
         match self {
             QueueConfig::Fifo(fifo::FifoConfig::Own(own)) => Queue::OwnFifo(own.start(place)),
+            QueueConfig::Priority(priority::PriorityConfig { trimming: Some(own), .. }) => {
+                Queue::Trimming(own.start(place))
+            }
             _ => start_kind!(self, parameters => parameters.start(place)),
         }
     }

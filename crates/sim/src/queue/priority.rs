@@ -1,10 +1,13 @@
 //! Strict priority among eight classes, the lower number first; first come, first served within a class. With a limit,
-//! a full port drops the new packet, or the youngest packet of the least urgent class for it.
+//! a full port drops the new packet, or the youngest packet of the least urgent class for it; with `trim` it has a buffer of
+//! its own and cuts the payload off ([`super::trimming`]).
 //!
 //! Source of the second rule: Gao et al., "pHost", CoNEXT 2015, as its authors' simulator has it.
 //! Differs from the source: class 0, which carries pauses, is neither limited nor counted.
 
 use super::classes::ClassLists;
+use super::managed::{Limit, ManagedConfig};
+use super::trimming::{COUNTERS, TrimmingConfig, VICTIMS, Victim};
 use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
@@ -16,6 +19,8 @@ pub struct PriorityConfig {
     /// Bytes that may wait at a port.
     pub limit: Option<Bytes>,
     pub drop: DropRule,
+    /// Ports have buffers of their own, and trim what does not fit.
+    pub trimming: Option<ManagedConfig<TrimmingConfig>>,
 }
 
 /// Which packet a full queue drops.
@@ -32,15 +37,22 @@ const DROPS: &[(&str, &str)] = &[
     ("tail", "the new packet"),
 ];
 
+/// Of both forms.
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "priority",
+    title: "eight classes, the lowest number first; first come, first served within a class; a full port drops, or trims \
+            packets to their headers",
+    source: "Strict priority; the drop rule as in the pHost authors' simulator (Gao et al., \"pHost\", CoNEXT 2015); trimming \
+             as in NDP (Handley et al., SIGCOMM 2017) and its authors' simulator",
+    validation: "Order, drops and trims by hand (queue/priority.rs, queue/trimming.rs); with pHost and NDP against their \
+                 authors' simulators.",
+    counters: &[&COUNTERS],
+    ..SchemeDoc::NONE
+};
+
 impl QueueParameters for PriorityConfig {
     type State = Priority;
-    const DOC: SchemeDoc = SchemeDoc {
-        name: "priority",
-        title: "eight classes, the lowest number first; first come, first served within a class",
-        source: "Strict priority; the drop rule as in the pHost authors' simulator (Gao et al., \"pHost\", CoNEXT 2015)",
-        validation: "Order and drops by hand (queue/priority.rs); with pHost against its authors' simulator.",
-        ..SchemeDoc::NONE
-    };
+    const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, defaults: QueueDefaults) -> PriorityConfig {
         let help = "maximum number of bytes that wait at a port, in addition to the limits of the shared buffer; \
@@ -51,13 +63,39 @@ impl QueueParameters for PriorityConfig {
             "tail" => DropRule::Tail,
             _ => DropRule::Lowest,
         };
-        PriorityConfig { limit: (limit.0 > 0).then_some(limit), drop }
+        let help = "which packet loses its payload at a port whose data have reached limit, if its transport allows that; ports \
+                    then have private buffers";
+        let victim = match p.choice("trim", if defaults.trims { "coin" } else { "none" }, VICTIMS, help) {
+            "arriving" => Some(Victim::Arriving),
+            "last" => Some(Victim::Last),
+            "coin" => Some(Victim::Coin),
+            _ => None,
+        };
+        let trimming = TrimmingConfig::read_with(p, victim, limit);
+        let limit = (limit.0 > 0).then_some(limit);
+        if trimming.is_some() {
+            p.without_effect("drop", || "packets are trimmed, not dropped: set trim = \"none\"".into());
+            if limit.is_none() {
+                let message = "a port that trims needs a limit: expected a size such as \"72KB\"";
+                p.complain("limit", message.into());
+            }
+        }
+        let limits = Limit { bytes: limit.unwrap_or_default(), ..Limit::NONE };
+        let trimming = trimming.map(|discipline| ManagedConfig {
+            discipline,
+            limit: limits,
+            nic_packets: 0,
+            link_header: 0,
+        });
+        PriorityConfig { limit, drop, trimming }
     }
 
     fn facts(&self) -> QueueFacts {
-        QueueFacts { capacity: self.limit, ..QueueFacts::default() }
+        let trims = self.trimming.is_some();
+        QueueFacts { capacity: self.limit, owns_buffer: trims, trims, ..QueueFacts::default() }
     }
 
+    /// Of the form without trimming; a port of the other one is [`super::trimming`]'s.
     fn start(&self, _place: &PortPlace) -> Priority {
         let limit = self.limit.map_or(u32::MAX, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
         Priority { lists: ClassLists::default(), limit, drop: self.drop }

@@ -13,6 +13,7 @@ impl Simulation {
     /// Totals of the run; also checks conservation, in release builds too.
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
+        let (ranks, waiting) = (self.flows.take_ranks(), self.waiting_operations());
         let deliveries = self.flows.deliveries.take().unwrap_or_default();
         let on_wire: Vec<Vec<OnWire>> =
             self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();
@@ -37,6 +38,8 @@ impl Simulation {
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             steps,
+            ranks,
+            waiting,
             deliveries,
             disciplines,
         };

@@ -2,20 +2,32 @@
 
 use super::Simulation;
 use super::starts::JobEvent;
-use crate::measure::StepRecord;
+use crate::measure::{RankRecord, StepRecord};
 use crate::topology::HostId;
 use crate::units::Time;
-use crate::workload::merge::{Arrival, Jobs, Merged};
+use crate::workload::graph::source::{LISTED, pairs_of_first};
+use crate::workload::graph::{JobGraph, RankStep};
+use crate::workload::merge::{Arrival, Dependents, Jobs, Merged, Upcoming};
 use crate::workload::{FlowId, FlowSource, JobShape, Traffic};
+use std::sync::Arc;
 
-/// Flows announced at one go, beyond those of the very next moment: what waits for its start is kept in memory.
+/// Flows announced at one go, beyond those of the very next moment: what waits for its start is kept in
+/// memory.
 const AT_ONE_GO: u32 = 4096;
 
 pub struct Flows {
     merged: Merged,
     /// The flow that follows those announced.
-    upcoming: Option<Arrival>,
+    upcoming: Option<Upcoming>,
     announced: u64,
+    /// Those of them that do not belong to job graphs.
+    plain: u64,
+    /// The job graph of each source.
+    graphs: Vec<Option<Arc<JobGraph>>>,
+    /// Steps of the ranks of job graphs, as they ended.
+    rank_steps: Vec<RankRecord>,
+    /// The flow that the first message of each source's job graph is.
+    first_flows: Vec<FlowId>,
     expected: u64,
     /// Of each source: the minimum time from start to deadline, in ideal completion times.
     min_deadlines: Vec<f64>,
@@ -37,6 +49,10 @@ struct Span {
     /// The flow that was delivered last, and its receiver.
     last: Option<(Time, FlowId, HostId)>,
     ended: bool,
+    /// Of a job graph: when the first rank joined and the last one ended, and how many have.
+    joined: Option<Time>,
+    end: Option<Time>,
+    ranks_done: u32,
 }
 
 fn shape_of(source: &dyn FlowSource) -> (JobShape, Option<Box<dyn FlowSource>>) {
@@ -47,11 +63,15 @@ fn shape_of(source: &dyn FlowSource) -> (JobShape, Option<Box<dyn FlowSource>>) 
 impl Flows {
     pub fn new(traffic: &Traffic) -> Flows {
         let jobs = Jobs::new(traffic);
-        let mut merged = Merged::new(traffic);
+        let mut merged = Merged::of_run(traffic);
         Flows {
-            upcoming: merged.next(),
+            upcoming: merged.next_of_run(),
             merged,
             announced: 0,
+            plain: 0,
+            graphs: traffic.sources.iter().map(|source| source.graph()).collect(),
+            rank_steps: Vec::new(),
+            first_flows: vec![0; traffic.sources.len()],
             expected: traffic.size_up().flows,
             min_deadlines: traffic.sources.iter().map(|source| source.min_deadline()).collect(),
             spans: vec![Span::default(); jobs.len()],
@@ -66,8 +86,8 @@ impl Flows {
         self.expected.max(self.announced)
     }
 
-    /// Flows that the run ended before, `recorded` being those that had started or waited for others. About, where what is still to
-    /// come is not drawn beforehand.
+    /// Flows that the run ended before, `recorded` being those that had started or waited for others. About,
+    /// where what is still to come is not drawn beforehand.
     pub fn not_counted(&self, recorded: u64) -> u64 {
         let all = if self.upcoming.is_some() { self.expected() } else { self.announced };
         all.saturating_sub(recorded)
@@ -82,6 +102,11 @@ impl Flows {
         self.announced - done
     }
 
+    /// Flows under way, `started` being the messages of job graphs that have started.
+    pub fn under_way(&self, started: u64, done: u64) -> u64 {
+        self.plain + started - done
+    }
+
     /// Whether the run has more flows than can be numbered, and the last number was given.
     pub fn too_many(&self) -> bool {
         self.merged.too_many()
@@ -89,22 +114,30 @@ impl Flows {
 
     /// When the next flow that has not been announced starts.
     pub fn next_start(&self) -> Option<Time> {
-        self.upcoming.map(|arrival| arrival.spec.start)
+        self.upcoming.map(|upcoming| upcoming.start())
     }
 }
 
 impl Simulation {
-    /// Announces the flows that start before `limit`, not many more than a few thousand beyond those that start at
-    /// `now`; the time up to which all are announced.
+    /// Announces the flows that start before `limit`, not many more than a few thousand beyond those that
+    /// start at `now`; the time up to which all are announced.
     pub(crate) fn announce_flows(&mut self, now: Time, limit: Time) -> Time {
         let mut announced = 0;
-        while let Some(mut arrival) = self.flows.upcoming.filter(|a| a.spec.start < limit) {
+        while let Some(upcoming) = self.flows.upcoming.filter(|upcoming| upcoming.start() < limit) {
             announced += 1;
-            if announced > AT_ONE_GO && arrival.spec.start > now {
-                return arrival.spec.start;
+            if announced > AT_ONE_GO && upcoming.start() > now {
+                return upcoming.start();
             }
-            self.flows.upcoming = self.flows.merged.next();
+            self.flows.upcoming = self.flows.merged.next_of_run();
+            let mut arrival = match upcoming {
+                Upcoming::Flow(arrival) => arrival,
+                Upcoming::Graph { source, first, .. } => {
+                    self.announce_graph(source, first);
+                    continue;
+                }
+            };
             self.flows.announced += 1;
+            self.flows.plain += 1;
             self.put_off_deadline(&mut arrival);
             self.settle_connection(&mut arrival);
             self.probes.flow_announced(arrival.id, arrival.spec.src);
@@ -118,7 +151,23 @@ impl Simulation {
         limit
     }
 
-    /// A flow over a connection that stays open is announced to its receiver. Under `pair_per_message` every flow is on its own.
+    /// A job starts.
+    fn announce_graph(&mut self, source: u16, first: FlowId) {
+        let Some(graph) = self.flows.graphs[usize::from(source)].clone() else { return };
+        self.flows.announced += graph.flows();
+        let watched: Vec<FlowId> = self.probes.watched().collect();
+        for flow in watched {
+            if let Some(number) = flow.checked_sub(first).filter(|&number| number < graph.messages()) {
+                let from = graph.message(number).from;
+                self.probes.flow_announced(flow, graph.hosts[from as usize]);
+            }
+        }
+        self.flows.first_flows[usize::from(source)] = first;
+        self.begin_graph(source, first, &graph);
+    }
+
+    /// A flow over a connection that stays open is announced to its receiver. Under `pair_per_message` every
+    /// flow is on its own.
     fn settle_connection(&mut self, arrival: &mut Arrival) {
         let Some(connection) = arrival.spec.connection else { return };
         if self.settings.rules.pair_per_message {
@@ -143,6 +192,12 @@ impl Simulation {
     /// Draws up which jobs have ended, from what the regions noted.
     pub(crate) fn settle_jobs(&mut self) {
         for region in &mut self.regions {
+            for (source, step) in region.graphs.steps.drain(..) {
+                self.flows.settle_step(source, step);
+            }
+            if let (Some(all), Some(own)) = (&mut self.flows.deliveries, &mut region.graphs.deliveries) {
+                all.append(own);
+            }
             for note in region.starts.job_notes.drain(..) {
                 let Some(job) = self.flows.jobs.of(note.source, note.order) else { continue };
                 let span = &mut self.flows.spans[job as usize];
@@ -166,23 +221,39 @@ impl Simulation {
 
     /// The steps of all jobs that started, with their ideal times.
     pub(crate) fn steps(&mut self) -> Vec<StepRecord> {
-        let (flows, ideals) = (&mut self.flows, &mut self.ideals);
+        self.flows.rank_steps.sort_unstable_by_key(|step| (step.number, step.rank));
+        let (flows, ideals) = (&self.flows, &mut self.ideals);
         let dependents = self.regions[0].starts.dependents();
         let mut ideal_times: Vec<Option<Time>> = Vec::with_capacity(flows.shapes.len());
         for (number, (shape, source)) in flows.shapes.iter().enumerate() {
             let number = number as u16;
-            let count = flows.jobs.flows_of_first(number);
             debug_assert!(shape.alike || source.is_none());
-            ideal_times.push(match source {
-                Some(source) => ideals.job(&**source, count, |order| dependents.of(number, order)),
-                None => None,
+            let graph = &flows.graphs[usize::from(number)];
+            ideal_times.push(match (source, graph) {
+                (Some(source), Some(graph)) => {
+                    let first = graph.messages_of_first().filter(|&count| count <= LISTED);
+                    first.and_then(|count| {
+                        let own = Dependents::of_pairs(&pairs_of_first(graph));
+                        ideals.job(&**source, count, |order| own.of(0, order))
+                    })
+                }
+                (Some(source), None) => {
+                    let count = flows.jobs.flows_of_first(number);
+                    ideals.job(&**source, count, |order| dependents.of(number, order))
+                }
+                (None, _) => None,
             });
         }
         let step = |(number, span): (usize, &Span)| {
             let number = number as u32;
             let (source, step) = flows.jobs.place(number);
-            let shape = flows.shapes[usize::from(source)].0;
+            let graph = flows.graphs[usize::from(source)].as_ref();
+            let shape = graph.map_or(flows.shapes[usize::from(source)].0, |graph| graph.shape(step));
             let last = span.last.filter(|_| span.ended);
+            // What is not an operation ends with its ranks.
+            let ends_with_ranks = graph.is_some_and(|graph| graph.is_whole(step)) && span.ended;
+            let first = if graph.is_some_and(|graph| graph.from_begin(step)) { None } else { span.start };
+            let spread = flows.spread(number);
             Some(StepRecord {
                 source,
                 step,
@@ -190,12 +261,63 @@ impl Simulation {
                 group: span.group,
                 shape,
                 bytes: shape.bytes.unwrap_or(span.bytes),
-                start: span.start?,
-                finish: last.map(|(at, ..)| at),
+                start: first.or(span.joined)?,
+                finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },
                 ideal: ideal_times[usize::from(source)],
                 last: last.map(|(_, flow, host)| (flow, host)),
+                exposed: spread.map(|(exposed, _)| exposed),
+                straggler: spread.filter(|_| span.ended).map(|(_, late)| late),
             })
         };
         flows.spans.iter().enumerate().filter_map(step).collect()
+    }
+}
+
+impl Flows {
+    /// A rank has ended its part of a step.
+    fn settle_step(&mut self, source: u16, step: RankStep) {
+        let Some(graph) = self.graphs[usize::from(source)].clone() else { return };
+        let number = self.jobs.number(source, step.step);
+        let span = &mut self.spans[number as usize];
+        span.group = graph.flow.group;
+        span.bytes += step.bytes;
+        if let Some(sent) = step.first_sent {
+            span.start = Some(span.start.map_or(sent, |start| start.min(sent)));
+        }
+        span.joined = Some(span.joined.map_or(step.start, |start| start.min(step.start)));
+        if let Some((at, message)) = step.last {
+            let host = graph.hosts[step.rank as usize];
+            span.last = span.last.max(Some((at, self.first_flows[usize::from(source)] + message, host)));
+        }
+        span.end = span.end.max(step.end);
+        span.ranks_done += u32::from(step.end.is_some());
+        span.ended = span.ranks_done == graph.ranks_of(step.step);
+        self.rank_steps.push(RankRecord {
+            number,
+            rank: step.rank,
+            host: graph.hosts[step.rank as usize],
+            start: step.start,
+            end: step.end,
+            bytes: step.bytes,
+            exposed: step.exposed,
+        });
+    }
+
+    /// What the ranks did, in the order of (step, rank).
+    pub fn take_ranks(&mut self) -> Vec<RankRecord> {
+        self.rank_steps.sort_unstable_by_key(|step| (step.number, step.rank));
+        std::mem::take(&mut self.rank_steps)
+    }
+
+    /// Of a step whose ranks are in order: the longest time in which a rank did nothing but communicate, and
+    /// how much later than half of them the last one ended.
+    fn spread(&self, number: u32) -> Option<(Time, Time)> {
+        let from = self.rank_steps.partition_point(|step| step.number < number);
+        let ranks = &self.rank_steps[from..self.rank_steps.partition_point(|step| step.number <= number)];
+        let mut ends: Vec<Time> = ranks.iter().filter_map(|step| step.end).collect();
+        ends.sort_unstable();
+        let exposed = ranks.iter().map(|step| step.exposed).max()?;
+        let (half, last) = (ends.get((ends.len().max(1) - 1) / 2), ends.last());
+        Some((exposed, last.zip(half).map_or(Time::ZERO, |(last, half)| last.saturating_sub(*half))))
     }
 }

@@ -10,6 +10,7 @@ mod accounts;
 pub(crate) mod balance;
 pub(crate) mod changes;
 pub(crate) mod flows;
+pub(crate) mod graphs;
 pub(crate) mod places;
 pub(crate) mod probes;
 pub(crate) mod region;
@@ -121,6 +122,7 @@ impl Simulation {
     /// Lets the outcome state when each flow of a job was delivered.
     pub fn note_deliveries(&mut self) {
         self.flows.deliveries = Some(Vec::new());
+        self.regions.iter_mut().for_each(|region| region.graphs.deliveries = Some(Vec::new()));
     }
 
     /// Runs to the end.
@@ -290,6 +292,7 @@ impl Simulation {
 
     /// What regions sent to each other changes hands.
     fn exchange(&mut self) {
+        self.exchange_messages();
         for from in 0..self.regions.len() {
             for to in 0..self.regions.len() {
                 if self.regions[from].net.outboxes[to].is_empty() {
@@ -380,6 +383,8 @@ impl Simulation {
             region.take_mail();
             region.in_turn(|region| region.finish(self.now));
         }
+        // The steps that have not ended.
+        self.settle_jobs();
     }
 
     /// Simulated time.

@@ -156,6 +156,11 @@ impl Probes {
         self.probes.iter().map(|probe| probe.due).min().unwrap_or(Time::MAX)
     }
 
+    /// The flows that are watched.
+    pub fn watched(&self) -> impl Iterator<Item = FlowId> {
+        self.watched.keys().copied()
+    }
+
     pub fn flow_announced(&mut self, flow: FlowId, host: u32) {
         if let Some(place) = self.watched.get_mut(&flow) {
             *place = Some(host);
@@ -302,11 +307,21 @@ impl Simulation {
         if delivered_now != *delivered {
             (*delivered, *since) = (delivered_now, now);
         }
-        if self.flows.all_done(done) {
+        let ranks_left = self.unfinished_ranks();
+        if self.flows.all_done(done) && ranks_left == 0 {
             return (Some(Ending::Done), now);
         }
         let comes = self.regions.iter().any(|region| region.starts.are_due())
             || self.flows.next_start().is_some_and(|start| start <= now + stall);
+        let started = self.regions.iter().map(|region| region.graphs.started).sum();
+        if !comes
+            && ranks_left > 0
+            && self.flows.next_start().is_none()
+            && self.flows.under_way(started, done) == 0
+        {
+            // Ranks wait, and nothing is in flight to any of them.
+            return (Some(Ending::Stalled), now);
+        }
         if comes || self.flows.in_progress(done) == 0 {
             *since = now;
             return (None, Time::MAX);

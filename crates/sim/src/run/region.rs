@@ -1,6 +1,7 @@
 //! A region: one partition of the network with the nodes in it. It works off its events up to the end of a
 //! window, and touches nothing of another region.
 
+use super::graphs::Graphs;
 use super::starts::Starts;
 use super::traced::Observer;
 use crate::engine::prefetch::prefetch_lines;
@@ -25,6 +26,7 @@ pub struct Region {
     pub map: Arc<Map>,
     pub settings: Arc<Settings>,
     pub starts: Starts,
+    pub(crate) graphs: Graphs,
     pub(crate) ended: Vec<Ended>,
     /// What the other regions sent here in the last window, by region.
     pub inboxes: Vec<Outbox>,
@@ -317,6 +319,8 @@ impl Region {
             host.finish(&mut cx);
         }
         self.starts.record_unstarted(&mut self.net.recorder);
+        let starts = &self.starts;
+        self.graphs.record_unstarted(now, &|host| starts.host_is_here(host), &mut self.net.recorder);
         for (totals, port) in self.net.totals.iter_mut().zip(&self.net.ports) {
             if port.paused != 0 {
                 totals.paused += now.saturating_sub(totals.paused_since);

@@ -5,6 +5,7 @@ use super::turns::Turns;
 use crate::measure::FlowRecord;
 use crate::measure::recorder::Recorder;
 use crate::net::agenda::Action;
+use crate::topology::HostId;
 use crate::units::Time;
 use crate::workload::FlowId;
 use crate::workload::merge::{Arrival, Dependents, Jobs};
@@ -21,17 +22,41 @@ pub struct Precedence {
 
 pub struct Starts {
     precedence: Arc<Precedence>,
-    /// Announced flows that have not started; places are used again.
-    arrivals: Vec<Arrival>,
+    /// What is to start; places are used again.
+    arrivals: Vec<Due>,
+    /// Whether each host is in this region.
+    here: Arc<Vec<bool>>,
     free: Vec<u32>,
-    /// Place in their source of the flows that others wait for, or that end a job, and at how many hosts of this region
-    /// they have yet to end.
+    /// Place in their source of the flows that others wait for, or that end a job, and at how many hosts of
+    /// this region they have yet to end.
     tracked: FxHashMap<FlowId, (u16, u32, u8)>,
     /// By (source, order): flows that wait, or whose predecessors ended before they were announced.
     waiting: FxHashMap<(u16, u32), Waiting>,
     /// Whose turn it is on connections.
     turns: Turns,
     pub job_notes: Vec<JobNote>,
+}
+
+/// Something that starts at a host.
+#[derive(Debug, Clone, Copy)]
+pub enum Due {
+    Flow(Arrival),
+    /// A message of a job graph.
+    Message {
+        graph: u16,
+        number: u32,
+    },
+    /// A message of a job graph has come that is not simulated packet by packet.
+    Inside {
+        graph: u16,
+        number: u32,
+    },
+    /// A rank of a job graph has computed.
+    Woken {
+        graph: u16,
+        rank: u32,
+        op: u32,
+    },
 }
 
 /// A flow that waits for others.
@@ -57,9 +82,10 @@ pub enum JobEvent {
 }
 
 impl Starts {
-    pub fn new(precedence: Arc<Precedence>) -> Starts {
+    pub fn new(precedence: Arc<Precedence>, here: Arc<Vec<bool>>) -> Starts {
         Starts {
             precedence,
+            here,
             arrivals: Vec::new(),
             free: Vec::new(),
             tracked: FxHashMap::default(),
@@ -72,6 +98,15 @@ impl Starts {
     /// Which flows wait for which.
     pub fn dependents(&self) -> &Dependents {
         &self.precedence.dependents
+    }
+
+    /// The place of a host of this region among its hosts.
+    pub fn host_index(&self, host: HostId) -> u32 {
+        self.precedence.host_index[host as usize]
+    }
+
+    pub fn host_is_here(&self, host: HostId) -> bool {
+        self.here[host as usize]
     }
 
     /// Whether some flow is bound to start: its time is known, but has not come.
@@ -89,14 +124,14 @@ impl Starts {
         }
     }
 
-    fn keep(&mut self, arrival: Arrival) -> u32 {
+    fn keep(&mut self, due: Due) -> u32 {
         match self.free.pop() {
             Some(place) => {
-                self.arrivals[place as usize] = arrival;
+                self.arrivals[place as usize] = due;
                 place
             }
             None => {
-                self.arrivals.push(arrival);
+                self.arrivals.push(due);
                 (self.arrivals.len() - 1) as u32
             }
         }
@@ -131,20 +166,38 @@ impl Region {
     }
 
     fn schedule_start(&mut self, arrival: Arrival, at: Time) {
-        let host = self.starts.precedence.host_index[arrival.spec.src as usize];
-        let place = self.starts.keep(arrival);
-        self.net.schedule(host, at, Action::StartFlow { flow: arrival.id, arrival: place, stage: 0 });
+        self.schedule_due(arrival.spec.src, arrival.id, Due::Flow(arrival), at);
+    }
+
+    /// Something will start at a host; `flow` orders what starts there at the same time.
+    pub(super) fn schedule_due(&mut self, host: HostId, flow: FlowId, due: Due, at: Time) {
+        let host = self.starts.host_index(host);
+        let place = self.starts.keep(due);
+        self.net.schedule(host, at, Action::StartFlow { flow, arrival: place, stage: 0 });
     }
 
     /// The start of an announced flow has come, or a zero-delay step before it.
     pub(crate) fn start_flow(&mut self, place: u32, stage: u8) {
-        let arrival = self.starts.arrivals[place as usize];
+        let due = self.starts.arrivals[place as usize];
         if stage < self.settings.rules.start_steps {
-            let host = self.starts.precedence.host_index[arrival.spec.src as usize];
-            let action = Action::StartFlow { flow: arrival.id, arrival: place, stage: stage + 1 };
-            return self.net.schedule(host, self.net.now, action);
+            let of_flow = match due {
+                Due::Flow(arrival) => Some((arrival.spec.src, arrival.id)),
+                Due::Message { graph, number } => Some(self.sender_of(usize::from(graph), number)),
+                Due::Inside { .. } | Due::Woken { .. } => None,
+            };
+            if let Some((src, flow)) = of_flow {
+                let action = Action::StartFlow { flow, arrival: place, stage: stage + 1 };
+                let host = self.starts.host_index(src);
+                return self.net.schedule(host, self.net.now, action);
+            }
         }
         self.starts.free.push(place);
+        let arrival = match due {
+            Due::Flow(arrival) => arrival,
+            Due::Message { graph, number } => return self.start_message(usize::from(graph), number),
+            Due::Inside { graph, number } => return self.arrived_inside(usize::from(graph), number),
+            Due::Woken { graph, rank, op } => return self.wake_rank(usize::from(graph), rank, op),
+        };
         match arrival.spec.connection {
             None => self.give_to_host(arrival),
             Some(connection) => {
@@ -178,7 +231,11 @@ impl Region {
     #[cold]
     pub(crate) fn release_dependents(&mut self) {
         let precedence = self.starts.precedence.clone();
-        for ended in std::mem::take(&mut self.ended) {
+        let mut all = std::mem::take(&mut self.ended);
+        for ended in all.drain(..) {
+            if !self.graphs.is_empty() && self.message_ended(&ended) {
+                continue;
+            }
             let Some((source, order, left)) = self.starts.tracked.get_mut(&ended.flow) else { continue };
             let (source, order) = (*source, *order);
             *left -= 1;
@@ -193,6 +250,8 @@ impl Region {
                 self.note(source, order, JobEvent::Delivered { flow: ended.flow, host: ended.host });
             }
         }
+        debug_assert!(self.ended.is_empty(), "no flow ends while others start");
+        self.ended = all;
         self.observe();
     }
 

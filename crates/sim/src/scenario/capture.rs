@@ -38,6 +38,7 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
                 quantities(section);
             }
         }
+        [KEY, BYTES, KEPT].iter().for_each(|key| section.offer(key));
         return None;
     }
     let patterns = patterns(section, KEY, None, PCAP_HELP);

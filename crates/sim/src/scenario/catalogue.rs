@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use super::section::Section;
-use super::{failures, host, measure, network, run, switch, telemetry, transport};
+use super::{failures, host, measure, network, run, scale, switch, telemetry, transport};
 use crate::compat::Rules;
 use crate::engine::random::RandomStream;
 use crate::parameters::{Declared, Kind};
@@ -107,6 +107,9 @@ pub fn sections() -> &'static [SectionKeys] {
         all.extend(kinds.map(|kind| keys("workload", Some(kind), |section| workload_keys(section, kind))));
         all.push(keys("run", None, |section| {
             run::read(section, Time::ZERO);
+        }));
+        all.push(keys("scale", None, |section| {
+            scale::read(section);
         }));
         all.push(keys("compat", None, |section| {
             run::read_compat(section);

@@ -53,7 +53,7 @@ pub fn transports_fit(
 ) {
     let Some(network) = network.filter(|_| section.is_clean()) else { return };
     let (topology, routes) = (&network.topology, &network.routes);
-    let run = RunContext { rules, topology, routes, switch, telemetry };
+    let run = RunContext { rules, topology, routes, switch, telemetry, transports, traffic: None };
     for (key, message) in transport::refusals(transports, &run) {
         section.complain(key, message);
     }

@@ -18,6 +18,7 @@ mod pairs;
 mod problem;
 mod resolve;
 pub(crate) mod run;
+pub(crate) mod scale;
 pub(crate) mod section;
 pub(crate) mod switch;
 pub(crate) mod telemetry;
@@ -63,6 +64,8 @@ pub struct Scenario {
     pub memory: Option<Bytes>,
     /// What deserves a look before the result is trusted.
     pub warnings: Vec<String>,
+    /// What `[scale]` asks for, and what was applied.
+    pub(crate) scale: scale::Scale,
     pub(crate) resolved: String,
     pub(crate) network: Network,
     pub(crate) switch: SwitchConfig,
@@ -97,7 +100,25 @@ impl Scenario {
         if let Some(seed) = seed {
             problems.extend(document::set(&mut table, "seed", &seed.to_string(), file).err());
         }
-        let mut root = Section::root(&table, file);
+        let scenario = Scenario::of(&table, file, base_dir, problems, hooks)?;
+        let scale = scenario.scale;
+        if scale.by == 1 {
+            return Ok(scenario);
+        }
+        let resolved = document::parse(&scenario.resolved, file).map_err(ScenarioError::new)?;
+        let scaled = scale::scaled(resolved, &table, scale, file).map_err(ScenarioError::new)?;
+        Scenario::of(&scaled, file, base_dir, Vec::new(), hooks)
+    }
+
+    /// Reads a scenario that is a table already; `problems`: those of making it.
+    fn of(
+        table: &document::Table,
+        file: &str,
+        base_dir: &Path,
+        mut problems: Vec<Problem>,
+        hooks: Hooks,
+    ) -> Result<Scenario, ScenarioError> {
+        let mut root = Section::root(table, file);
         let scenario = read(&mut root, file, base_dir, hooks);
         let findings = root.finish();
         problems.extend(findings.problems);
@@ -124,11 +145,16 @@ impl Scenario {
             routes: &self.network.routes,
             switch: &self.switch,
             telemetry: &self.telemetry,
+            transports: &self.transports,
+            traffic: Some(&self.traffic),
         }
     }
 
     /// What the simulator is built from. Errors: none today; kept for what can only be found when a run is built.
     pub fn config(&self) -> Result<Config, ScenarioError> {
+        let mut rules = self.rules;
+        // Any other balancer takes the hash of a packet for one of its flow.
+        rules.murmur_ecmp &= self.switch.balancer.facts().hashes_ports;
         let sources = self.traffic.sources.iter().map(|source| source.clone_box()).collect();
         Ok(Config {
             seed: self.seed,
@@ -141,7 +167,7 @@ impl Scenario {
             failures: self.failures.clone(),
             until: self.until,
             measure: self.measure.clone(),
-            rules: self.rules,
+            rules,
         })
     }
 }
@@ -150,6 +176,7 @@ impl Scenario {
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
     let rules = within(root, "compat", run::read_compat);
+    let scale = within(root, "scale", scale::read);
     let network = within(root, "topology", |section| network::read(section, base_dir, &rules));
     let net = network.as_ref();
 
@@ -212,6 +239,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         threads: run.threads,
         memory: run.memory,
         warnings: Vec::new(),
+        scale,
         resolved: String::new(),
         network,
         switch,
@@ -299,6 +327,7 @@ fn in_order(mut resolved: Vec<(String, Value)>) -> Vec<(String, Value)> {
     const ORDER: &[&str] = &[
         "name",
         "seed",
+        "scale",
         "topology",
         "switch",
         "host",

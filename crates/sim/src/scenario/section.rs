@@ -94,6 +94,11 @@ impl<'d> Section<'d> {
         self.find(key).map(|entry| entry.node.value())
     }
 
+    /// Lets messages about unknown keys offer `key`, which is read only where it is given.
+    pub fn offer(&mut self, key: &str) {
+        self.known.push(key.to_string());
+    }
+
     /// A value that holds, by its dotted key, once it was read.
     pub fn resolved(&self, key: &str) -> Option<&Value> {
         let mut table = &self.findings.resolved;

@@ -71,7 +71,8 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
 /// `queue` of a section; none: something is wrong with it, and reported.
 fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
     let mut table = section.scheme("queue");
-    let (default, defaults) = (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit });
+    let (default, defaults) =
+        (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit, trims: cx.defaults.trims });
     let kind = table.kind("queue", default, queues(), help);
     let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults));
     section.absorb("queue", table);

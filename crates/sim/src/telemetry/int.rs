@@ -40,6 +40,10 @@ pub struct IntRecord {
 pub struct IntLayout {
     pub sent_unit: u32,
     pub queue_unit: u32,
+    /// `sent` counts the bytes that came to the port so far, this packet included ([`Rules::int_counts_arrivals`]).
+    ///
+    /// [`Rules::int_counts_arrivals`]: crate::compat::Rules::int_counts_arrivals
+    pub counts_arrivals: bool,
 }
 
 impl<'a> IntView<'a> {
@@ -54,8 +58,12 @@ impl IntLayout {
     /// Units for NICs of this rate: 128 B and 80 B at 25 Gb/s, and proportionally more above.
     pub fn for_nic(rate: crate::units::Rate) -> IntLayout {
         let multiple = (rate.0 / 25_000_000_000).max(1) as u32;
-        IntLayout { sent_unit: 128 * multiple, queue_unit: 80 * multiple }
+        let fine = IntLayout::FINE;
+        IntLayout { sent_unit: fine.sent_unit * multiple, queue_unit: fine.queue_unit * multiple, ..fine }
     }
+
+    /// The finest units.
+    pub const FINE: IntLayout = IntLayout { sent_unit: 128, queue_unit: 80, counts_arrivals: false };
 }
 
 impl IntRecord {
@@ -87,8 +95,29 @@ impl IntRecord {
 
     /// Bytes that the port sent between the two records.
     pub fn bytes_since(&self, earlier: &IntRecord, layout: IntLayout) -> u64 {
+        let counted = self.counted_since(earlier, layout);
+        match layout.counts_arrivals {
+            false => counted,
+            true => counted.saturating_add_signed(-self.growth_since(earlier, layout)),
+        }
+    }
+
+    /// Bytes that came to the port between the two records: those that it sent, and those by which its queue grew.
+    pub fn arrived_since(&self, earlier: &IntRecord, layout: IntLayout) -> u64 {
+        let counted = self.counted_since(earlier, layout);
+        match layout.counts_arrivals {
+            false => counted.saturating_add_signed(self.growth_since(earlier, layout)),
+            true => counted,
+        }
+    }
+
+    fn counted_since(&self, earlier: &IntRecord, layout: IntLayout) -> u64 {
         let units = self.sent.wrapping_sub(earlier.sent) & ((1 << Self::SENT_BITS) - 1);
         u64::from(units) * u64::from(layout.sent_unit)
+    }
+
+    fn growth_since(&self, earlier: &IntRecord, layout: IntLayout) -> i64 {
+        self.queue_bytes(layout) as i64 - earlier.queue_bytes(layout) as i64
     }
 
     pub fn queue_bytes(&self, layout: IntLayout) -> u64 {
@@ -118,7 +147,7 @@ pub struct IntStacks {
     free: Vec<u32>,
     live: usize,
     layout: IntLayout,
-    /// Set if the unit of bytes sent is a power of two.
+    /// Set if bytes sent are counted, in a unit that is a power of two.
     sent_shift: Option<u32>,
     /// 2^64 over the unit of queue lengths, rounded up: multiplying by it and taking the high half divides
     /// 32-bit numbers exactly.
@@ -150,7 +179,7 @@ impl IntStacks {
             free: Vec::new(),
             live: 0,
             layout,
-            sent_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
+            sent_shift: (unit.is_power_of_two() && !layout.counts_arrivals).then(|| unit.trailing_zeros()),
             queue_reciprocal: (u64::MAX / u64::from(layout.queue_unit.max(1))).saturating_add(1),
         }
     }
@@ -298,6 +327,9 @@ impl IntStacks {
         // The unit of bytes sent is a power of two for every NIC rate in the authors' table.
         let sent = match self.sent_shift {
             Some(shift) => hop.bytes_sent >> shift,
+            None if self.layout.counts_arrivals => {
+                (hop.bytes_sent + u64::from(hop.size) + hop.queue_bytes) / u64::from(self.layout.sent_unit)
+            }
             None => hop.bytes_sent / u64::from(self.layout.sent_unit),
         };
         let queue = (u128::from(hop.queue_bytes as u32) * u128::from(self.queue_reciprocal)) >> 64;
@@ -344,6 +376,8 @@ pub struct HopState {
     /// Bytes in all its queues, without this packet.
     pub queue_bytes: u64,
     pub rate_kbps: u32,
+    /// Bytes of this packet.
+    pub size: u16,
 }
 
 #[cfg(test)]
@@ -353,7 +387,7 @@ mod tests {
     #[test]
     fn differences_undo_the_wrap_of_both_counters() {
         let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100));
-        assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320 });
+        assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320, counts_arrivals: false });
         let old = IntRecord { time: (1 << 24) - 10, sent: (1 << 20) - 1, queue: 3, rate_kbps: 1 };
         let new = IntRecord { time: 90, sent: 1, queue: 0, rate_kbps: 1 };
         assert_eq!(new.ns_since(&old), 100);

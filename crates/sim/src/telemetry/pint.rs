@@ -30,7 +30,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     name: "pint",
     title: "packets carry a digest of a few bits that switches update by a plan of queries (PINT)",
     source: "Ben Basat et al., \"PINT: Probabilistic In-band Network Telemetry\", SIGCOMM 2020",
-    validation: "Packets until a path is known and errors of latencies against the paper's figures (experiments/pint-*).",
+    validation: "Packets until a path is known and errors of latencies against the paper's figures (experiments/pint).",
     counters: &[&super::load::RECIRCULATED],
     ..SchemeDoc::NONE
 };

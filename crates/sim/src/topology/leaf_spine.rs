@@ -1,7 +1,7 @@
 //! Leaf-spine: every leaf is linked to every spine, hosts are on the leaves.
 
 use super::TopologyParameters;
-use super::network::{LinkSpec, Network, check_counts, read_count};
+use super::network::{LinkSpec, Network, check_counts, fabric_rate, read_count};
 use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -86,7 +86,9 @@ impl TopologyParameters for LeafSpine {
             ("hosts_per_leaf", self.hosts_per_leaf),
         ])?;
         self.host_link.check_host()?;
-        let fabric_link = LinkSpec { rate: self.fabric_rate()?, delay: self.fabric_delay };
+        let under = self.hosts_per_leaf as f64 * self.host_link.rate.0 as f64;
+        let rate = fabric_rate(self.fabric_rate, self.oversubscription, under, self.spines)?;
+        let fabric_link = LinkSpec { rate, delay: self.fabric_delay };
         fabric_link.check_fabric()?;
         if self.extra_hosts > MAX_EXTRA_HOSTS {
             let message = format!("expected at most {MAX_EXTRA_HOSTS}, found {}", self.extra_hosts);
@@ -110,35 +112,6 @@ impl TopologyParameters for LeafSpine {
         }
         let topology = network.finish()?;
         Ok(Topology { extra_hosts: self.extra_hosts as u32, ..topology })
-    }
-}
-
-impl LeafSpine {
-    fn fabric_rate(&self) -> Result<Rate, TopologyError> {
-        let ratio = self.oversubscription;
-        match self.fabric_rate {
-            Some(rate) if ratio == 0.0 => Ok(rate),
-            None if ratio == 0.0 => Ok(LinkSpec::FABRIC.rate),
-            Some(rate) => Err(TopologyError::key(
-                "oversubscription",
-                format!("conflicts with fabric_link.rate = \"{rate}\": give one of the two"),
-            )),
-            None if !ratio.is_finite() || ratio < 0.0 => {
-                Err(TopologyError::key("oversubscription", format!("expected more than 0, found {ratio}")))
-            }
-            None => {
-                let hosts = self.hosts_per_leaf as f64 * self.host_link.rate.0 as f64;
-                let rate = (hosts / (self.spines as f64 * ratio)).round();
-                if !(1.0..=1e16).contains(&rate) {
-                    let message = format!(
-                        "{ratio} results in fabric links of {rate} bit/s, which is not a \
-                                           valid rate"
-                    );
-                    return Err(TopologyError::key("oversubscription", message));
-                }
-                Ok(Rate(rate as u64))
-            }
-        }
     }
 }
 

@@ -25,9 +25,11 @@ pub mod gml;
 pub mod graphml;
 pub mod hpcc_fat_tree;
 pub mod hpcc_text;
+pub mod hpn;
 pub mod leaf_spine;
 pub mod parking_lot;
 pub mod pods;
+pub mod rail;
 pub mod star;
 pub mod toml_file;
 
@@ -70,6 +72,8 @@ registry! {
         FatTree = fat_tree::FatTree;
         HpccFatTree = hpcc_fat_tree::HpccFatTree;
         Pods = pods::Pods;
+        Rail = rail::Rail;
+        Hpn = hpn::Hpn;
         File = file::FileSpec;
     }
 }

@@ -135,3 +135,28 @@ impl Network {
         Ok(self.topology)
     }
 }
+
+/// Rate of each of `links` uplinks of a switch under which are `under` bit/s of hosts: as given, or so that the ratio of both is `ratio`,
+/// or the usual one.
+pub fn fabric_rate(given: Option<Rate>, ratio: f64, under: f64, links: u64) -> Result<Rate, TopologyError> {
+    match given {
+        Some(rate) if ratio == 0.0 => Ok(rate),
+        None if ratio == 0.0 => Ok(LinkSpec::FABRIC.rate),
+        Some(rate) => Err(TopologyError::key(
+            "oversubscription",
+            format!("conflicts with fabric_link.rate = \"{rate}\": give one of the two"),
+        )),
+        None if !ratio.is_finite() || ratio < 0.0 => {
+            Err(TopologyError::key("oversubscription", format!("expected more than 0, found {ratio}")))
+        }
+        None => {
+            let rate = (under / (links as f64 * ratio)).round();
+            if !(1.0..=1e16).contains(&rate) {
+                let message =
+                    format!("{ratio} results in fabric links of {rate} bit/s, which is not a valid rate");
+                return Err(TopologyError::key("oversubscription", message));
+            }
+            Ok(Rate(rate as u64))
+        }
+    }
+}

@@ -11,12 +11,15 @@ mod arrived;
 mod controllers;
 pub mod fastpass;
 mod hold;
+pub mod homa;
 pub mod messages;
 pub mod mptcp;
+pub mod ndp;
 mod nic;
 mod parameters;
 pub mod pfabric;
 pub mod phost;
+pub mod plb;
 mod policy;
 mod rate_sample;
 pub mod rdma;
@@ -104,6 +107,11 @@ impl HostContext<'_> {
             NextHops::One(port) => Some(self.first_port + port),
             NextHops::Many(ports) => Some(self.first_port + ports[hash as usize % ports.len()]),
         }
+    }
+
+    /// Switches on a shortest path to `dst`; 0 if there is no path.
+    pub fn switches_to(&self, dst: u32) -> u32 {
+        self.map.switches_between(self.node, dst)
     }
 
     /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own:
@@ -241,6 +249,8 @@ registry! {
         Fastpass = fastpass::FastpassConfig;
         Tcp = tcp::TcpConfig;
         Mptcp = mptcp::MptcpConfig;
+        Ndp = ndp::NdpConfig;
+        Homa = homa::HomaConfig;
     }
 }
 

@@ -59,6 +59,11 @@ impl Nic {
         }
     }
 
+    /// Queue pairs, with those that are finished and not yet taken out.
+    pub fn len(&self) -> usize {
+        self.gates.len()
+    }
+
     pub fn due(&self, gate: u32) -> Time {
         self.gates[gate as usize].due
     }

@@ -14,6 +14,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{Routes, Topology, longest};
 use crate::units::{Rate, Time};
+use crate::workload::Traffic;
 
 /// The parameters of a transport: a file or folder of this room, and a line in its registry. The defaults
 /// suit a plain transport, whose flows keep to one path and have no connections and no controller.
@@ -133,6 +134,9 @@ pub struct RunContext<'a> {
     pub routes: &'a Routes,
     pub switch: &'a SwitchConfig,
     pub telemetry: &'a TelemetryConfig,
+    pub transports: &'a [TransportConfig],
+    /// None while the scenario is being read.
+    pub traffic: Option<&'a Traffic>,
 }
 
 /// Reads whether a sender gives each packet a label of its own.

@@ -15,6 +15,8 @@ pub struct SwitchDefaults {
     pub queue: &'static str,
     /// Limit of a port, if the discipline has limits of its own.
     pub limit: Option<Bytes>,
+    /// Full ports trim packets.
+    pub trims: bool,
     pub balancer: &'static str,
 }
 
@@ -26,6 +28,7 @@ impl SwitchDefaults {
         lossless: true,
         queue: queue::DEFAULT_KIND,
         limit: None,
+        trims: false,
         balancer: balance::DEFAULT,
     };
     /// Full buffers drop, and nothing is marked.

@@ -15,5 +15,7 @@ pub enum WireFormat<'a> {
     Subflows(&'a MptcpConfig),
     Tokens,
     Priorities,
+    Pulls,
+    Grants,
     Timeslots(&'a FastpassConfig),
 }

@@ -95,7 +95,7 @@ pub enum Sizes {
     Fixed(Bytes),
 }
 
-const SIZES_HELP: &str = "Flow sizes: websearch, fb-hadoop, ali-storage, google-rpc, imc10, datamining, or a file \
+const SIZES_HELP: &str = "Flow sizes: websearch, fb-hadoop, ali-storage, google-rpc, imc10, datamining, w1 to w5, or a file \
                           with lines \"size cumulative\".";
 const SIZE_HELP: &str = "Size of every flow; auto: drawn from `sizes`.";
 

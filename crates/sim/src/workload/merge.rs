@@ -27,6 +27,8 @@ pub struct Merged {
     /// (start, source) of the next flow of every source that has one.
     heap: BinaryHeap<Reverse<(Time, u16)>>,
     next_id: FlowId,
+    /// Job graphs are taken as a whole.
+    of_run: bool,
     /// By (source, order): numbers of the flows that open connections.
     openers: FxHashMap<(u16, u32), FlowId>,
 }
@@ -36,12 +38,45 @@ struct Pending {
     /// The next flow, and its order.
     flow: FlowSpec,
     order: u32,
+    /// Messages of its job graph, in a run.
+    messages: Option<u32>,
+}
+
+/// What a run announces next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upcoming {
+    Flow(Arrival),
+    /// A job, whose messages are the flows from `first` on.
+    Graph {
+        source: u16,
+        first: FlowId,
+        start: Time,
+    },
+}
+
+impl Upcoming {
+    pub fn start(&self) -> Time {
+        match self {
+            Upcoming::Flow(arrival) => arrival.spec.start,
+            Upcoming::Graph { start, .. } => *start,
+        }
+    }
 }
 
 impl Merged {
     /// Starts with the first flow; the sources of `traffic` are not changed.
     pub fn new(traffic: &Traffic) -> Merged {
+        Merged::made(traffic, false)
+    }
+
+    /// The same for a run, which plays job graphs itself: for [`Merged::next_of_run`].
+    pub fn of_run(traffic: &Traffic) -> Merged {
+        Merged::made(traffic, true)
+    }
+
+    fn made(traffic: &Traffic, of_run: bool) -> Merged {
         let mut merged = Merged {
+            of_run,
             sources: Vec::new(),
             heap: BinaryHeap::new(),
             next_id: 0,
@@ -49,13 +84,32 @@ impl Merged {
         };
         for (index, source) in traffic.sources.iter().enumerate() {
             let mut source = source.clone_box();
-            let first = source.next();
-            merged.sources.push(Pending { source, flow: first.unwrap_or_default(), order: 0 });
+            let graph = source.graph().filter(|_| of_run);
+            let messages = graph.as_ref().map(|graph| graph.messages());
+            let first = graph.map(|graph| graph.flow).or_else(|| source.next());
+            merged.sources.push(Pending { source, flow: first.unwrap_or_default(), order: 0, messages });
             if let Some(flow) = first {
                 merged.heap.push(Reverse((flow.start, index as u16)));
             }
         }
         merged
+    }
+
+    /// The next flow or job graph.
+    pub fn next_of_run(&mut self) -> Option<Upcoming> {
+        debug_assert!(self.of_run);
+        let &Reverse((start, source)) = self.heap.peek()?;
+        let Some(messages) = self.sources[usize::from(source)].messages else {
+            return self.next().map(Upcoming::Flow);
+        };
+        if messages > MAX_FLOWS - self.next_id {
+            self.next_id = MAX_FLOWS;
+            return None;
+        }
+        self.heap.pop();
+        let first = self.next_id;
+        self.next_id += messages;
+        Some(Upcoming::Graph { source, first, start })
     }
 
     /// Whether there are more flows than can be numbered; those beyond the maximum are not generated.
@@ -118,6 +172,20 @@ impl Dependents {
         Dependents { sources: traffic.sources.iter().map(|s| Waiting::new(&s.dependencies())).collect() }
     }
 
+    /// The same without job graphs, which a run plays itself.
+    pub fn of_run(traffic: &Traffic) -> Dependents {
+        let of_source = |source: &dyn FlowSource| match source.graph() {
+            Some(_) => Waiting::default(),
+            None => Waiting::new(&source.dependencies()),
+        };
+        Dependents { sources: traffic.sources.iter().map(|source| of_source(source.as_ref())).collect() }
+    }
+
+    /// Those of one source, which is number 0 here, as sorted pairs.
+    pub fn of_pairs(pairs: &[(u32, u32)]) -> Dependents {
+        Dependents { sources: vec![Waiting::new(pairs)] }
+    }
+
     /// Orders, within the same source, of the flows that wait for this one.
     pub fn of(&self, source: u16, order: u32) -> &[u32] {
         let Some(waiting) = self.sources.get(source as usize) else { return &[] };
@@ -165,6 +233,12 @@ impl Jobs {
         let mut jobs = Jobs::default();
         for source in &traffic.sources {
             let before = jobs.left.len() as u32;
+            if let Some(graph) = source.graph() {
+                jobs.left.resize(before as usize + graph.steps() as usize, graph.ranks());
+                jobs.first.push(before);
+                jobs.ends.push(Vec::new());
+                continue;
+            }
             let ends: Vec<_> = source.jobs().into_iter().map(|(order, job)| (order, before + job)).collect();
             for &(_, job) in &ends {
                 if job as usize >= jobs.left.len() {
@@ -191,6 +265,11 @@ impl Jobs {
     pub fn place(&self, job: u32) -> (u16, u32) {
         let source = self.first.partition_point(|&first| first <= job) - 1;
         (source as u16, job - self.first[source])
+    }
+
+    /// Number of a job of a source.
+    pub fn number(&self, source: u16, job: u32) -> u32 {
+        self.first[usize::from(source)] + job
     }
 
     /// Number of flows of the first job of a source, if its jobs are contiguous.
@@ -247,9 +326,9 @@ impl TrafficSize {
 }
 
 impl Merged {
-    /// Adds the flows that have not been generated to those counted in `size`. When `max_drawn` flows have been
-    /// drawn in all, sources that can estimate what is left do so. Sources are counted one after the other, so
-    /// an incomplete count covers the first ones only.
+    /// Adds the flows that have not been generated to those counted in `size`. When `max_drawn` flows have
+    /// been drawn in all, sources that can estimate what is left do so. Sources are counted one after the
+    /// other, so an incomplete count covers the first ones only.
     pub fn count_rest(mut self, mut size: TrafficSize, max_drawn: u64) -> TrafficSize {
         let mut left: Vec<u16> = self.heap.drain().map(|Reverse((_, source))| source).collect();
         left.sort_unstable();
@@ -257,6 +336,13 @@ impl Merged {
         for source in left {
             let Pending { source, flow, .. } = &mut self.sources[source as usize];
             let mut next = Some(*flow);
+            if source.graph().is_some()
+                && let Some(rest) = source.rest()
+            {
+                size.add(flow);
+                size.expect(&rest);
+                continue;
+            }
             while let Some(flow) = next {
                 if size.flows >= Traffic::MAX_COUNTED {
                     return size;

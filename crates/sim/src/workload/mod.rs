@@ -9,19 +9,25 @@ pub mod closed_loop;
 pub mod collective;
 pub mod deadlines;
 pub mod flows;
+pub mod graph;
 pub mod hosts;
+pub mod import;
 pub mod incast;
+pub mod job_file;
 pub mod load;
+pub mod loggops;
 pub mod merge;
 pub mod permutation;
 pub mod placement;
 pub mod poisson;
 pub mod request_response;
+pub mod schedule;
 pub mod sizes;
 pub mod spec;
 #[cfg(test)]
 mod tests;
 pub mod trace;
+pub mod training;
 
 pub use merge::{Arrival, Dependents, Jobs, Merged, TrafficSize};
 pub use sizes::SizeDistribution;
@@ -32,6 +38,8 @@ use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::Time;
+use graph::JobGraph;
+use std::sync::Arc;
 
 /// A kind of workload with its parameters: a file of this room, and a line in the registry below. The keys of
 /// all workloads (group, start, duration, deadlines) are read by [`WorkloadSpec`].
@@ -79,6 +87,8 @@ registry! {
         ClosedLoop = closed_loop::ClosedLoopSpec;
         RequestResponse = request_response::RequestResponseSpec;
         Collective = collective::CollectiveSpec;
+        JobFile = job_file::JobFileSpec;
+        Training = training::TrainingSpec;
         Flows = flows::FlowsSpec;
         Trace = trace::TraceSpec;
     }
@@ -166,6 +176,10 @@ pub trait FlowSource: Send + Sync + Sync {
     /// Memory in bytes, apart from what is equal for all sources.
     fn memory_bytes(&self) -> u64 {
         0
+    }
+    /// The job graph that a run plays; none: the run announces the flows of the source.
+    fn graph(&self) -> Option<Arc<JobGraph>> {
+        None
     }
     /// Minimum time to the deadline of its flows, in ideal completion times.
     fn min_deadline(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! Placement of a job: which hosts become its ranks, and in which order.
 //!
-//! `packed` fills one rack after the other, `strided` takes a host of each rack in turn, `random` draws hosts from the
-//! seed. Jobs that name their number of `ranks` take different hosts, in the order of the scenario.
+//! `packed` takes hosts in their order, `strided` a host of each rack in turn, `by-rail` all hosts of a rack
+//! before those of the next, `random` draws hosts from the seed. Jobs that name their number of `ranks` take different hosts, in the order of the scenario.
 
 use super::hosts::shuffle;
 use super::load::participants;
@@ -14,6 +14,10 @@ const ORDERS: &[(&str, &str)] = &[
     ("packed", "in the order of `hosts`, one rack after the other"),
     ("strided", "a host of each rack in turn"),
     ("random", "drawn from the seed"),
+    (
+        "by-rail",
+        "in the order of `hosts`, but all hosts of a rack (a rail's switch) before those of the next",
+    ),
 ];
 
 /// Keys that place a job.
@@ -39,12 +43,35 @@ impl Placement {
 
     /// The hosts of the job, by rank; at least two.
     pub fn ranks(&self, cx: &WorkloadContext) -> Result<Vec<HostId>, WorkloadError> {
-        let mut hosts = participants(&self.hosts, "hosts", 2, cx)?;
+        self.ranks_in_blocks(cx, 1)
+    }
+
+    /// The same, where this number of hosts that follow each other in `hosts` (the GPUs of a node) stay together.
+    pub fn ranks_in_blocks(&self, cx: &WorkloadContext, size: u32) -> Result<Vec<HostId>, WorkloadError> {
+        let all = participants(&self.hosts, "hosts", 2, cx)?;
+        let size = size.max(1) as usize;
+        if size > 1 && self.order == "by-rail" {
+            let message = "by-rail tears nodes apart: a job with scale_up_rate is packed, strided or random";
+            return Err(WorkloadError::new("placement", message));
+        }
+        // A block is known by its first host.
+        let mut rest: FxHashMap<HostId, &[HostId]> = FxHashMap::default();
+        let mut firsts: Vec<HostId> = Vec::new();
+        for block in all.chunks(size) {
+            firsts.push(block[0]);
+            rest.insert(block[0], block);
+        }
         match self.order {
-            "strided" => hosts = over_racks(&hosts, cx.racks),
-            "random" => shuffle(&mut hosts, &mut cx.stream("placement")),
+            "strided" => firsts = over_racks(&firsts, cx.racks),
+            "by-rail" => firsts.sort_by_key(|&host| cx.racks.get(host as usize).copied()),
+            "random" => shuffle(&mut firsts, &mut cx.stream("placement")),
             _ => {}
         }
+        let mut hosts: Vec<HostId> = firsts
+            .iter()
+            .filter_map(|first| rest.get(first))
+            .flat_map(|block| block.iter().copied())
+            .collect();
         if self.ranks == 0 {
             return Ok(hosts);
         }
@@ -66,7 +93,8 @@ impl Placement {
     }
 }
 
-/// The first host of each rack, then the second of each, and so on. Racks come in the order of their first hosts.
+/// The first host of each rack, then the second of each, and so on. Racks come in the order of their first
+/// hosts.
 fn over_racks(hosts: &[HostId], racks: &[u32]) -> Vec<HostId> {
     let mut place: FxHashMap<u32, usize> = FxHashMap::default();
     let mut by_rack: Vec<Vec<HostId>> = Vec::new();

@@ -6,7 +6,7 @@
 //!
 //! The text format, for built-in tables and users' files: one line per point, `size cumulative`, the
 //! cumulative share in percent or as a fraction (determined by the last value, 100 or 1); `#` starts a
-//! comment.
+//! comment. After a line `steps` only the sizes that follow occur, and none between them.
 
 use crate::engine::random::RandomStream;
 use crate::parameters::unknown;
@@ -21,6 +21,11 @@ const NAMED: &[(&str, &str)] = &[
     ("google-rpc", include_str!("sizes/google-rpc.cdf")),
     ("imc10", include_str!("sizes/imc10.cdf")),
     ("datamining", include_str!("sizes/datamining.cdf")),
+    ("w1", include_str!("sizes/w1.cdf")),
+    ("w2", include_str!("sizes/w2.cdf")),
+    ("w3", include_str!("sizes/w3.cdf")),
+    ("w4", include_str!("sizes/w4.cdf")),
+    ("w5", include_str!("sizes/w5.cdf")),
 ];
 
 /// A piecewise linear cumulative distribution of flow sizes.
@@ -87,7 +92,7 @@ impl SizeDistribution {
     pub fn from_text(text: &str, file: &str) -> Result<SizeDistribution, SizesError> {
         let fail = |line: usize, message: String| SizesError { file: file.to_string(), line, message };
         let mut points: Vec<(f64, f64)> = Vec::new();
-        let mut unit = 1;
+        let (mut unit, mut steps) = (1, false);
         let mut last_line = 1;
         for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)) {
             let line = line.split('#').next().unwrap_or("").trim_start_matches('\u{feff}').trim();
@@ -101,8 +106,15 @@ impl SizeDistribution {
                 unit = read_unit(bytes, points.is_empty()).map_err(|m| fail(number, m))?;
                 continue;
             }
+            if fields == ["steps"] {
+                steps = true;
+                continue;
+            }
             let point = read_point(&fields, unit).map_err(|message| fail(number, message))?;
             follows(points.last(), point).map_err(|message| fail(number, message))?;
+            if steps {
+                points.push((point.0, points.last().map_or(0.0, |last| last.1)));
+            }
             points.push(point);
         }
         let total = check_end(points.last()).map_err(|message| fail(last_line, message))?;

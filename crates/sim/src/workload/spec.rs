@@ -30,8 +30,8 @@ pub struct WorkloadSpec {
     pub pattern: Pattern,
 }
 
-/// Reads a Parquet file of flows: its rows, and what deserves a second look. The error names the file and what
-/// is wrong with it.
+/// Reads a Parquet file of flows: its rows, and what deserves a second look. The error names the file and
+/// what is wrong with it.
 pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<(Vec<TraceRow>, Vec<String>), String>;
 
 /// What a workload needs from its run.

@@ -175,6 +175,7 @@ pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
         pacing: true,
         window: None,
         base_rtt: None,
+        plb: None,
         derived: Default::default(),
     }
 }
@@ -264,17 +265,20 @@ pub fn case(name: &str) -> Option<(Topology, Vec<FlowSpec>, PathBuf)> {
     let folder = reference()?.join("hpcc").join(name);
     let text = std::fs::read(folder.join("topology.txt")).expect("topology.txt");
     let (topology, _) = weftline_sim::topology::hpcc_text::read(&text, "topology.txt").expect("a topology");
-    let flows = rows(&folder.join("flows.csv.gz"))
-        .into_iter()
-        .map(|row| FlowSpec {
-            src: row[1] as u32,
-            dst: row[2] as u32,
-            size: row[3],
-            start: Time::from_ns(row[4]),
-            ..FlowSpec::default()
-        })
-        .collect();
+    let flows = flows_of(&folder.join("flows.csv.gz"));
     Some((topology, flows, folder))
+}
+
+/// The flows of a file of the reference: number, source, destination, size, start in ns.
+pub fn flows_of(file: &Path) -> Vec<FlowSpec> {
+    let flow = |row: Vec<u64>| FlowSpec {
+        src: row[1] as u32,
+        dst: row[2] as u32,
+        size: row[3],
+        start: Time::from_ns(row[4]),
+        ..FlowSpec::default()
+    };
+    rows(file).into_iter().map(flow).collect()
 }
 
 /// Settings outside the compat mode: ideal times exact, no marking, PFC with headroom, no unread telemetry,

@@ -19,7 +19,7 @@ const ACK: u64 = 4_800;
 const ONE_WAY: u64 = 2 * (DELAY.0 + PACKET);
 
 /// A workload on hosts of 100 Gb/s, as a scenario would describe it.
-fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowSource> {
+pub fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowSource> {
     let spec = WorkloadSpec::read(kind, &mut Parameters::new(&mut Given(keys))).expect("a known kind");
     let rates = vec![RATE; hosts as usize];
     let context = WorkloadContext {
@@ -46,7 +46,7 @@ fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowSourc
 }
 
 /// Runs workloads on a star of these hosts; all of their flows must end.
-fn on_star(hosts: u32, sources: Vec<Box<dyn FlowSource>>) -> (Kept, Outcome) {
+pub fn on_star(hosts: u32, sources: Vec<Box<dyn FlowSource>>) -> (Kept, Outcome) {
     let topology = Star { hosts: u64::from(hosts), host_link: link(RATE, DELAY) }.build().unwrap();
     let config = normal("none", topology, vec![]);
     let traffic = Traffic { sources, groups: vec!["all".into()] };
@@ -55,7 +55,7 @@ fn on_star(hosts: u32, sources: Vec<Box<dyn FlowSource>>) -> (Kept, Outcome) {
     (kept, outcome)
 }
 
-fn text(value: &str) -> Value {
+pub fn text(value: &str) -> Value {
     Value::Text(value.into())
 }
 

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod collectives;
 mod determinism;
 mod failures;
 mod jobs;

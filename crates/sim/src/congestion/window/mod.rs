@@ -16,6 +16,7 @@ pub mod cubic;
 pub mod dctcp;
 pub mod hystart;
 pub mod newreno;
+pub mod swift;
 pub mod usage;
 pub mod vegas;
 
@@ -23,6 +24,7 @@ pub mod vegas;
 pub mod tests;
 
 use super::SchemeDoc;
+use crate::compat::Rules;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use coupled::{Subflow, balia, lia, olia};
@@ -219,6 +221,8 @@ pub struct WindowContext {
     pub packet: u64,
     /// Random number of the flow.
     pub random: u64,
+    /// Switches on the shortest path to the destination, at the start of the flow.
+    pub hops: u32,
 }
 
 /// The law of one flow.
@@ -255,6 +259,10 @@ pub trait WindowController {
     fn between_losses(&self) -> u64 {
         0
     }
+    /// Time between two packets of a window below one packet; its rate is in [`CongestionWindow::pacing`], too.
+    fn pacing_delay(&self) -> Option<Time> {
+        None
+    }
     /// Internal quantities for series, as (name with unit, value).
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
@@ -278,6 +286,8 @@ pub trait WindowParameters: Sized {
         Some((1.5 / loss).sqrt())
     }
     fn read(p: &mut Parameters, profile: Profile) -> Self;
+    /// The rules of the run, by which it may repeat a simulator.
+    fn follow(&mut self, _rules: &Rules) {}
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
 
@@ -295,6 +305,7 @@ registry! {
         Lia = lia::LiaParameters;
         NewReno = newreno::NewRenoParameters;
         Olia = olia::OliaParameters;
+        Swift = swift::SwiftParameters;
         Vegas = vegas::VegasParameters;
     }
 }
@@ -321,6 +332,10 @@ impl WindowConfig {
     /// Whether it couples the subflows of a multipath connection.
     pub fn couples(&self) -> bool {
         each_kind!(self, law => declared(law)).1
+    }
+    /// The rules of the run, by which it may repeat a simulator.
+    pub fn follow(&mut self, rules: &Rules) {
+        each_kind!(self, law => law.follow(rules));
     }
     /// Whether it reacts to marks of switches.
     pub fn needs_marks(&self) -> bool {
@@ -375,6 +390,9 @@ impl WindowController for WindowLaw {
     }
     fn between_losses(&self) -> u64 {
         each_state!(self, law => law.between_losses())
+    }
+    fn pacing_delay(&self) -> Option<Time> {
+        each_state!(self, law => law.pacing_delay())
     }
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
         each_state!(self, law => law.internals(out))

@@ -72,3 +72,34 @@ fn events_come_out_by_time_and_key_whatever_their_distance() {
         assert!(queue.pop().is_none() && queue.is_empty());
     }
 }
+
+/// The width of slots follows the events: bursts at one moment and within a nanosecond, then long quiet.
+#[test]
+fn events_come_out_in_order_while_the_width_of_slots_changes() {
+    let mut random = RandomStream::new(9, "phases");
+    let mut queue: EventQueue<(Time, u64)> = EventQueue::new(Time(1024));
+    let mut oracle = BinaryHeap::new();
+    let (mut now, mut key, mut shifts) = (0, 0u64, Vec::new());
+    for phase in 0..40 {
+        let spread = [1, 1 << 10, 1 << 24, 1 << 34][phase % 4];
+        for _ in 0..3000 {
+            let time = now + random.below(spread);
+            queue.push((Time(time), key));
+            oracle.push(Reverse((time, key)));
+            key += 1;
+            if random.below(3) > 0 {
+                let event = queue.pop().unwrap();
+                assert_eq!(Some(Reverse((event.0.0, event.1))), oracle.pop());
+                now = event.0.0;
+            }
+        }
+        shifts.push(queue.shift);
+    }
+    while let Some(Reverse(expected)) = oracle.pop() {
+        let event = queue.pop().unwrap();
+        assert_eq!((event.0.0, event.1), expected);
+    }
+    assert!(queue.is_empty());
+    shifts.sort_unstable();
+    assert!(shifts.last() > shifts.first(), "{shifts:?}");
+}

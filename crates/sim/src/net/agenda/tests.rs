@@ -90,7 +90,8 @@ fn windows_and_calendar_are_the_same_for_every_node() {
 #[test]
 fn by_insertion_nics_that_wake_between_two_nanoseconds_do_so_at_the_second_after_all_other_events() {
     let order = |whole_ns: bool| {
-        let mut agenda = Agenda::new(AgendaKind::Insertion { longest: Time(1000), whole_ns }, (2, 2), 10);
+        let mut agenda =
+            Agenda::new(AgendaKind::Insertion { longest: Time(1000), whole_ns, by_wire: false }, (2, 2), 10);
         let wake = |port| Event::new(Time(1001), Action::Wake { port, serial: 0, transport: 0 });
         agenda.push(0, wake(5));
         agenda.push(0, wake(3));

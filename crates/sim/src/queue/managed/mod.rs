@@ -13,7 +13,7 @@ use super::five_tuple::FiveTuples;
 use super::{CLASSES, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
-use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
+use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag, trimming};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ pub struct ManagedConfig<P> {
 pub trait DisciplineParameters: Sized {
     type State: Discipline;
     const DOC: SchemeDoc;
-    /// Packets that a port may hold where nothing is said; 0: any number.
+    /// Packets that a port may hold by default; 0: any number.
     const PACKETS: u32 = 1000;
     fn read(p: &mut Parameters) -> Self;
     /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
@@ -125,12 +125,20 @@ pub struct PortPlace<'a> {
     pub rate: Rate,
     /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time (ns-3.35).
     pub asks_later: bool,
+    /// The end of every transmission is an event (compat modes).
+    pub departs: bool,
 }
 
 #[cfg(test)]
 impl PortPlace<'_> {
-    pub const TEST: PortPlace<'static> =
-        PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(100_000_000), asks_later: false };
+    pub const TEST: PortPlace<'static> = PortPlace {
+        seed: 1,
+        node: "s0",
+        local: 0,
+        rate: Rate(100_000_000),
+        asks_later: false,
+        departs: false,
+    };
 }
 
 /// Decides about the packets of a managed port.
@@ -230,6 +238,38 @@ impl QueueContext<'_> {
         self.account.dropped = packet.packet;
     }
 
+    /// The transport of a packet allows that it is trimmed, and it has not been.
+    pub fn may_trim(&self, packet: &Queued) -> bool {
+        self.packets[packet.packet].trimming == trimming::ALLOWED
+    }
+
+    /// Cuts a packet that is in no list to a number of bytes, in a class of headers.
+    pub fn trim(&mut self, packet: Queued, to: u16, class: u8) -> Queued {
+        self.account.subtract(packet);
+        let place = &mut self.packets[packet.packet];
+        place.size = place.size.min(to);
+        place.payload = 0;
+        (place.class, place.wire_class) = (class, class);
+        place.trimming |= trimming::TRIMMED;
+        let header = Queued::new(packet.packet, place, self.account.link_header, packet.came);
+        self.account.add(class, u64::from(place.size));
+        header
+    }
+
+    /// Turns a trimmed packet that is in no list round to its source, unless it returns already; whether it did.
+    pub fn turn_round(&mut self, packet: Queued) -> bool {
+        let place = &mut self.packets[packet.packet];
+        if place.trimming != trimming::ALLOWED | trimming::TRIMMED {
+            return false;
+        }
+        place.trimming |= trimming::RETURNED;
+        std::mem::swap(&mut place.src, &mut place.dst);
+        place.next = self.account.returned;
+        self.account.returned = packet.packet;
+        self.account.subtract(packet);
+        true
+    }
+
     /// Marks a packet if its sender would react to that; whether it did.
     pub fn mark(&mut self, packet: &Queued) -> bool {
         if !packet.capable {
@@ -250,6 +290,8 @@ pub struct QueueCounters {
     link_header: u16,
     /// Dropped packets, by their `next`.
     dropped: PacketId,
+    /// Packets that go back to their sources, by their `next`.
+    returned: PacketId,
     marks: u64,
     /// Since the start, by [`Cause`].
     drops: CounterSet,
@@ -276,10 +318,20 @@ impl QueueCounters {
         std::mem::replace(&mut self.dropped, NONE)
     }
 
+    /// The first of the packets that turn round, linked by their `next`: the caller sends them back over their ports of ingress.
+    #[inline]
+    pub fn take_returned(&mut self) -> PacketId {
+        std::mem::replace(&mut self.returned, NONE)
+    }
+
     /// The packets that [`QueueCounters::take_dropped`] would return.
     pub fn dropped(&self, packets: &PacketSlab) -> impl Iterator<Item = PacketId> {
-        let some = |id| (id != NONE).then_some(id);
-        std::iter::successors(some(self.dropped), move |&id| some(packets[id].next))
+        linked(self.dropped, packets)
+    }
+
+    /// The packets that [`QueueCounters::take_returned`] would return.
+    pub fn returned(&self, packets: &PacketSlab) -> impl Iterator<Item = PacketId> {
+        linked(self.returned, packets)
     }
 
     fn take_one_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
@@ -298,6 +350,17 @@ impl QueueCounters {
     pub fn take_wake(&mut self) -> bool {
         std::mem::take(&mut self.to_wake)
     }
+}
+
+/// Packets linked by their `next`. Each is looked at only when the one behind it is asked for, so that the caller may refuse it
+/// before.
+fn linked(first: PacketId, packets: &PacketSlab) -> impl Iterator<Item = PacketId> {
+    let mut before = None;
+    std::iter::from_fn(move || {
+        let id = before.map_or(first, |id| packets[id].next);
+        before = Some(id);
+        (id != NONE).then_some(id)
+    })
 }
 
 /// A managed port's queue. What ports ask most lies at the same place whatever the discipline, so that one branch decides.
@@ -326,6 +389,7 @@ impl<D: Discipline> Managed<D> {
             account: QueueCounters {
                 link_header: config.link_header,
                 dropped: NONE,
+                returned: NONE,
                 ..QueueCounters::default()
             },
             nic: VecDeque::new(),

@@ -105,6 +105,20 @@ impl Waiting {
         self.entries.get(list.head as usize).map(|entry| &entry.queued)
     }
 
+    /// The youngest of a list.
+    pub fn last(&self, list: &List) -> Option<&Queued> {
+        self.entries.get(list.tail as usize).map(|entry| &entry.queued)
+    }
+
+    /// Puts a packet in the place of the youngest of a list, which it returns.
+    pub fn replace_last(&mut self, list: &mut List, queued: Queued) -> Option<Queued> {
+        let entry = self.entries.get_mut(list.tail as usize)?;
+        let last = std::mem::replace(&mut entry.queued, queued);
+        list.bytes = list.bytes + u64::from(queued.size) - u64::from(last.size);
+        self.bytes = self.bytes + u64::from(queued.size) - u64::from(last.size);
+        Some(last)
+    }
+
     /// Takes the oldest of a list.
     pub fn pop(&mut self, list: &mut List) -> Option<Queued> {
         let place = list.head;

@@ -2,7 +2,7 @@ use super::*;
 use crate::packet::Packet;
 
 fn port(limit: Option<Bytes>, drop: DropRule) -> Priority {
-    PriorityConfig { limit, drop }.start(&PortPlace::TEST)
+    PriorityConfig { limit, drop, trimming: None }.start(&PortPlace::TEST)
 }
 
 #[test]

@@ -27,8 +27,8 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
         [
             "s.toml:7: transport.mto: unknown key: did you mean \"mtu\"? (known: kind, mtu, header, \
              ack_header, ack_least, class, ack_priority, recovery, reordering, nack_interval, rto, pacing, window, \
-             base_rtt, initial_window, controller)",
-            "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, topology, transport, \
+             base_rtt, initial_window, plb, plb_rounds, plb_delay, plb_share, controller)",
+            "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, scale, topology, transport, \
              workload, telemetry, failures, switch, host, run, measure)",
             "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
         ]

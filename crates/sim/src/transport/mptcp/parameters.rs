@@ -20,6 +20,11 @@ const SCHEDULERS: &[(&str, &str)] = &[
     ("min-rtt", "of the subflows with room, the one with the shortest round-trip time"),
     ("round-robin", "the subflows with room, in turn"),
     ("redundant", "every subflow carries everything"),
+    (
+        "linux",
+        "of the subflows with less than two windows in their buffer, the one whose buffer is empty soonest at its pacing rate, for \
+         65 428 B at a time; data wait there for the window, so opportunistic and penalise are off",
+    ),
 ];
 const JOINS: &[(&str, &str)] = &[
     (
@@ -78,6 +83,8 @@ pub enum SchedulerKind {
     RoundRobin,
     /// All: each carries everything.
     Redundant,
+    /// Those with less than two windows in their buffer: the one that is empty soonest, for a burst.
+    Linger,
 }
 
 impl TransportParameters for MptcpConfig {
@@ -114,6 +121,7 @@ impl TransportParameters for MptcpConfig {
             match p.choice("scheduler", "min-rtt", SCHEDULERS, "which subflow gets the next segment") {
                 "round-robin" => SchedulerKind::RoundRobin,
                 "redundant" => SchedulerKind::Redundant,
+                "linux" => SchedulerKind::Linger,
                 _ => SchedulerKind::MinRtt,
             };
         let join = match p.choice("join", "confirmed", JOINS, "when further subflows are opened") {
@@ -139,10 +147,11 @@ impl TransportParameters for MptcpConfig {
         let reinject = p.flag("reinject", true, help);
         let help = "a subflow with room in its window resends the segment that blocks the shared window (Raiciu et al., \
              NSDI 2012, §4.2)";
-        let opportunistic = p.flag("opportunistic", true, help);
+        let unblocks = scheduler != SchedulerKind::Linger;
+        let opportunistic = p.flag("opportunistic", unblocks, help);
         let help = "with opportunistic: the slower subflow that blocked the shared window halves its own window, at \
                     most once per round trip (the same paper)";
-        let penalise = p.flag("penalise", true, help);
+        let penalise = p.flag("penalise", unblocks, help);
         let config = MptcpConfig {
             tcp,
             version,

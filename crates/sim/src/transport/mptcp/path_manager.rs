@@ -156,7 +156,8 @@ impl Mptcp {
         let (flow, spec) = (sender.flow, sender.spec);
         let (port, opened) = sender.take_port();
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}.{opened}"));
-        let mut tcp = Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.now());
+        let mut tcp =
+            Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.switches_to(spec.dst), cx.now());
         tcp.source = Source::in_pieces();
         tcp.hash = subflow_hash(spec.src, spec.dst, flow, port);
         tcp.nic = nic as u16;

@@ -2,11 +2,36 @@
 //!
 //! Source: Raiciu et al., NSDI 2012, §4.2 (the shortest round-trip time first); Paasch et al., "Experimental evaluation of
 //! multipath TCP schedulers", CSWS 2014 (round robin); Frommgen et al., "ReMP TCP: low latency multipath TCP", ICC 2016
-//! (redundant).
+//! (redundant). The scheduler of Linux (net/mptcp/protocol.c, from memory, unverified, beyond what is measured of its rule): of the
+//! subflows whose send buffer has room the one with the shortest linger time, which is what its buffer holds over its smoothed
+//! pacing rate; it keeps the turn for a burst.
 
 use super::stream::MAX_SUBFLOWS;
+use crate::congestion::window::CongestionWindow;
 use crate::transport::mptcp::parameters::SchedulerKind;
-use crate::units::Time;
+use crate::units::{Rate, Time};
+
+/// Bytes that a subflow gets before another one is looked for, in Linux.
+pub const BURST: u64 = 65_428;
+/// Segments that the buffer of a subflow has room for at least, in Linux.
+const LEAST_BUFFER: u64 = 20;
+
+/// What the buffer of a subflow in Linux has room for: two windows.
+pub fn buffer(window: &CongestionWindow, mss: u64) -> u64 {
+    (2 * window.cwnd).max(LEAST_BUFFER * mss)
+}
+
+/// The smoothed pacing rate of a subflow that gets the next burst; `buffered`: bytes in its buffer.
+pub fn smoothed(before: Option<Rate>, now: Option<Rate>, buffered: u64) -> Option<Rate> {
+    let (Some(before), Some(now)) = (before.or(now), now) else { return before };
+    let sum = u128::from(before.0) * u128::from(buffered) + u128::from(now.0) * u128::from(BURST);
+    Some(Rate((sum / u128::from(buffered + BURST)) as u64))
+}
+
+/// How long a buffer lasts; no time where no rate is known.
+pub fn linger(buffered: u64, rate: Option<Rate>) -> Time {
+    rate.map_or(Time::ZERO, |rate| Rate(rate.0.max(1)).transmission_time(buffered))
+}
 
 /// Subflows with room, by number, in the order in which they are asked.
 #[derive(Debug, Default)]
@@ -16,13 +41,13 @@ pub struct Order {
 }
 
 impl Order {
-    /// `round_trips`: of each subflow that has room its smoothed round-trip time; `turn`: whose turn it is.
-    pub fn new(kind: SchedulerKind, round_trips: impl Iterator<Item = Option<Time>>, turn: usize) -> Order {
+    /// `times`: of each subflow that has room its smoothed round-trip time, or its linger time; `turn`: whose turn it is.
+    pub fn new(kind: SchedulerKind, times: impl Iterator<Item = Option<Time>>, turn: usize) -> Order {
         let mut order = Order::default();
-        for (subflow, rtt) in round_trips.enumerate().take(MAX_SUBFLOWS) {
-            let Some(rtt) = rtt else { continue };
+        for (subflow, time) in times.enumerate().take(MAX_SUBFLOWS) {
+            let Some(time) = time else { continue };
             let key = match kind {
-                SchedulerKind::MinRtt => rtt,
+                SchedulerKind::MinRtt | SchedulerKind::Linger => time,
                 // Behind those from the turn on come those before it.
                 SchedulerKind::RoundRobin => Time(u64::from(subflow < turn)),
                 SchedulerKind::Redundant => Time::ZERO,
@@ -51,6 +76,20 @@ mod tests {
     fn the_shortest_round_trip_is_asked_first_and_equal_ones_by_number() {
         let us = [Some(30), None, Some(10), Some(30)];
         assert_eq!(order(SchedulerKind::MinRtt, us, 3), [2, 0, 3]);
+    }
+
+    #[test]
+    fn in_linux_the_buffer_that_is_empty_soonest_comes_first() {
+        let window = |cwnd, ssthresh| CongestionWindow { cwnd, ssthresh, pacing: None, mss: 1000 };
+        let rate = |bps| Some(Rate(bps));
+        assert_eq!(linger(60_000, rate(96_000_000)), Time::from_ms(5));
+        assert_eq!(linger(60_000, None), Time::ZERO);
+        // 3 parts of what was before and one of the new rate.
+        assert_eq!(smoothed(rate(8), rate(16), 3 * BURST), rate(10));
+        assert_eq!(smoothed(None, rate(16), 0), rate(16));
+        assert_eq!(smoothed(None, None, 0), None);
+        assert_eq!((buffer(&window(5_000, 1), 1000), buffer(&window(50_000, 1), 1000)), (20_000, 100_000));
+        assert_eq!(order(SchedulerKind::Linger, [Some(5), Some(3), None, Some(3)], 0), [1, 3, 0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A connection at its initiator: its stream, its subflows, and who of them gets what.
 
 use super::packets;
-use super::scheduler::Order;
+use super::scheduler::{self, Order};
 use super::stream::{Given, Stream};
 use crate::congestion::window::coupled::Subflow;
 use crate::congestion::window::{State, WindowController};
@@ -10,7 +10,7 @@ use crate::packet::{Packet, flag};
 use crate::transport::messages::Messages;
 use crate::transport::mptcp::parameters::{MptcpConfig, SchedulerKind};
 use crate::transport::tcp::outgoing::Outgoing;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::wire::mptcp::{MptcpOption, Version, sender_of};
 use crate::workload::{FlowId, FlowSpec};
 use std::collections::VecDeque;
@@ -50,6 +50,8 @@ pub struct Path {
     cursor: u64,
     /// When its window was halved last for holding up the others.
     penalised: Time,
+    /// Its smoothed pacing rate, which the scheduler of Linux keeps.
+    pace: Option<Rate>,
     /// Payload that left on it, whatever was sent again not counted.
     pub bytes: u64,
     /// When it is opened again at the earliest, once it is gone; [`Time::MAX`]: never.
@@ -70,6 +72,7 @@ impl Path {
             held: 0,
             cursor: 0,
             penalised: Time::ZERO,
+            pace: None,
             bytes: 0,
             retry: Time::MAX,
             reopened: false,
@@ -112,15 +115,29 @@ impl Path {
         self.given.iter().map(|(_, given)| given.piece)
     }
 
-    /// It may get a segment: it is up, nothing of it has timed out, and its window has room.
-    fn has_room(&self, outgoing: &Outgoing, mss: u64) -> bool {
+    /// It may get a segment: it is up, nothing of it has timed out, and its window, or in Linux its buffer, has room.
+    fn has_room(&self, outgoing: &Outgoing, config: &MptcpConfig) -> bool {
         if self.standing != Standing::Up {
             return false;
         }
         let tcp = &outgoing[self.slot];
-        let unsent = tcp.source.unsent(tcp.board.next());
-        let idle = tcp.board.outstanding() == 0 && unsent == 0;
-        tcp.timeouts == 0 && (idle || tcp.room() >= mss)
+        let mss = u64::from(config.tcp.mss);
+        let room = match config.scheduler {
+            SchedulerKind::Linger => self.buffered(outgoing) < scheduler::buffer(&tcp.window, mss),
+            _ => self.buffered(outgoing) == 0 || tcp.room() >= mss,
+        };
+        tcp.timeouts == 0 && room
+    }
+
+    /// Bytes that it was given and that are not acknowledged.
+    fn buffered(&self, outgoing: &Outgoing) -> u64 {
+        let tcp = &outgoing[self.slot];
+        tcp.board.outstanding() + tcp.source.unsent(tcp.board.next())
+    }
+
+    /// How long its buffer lasts at its smoothed pacing rate.
+    fn linger(&self, outgoing: &Outgoing) -> Time {
+        scheduler::linger(self.buffered(outgoing), self.pace.or_else(|| outgoing[self.slot].window_rate()))
     }
 }
 
@@ -149,6 +166,8 @@ pub struct Sender {
     pub unanswered: u32,
     /// Whose turn it is.
     turn: usize,
+    /// What is left of the burst of the subflow before that, as Linux has it.
+    burst: u64,
     /// Of subflows that are gone.
     packets_sent: u64,
     packets_retransmitted: u64,
@@ -179,6 +198,7 @@ impl Sender {
             keys_sent: Time::ZERO,
             unanswered: 0,
             turn: 0,
+            burst: 0,
             packets_sent: 0,
             packets_retransmitted: 0,
             timeouts: 0,
@@ -191,12 +211,17 @@ impl Sender {
 
     /// The subflow that gets something next, and what.
     pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
-        let mss = u64::from(config.tcp.mss);
-        let round_trips = self.paths.iter().map(|path| {
-            let room = path.has_room(outgoing, mss);
-            room.then(|| outgoing[path.slot].rtt.smoothed().unwrap_or(Time::ZERO))
+        let lingers = config.scheduler == SchedulerKind::Linger;
+        if lingers && let Some(given) = self.burst_continues(outgoing, config) {
+            return Some((self.turn - 1, given));
+        }
+        let times = self.paths.iter().map(|path| {
+            path.has_room(outgoing, config).then(|| match lingers {
+                true => path.linger(outgoing),
+                false => outgoing[path.slot].rtt.smoothed().unwrap_or(Time::ZERO),
+            })
         });
-        let order = Order::new(config.scheduler, round_trips, self.turn);
+        let order = Order::new(config.scheduler, times, self.turn);
         for at in order.subflows() {
             let given = match config.scheduler {
                 SchedulerKind::Redundant => self.stream.copy_for(at, self.paths[at].cursor),
@@ -204,10 +229,31 @@ impl Sender {
             };
             if let Some(given) = given {
                 self.turn = at + 1;
+                if lingers {
+                    self.begin_burst(at, &given, outgoing);
+                }
                 return Some((at, given));
             }
         }
         None
+    }
+
+    /// What the subflow that had the last segment gets, if its burst has not ended and its buffer has room.
+    fn burst_continues(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<Given> {
+        let path = self.paths.get(self.turn.checked_sub(1)?)?;
+        if self.burst == 0 || !path.has_room(outgoing, config) {
+            return None;
+        }
+        let given = self.stream.next_for(self.turn - 1, config.opportunistic)?;
+        self.burst = self.burst.saturating_sub(u64::from(given.length));
+        Some(given)
+    }
+
+    fn begin_burst(&mut self, at: usize, given: &Given, outgoing: &Outgoing) {
+        let path = &mut self.paths[at];
+        let rate = outgoing[path.slot].window_rate();
+        path.pace = scheduler::smoothed(path.pace, rate, path.buffered(outgoing));
+        self.burst = scheduler::BURST.saturating_sub(u64::from(given.length));
     }
 
     /// A subflow takes what it was given.

@@ -157,7 +157,7 @@ impl TransportParameters for PfabricConfig {
 
     /// One that drops: senders count on it.
     fn nic_queue(&self) -> Option<QueueConfig> {
-        QueueConfig::of(QUEUE, QueueDefaults { limit: Some(self.queue_limit) })
+        QueueConfig::of(QUEUE, QueueDefaults { limit: Some(self.queue_limit), ..QueueDefaults::default() })
     }
 
     /// Over queues that know nothing of what flows have left it is another scheme.

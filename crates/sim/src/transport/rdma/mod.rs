@@ -10,6 +10,7 @@
 //! Differs from the source outside the compat mode: a retransmission timeout; duplicates are acknowledged again;
 //! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
 
+mod flow_queues;
 mod pair;
 mod parameters;
 mod receiver;
@@ -28,13 +29,14 @@ use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
-use crate::engine::random::RandomStream;
+use crate::engine::random::{RandomStream, mix64};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
+use flow_queues::{NicQueues, PACE};
 use pair::{Cut, QueuePair};
 use receiver::Receiver;
 use rustc_hash::FxHashMap;
@@ -59,6 +61,8 @@ pub struct Rdma {
     kept: FxHashMap<FlowId, u32>,
     /// [`Rules::murmur_ecmp`]: flows so far to each host.
     flows_to: FxHashMap<u32, u32>,
+    /// [`Rules::queue_per_flow`]: by NIC.
+    queues: Option<Box<NicQueues>>,
 }
 
 impl Rdma {
@@ -71,10 +75,14 @@ impl Rdma {
             received: FxHashMap::default(),
             kept: FxHashMap::default(),
             flows_to: FxHashMap::default(),
+            queues: None,
         }
     }
 
     fn hash_of(&mut self, flow: FlowId, spec: &FlowSpec, rules: &Rules) -> u32 {
+        if rules.flow_number_labels {
+            return flow;
+        }
         if !rules.murmur_ecmp {
             return flow_hash(spec.src, spec.dst, flow);
         }
@@ -182,9 +190,16 @@ impl Rdma {
             None => pair.controller.on_ack(&ack, &mut pair.control),
             Some(before) => pair.tell_acknowledged(&before, &ack, mtu),
         }
+        if let Some(plb) = &mut pair.plb {
+            let (acknowledged, next) = (pair.acknowledged, pair.next);
+            pair.hash = plb.on_ack(ack.rtt, ack.marked, acknowledged, next, pair.hash).unwrap_or(pair.hash);
+        }
         cx.net.discard(id);
         let slot = packet.sender;
         self.steer(slot, rate, cx);
+        if cx.settings.rules.queue_per_flow {
+            self.hand_over(slot, cx);
+        }
         let port = cx.first_port + u32::from(self.pairs[slot as usize].nic);
         self.retire(slot);
         Some(port)
@@ -245,6 +260,9 @@ impl Rdma {
             pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
             pair.controller.on_timeout(now, &mut pair.control);
             pair.tell_timed_out(outstanding, now);
+            if let Some(plb) = &mut pair.plb {
+                pair.hash = plb.on_timeout(pair.hash);
+            }
         }
         pair.rto_event = pair.rto_deadline;
         let at = pair.rto_deadline;
@@ -253,6 +271,9 @@ impl Rdma {
             return None;
         }
         self.steer(slot, before, cx);
+        if cx.settings.rules.queue_per_flow {
+            self.hand_over(slot, cx);
+        }
         Some(cx.first_port + u32::from(self.pairs[slot as usize].nic))
     }
 }
@@ -260,10 +281,11 @@ impl Rdma {
 /// Time between the starts of two packets of this size at this rate.
 fn pacing_gap(bytes: u64, rate: Rate, rules: &Rules) -> Time {
     const PICOBITS: u64 = 8_000_000_000_000;
-    match rules.fixed_point_pacing {
-        true => crate::net::port::truncated_transmission_time(bytes, rate),
+    match (rules.fixed_point_pacing, rules.whole_ns_pacing) {
+        (true, _) => crate::net::port::truncated_transmission_time(bytes, rate),
+        (_, true) => crate::net::port::cut_transmission_time(bytes, rate),
         // A packet has at most 65 535 bytes, so the product fits.
-        false => Time((bytes * PICOBITS).div_ceil(rate.0.max(1))),
+        _ => Time((bytes * PICOBITS).div_ceil(rate.0.max(1))),
     }
 }
 
@@ -292,6 +314,7 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &mut HostContext) -> Option
 fn start_law(
     window: &PairWindow,
     flow: FlowId,
+    dst: u32,
     settings: &RdmaConfig,
     line_rate: Rate,
     cx: &HostContext,
@@ -302,6 +325,7 @@ fn start_law(
         mss,
         packet: settings.data_bytes(mss),
         random: RandomStream::new(cx.settings.seed, &format!("rdma.flow{flow}")).next_u64(),
+        hops: cx.switches_to(dst),
     };
     let max_in_flight = settings.window.map_or(u64::MAX, |window| window.0);
     Box::new(Windowed::new(&window.law, &context, line_rate, max_in_flight))
@@ -335,10 +359,14 @@ impl Transport for Rdma {
         let limit = if settings.derived.window == Window::None { 0 } else { window_bytes.max(1) };
         let mut pair = QueuePair::new(flow, spec, controller, control, settings, line_rate, limit);
         if let Some(window) = settings.controller.window() {
-            pair.windowed = Some(start_law(window, flow, settings, line_rate, cx));
+            pair.windowed = Some(start_law(window, flow, spec.dst, settings, line_rate, cx));
             pair.start_windowed(cx.now());
         }
         pair.hash = hash;
+        pair.plb = settings.plb.as_ref().map(|plb| {
+            let seed = mix64(cx.settings.seed) ^ u64::from(flow);
+            Box::new(plb.start(settings.derived.base_rtt, seed))
+        });
         pair.nic = nic_number;
         pair.start = cx.now();
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
@@ -353,6 +381,9 @@ impl Transport for Rdma {
             self.pairs.push(pair);
         } else {
             self.pairs[slot as usize] = pair;
+        }
+        if cx.settings.rules.queue_per_flow {
+            self.hand_over(slot, cx);
         }
         Some(port)
     }
@@ -373,6 +404,9 @@ impl Transport for Rdma {
 
     #[inline]
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        if cx.settings.rules.queue_per_flow {
+            return self.next_of_flows(port, cx);
+        }
         let nic = &mut self.nics[(port - cx.first_port) as usize];
         let paused = cx.net.ports[port as usize].paused;
         let pairs = &mut self.pairs;
@@ -406,6 +440,9 @@ impl Transport for Rdma {
         }
         pair.timers_set[timer] = Time::MAX;
         pair.control.timers[timer] = Time::MAX;
+        if cx.settings.rules.queue_per_flow && timer == PACE && pair.windowed.is_some() {
+            return self.paced(slot, cx);
+        }
         let before = pair.control.rate;
         pair.controller.on_timer(timer, now, &mut pair.control);
         if pair.done {
@@ -445,6 +482,9 @@ impl Transport for Rdma {
         pair.controller.internals(&mut view.internals);
         if let Some(windowed) = &pair.windowed {
             windowed.internals(&mut view.internals);
+        }
+        if let Some(plb) = &pair.plb {
+            plb.internals(&mut view.internals);
         }
         Some(view)
     }

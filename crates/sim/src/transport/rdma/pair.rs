@@ -10,6 +10,7 @@ use crate::measure::FlowRecord;
 use crate::packet::{Packet, flag};
 use crate::transport::HostContext;
 use crate::transport::nic::Nic;
+use crate::transport::plb::Plb;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 
@@ -53,6 +54,8 @@ pub struct QueuePair {
     pub stream: Option<Box<Stream>>,
     /// What steers instead, if it is one of TCP's controllers.
     pub windowed: Option<Box<Windowed>>,
+    /// What changes its path, if something does.
+    pub plb: Option<Box<Plb>>,
     /// Controller timers for which an event is on its way.
     pub timers_set: [Time; TIMERS],
     pub rto_armed: bool,
@@ -102,6 +105,7 @@ impl QueuePair {
             control,
             controller,
             windowed: None,
+            plb: None,
             stream: None,
             timers_set: [Time::MAX; TIMERS],
             rto_armed: false,

@@ -14,6 +14,7 @@ use crate::transport::controllers::{Controllers, names};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
 };
+use crate::transport::plb::PlbParameters;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Time};
@@ -65,6 +66,8 @@ pub struct RdmaConfig {
     pub window: Option<Bytes>,
     /// Base RTT for controllers and windows; none: the largest of all host pairs.
     pub base_rtt: Option<Time>,
+    /// None: flows keep their paths.
+    pub plb: Option<PlbParameters>,
     pub derived: Derived,
 }
 
@@ -194,6 +197,7 @@ impl TransportParameters for RdmaConfig {
             p.complain("base_rtt", message);
         }
         initial_window(p, controller.as_mut());
+        let plb = PlbParameters::read(p);
         Some(RdmaConfig {
             controller: controller?,
             mtu,
@@ -208,6 +212,7 @@ impl TransportParameters for RdmaConfig {
             pacing,
             window,
             base_rtt,
+            plb,
             derived: Derived::default(),
         })
     }
@@ -295,7 +300,7 @@ impl TransportParameters for RdmaConfig {
     }
 
     fn settle(&mut self, run: &RunContext) {
-        self.controller.set_eager_timers(run.rules.eager_timers);
+        self.controller.follow(run.rules);
         let needs = self.controller.needs();
         let (longest, bdp) = run.base_rtt(self.mtu);
         let telemetry_bytes = self.telemetry_bytes(run.telemetry);
@@ -360,13 +365,14 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
         return law(named, table, cx);
     }
     let mut controller = ControllerConfig::read(kind, table)?;
-    controller.set_eager_timers(cx.rules.eager_timers);
+    controller.follow(&cx.rules);
     Some(controller)
 }
 
 /// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
 fn law(named: &pair_window::Named, table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConfig> {
-    let law = WindowConfig::read(named.law, table, Profile::Rfc)?;
+    let mut law = WindowConfig::read(named.law, table, Profile::Rfc)?;
+    law.follow(&cx.rules);
     if cx.rules.only_rdma {
         let why = "repeats a simulator that has no window controllers: leave [compat] out";
         table.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));

@@ -70,11 +70,15 @@ impl Rdma {
         answered.payload = 0;
         answered.class = settings.derived.ack_class;
         answered.flags &= flag::MARKED;
-        if !cx.settings.rules.murmur_ecmp {
+        if !cx.settings.rules.murmur_ecmp && !cx.settings.rules.flow_number_labels {
             answered.hash = reverse_hash(packet.hash);
         }
         cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
-        cx.enqueue_control(port, id);
+        if cx.settings.rules.queue_per_flow {
+            self.queue_answer(port, packet.flow, id, cx);
+        } else {
+            cx.enqueue_control(port, id);
+        }
         Some(port)
     }
 

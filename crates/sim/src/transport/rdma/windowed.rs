@@ -77,6 +77,8 @@ pub struct Windowed {
     /// Bytes in flight that a scenario's `window` allows, whatever the law says.
     max_in_flight: u64,
     line_rate: Rate,
+    /// When the last packet left.
+    sent_at: Time,
 }
 
 impl Windowed {
@@ -110,6 +112,7 @@ impl Windowed {
             rates,
             max_in_flight,
             line_rate,
+            sent_at: Time::ZERO,
         }
     }
 
@@ -120,6 +123,7 @@ impl Windowed {
 
     /// A packet leaves; with it so many bytes are in flight.
     pub fn sent(&mut self, packet: Numbered, in_flight: u64, acknowledged: u64, highest: u64, now: Time) {
+        self.sent_at = now;
         if let Some(rates) = &mut self.rates {
             rates.send(packet.number, now, in_flight <= u64::from(packet.payload), in_flight);
         }
@@ -318,6 +322,11 @@ impl Windowed {
         control.cwnd = Some(self.window.cwnd.min(self.max_in_flight));
         let line_rate = Rate(self.line_rate.0.max(1));
         control.rate = self.window.pacing.map_or(line_rate, |rate| Rate(rate.0.clamp(1, line_rate.0)));
+    }
+
+    /// When the next packet leaves, of a window below one packet.
+    pub fn paced_until(&self) -> Option<Time> {
+        Some(self.sent_at + self.law.pacing_delay()?)
     }
 
     pub fn internals(&self, out: &mut Vec<(&'static str, f64)>) {

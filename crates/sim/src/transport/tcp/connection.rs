@@ -164,10 +164,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(flow: FlowId, spec: &FlowSpec, config: &TcpConfig, random: u64, now: Time) -> Connection {
+    pub fn new(
+        flow: FlowId,
+        spec: &FlowSpec,
+        config: &TcpConfig,
+        random: u64,
+        hops: u32,
+        now: Time,
+    ) -> Connection {
         let mss = u64::from(config.mss);
         let initial = mss * u64::from(config.initial_window);
-        let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
+        let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random, hops };
         let law = config.controller.start(&context);
         let reactions = config.recovery.reactions;
         let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(reactions.keeps_samples)));
@@ -469,14 +476,16 @@ impl Connection {
         match config.pacing {
             TcpPacing::Off => None,
             TcpPacing::Controller => self.window.pacing,
-            TcpPacing::Window => self.window.pacing.or_else(|| {
-                // Linux: 200 % of window over RTT in slow start, 120 % after it.
-                let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-                let bits = u128::from(self.window.cwnd) * percent * 80_000_000_000;
-                let rtt = self.rtt.smoothed()?;
-                Some(Rate(u64::try_from(bits / u128::from(rtt.0.max(1))).unwrap_or(u64::MAX)))
-            }),
+            TcpPacing::Window => self.window.pacing.or_else(|| self.window_rate()),
         }
+    }
+
+    /// As Linux paces: 200 % of the window in a round trip in slow start, 120 % later. None before a round trip was measured.
+    pub fn window_rate(&self) -> Option<Rate> {
+        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+        let bits = u128::from(self.window.cwnd) * percent * 80_000_000_000;
+        let rtt = self.rtt.smoothed()?;
+        Some(Rate(u64::try_from(bits / u128::from(rtt.0.max(1))).unwrap_or(u64::MAX)))
     }
 
     /// Tells the NIC whether and when this connection may send.

@@ -248,7 +248,8 @@ impl Tcp {
     fn connect(&self, flow: FlowId, spec: &FlowSpec, cx: &HostContext) -> Connection {
         let settings = config_of(cx.settings, spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("tcp.flow{flow}"));
-        let mut connection = Connection::new(flow, spec, settings, random.next_u64(), cx.now());
+        let mut connection =
+            Connection::new(flow, spec, settings, random.next_u64(), cx.switches_to(spec.dst), cx.now());
         connection.hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the first SYN is lost, and the timeout tries again.
         let port = cx.port_to(spec.dst, connection.hash).unwrap_or(cx.first_port);

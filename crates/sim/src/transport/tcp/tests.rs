@@ -28,7 +28,7 @@ fn config(controller: &str, profile: Profile) -> TcpConfig {
 
 fn connection(size: u64, config: &TcpConfig) -> Connection {
     let spec = FlowSpec { size, ..FlowSpec::default() };
-    let mut connection = Connection::new(0, &spec, config, 5, Time::ZERO);
+    let mut connection = Connection::new(0, &spec, config, 5, 1, Time::ZERO);
     connection.establish(Time::ZERO, u64::from(whole_window(config)), Time::from_ms(20), config);
     connection
 }

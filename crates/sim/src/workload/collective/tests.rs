@@ -69,8 +69,12 @@ fn what_is_too_small_or_too_large_is_refused() {
     let keys = [("bytes", text("3B"))];
     let error = source_error("collective", 4, &keys);
     assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one per chunk");
-    let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1000))];
-    assert!(source_error("collective", 320, &keys).to_string().contains("pairwise-all-to-all"));
+    let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1_000_000))];
+    let error = source_error("collective", 320, &keys).to_string();
+    assert_eq!(
+        error,
+        "102080000000 messages in one operation exceed the limit of 4294967295: use a larger chunk"
+    );
 }
 
 proptest! {

@@ -57,15 +57,16 @@ fn those_who_wait_are_found_by_what_they_wait_for() {
 
 #[test]
 fn a_job_ends_with_the_last_of_its_flows() {
-    let ring = || source("collective", 2, &[("repeat", Value::Integer(2))]);
-    let mut jobs = Jobs::new(&traffic(vec![ring(), source("permutation", 2, &[]), ring()]));
-    assert_eq!(jobs.len(), 4);
-    // Two steps of two flows per job.
-    assert_eq!((0..8).map(|k| jobs.of(2, k)).collect::<Vec<_>>(), [2, 2, 2, 2, 3, 3, 3, 3].map(Some));
-    assert_eq!(jobs.of(1, 0), None);
+    let ring = source("collective", 2, &[("repeat", Value::Integer(2))]);
+    let keys = [("senders", Value::Integer(2)), ("count", Value::Integer(1))];
+    let incast = source("incast", 3, &keys);
+    let mut jobs = Jobs::new(&traffic(vec![ring, source("permutation", 2, &[]), incast]));
+    // The steps of a job graph are numbered; its messages are none of those that are counted.
+    assert_eq!((jobs.len(), jobs.place(1), jobs.number(2, 0)), (3, (0, 1), 2));
+    assert_eq!((jobs.of(0, 0), jobs.of(1, 0)), (None, None));
+    assert_eq!((0..2).map(|k| jobs.of(2, k)).collect::<Vec<_>>(), [2, 2].map(Some));
     assert_eq!(jobs.flow_ended(2, 0), None);
-    assert_eq!(jobs.flow_ended(2, 3), None);
-    assert_eq!(jobs.flow_ended(2, 2), Some(2));
+    assert_eq!(jobs.flow_ended(2, 1), Some(2));
 }
 
 #[test]

@@ -10,6 +10,12 @@ fn built_in_tables_have_their_published_means() {
     assert!((mean("google-rpc") - 2_891.6).abs() < 0.05, "{}", mean("google-rpc"));
     assert!((mean("imc10") / 1460.0 - 133.806).abs() < 5e-4, "{}", mean("imc10") / 1460.0);
     assert!((mean("datamining") / 1460.0 - 5116.6).abs() < 5e-3);
+    // W1's tail is a function, for which the authors state 185 B.
+    assert!((mean("w1") / 185.0 - 1.0).abs() < 0.003, "{}", mean("w1"));
+    assert!((mean("w2") - 440.7907).abs() < 1e-3, "{}", mean("w2"));
+    assert!((mean("w3") - 2_927.354).abs() < 1e-3, "{}", mean("w3"));
+    assert!((mean("w4") - 127_796.6).abs() < 0.1, "{}", mean("w4"));
+    assert!((mean("w5") / 1442.0 - 1_744.70).abs() < 0.01, "{}", mean("w5") / 1442.0);
 }
 
 #[test]
@@ -31,6 +37,14 @@ fn tables_in_packets_give_whole_packets_and_keep_their_point_masses() {
     assert_eq!(imc10.quantile(0.5), 1460);
     assert_eq!(imc10.quantile(0.57), 2 * 1460);
     assert_eq!(imc10.quantile(1.0), 2107 * 1460);
+}
+
+#[test]
+fn of_a_table_in_steps_only_its_sizes_occur() {
+    let sizes = SizeDistribution::from_text("steps\n10 0.25\n100 0.5\n1000 1\n", "sizes").unwrap();
+    let drawn: Vec<u64> = [0.0, 0.25, 0.26, 0.5, 0.51, 1.0].map(|share| sizes.quantile(share)).to_vec();
+    assert_eq!(drawn, [10, 10, 100, 100, 1000, 1000]);
+    assert_eq!(sizes.mean(), 527.5);
 }
 
 #[test]

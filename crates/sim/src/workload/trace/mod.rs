@@ -1,9 +1,9 @@
 //! Replay: flows from a CSV or Parquet file, or from a flow file of the HPCC authors' simulator.
 //!
-//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Hosts are given by
-//! the topology's ids or names; times are relative to the start of the workload, in the unit of the column's
-//! name (ns, us, ms or s). `after` lists rows (counted from
-//! 0) that must end before this flow starts; it then starts after compute_ns, but not before start_ns.
+//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Hosts are given
+//! by the topology's ids or names; times are relative to the start of the workload, in the unit of the
+//! column's name (ns, us, ms or s). `after` lists rows (counted from 0) that must end before this flow
+//! starts; it then starts after compute_ns, but not before start_ns.
 
 pub mod columns;
 mod csv;

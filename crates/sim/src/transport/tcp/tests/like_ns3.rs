@@ -239,7 +239,7 @@ fn a_lost_syn_leaves_the_first_window_whole() {
     let begun = |profile| {
         let config = config("newreno", profile);
         let mut c =
-            Connection::new(0, &FlowSpec { size: 1 << 40, ..FlowSpec::default() }, &config, 5, Time::ZERO);
+            Connection::new(0, &FlowSpec { size: 1 << 40, ..FlowSpec::default() }, &config, 5, 1, Time::ZERO);
         c.timeouts = 1;
         c.establish(ms(3000), u64::from(whole_window(&config)), ms(3020), &config);
         c.window.cwnd / u64::from(config.mss)

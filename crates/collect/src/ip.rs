@@ -1,0 +1,286 @@
+//! Frames and IP packets: from the link's header to the header after that of IP, and the flow that a packet
+//! belongs to.
+//!
+//! Nothing is copied. A packet may be cut off (a capture keeps headers, a report the start of a packet): its
+//! payload is then what there is of it; a header that is cut off is malformed.
+//!
+//! Source: RFC 791, RFC 8200 (§4, extension headers), IEEE 802.1Q, LINKTYPE registry of tcpdump.org.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::Malformed;
+use crate::bytes::{array, u16_at, u32_at};
+
+pub const TCP: u8 = 6;
+pub const UDP: u8 = 17;
+pub const GRE: u8 = 47;
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+const ETHERTYPE_BRIDGED: u16 = 0x6558;
+const VXLAN_PORT: u16 = 4789;
+/// The maximum number of VLAN tags, IPv6 extension headers and tunnels that are followed.
+const MAX_NESTED: usize = 8;
+
+/// The kinds of link whose frames are read, by their number in a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    Ethernet,
+    /// IP without a header.
+    Raw,
+    /// The family in four bytes of either byte order.
+    Loopback,
+    LinuxCooked,
+    LinuxCooked2,
+}
+
+impl Link {
+    pub fn of_linktype(number: u32) -> Option<Link> {
+        Some(match number {
+            1 => Link::Ethernet,
+            12 | 14 | 101 | 228 | 229 => Link::Raw,
+            0 | 108 => Link::Loopback,
+            113 => Link::LinuxCooked,
+            276 => Link::LinuxCooked2,
+            _ => return None,
+        })
+    }
+
+    /// The IP packet of a frame; None if it carries something else.
+    pub fn ip(self, frame: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+        let cut = |at| u16_at(frame, at).ok_or(Malformed::Frame);
+        match self {
+            Link::Ethernet => ethernet(frame),
+            Link::Raw => Ok(Some(frame)),
+            Link::Loopback => {
+                Ok(frame.get(4..).filter(|ip| ip.first().is_some_and(|b| matches!(b >> 4, 4 | 6))))
+            }
+            Link::LinuxCooked => after_ethertype(frame, cut(14)?, 16),
+            Link::LinuxCooked2 => after_ethertype(frame, cut(0)?, 20),
+        }
+    }
+}
+
+/// The IP packet of an Ethernet frame; None if it carries something else.
+pub(crate) fn ethernet(frame: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+    after_ethertype(frame, u16_at(frame, 12).ok_or(Malformed::Frame)?, 14)
+}
+
+fn after_ethertype(frame: &[u8], mut ethertype: u16, mut at: usize) -> Result<Option<&[u8]>, Malformed> {
+    for _ in 0..MAX_NESTED {
+        match ethertype {
+            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => return frame.get(at..).map(Some).ok_or(Malformed::Frame),
+            // VLAN tags; CSIG's tag (TPID 0x9900) has the same shape.
+            0x8100 | 0x88a8 | 0x9100 | 0x9900 => {
+                ethertype = u16_at(frame, at + 2).ok_or(Malformed::Frame)?;
+                at += 4;
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// An IP packet, its extension headers passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ip<'a> {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub dscp: u8,
+    pub ecn: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// IPv4's identification; None in IPv6.
+    pub id: Option<u16>,
+    pub dont_fragment: bool,
+    /// 0 in IPv4.
+    pub flow_label: u32,
+    /// Any part of a fragmented packet.
+    pub fragment: bool,
+    /// Options of the IPv6 hop-by-hop header, without its first two bytes.
+    pub hop_by_hop: &'a [u8],
+    /// Options of the last IPv6 destination header.
+    pub destination_options: &'a [u8],
+    /// Of what the payload is.
+    pub protocol: u8,
+    /// After all IP headers; in a later fragment, not a transport header.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Ip<'a> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
+        match bytes.first().ok_or(Malformed::Ip)? >> 4 {
+            4 => Ip::v4(bytes),
+            6 => Ip::v6(bytes),
+            _ => Err(Malformed::Ip),
+        }
+    }
+
+    fn v4(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
+        let header: [u8; 20] = array(bytes, 0).ok_or(Malformed::Ip)?;
+        let header_bytes = usize::from(header[0] & 15) * 4;
+        let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        if header_bytes < 20 || total < header_bytes {
+            return Err(Malformed::Ip);
+        }
+        // What follows the total length is Ethernet's padding.
+        let payload = bytes.get(header_bytes..total.min(bytes.len())).ok_or(Malformed::Ip)?;
+        let fragment = u16::from_be_bytes([header[6], header[7]]);
+        let address =
+            |at: usize| IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
+        Ok(Ip {
+            source: address(12),
+            destination: address(16),
+            dscp: header[1] >> 2,
+            ecn: header[1] & 3,
+            hop_limit: header[8],
+            id: Some(u16::from_be_bytes([header[4], header[5]])),
+            dont_fragment: fragment & 0x4000 != 0,
+            flow_label: 0,
+            fragment: fragment & 0x3fff != 0,
+            hop_by_hop: &[],
+            destination_options: &[],
+            protocol: header[9],
+            payload,
+        })
+    }
+
+    fn v6(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
+        let header: [u8; 40] = array(bytes, 0).ok_or(Malformed::Ip)?;
+        let address = |at| Some(IpAddr::V6(Ipv6Addr::from(array::<16>(&header, at)?)));
+        let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let end = if length == 0 { bytes.len() } else { bytes.len().min(40 + length) };
+        let first = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+        let mut ip = Ip {
+            source: address(8).ok_or(Malformed::Ip)?,
+            destination: address(24).ok_or(Malformed::Ip)?,
+            dscp: (first >> 22 & 63) as u8,
+            ecn: (first >> 20 & 3) as u8,
+            hop_limit: header[7],
+            id: None,
+            dont_fragment: true,
+            flow_label: first & 0xf_ffff,
+            fragment: false,
+            hop_by_hop: &[],
+            destination_options: &[],
+            protocol: header[6],
+            payload: &bytes[40..end],
+        };
+        for _ in 0..MAX_NESTED {
+            let rest = ip.payload;
+            let units = || rest.get(1).map(|&units| usize::from(units));
+            let length = match ip.protocol {
+                0 | 43 | 60 => units().map(|units| 8 * units + 8),
+                44 => Some(8),
+                51 => units().map(|units| 4 * units + 8),
+                _ => return Ok(ip),
+            };
+            let length = length.filter(|&length| length <= rest.len()).ok_or(Malformed::Ipv6Extension)?;
+            match ip.protocol {
+                0 => ip.hop_by_hop = &rest[2..length],
+                60 => ip.destination_options = &rest[2..length],
+                44 => {
+                    let place = u16_at(rest, 2).ok_or(Malformed::Ipv6Extension)?;
+                    ip.fragment = place & 0xfff9 != 0;
+                    ip.dont_fragment = !ip.fragment;
+                }
+                _ => {}
+            }
+            ip.protocol = rest[0];
+            ip.payload = &rest[length..];
+            if ip.fragment {
+                return Ok(ip);
+            }
+        }
+        Err(Malformed::Ipv6Extension)
+    }
+
+    /// The IPv6 options that may carry telemetry, hop-by-hop first: type and data.
+    pub fn options(&self) -> impl Iterator<Item = Result<(u8, &'a [u8]), Malformed>> + use<'a> {
+        Options(self.hop_by_hop).chain(Options(self.destination_options))
+    }
+
+    /// Source and destination port of TCP or UDP; None for other protocols, fragments, and headers that are
+    /// cut off.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        if self.fragment || !matches!(self.protocol, TCP | UDP) {
+            return None;
+        }
+        Some((u16_at(self.payload, 0)?, u16_at(self.payload, 2)?))
+    }
+
+    /// The flow of this packet, that inside of VXLAN if it is such a tunnel.
+    pub fn flow(&self) -> FlowKey {
+        let outer = self.own_flow();
+        if self.protocol != UDP || outer.destination_port != VXLAN_PORT {
+            return outer;
+        }
+        vxlan(self.payload.get(8..).unwrap_or_default()).unwrap_or(outer)
+    }
+
+    /// The flow by the headers outside of any tunnel.
+    pub fn own_flow(&self) -> FlowKey {
+        let (source_port, destination_port) = self.ports().unwrap_or_default();
+        FlowKey {
+            source: self.source,
+            destination: self.destination,
+            source_port,
+            destination_port,
+            protocol: self.protocol,
+            vni: None,
+        }
+    }
+}
+
+/// The flow inside of a VXLAN header.
+pub(crate) fn vxlan(header: &[u8]) -> Option<FlowKey> {
+    let ip = Ip::parse(ethernet(header.get(8..)?).ok()??).ok()?;
+    Some(FlowKey { vni: Some(u32_at(header, 4)? >> 8), ..ip.own_flow() })
+}
+
+/// The flow of what follows a header that names it by EtherType.
+pub(crate) fn flow_after(ethertype: u16, bytes: &[u8]) -> Option<FlowKey> {
+    let ip = match ethertype {
+        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => bytes,
+        ETHERTYPE_BRIDGED => ethernet(bytes).ok()??,
+        _ => return None,
+    };
+    Some(Ip::parse(ip).ok()?.flow())
+}
+
+/// What tells flows apart: the five-tuple, and the network if it lies in a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub protocol: u8,
+    pub vni: Option<u32>,
+}
+
+/// Options of IPv6: type, length, data. Padding is passed over; after an option that is cut off, nothing
+/// follows.
+struct Options<'a>(&'a [u8]);
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<(u8, &'a [u8]), Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (&kind, rest) = self.0.split_first()?;
+            if kind == 0 {
+                self.0 = rest;
+                continue;
+            }
+            let length = rest.first().map_or(usize::MAX, |&length| usize::from(length));
+            let Some(data) = rest.get(1..).and_then(|rest| rest.get(..length)) else {
+                self.0 = &[];
+                return Some(Err(Malformed::Ipv6Option));
+            };
+            self.0 = &rest[1 + length..];
+            if kind != 1 {
+                return Some(Ok((kind, data)));
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Digests of PINT that packets carry in their own headers: from packets to a collector of PINT.
+//!
+//! The id of a packet is a hash of what no router changes: with mix of `pint::hash`, it is the fold id =
+//! mix(id xor word), from 0, over these 64-bit words in network order: source (two words, an IPv4 address as
+//! ::ffff:a.b.c.d), destination, protocol, the first 8 bytes of the transport header (0 if there are fewer);
+//! then of TCP its acknowledgement (upper half) and checksum, of UDP with checksum 0 the first 16 bytes of
+//! payload (missing bytes are 0).
+//!
+//! The number of hops is the hop limit that the packet began with less the one that it has. It began with
+//! what the carrier says, else with the smallest of 64, 128 and 255 that is not below it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use pint::collector::{Collector, Event, FlowReport, Limits, Sink};
+use pint::hash::mix;
+use pint::path::PathDecoder;
+use pint::plan::Plan;
+use pint::query::FlowKey as Key;
+use pint::recorded::{Address, Flow, Recorded};
+use serde_json::{Value, json};
+
+use crate::bytes::{array, u64_at};
+use crate::ip::{Ip, TCP, UDP};
+use crate::packet::Digest;
+
+/// Events and ended records that wait to be taken out.
+const MAX_WAITING: usize = 10_000;
+
+/// A plan, and what decodes its paths.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    pub plan: Arc<Plan>,
+    pub paths: Arc<PathDecoder>,
+}
+
+impl Decoder {
+    /// Whether flows with different ends never share a record, so that shards may divide them.
+    pub fn divides(&self) -> bool {
+        let keys = self.plan.queries().queries.iter().map(|query| query.flow);
+        keys.into_iter().all(|key| matches!(key, Key::FiveTuple | Key::SourceDestination))
+    }
+}
+
+/// The digest of a packet as a collector of PINT takes it.
+pub fn recorded(ip: &Ip, digest: &Digest, plan_version: u32, time_ns: u64) -> Option<Recorded> {
+    let initial =
+        digest.initial_hop_limit.or_else(|| [64, 128, 255].into_iter().find(|&i| i >= ip.hop_limit))?;
+    // The carrier has the low bits of the plan's id: 4 in a flow label, 8 in an option.
+    let bits = if digest.carrier == crate::packet::DigestCarrier::FlowLabel { 15 } else { 255 };
+    let other = digest.plan.is_some_and(|plan| u32::from(plan) != plan_version & bits);
+    let flow = ip.own_flow();
+    Some(Recorded {
+        time_ns,
+        flow: Flow {
+            id: None,
+            source: Address::Ip(flow.source),
+            destination: Address::Ip(flow.destination),
+            source_port: flow.source_port,
+            destination_port: flow.destination_port,
+            protocol: flow.protocol,
+        },
+        packet: packet_id(ip),
+        digest: u64::try_from(digest.digest).ok()?,
+        hops: u32::from(initial.checked_sub(ip.hop_limit)?),
+        plan_version: if other { !plan_version } else { plan_version },
+        ..Recorded::default()
+    })
+}
+
+/// The id of a packet: see the head of this file.
+pub fn packet_id(ip: &Ip) -> u64 {
+    let address = |address: IpAddr| match address {
+        IpAddr::V4(address) => u128::from(address.to_ipv6_mapped()),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    let (source, destination) = (address(ip.source), address(ip.destination));
+    let checksum_at = |at| array(ip.payload, at).map_or(0, u16::from_be_bytes);
+    let mut words = [
+        (source >> 64) as u64,
+        source as u64,
+        (destination >> 64) as u64,
+        destination as u64,
+        ip.protocol.into(),
+        u64_at(ip.payload, 0).unwrap_or(0),
+        0,
+        0,
+    ];
+    let count = match ip.protocol {
+        TCP => {
+            let acknowledgement = array(ip.payload, 8).map_or(0, u32::from_be_bytes);
+            words[6] = u64::from(acknowledgement) << 32 | u64::from(checksum_at(16));
+            7
+        }
+        UDP if checksum_at(6) == 0 => {
+            let mut start = [0; 16];
+            let payload = ip.payload.get(8..).unwrap_or_default();
+            let kept = payload.len().min(16);
+            start[..kept].copy_from_slice(&payload[..kept]);
+            words[6] = u64_at(&start, 0).unwrap_or(0);
+            words[7] = u64_at(&start, 8).unwrap_or(0);
+            8
+        }
+        _ => 6,
+    };
+    words[..count].iter().fold(0, |id, word| mix(id ^ word))
+}
+
+/// The digests of one shard.
+#[derive(Debug)]
+pub struct Decoding {
+    decoder: Decoder,
+    collector: Collector<Arc<PathDecoder>>,
+    kept: Kept,
+    refused: BTreeMap<String, u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    plan: Arc<Plan>,
+    events: Vec<Value>,
+    ended: Vec<Value>,
+    /// Of both, beyond the limit.
+    lost: u64,
+}
+
+impl Kept {
+    fn keep(&mut self, event: bool, value: impl FnOnce(&Plan) -> Value) {
+        let list = if event { &mut self.events } else { &mut self.ended };
+        if list.len() >= MAX_WAITING {
+            self.lost += 1;
+        } else {
+            list.push(value(&self.plan));
+        }
+    }
+}
+
+impl Sink for Kept {
+    fn event(&mut self, event: Event) {
+        self.keep(true, |plan| event.to_json(plan));
+    }
+
+    fn ended(&mut self, report: FlowReport) {
+        self.keep(false, |plan| report.to_json(plan));
+    }
+}
+
+impl Decoding {
+    /// Error: switches cannot run the plan.
+    pub fn new(decoder: &Decoder, limit_bytes: usize) -> Result<Decoding, String> {
+        let limits = Limits { bytes: limit_bytes, ..Limits::default() };
+        let collector = Collector::new(&decoder.plan, limits, Arc::clone(&decoder.paths));
+        let plan = Arc::clone(&decoder.plan);
+        Ok(Decoding {
+            decoder: decoder.clone(),
+            collector: collector.map_err(|error| format!("plan: {error}"))?,
+            kept: Kept { plan, events: Vec::new(), ended: Vec::new(), lost: 0 },
+            refused: BTreeMap::new(),
+        })
+    }
+
+    pub fn version(&self) -> u32 {
+        self.decoder.plan.version()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.collector.bytes()
+    }
+
+    pub fn flows(&self) -> usize {
+        self.collector.flows()
+    }
+
+    pub fn take(&mut self, row: &Recorded) {
+        if let Err(refusal) = self.collector.take(row, &mut self.kept) {
+            let text = match refusal {
+                // One line for all versions that others may send.
+                pint::collector::Refusal::OtherPlan { .. } => "recorded under another plan".to_owned(),
+                refusal => refusal.to_string(),
+            };
+            *self.refused.entry(text).or_insert(0) += 1;
+        }
+    }
+
+    /// The events since the last call.
+    pub fn take_events(&mut self) -> Vec<Value> {
+        let mut events = std::mem::take(&mut self.kept.events);
+        for event in &mut events {
+            event["kind"] = json!(format!("pint {}", event["event"].as_str().unwrap_or_default()));
+        }
+        events
+    }
+
+    /// What is known of all flows: records that ended, then those that are kept.
+    pub fn rows(&self) -> Vec<Value> {
+        let kept = self.collector.reports().map(|report| report.to_json(&self.kept.plan));
+        self.kept.ended.iter().cloned().chain(kept).collect()
+    }
+
+    pub fn summary(&self) -> Value {
+        let counts = self.collector.counts();
+        json!({
+            "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
+            "hops_refused": counts.hops_refused, "impossible": counts.impossible,
+            "paths_decoded": counts.paths_decoded, "paths_changed": counts.paths_changed,
+            "inconsistent": counts.inconsistent, "strays": counts.strays, "evicted": counts.evicted,
+            "not_kept": self.kept.lost, "refused": self.refused,
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! The collector on captures made here, on those of the reference, and on any bytes.
+
+use std::io::{Cursor, Write};
+use std::net::Ipv4Addr;
+
+use proptest::prelude::*;
+use weftline_collect::capture::{Packet, Problem, Reader};
+use weftline_collect::collector::Collector;
+use weftline_collect::ip::Link;
+use weftline_collect::packet::Markers;
+
+const MEMORY: usize = 64 << 20;
+
+/// INT-MD of these nodes (oldest first, with a queue each) in a UDP packet from this port.
+fn int_packet(port: u16, nodes: &[u32], flags: u8) -> Vec<u8> {
+    let mut int = vec![0x20 | flags, 0, 2, 8, 0x90, 0, 0, 0, 0, 0, 0, 0];
+    for &node in nodes.iter().rev() {
+        int.extend(node.to_be_bytes());
+        int.extend((node * 10).to_be_bytes());
+    }
+    let mut udp = port.to_be_bytes().to_vec();
+    udp.extend(49_203u16.to_be_bytes());
+    udp.extend((8 + 4 + int.len() as u16).to_be_bytes());
+    udp.extend([0, 0, 0x14, (int.len() / 4) as u8]);
+    udp.extend(9000u16.to_be_bytes());
+    udp.extend(int);
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + udp.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0x40, 0, 61, 17, 0, 0]);
+    packet.extend(Ipv4Addr::new(10, 0, 0, 1).octets());
+    packet.extend(Ipv4Addr::new(10, 0, 0, 2).octets());
+    packet.extend(udp);
+    packet
+}
+
+fn take(collector: &mut Collector, time_ns: u64, bytes: &[u8]) {
+    let length = bytes.len() as u32;
+    collector.take(&Packet { time_ns, link: Some(Link::Raw), interface: 0, length, bytes });
+    assert!(collector.counts().adds_up());
+}
+
+fn collector() -> Collector {
+    Collector::new(Markers::default(), MEMORY)
+}
+
+#[test]
+fn a_change_of_path_is_reported_once_and_at_the_right_packet() {
+    let mut collector = collector();
+    for time in 0..10u64 {
+        let by_way = if time < 6 { [1, 2, 4] } else { [1, 3, 4] };
+        take(&mut collector, time, &int_packet(5000, &by_way, 0));
+        take(&mut collector, time, &int_packet(5001, &[1, 2, 4], 0));
+    }
+    let [change] = collector.changes() else { panic!("{:?}", collector.changes()) };
+    assert_eq!((change.time_ns, change.flow.source_port, change.flow.destination_port), (6, 5000, 9000));
+    assert_eq!(
+        (collector.path(change.before), collector.path(change.after)),
+        (&[1, 2, 4][..], &[1, 3, 4][..])
+    );
+    assert_eq!(collector.hops().len(), 4);
+}
+
+#[test]
+fn a_stack_that_a_hop_could_not_write_into_tells_no_path() {
+    let mut collector = collector();
+    take(&mut collector, 0, &int_packet(5000, &[1, 2, 3], 0));
+    // E: the hop count was used up; M: the MTU.
+    take(&mut collector, 1, &int_packet(5000, &[1, 2], 4));
+    take(&mut collector, 2, &int_packet(5000, &[1], 2));
+    assert_eq!(collector.changes(), []);
+    assert_eq!(collector.counts().incomplete_stacks, 2);
+    assert_eq!(collector.counts().int_md, 3);
+}
+
+#[test]
+fn memory_stays_below_its_limit_and_what_is_refused_is_counted() {
+    let limit = 1 << 20;
+    let mut collector = Collector::new(Markers::default(), limit);
+    for flow in 0..40_000u16 {
+        take(&mut collector, 0, &int_packet(flow, &[1, 2], 0));
+        assert!(collector.bytes() <= limit);
+    }
+    let kept = collector.flows().len() as u64;
+    assert!(kept > 6_000, "{kept}");
+    let counts = collector.counts();
+    assert_eq!(kept + counts.flows_evicted + counts.flows_refused, 40_000);
+    assert!(counts.flows_refused > 0);
+}
+
+#[test]
+fn findings_of_paths_and_hops_do_not_depend_on_the_order_of_arrival() {
+    let packets: Vec<_> =
+        (0..200u16).map(|n| (u64::from(n), int_packet(n % 7, &[1, u32::from(n % 7), 9], 0))).collect();
+    let found = |order: &mut dyn Iterator<Item = &(u64, Vec<u8>)>| {
+        let mut collector = collector();
+        order.for_each(|(time, bytes)| take(&mut collector, *time, bytes));
+        (collector.path_rows(), collector.hop_rows())
+    };
+    assert_eq!(found(&mut packets.iter()), found(&mut packets.iter().rev()));
+}
+
+fn classic(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut file: Vec<u8> =
+        [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 65_535, 101].iter().flat_map(|w| w.to_le_bytes()).collect();
+    for packet in packets {
+        file.extend([7u32, 5, packet.len() as u32, packet.len() as u32].iter().flat_map(|w| w.to_le_bytes()));
+        file.extend(packet);
+    }
+    file
+}
+
+/// pcapng, big-endian, nanoseconds, an offset of 100 s.
+fn next_generation(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let length = 12 + body.len() as u32;
+        file.extend(kind.to_be_bytes());
+        file.extend(length.to_be_bytes());
+        file.extend(body);
+        file.extend(length.to_be_bytes());
+    };
+    block(0x0a0d_0d0a, &[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    let options = [0, 9, 0, 1, 9, 0, 0, 0, 0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0];
+    block(1, &[&[0, 101, 0, 0, 0, 0, 0, 0][..], &options].concat());
+    block(5, &[0; 12]);
+    for packet in packets {
+        let length = (packet.len() as u32).to_be_bytes();
+        let mut body = [[0; 4], [0; 4], [0, 0, 0, 42], length, length].concat();
+        body.extend(packet);
+        body.resize(body.len().next_multiple_of(4), 0);
+        block(6, &body);
+    }
+    file
+}
+
+fn read(file: Vec<u8>) -> Vec<(u64, Vec<u8>)> {
+    let mut reader = Reader::new(Box::new(Cursor::new(file)), "test".into()).unwrap();
+    let mut found = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        assert_eq!((packet.link, packet.length as usize), (Some(Link::Raw), packet.bytes.len()));
+        found.push((packet.time_ns, packet.bytes.to_vec()));
+    }
+    found
+}
+
+#[test]
+fn captures_of_both_formats_plain_and_gzipped() {
+    let packets: Vec<_> = (0..5).map(|n| int_packet(n, &[1, 2], 0)).collect();
+    for (file, time_ns) in [(classic(&packets), 7_000_000_005), (next_generation(&packets), 100_000_000_042)]
+    {
+        let expected: Vec<_> = packets.iter().map(|packet| (time_ns, packet.clone())).collect();
+        assert_eq!(read(file.clone()), expected);
+        let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        zipped.write_all(&file).unwrap();
+        assert_eq!(read(zipped.finish().unwrap()), expected);
+    }
+}
+
+#[test]
+fn a_capture_that_is_cut_off_says_where() {
+    let file = classic(&[int_packet(1, &[1, 2], 0), int_packet(2, &[1, 2], 0)]);
+    let cut = file[..file.len() - 3].to_vec();
+    let mut reader = Reader::new(Box::new(Cursor::new(cut)), "test.pcap".into()).unwrap();
+    assert!(reader.next_packet().unwrap().is_some());
+    let error = reader.next_packet().unwrap_err();
+    assert!(matches!(error.problem, Problem::CutOff));
+    assert_eq!(error.to_string(), "test.pcap: record 2 (byte 100): cut off");
+}
+
+/// Bytes of packets that carry telemetry, some of them changed or cut off.
+fn almost_packets() -> impl Strategy<Value = Vec<u8>> {
+    let change = (any::<prop::sample::Index>(), any::<u8>());
+    let changes = prop::collection::vec(change, 0..6);
+    let nodes = prop::collection::vec(any::<u32>().prop_map(|node| node >> 8), 0..8);
+    (any::<u16>(), nodes, changes, any::<prop::sample::Index>(), any::<bool>()).prop_map(
+        |(port, nodes, changes, end, cut)| {
+            let mut packet = int_packet(port, &nodes, 0);
+            for (place, value) in changes {
+                let place = place.index(packet.len());
+                packet[place] = value;
+            }
+            if cut {
+                packet.truncate(end.index(packet.len()));
+            }
+            packet
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn no_bytes_make_the_parsers_panic(packets in prop::collection::vec(almost_packets(), 1..4)) {
+        let markers = Markers { pint_ipv4_id: true, pint_flow_label: true, report_ports: vec![9, 32_766], ..Markers::default() };
+        let mut collector = Collector::new(markers, MEMORY);
+        for packet in &packets {
+            take(&mut collector, 0, packet);
+        }
+        collector.summary();
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(mut file in prop_oneof![
+            prop::collection::vec(almost_packets(), 0..4).prop_map(|packets| classic(&packets)),
+            prop::collection::vec(almost_packets(), 0..4).prop_map(|packets| next_generation(&packets)),
+        ], changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6)) {
+        for (place, value) in changes {
+            let place = place.index(file.len());
+            file[place] = value;
+        }
+        let mut reader = Reader::new(Box::new(Cursor::new(file)), "any".into()).unwrap();
+        let mut collector = collector();
+        while let Ok(Some(packet)) = reader.next_packet() {
+            collector.take(&packet);
+        }
+        prop_assert!(collector.counts().adds_up());
+    }
+}

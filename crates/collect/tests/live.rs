@@ -1,0 +1,242 @@
+//! A collector that runs: every datagram accounted for at any overload, the same findings for any number of
+//! shards, outputs that fail alone.
+#![cfg(target_os = "linux")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use weftline_collect::live::Live;
+use weftline_collect::live::config::Config;
+
+/// A report of a packet of the flow with this source port, which passed these nodes.
+fn report(sequence: u32, port: u16, nodes: &[u32]) -> Vec<u8> {
+    let mut int = vec![0x20, 0, 2, 8, 0xa0, 0, 0, 0, 0, 0, 0, 0];
+    for &node in nodes.iter().rev() {
+        int.extend(node.to_be_bytes());
+        int.extend((node * 1_000).to_be_bytes());
+    }
+    let mut udp = port.to_be_bytes().to_vec();
+    udp.extend(49_203u16.to_be_bytes());
+    udp.extend((8 + 4 + int.len() as u16).to_be_bytes());
+    udp.extend([0, 0, 0x14, (int.len() / 4) as u8]);
+    udp.extend(9_000u16.to_be_bytes());
+    udp.extend(int);
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + udp.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0x40, 0, 61, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    packet.extend(udp);
+    let last = *nodes.last().unwrap();
+    let mut group = ((2u32 << 28) | (sequence % (1 << 22))).to_be_bytes().to_vec();
+    group.extend(last.to_be_bytes());
+    // No metadata of the node: it is in the stack.
+    group.extend([0x14, (2 + packet.len() / 4) as u8, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0]);
+    group.extend(packet);
+    group
+}
+
+fn start(change: impl FnOnce(&mut Config)) -> (Live, SocketAddr) {
+    let mut config = Config { listen: vec!["udp:127.0.0.1:0".into()], interval_s: 0.2, ..Config::default() };
+    change(&mut config);
+    let live = Live::start(config, None).unwrap();
+    let address = live.inputs()[0].strip_prefix("udp:").unwrap().parse().unwrap();
+    (live, address)
+}
+
+fn sender(to: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(to).unwrap();
+    socket
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < end, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn sent_is_received_and_dropped_at_full_speed() {
+    let (live, address) = start(|_| {});
+    let socket = sender(address);
+    let mut sent = 0u64;
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        for _ in 0..100 {
+            sent += u64::from(socket.send(&report(sent as u32, (sent % 500) as u16, &[1, 2, 3])).is_ok());
+        }
+    }
+    let found = live.finish().unwrap();
+    let summary = &found["summary"];
+    let input = &summary["inputs"][0];
+    let (received, dropped) = (input["received"].as_u64().unwrap(), input["dropped"].as_u64().unwrap());
+    assert_eq!(received + dropped, sent, "{input}");
+    assert_eq!(summary["counts"]["packets"], received);
+    assert!(summary["adds_up"].as_bool().unwrap());
+    // Loss by sequence numbers is the loss that the kernel counted, except after the last received one.
+    assert!(summary["lost_groups"].as_u64().unwrap() <= dropped);
+    assert_eq!(summary["malformed"], serde_json::json!({}));
+}
+
+#[test]
+fn one_two_and_four_shards_find_the_same() {
+    let mut all: Vec<Value> = Vec::new();
+    for shards in [1, 2, 4] {
+        let (live, address) = start(|config| config.shards = shards);
+        let socket = sender(address);
+        for n in 0..3_000u32 {
+            let path = if n < 2_000 { [1, 2, 4] } else { [1, 3, 4] };
+            socket.send(&report(n, (n % 300) as u16, &path)).unwrap();
+            // Nothing may be shed here, however slow this machine is.
+            if n % 100 == 99 {
+                until("their arrival", || live.status()["packets"] == n + 1);
+            }
+        }
+        let mut found = live.finish().unwrap();
+        assert_eq!(found["summary"]["counts"]["shed"], 0);
+        // Times of arrival differ from run to run.
+        for row in found["paths"].as_array_mut().unwrap() {
+            row["first_ns"] = 0.into();
+            row["last_ns"] = 0.into();
+        }
+        let events = found["events"].as_array_mut().unwrap();
+        assert_eq!(events.len(), 300);
+        for row in events.iter_mut() {
+            row["time_ns"] = 0.into();
+            row["event"] = 0.into();
+        }
+        events.sort_by_key(|row| row["src_port"].as_u64());
+        found["summary"] = Value::Null;
+        all.push(found);
+    }
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0], all[2]);
+    assert_eq!(all[0]["paths"].as_array().unwrap().len(), 300);
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn queries_answer_while_it_runs_and_a_dead_exporter_stops_nothing() {
+    // Accepts and never answers.
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/metrics", dead.local_addr().unwrap());
+    let (live, address) = start(|config| {
+        config.prometheus = Some(":0".into());
+        config.otlp = Some(url);
+    });
+    let http = live.http().unwrap();
+    let socket = sender(address);
+    for n in 0..1_000u32 {
+        let path = if n < 500 { [1, 2, 4] } else { [1, 3, 4] };
+        socket.send(&report(n, (n % 10) as u16, &path)).unwrap();
+    }
+    until("all datagrams", || live.status()["packets"] == 1_000);
+    until("a snapshot", || get(http, "/metrics").contains("weftline_packets_total 1000"));
+    let metrics = get(http, "/metrics");
+    assert!(metrics.contains("weftline_datagrams_total{source=\"127.0.0.1\"} 1000"), "{metrics}");
+    assert!(metrics.contains("weftline_events_total{kind=\"path changed\"} 10"));
+    let body = |path: &str| -> Value {
+        let text = get(http, path);
+        serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    assert_eq!(body("/paths?src=10.0.0.1")["rows"].as_array().unwrap().len(), 10);
+    assert_eq!(body("/paths?src=10.0.0.9")["rows"].as_array().unwrap().len(), 0);
+    assert_eq!(body("/events?since=4")["rows"].as_array().unwrap().len(), 6);
+    assert_eq!(body("/health")["adds_up"], true);
+    assert_eq!(body("/hops?switch=4")["rows"].as_array().unwrap().len(), 1);
+    assert!(body("/paths?from=1")["error"].as_str().unwrap().contains("expected src, dst"));
+    assert!(get(http, "/nothing").starts_with("HTTP/1.1 404"));
+    let found = live.finish().unwrap();
+    assert_eq!(found["summary"]["counts"]["packets"], 1_000);
+    drop(dead);
+}
+
+#[test]
+fn a_source_of_nonsense_is_muted_and_everything_adds_up() {
+    let (live, address) = start(|_| {});
+    let socket = sender(address);
+    for n in 0..300u32 {
+        socket.send(&n.to_le_bytes()).unwrap();
+    }
+    until("all datagrams", || live.status()["packets"] == 300);
+    let found = live.finish().unwrap();
+    let counts = &found["summary"]["counts"];
+    assert_eq!(counts["malformed_packets"], 100);
+    assert_eq!(counts["unwelcome"], 200);
+    assert_eq!(found["summary"]["exporters"][0]["muted"], 200);
+    assert!(found["summary"]["adds_up"].as_bool().unwrap());
+}
+
+#[test]
+fn what_is_wrong_with_the_configuration_is_named() {
+    let wrong = |change: fn(&mut Config)| {
+        let mut config = Config::default();
+        change(&mut config);
+        Live::start(config, None).err().unwrap()
+    };
+    assert!(wrong(|_| {}).contains("at least one input"));
+    assert!(wrong(|config| config.listen = vec!["udp:0.0.0.0:0".into()]).contains("--allow"));
+    assert!(wrong(|config| config.interface = vec!["no-such".into()]).contains("no-such"));
+    assert!(
+        wrong(|config| {
+            config.listen = vec!["udp:127.0.0.1:0".into()];
+            config.otlp = Some("ftp://x".into());
+        })
+        .contains("ftp://x")
+    );
+}
+
+#[test]
+fn a_collector_continues_from_its_checkpoint_with_any_number_of_shards() {
+    let folder = std::env::temp_dir().join(format!("weftline-checkpoint-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("state");
+    let mut sequence = 0;
+    let mut found = Value::Null;
+    for (round, shards) in [1, 4, 2].into_iter().enumerate() {
+        let (live, address) = start(|config| {
+            config.shards = shards;
+            config.checkpoint = Some(file.clone());
+            config.out = Some(folder.clone());
+        });
+        let socket = sender(address);
+        for n in 0..400u32 {
+            // Every flow changes its path in every round but the first.
+            socket.send(&report(sequence, (n % 100) as u16, &[1, 2 + round as u32, 9])).unwrap();
+            sequence += 1;
+        }
+        until("all datagrams", || live.status()["packets"] == sequence);
+        found = live.finish().unwrap();
+    }
+    assert_eq!(found["summary"]["counts"]["packets"], 1_200);
+    assert_eq!(found["summary"]["lost_groups"], 0);
+    assert_eq!(found["summary"]["events"], 200);
+    let paths = found["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 100);
+    assert!(paths.iter().all(|row| row["packets"] == 12 && row["changes"] == 2), "{}", paths[0]);
+    let events = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
+    let numbers: Vec<u64> = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (1..=200).collect::<Vec<_>>());
+    // A damaged checkpoint is refused, and named.
+    let mut text = std::fs::read(&file).unwrap();
+    text[100] ^= 1;
+    std::fs::write(&file, text).unwrap();
+    let config =
+        Config { listen: vec!["udp:127.0.0.1:0".into()], checkpoint: Some(file), ..Config::default() };
+    let error = Live::start(config, None).err().unwrap();
+    assert!(error.contains("is damaged"), "{error}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

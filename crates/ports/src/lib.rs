@@ -1,0 +1,20 @@
+//! Ports of the simulator between interfaces of Linux: frames become packets of the engine's queues, whose
+//! bytes are stored in a side table; the discipline decides about drop, mark and order, and the line about
+//! when, against the monotonic clock.
+//!
+//! [`port`] is a port alone, in the time of its arrivals; [`frame`] turns frames into packets and writes
+//! marks back; [`plan`] reads which ports a process serves; [`link`] is one direction between two interfaces;
+//! [`serve`] is the process.
+
+pub mod frame;
+#[cfg(target_os = "linux")]
+mod link;
+pub mod plan;
+pub mod port;
+#[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
+mod socket;
+
+#[cfg(target_os = "linux")]
+pub use serve::serve;

@@ -1,0 +1,130 @@
+//! What a process serves: the directions of links between pairs of interfaces, and the scenario that
+//! configures them.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use serde_json::Value;
+use weftline_sim::config::Config;
+use weftline_sim::engine::random::RandomStream;
+use weftline_sim::net::ecn::{EcnMarker, MarkedAt};
+use weftline_sim::net::port::Line;
+use weftline_sim::queue::PortPlace;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::topology::NodeKind;
+use weftline_sim::units::Time;
+
+use crate::frame::Names;
+use crate::port::{EnginePort, Markers};
+
+/// All that one process serves.
+pub struct Plan {
+    pub directions: Vec<Direction>,
+    pub names: Names,
+    /// How often the queues are looked at; none: never.
+    pub sample_every: Option<Time>,
+}
+
+/// Frames that come in by one interface go out by another.
+pub struct Direction {
+    pub from: String,
+    pub to: String,
+    /// What the simulator calls the port that sends in this direction.
+    pub entity: String,
+    pub delay: Time,
+    /// None: the frames come from a host, whose kernel has the rate and the queue.
+    pub port: Option<EnginePort>,
+}
+
+impl Plan {
+    /// Reads a task: `scenario` (TOML), `base`, `directions` of `from`, `to`, `node` (number), `local` (port
+    /// of the node) and `entity`, `hosts` (address to number), `sample_every_ns`.
+    ///
+    /// Errors: what of it cannot be served, for people.
+    pub fn read(task: &str) -> Result<Plan, String> {
+        let task: Value = serde_json::from_str(task).map_err(|error| format!("the task: {error}"))?;
+        let text = |value: &Value, key: &str| {
+            value[key].as_str().map(str::to_string).ok_or_else(|| format!("the task: {key} is missing"))
+        };
+        let number = |value: &Value, key: &str| {
+            let found = value[key].as_u64().and_then(|number| usize::try_from(number).ok());
+            found.ok_or_else(|| format!("the task: {key} is missing"))
+        };
+        let base = text(&task, "base")?;
+        let scenario = Scenario::load(
+            &text(&task, "scenario")?,
+            "scenario",
+            Path::new(&base),
+            &[],
+            None,
+            Hooks::default(),
+        );
+        let config = scenario.and_then(|scenario| scenario.config()).map_err(|error| error.to_string())?;
+        check(&config)?;
+        let mut directions = Vec::new();
+        for one in task["directions"].as_array().into_iter().flatten() {
+            let (node, local) = (number(one, "node")?, number(one, "local")?);
+            let (delay, port) = started(&config, node, local)?;
+            let (from, to, entity) = (text(one, "from")?, text(one, "to")?, text(one, "entity")?);
+            directions.push(Direction { from, to, entity, delay, port });
+        }
+        let address = |(name, number): (&String, &Value)| {
+            let address: Ipv4Addr = name.parse().ok()?;
+            Some((u32::from(address), u32::try_from(number.as_u64()?).ok()?))
+        };
+        let hosts = task["hosts"].as_object().into_iter().flatten().filter_map(address);
+        let sample_every = task["sample_every_ns"].as_u64().filter(|&ns| ns > 0).map(Time::from_ns);
+        Ok(Plan { directions, names: Names::new(hosts), sample_every })
+    }
+}
+
+/// What of a scenario's ports cannot stand between real interfaces.
+fn check(config: &Config) -> Result<(), String> {
+    for queue in config.switch.queues() {
+        let (name, facts) = (queue.name(), queue.facts());
+        if !facts.owns_buffer {
+            return Err(format!(
+                "switch.queue.kind = \"{name}\": ports between real interfaces share no buffer: give each a limit of its \
+                 own, such as queue = {{ kind = \"fifo\", limit = \"300KB\" }}"
+            ));
+        }
+        if facts.trims {
+            return Err(format!(
+                "switch.queue.kind = \"{name}\": the kernel's transports do not understand trimmed packets"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The delay of a link, and the port before it if a switch has it.
+fn started(config: &Config, node: usize, local: usize) -> Result<(Time, Option<EnginePort>), String> {
+    let ports = config.topology.ports();
+    let known = config.topology.nodes.get(node).filter(|_| local < ports[node].len());
+    let spec = known.ok_or_else(|| format!("the task: node {node} has no port {local}"))?;
+    let (link, _) = ports[node][local];
+    let link = &config.topology.links[link as usize];
+    if spec.kind == NodeKind::Host {
+        return Ok((link.delay, None));
+    }
+    let settings = &config.switch;
+    let queue = settings.queue_at(node as u32, local as u32);
+    let place = PortPlace {
+        seed: config.seed,
+        node: &spec.name,
+        local: local as u16,
+        rate: link.rate,
+        asks_later: false,
+        departs: false,
+    };
+    let thresholds = if queue.facts().marks { &[] } else { &settings.ecn[..] };
+    let marker = |at| EcnMarker::for_rate(thresholds, link.rate, at);
+    let stream = format!("switch.{}.{local}.ecn", spec.name);
+    let markers = Markers {
+        departing: marker(MarkedAt::Departure),
+        arriving: marker(MarkedAt::Arrival),
+        random: RandomStream::new(config.seed, &stream),
+    };
+    let line = Line::new(link.rate, link.delay, 0);
+    Ok((link.delay, Some(EnginePort::new(queue.start(&place), line, markers))))
+}

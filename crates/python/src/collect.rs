@@ -1,0 +1,152 @@
+//! `weftline collect`: captures through the collector of telemetry, and a collector that runs.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use weftline_collect::capture::Reader;
+use weftline_collect::collector::Collector;
+use weftline_collect::live::{Live, config::Config};
+use weftline_collect::packet::Markers;
+
+use crate::errors::{failed, input, of_results};
+use crate::interrupts::interruptible;
+use crate::pint::shared_decoder;
+
+/// Reads captures in turn (`-`: the standard input) and returns what was found, as JSON: summary, paths,
+/// hops, events, sources, and for each capture its packets and what ended it early. Markers that are None
+/// keep their default.
+///
+/// Errors: a capture of which nothing can be read.
+#[pyfunction]
+#[pyo3(signature = (captures, memory, int_dscp=None, int_port=None, int_gre=None, report_ports=None, ipv4_id=false,
+                    flow_label=false, plan=None, topology=None))]
+#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
+pub fn collect(
+    py: Python<'_>,
+    captures: Vec<PathBuf>,
+    memory: usize,
+    int_dscp: Option<u8>,
+    int_port: Option<u16>,
+    int_gre: Option<u16>,
+    report_ports: Option<Vec<u16>>,
+    ipv4_id: bool,
+    flow_label: bool,
+    plan: Option<String>,
+    topology: Option<PathBuf>,
+) -> PyResult<String> {
+    let usual = Markers::default();
+    let markers = Markers {
+        int_dscp: int_dscp.or(usual.int_dscp),
+        int_port: int_port.or(usual.int_port),
+        int_gre: int_gre.or(usual.int_gre),
+        report_ports: report_ports.unwrap_or(usual.report_ports),
+        pint_ipv4_id: ipv4_id,
+        pint_flow_label: flow_label,
+        ..Markers::default()
+    };
+    py.detach(|| {
+        interruptible(move || {
+            let collector = match plan {
+                Some(plan) => {
+                    let decoder = shared_decoder(&plan, topology.as_deref())?;
+                    Collector::with_pint(markers, memory, &decoder).map_err(input)?
+                }
+                None => Collector::new(markers, memory),
+            };
+            run(captures, collector)
+        })
+    })
+}
+
+fn run(captures: Vec<PathBuf>, mut collector: Collector) -> PyResult<String> {
+    let mut read: Vec<Value> = Vec::new();
+    for path in captures {
+        let mut reader = Reader::open(&path).map_err(input)?;
+        let ended = loop {
+            match reader.next_packet() {
+                Ok(Some(packet)) => collector.take(&packet),
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        let ended = match ended {
+            Some(error) if reader.packets() == 0 => return Err(input(error)),
+            ended => ended.map(|error| error.to_string()),
+        };
+        read.push(json!({"capture": path, "packets": reader.packets(), "ended_early": ended}));
+    }
+    let mut summary = collector.summary();
+    summary["captures"] = read.into();
+    let mut events = collector.event_rows();
+    let (mut of_pint, mut pint) = (json!([]), json!([]));
+    if let Some(decoding) = collector.pint() {
+        events.extend(decoding.take_events());
+        (of_pint, pint) = (json!([decoding.summary()]), decoding.rows().into());
+    }
+    summary["pint"] = of_pint;
+    let found = json!({
+        "pint": pint,
+        "summary": summary,
+        "paths": collector.path_rows(),
+        "hops": collector.hop_rows(),
+        "events": events,
+        "sources": collector.source_rows(),
+    });
+    Ok(found.to_string())
+}
+
+/// A collector of what arrives: its threads run until `finish`.
+#[pyclass(module = "weftline._native")]
+pub struct LiveCollector {
+    live: Option<Live>,
+}
+
+#[pymethods]
+impl LiveCollector {
+    /// Begins. `config` is JSON with the names of `weftline_collect::live::config::Config`.
+    #[new]
+    fn new(py: Python<'_>, config: &str) -> PyResult<LiveCollector> {
+        let config: Config = serde_json::from_str(config).map_err(input)?;
+        let decoder = |plan: &String| shared_decoder(plan, config.topology.as_deref());
+        let decoder = py.detach(|| config.plan.as_ref().map(decoder).transpose())?;
+        let live = py.detach(|| Live::start(config, decoder.as_ref())).map_err(input)?;
+        Ok(LiveCollector { live: Some(live) })
+    }
+
+    /// The inputs by name.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        self.live.as_ref().map(|live| live.inputs().to_vec()).unwrap_or_default()
+    }
+
+    /// Address and port of HTTP.
+    #[getter]
+    fn http(&self) -> Option<String> {
+        self.live.as_ref().and_then(|live| live.http()).map(|address| address.to_string())
+    }
+
+    /// Counts now, as JSON.
+    fn status(&self, py: Python<'_>) -> PyResult<String> {
+        let live = self.live.as_ref().ok_or_else(|| failed("the collector has ended"))?;
+        Ok(py.detach(|| live.status()).to_string())
+    }
+
+    /// Stops and returns all findings, as JSON.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
+        let live = self.live.take().ok_or_else(|| failed("the collector has ended"))?;
+        Ok(py.detach(|| live.finish()).map_err(failed)?.to_string())
+    }
+}
+
+/// Writes a table, whose rows are a JSON list of objects, as a Parquet file. A table without rows is not written.
+#[pyfunction]
+pub fn write_rows(py: Python<'_>, path: PathBuf, rows: String) -> PyResult<()> {
+    py.detach(|| {
+        let rows: Vec<Value> = serde_json::from_str(&rows).map_err(input)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        weftline_results::rows::write(&path, &rows).map_err(of_results)
+    })
+}

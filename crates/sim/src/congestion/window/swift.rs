@@ -1,0 +1,275 @@
+//! Swift: additive increase and multiplicative decrease around a target of the end-to-end delay.
+//!
+//! Per acknowledgement with round-trip time `delay`, the window w in packets:
+//!
+//! ```text
+//! target   = base + hops per_hop + clamp(alpha / sqrt(w) + beta', 0, range)
+//! alpha    = range / (1 / sqrt(fs_min) - 1 / sqrt(fs_max)),  beta' = -alpha / sqrt(fs_max)
+//! delay < target    w += ai acked / w  (w >= 1),  w += ai acked  (w < 1)
+//! else              w = w max(1 - beta (delay - target) / delay, 1 - max_mdf), once per RTT
+//! loss, timeout     w = w (1 - max_mdf), once per RTT; after `resets` timeouts in a row w = least_window
+//! w < 1             one packet every rtt / w; otherwise no pacing
+//! ```
+//!
+//! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
+//! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
+//! Differs from the source: hosts answer without delay, so the window of end hosts never counts and is left
+//! out; what a receiver's NIC holds back counts as fabric. Hops are switches on the path at the start of the
+//! flow (the paper reads them from TTL). `law = "released"` is the arithmetic of csg-htsim: windows of whole
+//! bytes, the square root of whole packets, no hops (its senders lose their number), times cut to picoseconds.
+//! Parameters: see [`SwiftParameters::read`].
+
+use super::{
+    Acked, Change, Congestion, CongestionWindow, Profile, Signal, WindowContext, WindowController,
+    WindowParameters,
+};
+use crate::compat::Rules;
+use crate::congestion::SchemeDoc;
+use crate::parameters::{Names, Parameters};
+use crate::units::{Rate, Time};
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "swift",
+    title: "Swift: window from the end-to-end delay against a target that scales with hops and flows",
+    text: "The window grows while the round-trip time is below a target and shrinks in proportion to the excess above it, \
+           once per round trip. The target grows with the number of switches on the path and as the window becomes \
+           small, so that many flows share a link with windows below one packet, which are paced.",
+    source: "Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020; \
+             Broadcom/csg-htsim at 841d9e7",
+    equations: "target = base + hops per_hop + clamp(alpha / sqrt(w) + beta', 0, range)\n\
+                delay < target: w + ai acked / w; else w max(1 - beta (delay - target) / delay, 1 - max_mdf), once per RTT\n\
+                w < 1: one packet every rtt / w",
+    validation: "Steps by hand. With like = \"htsim\", completion times equal those of csg-htsim to the picosecond on lone flows, a \
+                 16-to-1 incast, four flows that join a bottleneck, web search on a pod, and 320 paced flows (tests/rivals.rs).",
+    ..SchemeDoc::NONE
+};
+
+const LAWS: Names = &[("paper", "as published"), ("released", "the arithmetic of csg-htsim")];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SwiftParameters {
+    pub base_target: Time,
+    /// Added to the target for each switch on the path.
+    pub per_hop: Time,
+    /// The largest amount that small windows add to the target.
+    pub range: Time,
+    /// Windows in packets at which the target is scaled by all of the range, and by nothing.
+    pub fs_min: f64,
+    pub fs_max: f64,
+    /// Packets added per round trip.
+    pub ai: f64,
+    pub beta: f64,
+    /// The largest decrease of a round trip, as a share.
+    pub max_mdf: f64,
+    /// Limits of the window in packets.
+    pub min_window: f64,
+    pub max_window: f64,
+    /// Timeouts in a row after which the window is the smallest.
+    pub resets: u32,
+    /// The law is that of csg-htsim; none: as the rules of the run say.
+    pub released: Option<bool>,
+}
+
+impl WindowParameters for SwiftParameters {
+    type State = Swift;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, _profile: Profile) -> SwiftParameters {
+        let ns = Time::from_ns;
+        let help = "target of the delay before scaling (csg-htsim: 20 us)";
+        let base_target = p.time("base_target", ns(20_000), help);
+        let help =
+            "added to the target for each switch on the path (csg-htsim means base / 6.55, but adds nothing)";
+        let per_hop = p.time("per_hop", ns(3_053), help);
+        let help = "the largest amount that small windows add to the target (csg-htsim: five times the base)";
+        let range = p.time("range", ns(100_000), help);
+        let help = "window in packets up to which the target is scaled by all of the range";
+        let fs_min = p.number("fs_min", 0.1, (1e-6, 1e6), help);
+        let help = "window in packets from which on the target is not scaled";
+        let fs_max = p.number("fs_max", 100.0, (1e-6, 1e9), help);
+        if fs_max <= fs_min {
+            p.complain("fs_max", format!("expected more than fs_min ({fs_min}), found {fs_max}"));
+        }
+        let ai = p.number("ai", 1.0, (1e-6, 1e6), "packets added per round trip");
+        let beta =
+            p.number("beta", 0.8, (0.0, 1.0), "share of the excess of the delay by which the window shrinks");
+        let max_mdf =
+            p.number("max_mdf", 0.5, (0.0, 0.99), "the largest decrease of a round trip, as a share");
+        let help = "minimum window in packets (csg-htsim: 10 B)";
+        let min_window = p.number("least_window", 0.01, (1e-4, 1.0), help);
+        let max_window = p.number("most_window", 1000.0, (1.0, 1e6), "maximum window in packets");
+        let help = "timeouts in a row after which the window is the minimum";
+        let resets = p.integer("resets", 5, (1, 1 << 20), help) as u32;
+        let help = "which law; auto: paper, or released where [compat] like repeats a simulator's laws";
+        let released = p.choice_or_auto("law", LAWS, help).map(|chosen| chosen == "released");
+        SwiftParameters {
+            base_target,
+            per_hop,
+            range,
+            fs_min,
+            fs_max,
+            ai,
+            beta,
+            max_mdf,
+            min_window,
+            max_window,
+            resets,
+            released,
+        }
+    }
+
+    fn follow(&mut self, rules: &Rules) {
+        self.released = self.released.or(Some(rules.released_laws));
+    }
+
+    fn start(&self, flow: &WindowContext) -> Swift {
+        let released = self.released == Some(true);
+        let alpha =
+            self.range.0 as f64 / ((1.0 / self.fs_min.sqrt()) - (1.0 / self.fs_max.sqrt())).max(1e-12);
+        let hops = if released { 0 } else { u64::from(flow.hops) };
+        Swift {
+            p: *self,
+            released,
+            mss: flow.mss as f64,
+            packet: flow.packet,
+            alpha,
+            beta: -alpha / self.fs_max.sqrt(),
+            fixed: self.base_target.0.saturating_add(self.per_hop.0.saturating_mul(hops)),
+            window: flow.initial as f64,
+            srtt: Time::ZERO,
+            last_decrease: Time::ZERO,
+            timeouts: 0,
+            target: Time::ZERO,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Swift {
+    p: SwiftParameters,
+    released: bool,
+    mss: f64,
+    /// Bytes of a full packet on the wire.
+    packet: u64,
+    /// Of the scaling by windows, in ps.
+    alpha: f64,
+    beta: f64,
+    /// The target before it, in ps.
+    fixed: u64,
+    /// The window in bytes.
+    window: f64,
+    srtt: Time,
+    last_decrease: Time,
+    /// Timeouts since something was acknowledged.
+    timeouts: u32,
+    /// The target of the last acknowledgement.
+    target: Time,
+}
+
+impl Swift {
+    fn target(&self) -> Time {
+        let packets = self.window / self.mss;
+        // csg-htsim: whole packets, and infinity below one.
+        let packets = if self.released { packets.floor() } else { packets };
+        let scaled = (self.alpha / packets.sqrt() + self.beta).clamp(0.0, self.p.range.0 as f64);
+        match self.released {
+            true => Time((self.fixed as f64 + scaled) as u64),
+            false => Time(self.fixed.saturating_add(scaled as u64)),
+        }
+    }
+
+    /// Processes a delay, with the bytes that are newly acknowledged.
+    fn take(&mut self, delay: Time, acked: u64, now: Time) {
+        let may_decrease = now.saturating_sub(self.last_decrease) >= self.srtt;
+        self.srtt = match self.srtt {
+            Time::ZERO => delay,
+            mean => Time(mean.0 * 7 / 8 + delay.0 / 8),
+        };
+        self.target = self.target();
+        if delay < self.target {
+            let acked = acked as f64 * self.p.ai;
+            let step = if self.window >= self.mss { self.mss * acked / self.window } else { acked };
+            self.set(self.window + step);
+        } else if may_decrease {
+            let excess = (delay.0 - self.target.0) as f64 / delay.0 as f64;
+            self.decrease((1.0 - self.p.beta * excess).max(1.0 - self.p.max_mdf), now);
+        }
+    }
+
+    fn decrease(&mut self, factor: f64, now: Time) {
+        let before = self.window;
+        self.set(self.window * factor);
+        if self.window < before {
+            self.last_decrease = now;
+        }
+    }
+
+    fn set(&mut self, bytes: f64) {
+        let limited = bytes.clamp(self.p.min_window * self.mss, self.p.max_window * self.mss);
+        self.window = if self.released { limited.floor() } else { limited };
+    }
+
+    /// Whole packets, and a pace below one.
+    fn apply(&self, window: &mut CongestionWindow) {
+        let packets = self.window / self.mss;
+        window.cwnd = packets.floor().max(1.0) as u64 * window.mss;
+        window.ssthresh = window.cwnd;
+        window.pacing = (packets < 1.0 && self.srtt > Time::ZERO).then(|| {
+            let rate = (self.packet * 8) as f64 * packets / self.srtt.as_seconds();
+            Rate((rate as u64).max(1))
+        });
+    }
+}
+
+impl WindowController for Swift {
+    fn on_start(&mut self, _now: Time, window: &mut CongestionWindow) {
+        self.apply(window);
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if ack.bytes > 0 {
+            self.timeouts = 0;
+        }
+        if let Some(delay) = ack.rtt {
+            self.take(delay, ack.bytes, ack.now);
+        }
+        self.apply(window);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        let now = congestion.now;
+        // Nothing is lost of what was not sent: a timeout while a packet waits for its pace has no meaning.
+        let timeout = congestion.by == Signal::Timeout && congestion.in_flight > 0;
+        self.timeouts += u32::from(timeout);
+        if timeout && self.timeouts >= self.p.resets {
+            self.set(0.0);
+            self.last_decrease = now;
+        } else if (timeout || congestion.by == Signal::Loss)
+            && now.saturating_sub(self.last_decrease) >= self.srtt
+        {
+            self.decrease(1.0 - self.p.max_mdf, now);
+        }
+        (self.window as u64).max(window.mss)
+    }
+
+    fn on_state(&mut self, _change: &Change, window: &mut CongestionWindow) {
+        self.apply(window);
+    }
+
+    fn steers_recovery(&self) -> bool {
+        true
+    }
+
+    fn pacing_delay(&self) -> Option<Time> {
+        let paced = self.window < self.mss && self.srtt > Time::ZERO;
+        paced.then(|| Time((self.srtt.0 as f64 * self.mss / self.window) as u64))
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("target_ns", self.target.as_ns()));
+        out.push(("window_packets", self.window / self.mss));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use super::*;
+use crate::parameters::Nothing;
+
+const MSS: u64 = 4_000;
+
+fn started(released: bool, packets: u64, hops: u32) -> (Swift, CongestionWindow) {
+    let mut parameters = SwiftParameters::read(&mut Parameters::new(&mut Nothing::default()), Profile::Rfc);
+    parameters.released = Some(released);
+    let flow = WindowContext { initial: packets * MSS, mss: MSS, packet: MSS, random: 0, hops };
+    let mut window = CongestionWindow { cwnd: flow.initial, ssthresh: 0, pacing: None, mss: MSS };
+    let mut law = parameters.start(&flow);
+    law.on_start(Time::ZERO, &mut window);
+    (law, window)
+}
+
+#[test]
+fn the_target_scales_with_the_window_and_with_hops() {
+    // By hand: alpha = 100 us / (1 / sqrt(0.1) - 0.1) = 32.6554 us; with 15 packets 32.6554 / 3.873 - 3.26554 = 5.166 us.
+    let (law, _) = started(true, 15, 2);
+    assert!((law.target().as_us() - 25.166).abs() < 1e-3, "{}", law.target());
+    let (law, _) = started(false, 15, 2);
+    assert!((law.target().as_us() - 25.166 - 2.0 * 3.053).abs() < 1e-3, "{}", law.target());
+    assert_eq!(started(true, 100, 0).0.target(), Time::from_us(20));
+    // Below one packet the released code divides by zero: all of the range.
+    let mut law = started(true, 1, 0).0;
+    law.set(3_999.0);
+    assert_eq!(law.target(), Time::from_us(120));
+}
+
+#[test]
+fn below_the_target_a_packet_per_round_trip_is_added_and_above_it_the_excess_is_cut_once() {
+    let (mut law, _) = started(false, 10, 0);
+    law.take(Time::from_us(10), MSS, Time::from_us(10));
+    assert!((law.window - 40_400.0).abs() < 1e-6);
+    // Twice the target: a cut of 0.8 / 2, and no other one within a round trip.
+    let target = law.target();
+    let delay = Time(target.0 * 2);
+    law.take(delay, MSS, Time::from_us(100));
+    assert!((law.window - 40_400.0 * 0.6).abs() < 1.0, "{}", law.window);
+    let after = law.window;
+    law.take(delay, MSS, Time::from_us(101));
+    assert_eq!(law.window, after);
+}
+
+#[test]
+fn below_one_packet_the_window_is_a_pace() {
+    let (mut law, mut window) = started(false, 1, 0);
+    law.srtt = Time::from_us(50);
+    law.set(1_000.0);
+    law.apply(&mut window);
+    // A quarter of a packet per 50 us.
+    assert_eq!(window.cwnd, MSS);
+    assert_eq!(window.pacing, Some(Rate(160_000_000)));
+    law.set(4_000.0);
+    law.apply(&mut window);
+    assert_eq!(window.pacing, None);
+}
+
+#[test]
+fn losses_cut_once_a_round_trip_and_five_timeouts_leave_the_smallest_window() {
+    let (mut law, window) = started(false, 16, 0);
+    law.srtt = Time::from_us(20);
+    let event = |us, by, in_flight| Congestion { now: Time::from_us(us), in_flight, by };
+    law.on_congestion(&event(100, Signal::Loss, MSS), &window);
+    law.on_congestion(&event(110, Signal::Loss, MSS), &window);
+    assert_eq!(law.window, 32_000.0);
+    // A mark is not Swift's, and a timeout while nothing is in flight tells nothing.
+    law.on_congestion(&event(200, Signal::Mark, MSS), &window);
+    law.on_congestion(&event(200, Signal::Timeout, 0), &window);
+    assert_eq!(law.window, 32_000.0);
+    for i in 1..=5 {
+        law.on_congestion(&event(1_000 * i, Signal::Timeout, MSS), &window);
+    }
+    assert_eq!(law.window, 40.0);
+}

@@ -1,0 +1,46 @@
+//! What a file of a job holds, and its times without a network.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::workload::graph::listed::{Op, SendEnds};
+use crate::workload::import::{self, Choices};
+use crate::workload::loggops::{self, Machine};
+
+/// Operations that are listed of those that were never done.
+const LISTED: usize = 20;
+
+/// What a file of GOAL or Chakra holds, as JSON; with `machine` (settings of LogGOPS) also when each rank ends, in ns.
+pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> Result<String, String> {
+    let machine = machine.map(Machine::read).transpose()?;
+    let choices = Choices { send_ends: SendEnds::Posted, control: false };
+    let imported = import::file(path, None, groups, &choices)?;
+    let graph = &imported.graph;
+    let count = |is: fn(&Op) -> bool| {
+        graph.ranks.iter().map(|list| list.ops.iter().filter(|op| is(op)).count()).sum::<usize>()
+    };
+    let mut found = json!({
+        "format": graph.name,
+        "ranks": graph.ranks.len(),
+        "computations": count(|op| matches!(op, Op::Compute { .. })),
+        "sends": count(|op| matches!(op, Op::Send { .. })),
+        "receives": count(|op| matches!(op, Op::Receive { .. })),
+        "collectives": graph.steps() - 1,
+        "messages": graph.messages(),
+        "bytes": graph.bytes_sent(),
+        "assumed": imported.assumed,
+    });
+    if let Some(machine) = machine {
+        if graph.steps() > 1 {
+            return Err(format!("{}: LogGOPS runs sends and receives, not collectives", path.display()));
+        }
+        let ends = loggops::run(graph, machine);
+        let place = |&(rank, op): &(u32, u32)| {
+            json!(format!("rank {rank}, operation {}", graph.ranks[rank as usize].places[op as usize]))
+        };
+        found["rank_ends_ns"] = json!(ends.ranks);
+        found["waiting"] = ends.stuck.iter().take(LISTED).map(place).collect();
+    }
+    Ok(found.to_string())
+}

@@ -1,0 +1,302 @@
+//! Job graphs that are played: each region plays the ranks of its hosts. What they send are flows, made when
+//! they start.
+
+use super::Simulation;
+use super::region::Region;
+use super::starts::Due;
+use crate::measure::FlowRecord;
+use crate::measure::recorder::Recorder;
+use crate::topology::HostId;
+use crate::transport::Ended;
+use crate::units::Time;
+use crate::workload::FlowId;
+use crate::workload::graph::waits::{self, Wait};
+use crate::workload::graph::{Effect, JobGraph, Message, Player, RankStep};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The graphs of a region.
+#[derive(Default)]
+pub struct Graphs {
+    playing: Vec<Playing>,
+    /// Flows that have started.
+    pub started: u64,
+    /// What ranks have ended, by source.
+    pub steps: Vec<(u16, RankStep)>,
+    /// Flows over connections whose receivers are in other regions.
+    openings: Vec<Opening>,
+    /// Messages within scale-up domains for ranks in other regions.
+    inside: Vec<Inside>,
+    /// When flows were delivered, if that is requested.
+    pub deliveries: Option<Vec<(FlowId, Time)>>,
+    effects: Vec<Effect>,
+}
+
+struct Playing {
+    player: Player,
+    source: u16,
+    /// The flow that its first message is.
+    first: FlowId,
+    /// By (sender, receiver, channel): the flow that opened the connection.
+    connections: FxHashMap<(u32, u32, u32), FlowId>,
+    started: Started,
+    /// Until when each rank sends within its domain.
+    busy: FxHashMap<u32, Time>,
+}
+
+/// A flow will come over a connection.
+struct Opening {
+    to: HostId,
+    connection: FlowId,
+    flow: FlowId,
+}
+
+/// A message within a domain reaches a rank.
+#[derive(Clone, Copy)]
+struct Inside {
+    to: HostId,
+    graph: u16,
+    number: u32,
+    at: Time,
+}
+
+/// Which messages have been started, a bit each, in pages that are made when needed.
+#[derive(Default)]
+struct Started {
+    pages: Vec<Option<Box<[u64; 64]>>>,
+}
+
+impl Started {
+    const PAGE: u32 = 64 * 64;
+
+    fn set(&mut self, number: u32) {
+        let page = (number / Self::PAGE) as usize;
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let bits = self.pages[page].get_or_insert_with(|| Box::new([0; 64]));
+        let within = number % Self::PAGE;
+        bits[within as usize / 64] |= 1 << (within % 64);
+    }
+
+    fn has(&self, number: u32) -> bool {
+        let within = number % Self::PAGE;
+        let page = self.pages.get((number / Self::PAGE) as usize).and_then(|page| page.as_deref());
+        page.is_some_and(|bits| bits[within as usize / 64] >> (within % 64) & 1 == 1)
+    }
+}
+
+impl Graphs {
+    /// The graph of which a flow is a message, and the number of the message.
+    fn of_flow(&self, flow: FlowId) -> Option<(usize, u32)> {
+        let graph = self.playing.iter().rposition(|playing| playing.first <= flow)?;
+        let number = flow - self.playing[graph].first;
+        (number < self.playing[graph].player.graph().messages()).then_some((graph, number))
+    }
+
+    /// Ranks here that have not ended.
+    pub fn unfinished(&self) -> u64 {
+        self.playing.iter().map(|playing| u64::from(playing.player.unfinished())).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.playing.is_empty()
+    }
+
+    /// The operations that wait for messages.
+    fn waits(&self) -> Vec<Wait> {
+        self.playing.iter().flat_map(|playing| playing.player.waits()).collect()
+    }
+
+    /// Messages of hosts here that never started.
+    pub fn record_unstarted(&mut self, now: Time, here: &dyn Fn(HostId) -> bool, recorder: &mut Recorder) {
+        for playing in self.playing.iter().filter(|playing| playing.player.unfinished() > 0) {
+            let graph = playing.player.graph();
+            if !graph.recorded {
+                continue;
+            }
+            for number in (0..graph.messages()).filter(|&number| !playing.started.has(number)) {
+                let message = graph.message(number);
+                let spec = graph.flow(&message);
+                if !message.inside && here(spec.src) {
+                    recorder.flow(FlowRecord::of(playing.first + number, &spec, spec.src, spec.start));
+                }
+            }
+        }
+        for playing in &self.playing {
+            let steps = playing.player.finish(now);
+            self.steps.extend(steps.into_iter().map(|step| (playing.source, step)));
+        }
+    }
+}
+
+impl Region {
+    /// A job starts, some of whose ranks are here.
+    pub fn begin_graph(&mut self, source: u16, first: FlowId, graph: Arc<JobGraph>, here: &[bool]) {
+        let start = graph.flow.start;
+        if !graph.recorded {
+            self.net.recorder.unrecorded.push(first..first.saturating_add(graph.messages()));
+        }
+        let player = Player::new(graph, |host| here[host as usize]);
+        let (connections, busy) = (FxHashMap::default(), FxHashMap::default());
+        let started = Started::default();
+        self.graphs.playing.push(Playing { player, source, first, connections, started, busy });
+        let index = self.graphs.playing.len() - 1;
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        self.graphs.playing[index].player.begin(start, &mut effects);
+        self.take_effects(index, start, effects);
+    }
+
+    /// Does what a graph says.
+    fn take_effects(&mut self, index: usize, now: Time, mut effects: Vec<Effect>) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { number } => self.send(index, number, now),
+                Effect::Wake { rank, op, at } => {
+                    let host = self.graphs.playing[index].player.graph().hosts[rank as usize];
+                    let due = Due::Woken { graph: index as u16, rank, op };
+                    self.schedule_due(host, FlowId::MAX - op, due, at);
+                }
+                Effect::Step(step) => {
+                    let source = self.graphs.playing[index].source;
+                    self.graphs.steps.push((source, step));
+                }
+            }
+        }
+        self.graphs.effects = effects;
+    }
+
+    /// A rank sends a message.
+    fn send(&mut self, index: usize, number: u32, now: Time) {
+        let playing = &mut self.graphs.playing[index];
+        let graph = playing.player.graph().clone();
+        let flow = playing.first + number;
+        let message = graph.message(number);
+        playing.started.set(number);
+        let due = Due::Message { graph: index as u16, number };
+        let host = graph.hosts[message.from as usize];
+        if !message.inside {
+            return self.schedule_due(host, flow, due, now);
+        }
+        let Some(scale_up) = graph.scale_up() else { return };
+        let busy = playing.busy.entry(message.from).or_default();
+        *busy = now.max(*busy).saturating_add(scale_up.rate.transmission_time(message.bytes));
+        let at = busy.saturating_add(scale_up.delay);
+        let to = graph.hosts[message.to as usize];
+        let inside = Inside { to, graph: index as u16, number, at };
+        if self.starts.host_is_here(to) {
+            self.schedule_inside(inside, flow);
+        } else {
+            self.graphs.inside.push(inside);
+        }
+    }
+
+    fn schedule_inside(&mut self, inside: Inside, flow: FlowId) {
+        let due = Due::Inside { graph: inside.graph, number: inside.number };
+        self.schedule_due(inside.to, flow, due, inside.at);
+    }
+
+    /// The host that sends a message, and the flow that it is.
+    pub(super) fn sender_of(&self, index: usize, number: u32) -> (HostId, FlowId) {
+        let playing = &self.graphs.playing[index];
+        let graph = playing.player.graph();
+        (graph.hosts[graph.message(number).from as usize], playing.first + number)
+    }
+
+    /// A message starts, as a flow.
+    pub(super) fn start_message(&mut self, index: usize, number: u32) {
+        let playing = &mut self.graphs.playing[index];
+        let graph = playing.player.graph();
+        let message = graph.message(number);
+        let mut spec = graph.flow(&message);
+        let flow = playing.first + number;
+        self.graphs.started += 1;
+        let keeps = self.settings.keeps_connections[usize::from(spec.transport)];
+        if keeps && !self.settings.rules.pair_per_message {
+            let Message { from, to, channel, .. } = message;
+            let connection = *playing.connections.entry((from, to, channel)).or_insert(flow);
+            spec.connection = Some(connection);
+            if self.starts.host_is_here(spec.dst) {
+                self.net.awaited.announce(connection, flow);
+            } else {
+                self.graphs.openings.push(Opening { to: spec.dst, connection, flow });
+            }
+        }
+        let index = self.starts.host_index(spec.src);
+        let (host, mut cx) = self.host(index);
+        host.start_flow(flow, &spec, &mut cx);
+    }
+
+    /// A rank's computation has ended.
+    pub(super) fn wake_rank(&mut self, index: usize, rank: u32, op: u32) {
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        let now = self.net.now;
+        self.graphs.playing[index].player.woken(rank, op, now, &mut effects);
+        self.take_effects(index, now, effects);
+    }
+
+    /// A message within a domain has reached its rank.
+    pub(super) fn arrived_inside(&mut self, index: usize, number: u32) {
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        let now = self.net.now;
+        self.graphs.playing[index].player.arrived(number, now, &mut effects);
+        self.take_effects(index, now, effects);
+    }
+
+    /// A flow ended at one of its hosts; false: it does not belong to a graph.
+    pub(super) fn message_ended(&mut self, ended: &Ended) -> bool {
+        let Some((index, number)) = self.graphs.of_flow(ended.flow) else { return false };
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        let (now, player) = (self.net.now, &mut self.graphs.playing[index].player);
+        if ended.at_receiver {
+            player.arrived(number, now, &mut effects);
+            if let Some(deliveries) = &mut self.graphs.deliveries {
+                deliveries.push((ended.flow, now));
+            }
+        } else {
+            player.acknowledged(number, now, &mut effects);
+        }
+        self.take_effects(index, now, effects);
+        true
+    }
+}
+
+impl Simulation {
+    /// What ranks of one region get about those of another.
+    pub(super) fn exchange_messages(&mut self) {
+        for from in 0..self.regions.len() {
+            let openings = std::mem::take(&mut self.regions[from].graphs.openings);
+            for Opening { to, connection, flow } in openings {
+                let region = self.places.of_host(to).0;
+                self.regions[region].net.awaited.announce(connection, flow);
+            }
+            for inside in std::mem::take(&mut self.regions[from].graphs.inside) {
+                let region = self.places.of_host(inside.to).0;
+                let first = self.regions[from].graphs.playing[usize::from(inside.graph)].first;
+                self.regions[region].schedule_inside(inside, first + inside.number);
+            }
+        }
+    }
+
+    /// A job starts at `start`: every region plays its ranks.
+    pub(super) fn begin_graph(&mut self, source: u16, first: FlowId, graph: &Arc<JobGraph>) {
+        for region in 0..self.regions.len() {
+            let here: Vec<bool> = (0..self.places.host_node.len() as u32)
+                .map(|host| self.places.of_host(host).0 == region)
+                .collect();
+            self.regions[region].begin_graph(source, first, graph.clone(), &here);
+        }
+    }
+
+    /// Ranks that have not ended.
+    pub(super) fn unfinished_ranks(&self) -> u64 {
+        self.regions.iter().map(|region| region.graphs.unfinished()).sum()
+    }
+
+    /// Why graphs have not ended: the operations that wait for each other.
+    pub(super) fn waiting_operations(&self) -> Vec<String> {
+        let mut all: Vec<Wait> = self.regions.iter().flat_map(|region| region.graphs.waits()).collect();
+        all.sort_by_key(|wait| wait.rank);
+        waits::text(&all)
+    }
+}

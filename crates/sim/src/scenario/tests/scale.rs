@@ -1,0 +1,64 @@
+//! `[scale]`: what is slowed down, what stays, and what cannot be scaled.
+
+use super::{load, load_with};
+
+const BASE: &str = "[topology]\nkind = \"dumbbell\"\nbottleneck_link = { rate = \"20Gbps\", delay = \"10us\" }\n\
+                    [transport]\nkind = \"tcp\"\nrto_min = \"1ms\"\n\
+                    [[workload]]\nkind = \"poisson\"\nload = 0.5\nduration = \"1ms\"\n\
+                    [measure]\nqueues = { every = \"10us\" }\n";
+
+fn message(sets: &[(&str, &str)]) -> String {
+    load_with(BASE, sets).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn rates_and_times_are_scaled_and_sizes_and_defaults_of_the_transport_stay() {
+    let plain = load(BASE);
+    let slow = load_with(BASE, &[("scale.by", "500")]).unwrap();
+    let text = slow.resolved();
+    for expected in [
+        "[scale]\napplied = 500",
+        "bottleneck_link = { rate = \"40Mbps\", delay = \"5ms\" }",
+        "host_link = { rate = \"200Mbps\", delay = \"500us\" }",
+        "duration = \"500ms\"",
+        "rto_min = \"500ms\"",
+        "rto_max = \"120s\"",
+        "ack_delay = \"40ms\"",
+        "every = \"5ms\"",
+        "buffer = \"32MiB\"",
+        "load = 0.5",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+    assert!(!plain.resolved().contains("scale"));
+}
+
+#[test]
+fn the_resolved_text_is_not_scaled_again() {
+    let slow = load_with(BASE, &[("scale.by", "500")]).unwrap();
+    assert_eq!(load(slow.resolved()).resolved(), slow.resolved());
+    let twice = load_with(slow.resolved(), &[("scale.by", "2")]).unwrap();
+    assert!(twice.resolved().contains("applied = 1000"), "{}", twice.resolved());
+    assert!(twice.resolved().contains("rate = \"20Mbps\", delay = \"10ms\""), "{}", twice.resolved());
+}
+
+#[test]
+fn a_factor_of_one_is_the_scenario_itself() {
+    assert_eq!(load_with(BASE, &[("scale.by", "1")]).unwrap().resolved(), load(BASE).resolved());
+}
+
+#[test]
+fn what_cannot_be_scaled_is_named() {
+    for (sets, expected) in [
+        (vec![("scale.by", "auto")], "\"auto\" is measured by `weftline lab`"),
+        (vec![("scale.by", "0")], "expected a whole number from 1"),
+        (vec![("scale.by", "1.5")], "expected a whole number from 1"),
+        (vec![("scale.buy", "5")], "did you mean \"by\""),
+        (vec![("scale.by", "1000"), ("topology.bottleneck_link.rate", "500bps")], "is less than 1 bps"),
+        (vec![("scale.by", "1000000"), ("workload.0.duration", "10000s")], "is too long"),
+        (vec![("scale.by", "1000"), ("topology.bottleneck_link.delay", "100ms")], "expected at most"),
+    ] {
+        let found = message(&sets);
+        assert!(found.contains(expected), "{sets:?}: {found}");
+    }
+}

@@ -1,0 +1,338 @@
+//! The sending side of a host: the shortest remaining message sends, unscheduled packets first, then what is granted.
+
+use super::layout::Layout;
+use super::levels::Levels;
+use super::parameters::HomaConfig;
+use super::{Homa, Rank, code};
+use crate::measure::FlowRecord;
+use crate::net::PortId;
+use crate::packet::hash::flow_hash;
+use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::transport::silence::Silence;
+use crate::transport::{Ended, HostContext};
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use std::collections::{BTreeSet, VecDeque};
+
+/// A message that is sent from here.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub flow: FlowId,
+    pub done: bool,
+    layout: Layout,
+    /// The first packet that has never left, and the first one that may not leave yet.
+    next: u32,
+    pub granted: u32,
+    /// Ends of ranges of granted packets and their levels, in order.
+    levels: VecDeque<(u32, u8)>,
+    /// Packets to send again, and their level.
+    repeat: BTreeSet<u32>,
+    repeat_level: u8,
+    /// The level of the packet that would leave next, and its class.
+    level: u8,
+    class: u8,
+    /// Its entry among those with packets that may leave.
+    rank: Option<Rank>,
+    nic: u16,
+    hash: u32,
+    spec: FlowSpec,
+    pub start: Time,
+    silence: Silence,
+    sent: u64,
+    timeouts: u32,
+    /// It requested an acknowledgement.
+    asked: bool,
+}
+
+impl Outgoing {
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &HomaConfig, now: Time) -> Outgoing {
+        let layout = config.layout(spec.size);
+        Outgoing {
+            flow,
+            done: false,
+            layout,
+            next: 0,
+            granted: layout.unscheduled,
+            levels: VecDeque::new(),
+            repeat: BTreeSet::new(),
+            repeat_level: 0,
+            level: 0,
+            class: 0,
+            rank: None,
+            nic: 0,
+            hash: 0,
+            spec: *spec,
+            start: now,
+            silence: Silence::starting(now, config.rto),
+            sent: 0,
+            timeouts: 0,
+            asked: false,
+        }
+    }
+
+    pub fn class(&self) -> u8 {
+        self.class
+    }
+
+    /// Bytes that have not left, and those that have to leave again.
+    pub fn left(&self) -> u64 {
+        let again: u64 = self.repeat.iter().map(|&number| u64::from(self.layout.payload(number))).sum();
+        self.layout.size - self.layout.before(self.next) + again
+    }
+
+    pub fn to_repeat(&self) -> usize {
+        self.repeat.len()
+    }
+
+    pub fn waits_for_grants(&self) -> bool {
+        self.next < self.layout.packets
+    }
+
+    /// The packet that would leave next: the first that may.
+    #[inline]
+    pub fn next_to_send(&self) -> Option<u32> {
+        let repeated = self.repeat.first().copied();
+        repeated.or_else(|| (self.next < self.granted).then_some(self.next))
+    }
+
+    /// The level of the packet that would leave next.
+    fn level_of_next(&mut self, levels: &Levels) -> u8 {
+        if !self.repeat.is_empty() {
+            return self.repeat_level;
+        }
+        if self.next < self.layout.unscheduled {
+            return levels.unscheduled(self.layout.size - self.layout.before(self.next));
+        }
+        while self.levels.front().is_some_and(|&(end, _)| end <= self.next) {
+            self.levels.pop_front();
+        }
+        self.levels.front().map_or(0, |&(_, level)| level)
+    }
+
+    /// Packets below `end` may leave, the new ones at this level.
+    pub fn grant(&mut self, end: u32, level: u8) {
+        let end = end.min(self.layout.packets);
+        if end > self.granted {
+            self.granted = end;
+            self.levels.push_back((end, level));
+        }
+    }
+
+    /// The next packet leaves.
+    pub fn leave(&mut self) -> Option<u32> {
+        let number = self.next_to_send()?;
+        if !self.repeat.remove(&number) {
+            self.next += 1;
+        }
+        self.sent += 1;
+        Some(number)
+    }
+
+    /// The receiver misses packets from `first` to below `end`. Whether some of them have not left yet.
+    pub fn resend(&mut self, first: u32, end: u32, level: u8) -> bool {
+        let end = end.min(self.layout.packets);
+        self.grant(end, level);
+        self.repeat.extend(first..end.min(self.next));
+        self.repeat_level = level;
+        end > self.next
+    }
+
+    pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
+        FlowRecord {
+            finish,
+            packets_sent: self.sent,
+            packets_retransmitted: self.sent - u64::from(self.next),
+            timeouts: self.timeouts,
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
+        }
+    }
+}
+
+impl Homa {
+    /// A message starts here; the NIC that it leaves by.
+    pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
+        let config = cx.settings.of::<HomaConfig>(spec.transport);
+        let hash = flow_hash(spec.src, spec.dst, flow);
+        // Without a route the packets go to the first port, and are requested again.
+        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let mut message = Outgoing::new(flow, spec, config, cx.now());
+        (message.hash, message.nic) = (hash, (port - cx.first_port) as u16);
+        let event = message.silence.event;
+        let slot = self.free_outgoing.pop().unwrap_or(self.outgoing.len() as u32);
+        match self.outgoing.get_mut(slot as usize) {
+            Some(free) => *free = message,
+            None => self.outgoing.push(message),
+        }
+        cx.set_timer(event, slot);
+        self.rank(slot, config);
+        port
+    }
+
+    /// Puts a message where it belongs among those of its NIC; the NIC if it may send.
+    fn rank(&mut self, slot: u32, config: &HomaConfig) -> Option<u16> {
+        let message = &mut self.outgoing[slot as usize];
+        let may = !message.done && message.next_to_send().is_some();
+        let rank = may.then(|| (message.left(), message.flow, slot));
+        if may {
+            message.level = message.level_of_next(&config.levels);
+            message.class = config.class(message.level);
+        }
+        if rank != message.rank {
+            let nic = &mut self.nics[usize::from(message.nic)];
+            if let Some(old) = message.rank {
+                nic.remove(&old);
+            }
+            nic.extend(rank);
+            message.rank = rank;
+        }
+        may.then_some(message.nic)
+    }
+
+    /// The next data packet by a NIC: of the message with the fewest bytes left.
+    pub(super) fn send_next(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        let nic = (port - cx.first_port) as usize;
+        let paused = cx.net.ports[port as usize].paused;
+        let outgoing = &self.outgoing;
+        let may = |rank: &&Rank| paused == 0 || paused & (1 << outgoing[rank.2 as usize].class) == 0;
+        let slot = self.nics[nic].iter().find(may)?.2;
+        let message = &mut self.outgoing[slot as usize];
+        let class = message.class;
+        let number = message.leave()?;
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        let payload = message.layout.payload(number);
+        let packet = Packet {
+            seq: message.layout.size,
+            sent: cx.net.now,
+            aux: number,
+            flow: message.flow,
+            src: cx.host,
+            dst: message.spec.dst,
+            sender: slot,
+            hash: message.hash,
+            telemetry: NONE,
+            size: message.layout.wire_bytes(number) as u16,
+            payload: payload as u16,
+            group: message.spec.group,
+            kind: PacketKind::Data,
+            class,
+            wire_class: class,
+            flags: if number + 1 == message.layout.packets { flag::LAST } else { 0 },
+            transport: cx.transport,
+            profile: message.spec.transport as u8,
+            ..Packet::default()
+        };
+        self.rank(slot, config);
+        let hash = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        Some(cx.net.packets.insert(Packet { hash, ..packet }))
+    }
+
+    /// The message that a packet from its receiver is about, which breaks the silence.
+    fn find(&mut self, packet: &Packet, cx: &HostContext) -> Option<&mut Outgoing> {
+        let message = self.outgoing.get_mut(packet.sender as usize)?;
+        if message.flow != packet.flow || message.done {
+            return None;
+        }
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        message.silence.broken(cx.net.now, config.rto);
+        Some(message)
+    }
+
+    pub(super) fn receive_grant(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
+        let message = self.find(packet, cx)?;
+        message.grant(packet.seq as u32, (packet.seq >> 32) as u8);
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        self.rank(packet.sender, config).map(|nic| cx.first_port + u32::from(nic))
+    }
+
+    /// The receiver misses packets. Where another message goes first, or they wait for their turn already, it learns so.
+    pub(super) fn receive_resend(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
+        let message = self.find(packet, cx)?;
+        message.timeouts += 1;
+        let waiting = message.resend(packet.aux, packet.seq as u32, (packet.seq >> 32) as u8);
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        let (nic, hash, group) = (message.nic, message.hash, packet.group);
+        cx.timed_out(group);
+        self.rank(packet.sender, config);
+        let first = self.nics[usize::from(nic)].first().is_some_and(|rank| rank.2 == packet.sender);
+        if waiting || !first {
+            self.tell_receiver(packet, hash, code::BUSY, 0, config, cx);
+        }
+        Some(cx.first_port + u32::from(nic))
+    }
+
+    /// Sends the receiver of a message a packet without data. It leaves by the message's own NIC.
+    fn tell_receiver(
+        &mut self,
+        about: &Packet,
+        hash: u32,
+        what: u8,
+        seq: u64,
+        config: &HomaConfig,
+        cx: &mut HostContext,
+    ) -> Option<PortId> {
+        let packet = Packet {
+            kind: PacketKind::Control,
+            flags: what << flag::CODE_SHIFT,
+            seq,
+            flow: about.flow,
+            dst: about.src,
+            sender: about.sender,
+            hash,
+            group: about.group,
+            profile: about.profile,
+            ..Packet::default()
+        };
+        self.signal(packet, config, cx)
+    }
+
+    /// The receiver has all of a message, or knows it.
+    pub(super) fn receive_news(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
+        let message = self.find(packet, cx)?;
+        if packet.kind != PacketKind::Ack {
+            return None;
+        }
+        message.done = true;
+        message.repeat.clear();
+        let record = message.record(cx.host, Some(cx.net.now));
+        let (flow, dst, once) = (message.flow, message.spec.dst, !message.asked);
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        self.rank(packet.sender, config);
+        cx.record(record);
+        if once && record.packets_retransmitted == 0 {
+            cx.net.delivered_once.push((flow, dst, cx.transport));
+        }
+        if cx.settings.dependencies {
+            cx.ended.push(Ended { flow, host: cx.host, at_receiver: false });
+        }
+        self.free_outgoing.push(packet.sender);
+        None
+    }
+
+    /// A sender has received nothing for a timeout: it asks, unless packets of the message wait here.
+    pub(super) fn outgoing_timer(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+        let message = self.outgoing.get_mut(slot as usize)?;
+        let now = cx.net.now;
+        if message.done || message.silence.event != now {
+            return None;
+        }
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        let expired = message.silence.over(now, config.rto);
+        cx.set_timer(message.silence.event, slot);
+        if !expired || message.rank.is_some() {
+            return None;
+        }
+        message.timeouts += 1;
+        message.asked = true;
+        let (hash, size) = (message.hash, message.layout.size);
+        let about = Packet {
+            flow: message.flow,
+            src: message.spec.dst,
+            sender: slot,
+            group: message.spec.group,
+            profile: message.spec.transport as u8,
+            ..Packet::default()
+        };
+        cx.timed_out(about.group);
+        self.tell_receiver(&about, hash, code::NEED_ACK, size, config, cx)
+    }
+}

@@ -1,0 +1,162 @@
+//! The keys of `transport.kind = "ndp"`: published values, with a first window that follows from the network.
+//!
+//! Source: Handley et al., "NDP", SIGCOMM 2017 (packets of 9 000 B, ports of eight packets, a first window of 30 at 10 Gb/s);
+//! its authors' simulator (csg-htsim): headers of 64 B, pulls at 0.99 of the link.
+
+use super::Ndp;
+use crate::balance;
+use crate::doc::SchemeDoc;
+use crate::parameters::{Parameters, Value};
+use crate::queue::QueueConfig;
+use crate::telemetry::TelemetryConfig;
+use crate::transport::TransportConfig;
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+};
+use crate::transport::silence::MAX_DOUBLINGS;
+use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
+use crate::units::{Bytes, Time};
+
+/// The queue discipline that it was published with.
+const QUEUE: &str = "priority";
+/// Packets of data that wait at a port.
+const PORT_PACKETS: u64 = 8;
+/// Of the simulator's sender.
+const LEAST_FIRST_WINDOW: u32 = 15;
+const MAX_PACKETS: i64 = 1 << 20;
+const MIN_RTO: Time = Time::from_us(1);
+const MAX_RTO: Time = Time::from_ms(100_000);
+/// Paper, §3.2.
+const PUBLISHED_RTO: Time = Time::from_us(200);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct NdpConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of an acknowledgement or a pull.
+    pub control: u32,
+    /// Traffic class of control packets; data are in the next.
+    pub class: u8,
+    /// Packets that a flow sends before it receives anything.
+    pub first_window: u32,
+    /// Share of the receiver's link that is pulled.
+    pub pull_share: f64,
+    /// A sender that receives nothing within this time repeats packets.
+    pub rto: Time,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+}
+
+impl TransportParameters for NdpConfig {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "ndp",
+        title: "first window at line rate, packets trimmed to headers, pulls paced by the receiver (SIGCOMM 2017)",
+        source: "Handley et al., \"Re-architecting datacenter networks and stacks for low latency and high performance\", \
+                 SIGCOMM 2017, and its authors' simulator (csg-htsim)",
+        validation: "Completion times and trims of its authors' simulator (tests/ndp.rs); page: docs/schemes/ndp.md.",
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Ndp>;
+
+    fn read(p: &mut Parameters, cx: &ReadContext) -> Option<NdpConfig> {
+        let mtu = p.size("mtu", (1436, 64, 9000), "payload of a full packet (published: 9000 B)");
+        let header = p.size("header", (64, 20, 1000), "header of a data packet (published: 64 B)");
+        let control =
+            p.size("control", (64, 20, 1000), "bytes of an acknowledgement or a pull (published: 64 B)");
+        let base_rtt = (cx.base_rtt)(mtu);
+        let bytes = cx.host_rate.bytes_in(base_rtt).0;
+        let round_trip = u32::try_from(bytes.div_ceil(u64::from(mtu + header))).unwrap_or(u32::MAX);
+        let default = round_trip.saturating_add(1).clamp(LEAST_FIRST_WINDOW, MAX_PACKETS as u32);
+        let help = "packets that a flow sends before it receives anything (published: 30 of 9000 B at 10 Gb/s; here the larger \
+                    of 15 and those of a round trip and one, since nothing else fills the path)";
+        let first_window = p.integer("first_window", i64::from(default), (0, MAX_PACKETS), help) as u32;
+        if first_window == 0 {
+            p.complain("first_window", "a window of 0 would never send: expected at least 1".into());
+        }
+        let help = "share of a receiver's link that its pulls ask for (released code: 0.99; paper: 1)";
+        let pull_share = p.number("pull_share", 0.99, (0.01, 1.0), help);
+        let default = PUBLISHED_RTO.max(Time(base_rtt.0.saturating_mul(10))).min(MAX_RTO);
+        let help = "a sender that receives nothing within this time repeats unanswered packets, and doubles \
+                    the time with every repetition (default: the larger of 200 us, the paper's, and 10 base RTTs; the \
+                    authors' simulator has no timeout, and never completes a flow whose header is lost)";
+        let rto = p.time("rto", default, help);
+        if !(MIN_RTO..=MAX_RTO).contains(&rto) {
+            p.complain("rto", format!("expected a time from {MIN_RTO} to {MAX_RTO}, found {rto}"));
+        } else if rto <= base_rtt {
+            p.complain(
+                "rto",
+                format!("{rto} expires before an answer can arrive: the longest base RTT is {base_rtt}"),
+            );
+        }
+        let help = "traffic class of acknowledgements, pulls and trimmed packets; data are in the next one";
+        let class = p.integer("class", 1, (1, 6), help) as u8;
+        let spray = labels_packets(p, "spray");
+        Some(NdpConfig { mtu, header, control, class, first_window, pull_share, rto, spray })
+    }
+
+    fn of(transport: &TransportConfig) -> Option<&NdpConfig> {
+        if let TransportConfig::Ndp(own) = transport { Some(own) } else { None }
+    }
+
+    fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
+        Framing::of(self.mtu, self.header, self.control)
+    }
+
+    fn data_header(&mut self) -> &mut u32 {
+        &mut self.header
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            labels_packets: self.spray,
+            spreads_flows: self.spray,
+            any_order: true,
+            longest_timeout: Time(self.rto.0 << MAX_DOUBLINGS),
+            ns_per_hop: 70.0,
+            ..Facts::default()
+        }
+    }
+
+    fn switch_defaults(&self) -> SwitchDefaults {
+        SwitchDefaults {
+            queue: QUEUE,
+            // As the released code counts them: without headers.
+            limit: Some(Bytes(PORT_PACKETS * u64::from(self.mtu))),
+            trims: true,
+            balancer: balance::BY_LABEL,
+            ..SwitchDefaults::LOSSY
+        }
+    }
+
+    /// Without trimming a lost packet costs a timeout.
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        let other = !run.switch.queues().all(|queue: &QueueConfig| queue.facts().trims);
+        other.then(|| {
+            format!(
+                "switch.queue: not every port trims, so that NDP's packets are lost there, and repeated after {}: set kind = \
+                 \"{QUEUE}\" and trim = \"coin\" unless this is intended",
+                self.rto
+            )
+        })
+    }
+
+    fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        vec![
+            ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
+            ("data_packet_bytes", Some((self.mtu + self.header).into())),
+            ("ack_bytes", Some(self.control.into())),
+            ("first_window_packets", Some(self.first_window.into())),
+            ("rto_ns", Some(self.rto.as_ns().into())),
+        ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Pulls
+    }
+
+    fn start(&self, host: &HostPlan) -> Box<Ndp> {
+        Box::new(Ndp::new(host.ports, host.seed, host.host))
+    }
+}

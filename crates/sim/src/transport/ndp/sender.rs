@@ -1,0 +1,358 @@
+//! The sending side of a host: a first window at line rate, then one packet for each pull.
+
+use super::parameters::NdpConfig;
+use super::{Ndp, PULLS};
+use crate::measure::FlowRecord;
+use crate::net::PortId;
+use crate::packet::hash::flow_hash;
+use crate::packet::{NONE, Packet, PacketId, PacketKind, flag, trimming};
+use crate::transport::arrived::Arrived;
+use crate::transport::silence::Silence;
+use crate::transport::{Ended, HostContext};
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use std::collections::{BTreeSet, VecDeque};
+
+/// A flow that is sent from here.
+#[derive(Debug)]
+pub struct Sender {
+    /// Packets of the first window that have not left; then those in `queue`.
+    first_left: u32,
+    /// Packets that may leave, in order.
+    queue: VecDeque<u32>,
+    pub flow: FlowId,
+    pub nic: u16,
+    pub class: u8,
+    pub done: bool,
+    spec: FlowSpec,
+    pub packets: u32,
+    mtu: u32,
+    pub hash: u32,
+    /// The first packet that has never been let go.
+    next_new: u32,
+    /// Packets to send again, by number.
+    repeat: BTreeSet<u32>,
+    acknowledged: Arrived,
+    /// Every packet below is acknowledged in order at the receiver.
+    in_order: u32,
+    /// The highest pull number that was followed.
+    pulled: u32,
+    pub start: Time,
+    /// The timeout while nothing is received.
+    silence: Silence,
+    sent: u64,
+    /// One more than the highest packet that has left; new ones leave in order.
+    highest: u32,
+    timeouts: u32,
+    /// Feedback since the start, and how much of it was acknowledgements of whole packets.
+    answers: u32,
+    whole: u32,
+}
+
+impl Sender {
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &NdpConfig, now: Time) -> Sender {
+        let packets = packets_of(spec.size, config);
+        let first = packets.min(config.first_window);
+        Sender {
+            first_left: first,
+            queue: VecDeque::new(),
+            flow,
+            nic: 0,
+            class: config.class + 1,
+            done: false,
+            spec: *spec,
+            packets,
+            mtu: config.mtu,
+            hash: 0,
+            next_new: first,
+            repeat: BTreeSet::new(),
+            acknowledged: Arrived::new(packets),
+            in_order: 0,
+            pulled: 0,
+            start: now,
+            silence: Silence::starting(now, config.rto),
+            sent: 0,
+            highest: 0,
+            timeouts: 0,
+            answers: 0,
+            whole: 0,
+        }
+    }
+
+    pub fn may_send(&self) -> bool {
+        self.first_left > 0 || !self.queue.is_empty()
+    }
+
+    /// Something is left that a pull would let go.
+    pub fn has_more(&self) -> bool {
+        !self.repeat.is_empty() || self.next_new < self.packets
+    }
+
+    pub fn pulled(&self) -> u32 {
+        self.pulled
+    }
+
+    pub fn to_repeat(&self) -> usize {
+        self.repeat.len()
+    }
+
+    /// The next packet that may leave, which does.
+    pub fn leave(&mut self) -> Option<u32> {
+        let next = if self.first_left > 0 {
+            self.first_left -= 1;
+            Some(self.highest)
+        } else {
+            self.queue.pop_front()
+        }?;
+        self.sent += 1;
+        self.highest = self.highest.max(next + 1);
+        Some(next)
+    }
+
+    /// Lets one packet go: one that is to be sent again before a new one. Whether there was any.
+    pub fn let_go(&mut self) -> bool {
+        let next = self.repeat.pop_first().or_else(|| {
+            let new = self.next_new;
+            (new < self.packets).then(|| {
+                self.next_new += 1;
+                new
+            })
+        });
+        self.queue.extend(next);
+        next.is_some()
+    }
+
+    /// A pull with this number: as many packets as it is beyond the last one. What cannot be sent yet is not forgotten.
+    pub fn pull(&mut self, number: u32) {
+        while self.pulled < number && self.let_go() {
+            self.pulled += 1;
+        }
+    }
+
+    /// Packet `number` has come whole, and every one below `in_order`.
+    pub fn acknowledge(&mut self, number: u32, in_order: u32) {
+        (self.answers, self.whole) = (self.answers.saturating_add(1), self.whole.saturating_add(1));
+        self.settle(number);
+        while self.in_order < in_order.min(self.packets) {
+            let settled = self.in_order;
+            self.in_order += 1;
+            self.settle(settled);
+        }
+    }
+
+    fn settle(&mut self, number: u32) {
+        if self.acknowledged.take(number) {
+            self.repeat.remove(&number);
+        }
+    }
+
+    /// Packet `number` has come without its payload, or has come back.
+    pub fn refuse(&mut self, number: u32) {
+        self.answers = self.answers.saturating_add(1);
+        if number < self.packets && !self.acknowledged.has(number) {
+            self.repeat.insert(number);
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.acknowledged.missing() == 0
+    }
+
+    /// Packets that have been let go and that were not answered.
+    fn unanswered(&self) -> u32 {
+        let settled = self.packets - self.acknowledged.missing();
+        let known = settled + self.repeat.len() as u32 + self.queue.len() as u32 + self.first_left;
+        self.next_new.saturating_sub(known)
+    }
+
+    /// A header came back: whether its packet is to be sent at once. It is if nothing will pull it, or if most packets come
+    /// through, so that the path is at fault and not the receiver.
+    fn resends_at_once(&self) -> bool {
+        self.unanswered() <= 1 && !self.may_send() || self.answers > 8 && self.whole >= self.answers / 4
+    }
+
+    /// Nothing was received within the timeout: unanswered packets are to be repeated, and as many packets may go as were
+    /// unanswered, at least one.
+    pub fn time_out(&mut self) {
+        let unanswered = self.unanswered();
+        let mut from = 0;
+        let queued: BTreeSet<u32> = self.queue.iter().copied().collect();
+        while let Some(number) = self.acknowledged.search(from).filter(|&number| number < self.highest) {
+            if !queued.contains(&number) {
+                self.repeat.insert(number);
+            }
+            from = number + 1;
+        }
+        for _ in 0..unanswered.max(1) {
+            self.let_go();
+        }
+    }
+
+    pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
+        FlowRecord {
+            finish,
+            packets_sent: self.sent,
+            packets_retransmitted: self.sent - u64::from(self.highest),
+            timeouts: self.timeouts,
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
+        }
+    }
+}
+
+/// Packets of a flow of this number of bytes.
+pub fn packets_of(size: u64, config: &NdpConfig) -> u32 {
+    u32::try_from(size.div_ceil(u64::from(config.mtu)).max(1)).unwrap_or(u32::MAX)
+}
+
+impl Ndp {
+    /// A flow starts here; the NIC that it leaves by.
+    pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
+        let config = cx.settings.of::<NdpConfig>(spec.transport);
+        let hash = flow_hash(spec.src, spec.dst, flow);
+        // Without a route the packets go to the first port, and the timeout tries again.
+        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let mut sender = Sender::new(flow, spec, config, cx.now());
+        (sender.hash, sender.nic) = (hash, (port - cx.first_port) as u16);
+        let event = sender.silence.event;
+        let slot = self.free.pop().unwrap_or(self.flows.len() as u32);
+        self.nics[usize::from(sender.nic)].insert(flow, slot);
+        match self.flows.get_mut(slot as usize) {
+            Some(free) => *free = sender,
+            None => self.flows.push(sender),
+        }
+        cx.set_timer(event, slot);
+        port
+    }
+
+    /// The next data packet by a NIC: one of each flow in turn.
+    pub(super) fn send_next(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        let nic = (port - cx.first_port) as usize;
+        let paused = cx.net.ports[port as usize].paused;
+        let flows = &self.flows;
+        let slot = self.nics[nic].next(|slot| paused & (1 << flows[slot as usize].class) == 0)?;
+        let flow = &mut self.flows[slot as usize];
+        let number = flow.leave();
+        if !flow.may_send() {
+            self.nics[nic].remove(flow.flow, slot);
+        }
+        let number = number?;
+        Some(self.build(slot, number, port, cx))
+    }
+
+    fn build(&mut self, slot: u32, number: u32, port: PortId, cx: &mut HostContext) -> PacketId {
+        let flow = &mut self.flows[slot as usize];
+        let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
+        let before = u64::from(number) * u64::from(flow.mtu);
+        let payload = flow.spec.size.saturating_sub(before).min(u64::from(flow.mtu));
+        let packet = Packet {
+            seq: u64::from(flow.packets) << 32 | u64::from(number),
+            sent: cx.net.now,
+            flow: flow.flow,
+            src: cx.host,
+            dst: flow.spec.dst,
+            sender: slot,
+            hash: flow.hash,
+            telemetry: NONE,
+            size: (payload + u64::from(config.header)) as u16,
+            payload: payload as u16,
+            group: flow.spec.group,
+            kind: PacketKind::Data,
+            class: flow.class,
+            wire_class: flow.class,
+            flags: if number + 1 == flow.packets { flag::LAST } else { 0 },
+            transport: cx.transport,
+            profile: flow.spec.transport as u8,
+            trimming: trimming::ALLOWED,
+            ..Packet::default()
+        };
+        let hash = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        cx.net.packets.insert(Packet { hash, ..packet })
+    }
+
+    /// An acknowledgement, of a whole packet or a trimmed one, or a pull.
+    pub(super) fn receive_feedback(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
+        let flow = self.flows.get_mut(packet.sender as usize)?;
+        if flow.flow != packet.flow || flow.done {
+            return None;
+        }
+        let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
+        flow.silence.broken(cx.net.now, config.rto);
+        let (number, in_order) = ((packet.seq >> 32) as u32, packet.seq as u32);
+        match packet.kind {
+            PacketKind::Ack => flow.acknowledge(packet.aux, in_order),
+            PacketKind::Nack => flow.refuse(packet.aux),
+            _ => {}
+        }
+        if flow.is_done() {
+            self.end(packet.sender, cx);
+            return None;
+        }
+        if packet.kind == PacketKind::Control || packet.code() == PULLS {
+            flow.pull(number);
+        }
+        self.ready(packet.sender, cx)
+    }
+
+    /// A header has come back: a queue had no room for it.
+    pub(super) fn receive_returned(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        let packet = cx.net.packets[id];
+        cx.refused(&packet);
+        cx.net.discard(id);
+        let flow = self.flows.get_mut(packet.sender as usize)?;
+        if flow.flow != packet.flow || flow.done {
+            return None;
+        }
+        flow.refuse(packet.seq as u32);
+        if flow.resends_at_once() {
+            flow.let_go();
+        }
+        self.ready(packet.sender, cx)
+    }
+
+    /// A flow may have something to send now.
+    fn ready(&mut self, slot: u32, cx: &HostContext) -> Option<PortId> {
+        let flow = &self.flows[slot as usize];
+        if !flow.may_send() {
+            return None;
+        }
+        self.nics[usize::from(flow.nic)].insert(flow.flow, slot);
+        Some(cx.first_port + u32::from(flow.nic))
+    }
+
+    /// Everything is acknowledged.
+    fn end(&mut self, slot: u32, cx: &mut HostContext) {
+        let flow = &mut self.flows[slot as usize];
+        flow.done = true;
+        self.nics[usize::from(flow.nic)].remove(flow.flow, slot);
+        let record = flow.record(cx.host, Some(cx.now()));
+        let (number, dst) = (flow.flow, flow.spec.dst);
+        cx.record(record);
+        if record.packets_retransmitted == 0 {
+            cx.net.delivered_once.push((number, dst, cx.transport));
+        }
+        if cx.settings.dependencies {
+            cx.ended.push(Ended { flow: number, host: cx.host, at_receiver: false });
+        }
+        self.free.push(slot);
+    }
+
+    /// The timer of a flow has come.
+    pub(super) fn timeout(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+        let flow = self.flows.get_mut(slot as usize)?;
+        let now = cx.net.now;
+        if flow.done || flow.silence.event != now {
+            return None;
+        }
+        let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
+        let expired = flow.silence.over(now, config.rto);
+        cx.set_timer(flow.silence.event, slot);
+        if !expired || flow.may_send() {
+            return None;
+        }
+        flow.timeouts += 1;
+        let group = flow.spec.group;
+        flow.time_out();
+        cx.timed_out(group);
+        self.ready(slot, cx)
+    }
+}

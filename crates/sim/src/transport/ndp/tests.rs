@@ -1,0 +1,89 @@
+//! What a sender lets go, without a network.
+
+use super::parameters::NdpConfig;
+use super::sender::Sender;
+use crate::units::Time;
+use crate::workload::FlowSpec;
+
+fn sender(packets: u64, first_window: u32) -> Sender {
+    let config = NdpConfig {
+        mtu: 1000,
+        header: 64,
+        control: 64,
+        class: 1,
+        first_window,
+        pull_share: 1.0,
+        rto: Time::from_us(200),
+        spray: true,
+    };
+    Sender::new(0, &FlowSpec { size: packets * 1000, ..FlowSpec::default() }, &config, Time::ZERO)
+}
+
+/// All packets that may leave now.
+fn sent(sender: &mut Sender) -> Vec<u32> {
+    std::iter::from_fn(|| sender.leave()).collect()
+}
+
+#[test]
+fn the_first_window_leaves_at_once_and_pulls_let_the_rest_go() {
+    let mut sender = sender(10, 4);
+    assert_eq!(sent(&mut sender), [0, 1, 2, 3]);
+    sender.pull(1);
+    assert_eq!(sent(&mut sender), [4]);
+    // Pull numbers are cumulative: a lost one is made up for by the next, and an old one does nothing.
+    sender.pull(3);
+    sender.pull(2);
+    assert_eq!(sent(&mut sender), [5, 6]);
+}
+
+#[test]
+fn trimmed_packets_leave_again_before_new_ones() {
+    let mut sender = sender(10, 4);
+    sent(&mut sender);
+    sender.refuse(2);
+    sender.refuse(0);
+    sender.pull(3);
+    assert_eq!(sent(&mut sender), [0, 2, 4]);
+}
+
+#[test]
+fn a_pull_that_finds_nothing_to_send_is_obeyed_later() {
+    let mut sender = sender(4, 4);
+    sent(&mut sender);
+    sender.pull(3);
+    assert_eq!((sent(&mut sender), sender.pulled()), (vec![], 0));
+    sender.refuse(1);
+    sender.pull(3);
+    assert_eq!((sent(&mut sender), sender.pulled()), (vec![1], 1));
+}
+
+#[test]
+fn what_was_acknowledged_is_not_sent_again() {
+    let mut sender = sender(4, 4);
+    sent(&mut sender);
+    sender.refuse(1);
+    sender.acknowledge(3, 2);
+    assert!(!sender.has_more());
+    sender.refuse(1);
+    assert!(!sender.has_more());
+    assert!(!sender.is_done());
+    sender.acknowledge(2, 4);
+    assert!(sender.is_done());
+}
+
+#[test]
+fn after_silence_what_nothing_answered_is_sent_again() {
+    let mut sender = sender(10, 4);
+    sent(&mut sender);
+    sender.acknowledge(1, 0);
+    sender.refuse(2);
+    sender.time_out();
+    // Three are missing; two of them were unanswered, so that two may go.
+    assert_eq!(sent(&mut sender), [0, 2]);
+    assert_eq!(sender.to_repeat(), 1);
+    // Everything is lost again and again: something goes each time.
+    for _ in 0..20 {
+        sender.time_out();
+        assert!(!sent(&mut sender).is_empty());
+    }
+}

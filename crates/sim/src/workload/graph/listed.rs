@@ -1,0 +1,368 @@
+//! A job graph as a file spells it out: the operations of every rank, and which waits for which.
+
+use super::super::schedule::{Kind, Law, Schedule, counted};
+use super::super::{JobShape, schedule};
+use super::{Member, Message, Place, ScaleUp};
+use crate::units::Time;
+use rustc_hash::FxHashMap;
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Occupies a stream of its rank.
+    Compute {
+        time: Time,
+        stream: u16,
+    },
+    Send {
+        to: u32,
+        bytes: u64,
+        tag: u32,
+    },
+    /// None: any source, any tag.
+    Receive {
+        from: Option<u32>,
+        bytes: u64,
+        tag: Option<u32>,
+    },
+    /// The rank takes part in a collective operation.
+    Collective {
+        instance: u32,
+    },
+}
+
+/// A collective operation among some ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    pub law: Law,
+    pub kind: Kind,
+    pub bytes: u64,
+    /// Of [`Listed::groups`].
+    pub group: u32,
+}
+
+/// Ranks that take part in operations together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Group {
+    pub ranks: Vec<u32>,
+    places: FxHashMap<u32, u32>,
+}
+
+impl Group {
+    pub fn new(ranks: Vec<u32>) -> Group {
+        let places = ranks.iter().enumerate().map(|(at, &rank)| (rank, at as u32)).collect();
+        Group { ranks, places }
+    }
+
+    pub fn place(&self, rank: u32) -> Option<u32> {
+        self.places.get(&rank).copied()
+    }
+}
+
+/// When a send ends for the operations of its rank that wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendEnds {
+    /// As soon as it has been handed to the NIC.
+    Posted,
+    /// When all of it is acknowledged.
+    Acknowledged,
+}
+
+/// The operations of all ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    pub ranks: Vec<RankList>,
+    groups: Vec<Group>,
+    instances: Vec<Instance>,
+    /// The number of each rank's first send, and of each instance's first message; one more at the end.
+    first_send: Vec<u32>,
+    first_message: Vec<u32>,
+    pub send_ends: SendEnds,
+    /// What the file is, such as `goal`.
+    pub name: &'static str,
+    /// The time of the whole begins when its ranks do, not with the first message.
+    pub from_begin: bool,
+    /// Scale-up domains of this number of consecutive ranks; none: all messages cross the network.
+    domains: Option<(u32, ScaleUp)>,
+    /// Messages that cross the network, and their bytes.
+    flows: u64,
+    bytes: u64,
+}
+
+/// The operations of one rank.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RankList {
+    pub ops: Vec<Op>,
+    /// Where each was found, for messages: a line, a node's id.
+    pub places: Vec<u64>,
+    /// How many others each waits for.
+    pub needs: Vec<u32>,
+    /// Those that wait for the end of each, and for its start.
+    pub after_end: Lists,
+    pub after_start: Lists,
+    /// The processor and NIC that each uses, if the file has them.
+    pub resources: Vec<(u8, u8)>,
+    /// The operations that send, in their order.
+    sends: Vec<u32>,
+}
+
+/// Many short lists, one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lists {
+    first: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Lists {
+    /// From pairs (list, entry), in their order.
+    pub fn new(lists: usize, pairs: &[(u32, u32)]) -> Lists {
+        if pairs.is_empty() {
+            return Lists::default();
+        }
+        let mut first = vec![0; lists + 1];
+        pairs.iter().for_each(|pair| first[pair.0 as usize + 1] += 1);
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        let (mut next, mut all) = (first.clone(), vec![0; pairs.len()]);
+        for &(list, entry) in pairs {
+            all[next[list as usize] as usize] = entry;
+            next[list as usize] += 1;
+        }
+        Lists { first, all }
+    }
+
+    pub fn of(&self, list: u32) -> &[u32] {
+        match (self.first.get(list as usize), self.first.get(list as usize + 1)) {
+            (Some(&from), Some(&to)) => &self.all[from as usize..to as usize],
+            _ => &[],
+        }
+    }
+}
+
+impl RankList {
+    /// `ends`, `starts`: pairs (operation, the one that waits for its end or for its start).
+    pub fn new(ops: Vec<Op>, places: Vec<u64>, ends: &[(u32, u32)], starts: &[(u32, u32)]) -> RankList {
+        let mut needs = vec![0; ops.len()];
+        ends.iter().chain(starts).for_each(|pair| needs[pair.1 as usize] += 1);
+        let (after_end, after_start) = (Lists::new(ops.len(), ends), Lists::new(ops.len(), starts));
+        let is_send = |(at, op): (usize, &Op)| matches!(op, Op::Send { .. }).then_some(at as u32);
+        let sends = ops.iter().enumerate().filter_map(is_send).collect();
+        RankList { ops, places, needs, after_end, after_start, resources: Vec::new(), sends }
+    }
+
+    /// An operation that waits for itself, by way of others; none: all can be started in some order.
+    pub fn cycle(&self) -> Option<Vec<u32>> {
+        let mut left = self.needs.clone();
+        let mut ready: Vec<u32> = (0..self.ops.len() as u32).filter(|&op| left[op as usize] == 0).collect();
+        let mut started = 0;
+        while let Some(op) = ready.pop() {
+            started += 1;
+            for &next in self.after_end.of(op).iter().chain(self.after_start.of(op)) {
+                left[next as usize] -= 1;
+                if left[next as usize] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        if started == self.ops.len() {
+            return None;
+        }
+        // Every operation that is left waits for one that is left: going back from one of them ends in a
+        // cycle.
+        let mut before = FxHashMap::default();
+        for op in (0..self.ops.len() as u32).filter(|&op| left[op as usize] > 0) {
+            for &next in self.after_end.of(op).iter().chain(self.after_start.of(op)) {
+                before.insert(next, op);
+            }
+        }
+        let mut at = (0..self.ops.len() as u32).find(|&op| left[op as usize] > 0)?;
+        let mut seen: Vec<u32> = Vec::new();
+        loop {
+            if let Some(from) = seen.iter().position(|&op| op == at) {
+                seen.drain(..from);
+                seen.reverse();
+                return Some(seen);
+            }
+            seen.push(at);
+            at = *before.get(&at)?;
+        }
+    }
+}
+
+impl Listed {
+    /// The error names what is too large.
+    pub fn new(
+        ranks: Vec<RankList>,
+        groups: Vec<Group>,
+        instances: Vec<Instance>,
+        send_ends: SendEnds,
+        name: &'static str,
+    ) -> Result<Listed, String> {
+        let (mut first_send, mut first_message) = (Vec::new(), Vec::new());
+        let mut count = 0u128;
+        for rank in &ranks {
+            first_send.push(counted(count)?);
+            count += rank.sends.len() as u128;
+        }
+        first_send.push(counted(count)?);
+        for instance in &instances {
+            first_message.push(counted(count)?);
+            count += u128::from(instance.law.messages());
+        }
+        first_message.push(counted(count)?);
+        let (from_begin, domains, flows, bytes) = (false, None, 0, 0);
+        let listed = Listed {
+            ranks,
+            groups,
+            instances,
+            first_send,
+            first_message,
+            send_ends,
+            name,
+            from_begin,
+            domains,
+            flows,
+            bytes,
+        };
+        Ok(listed.counted())
+    }
+
+    /// Messages between ranks of one domain of `size` consecutive ranks stay off the network.
+    pub fn with_domains(self, size: u32, scale_up: ScaleUp) -> Listed {
+        Listed { domains: Some((size.max(1), scale_up)), ..self }.counted()
+    }
+
+    /// Counts what crosses the network.
+    fn counted(self) -> Listed {
+        let (mut flows, mut bytes) = (0u64, 0u64);
+        let mut add = |from: u32, to: u32, size: u64| {
+            if !self.is_inside(from, to) {
+                flows += 1;
+                bytes = bytes.saturating_add(size);
+            }
+        };
+        for (from, rank) in self.ranks.iter().enumerate() {
+            for &op in &rank.sends {
+                if let Op::Send { to, bytes, .. } = rank.ops[op as usize] {
+                    add(from as u32, to, bytes);
+                }
+            }
+        }
+        for instance in &self.instances {
+            let ranks = &self.groups[instance.group as usize].ranks;
+            for message in 0..instance.law.messages() {
+                let transfer = instance.law.transfer(message);
+                add(ranks[transfer.from as usize], ranks[transfer.to as usize], transfer.bytes);
+            }
+        }
+        Listed { flows, bytes, ..self }
+    }
+
+    /// Whether a message between two ranks stays off the network.
+    pub fn is_inside(&self, from: u32, to: u32) -> bool {
+        from == to || self.domains.is_some_and(|(size, _)| from / size == to / size)
+    }
+
+    pub fn scale_up(&self) -> Option<ScaleUp> {
+        self.domains.map(|(_, links)| links)
+    }
+
+    pub fn messages(&self) -> u32 {
+        self.first_message.last().copied().unwrap_or(0)
+    }
+
+    /// Memory of the operations, with what a rank keeps of each while it runs.
+    pub fn memory_bytes(&self) -> u64 {
+        let of_rank = |rank: &RankList| {
+            let waits = rank.after_end.all.len() + rank.after_start.all.len() + rank.ops.len();
+            rank.ops.len() * (size_of::<Op>() + 8 + 4 + 4) + (waits + rank.sends.len()) * 4
+        };
+        let lists: usize = self.ranks.iter().map(of_rank).sum();
+        (lists + self.instances.len() * size_of::<Instance>()) as u64
+    }
+
+    /// Messages that cross the network.
+    pub fn flows(&self) -> u64 {
+        self.flows
+    }
+
+    pub fn bytes_sent(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn instance(&self, instance: u32) -> &Instance {
+        &self.instances[instance as usize]
+    }
+
+    fn group(&self, instance: u32) -> &Group {
+        &self.groups[self.instance(instance).group as usize]
+    }
+
+    pub fn law(&self, instance: u32) -> &Law {
+        &self.instance(instance).law
+    }
+
+    pub fn rank(&self, instance: u32, member: u32) -> u32 {
+        self.group(instance).ranks[member as usize]
+    }
+
+    pub fn member(&self, instance: u32, rank: u32) -> Member<'_> {
+        Member {
+            law: self.law(instance),
+            first: self.first_message[instance as usize],
+            member: self.group(instance).place(rank).unwrap_or(0),
+            inside: false,
+        }
+    }
+
+    pub fn place(&self, number: u32) -> Place {
+        if number < self.first_send.last().copied().unwrap_or(0) {
+            let rank = self.first_send.partition_point(|&first| first <= number) - 1;
+            let op = self.ranks[rank].sends[(number - self.first_send[rank]) as usize];
+            return Place::Send { rank: rank as u32, op };
+        }
+        let instance = self.first_message.partition_point(|&first| first <= number) - 1;
+        let message = number - self.first_message[instance];
+        Place::Collective { instance: instance as u32, group: 0, message }
+    }
+
+    /// The number of the message of a send.
+    pub fn number(&self, rank: u32, op: u32) -> u32 {
+        let sends = &self.ranks[rank as usize].sends;
+        self.first_send[rank as usize] + sends.partition_point(|&send| send < op) as u32
+    }
+
+    pub fn message(&self, rank: u32, op: u32) -> Message {
+        match self.ranks[rank as usize].ops[op as usize] {
+            Op::Send { to, bytes, .. } => {
+                Message { from: rank, to, bytes, channel: 0, inside: self.is_inside(rank, to) }
+            }
+            _ => Message { from: rank, to: rank, bytes: 0, channel: 0, inside: true },
+        }
+    }
+
+    /// The whole graph is the first step, then come its collective operations.
+    pub fn steps(&self) -> u32 {
+        1 + self.instances.len() as u32
+    }
+
+    pub fn shape(&self, step: u32, ranks: u32) -> JobShape {
+        let Some(at) = step.checked_sub(1) else {
+            return JobShape { operation: self.name, ranks, bytes: None, bus: None, alike: false };
+        };
+        let Instance { kind, bytes, .. } = self.instances[at as usize];
+        let ranks = self.group(at).ranks.len() as u32;
+        JobShape {
+            operation: schedule::Kind::name(kind),
+            ranks,
+            bytes: Some(bytes),
+            bus: kind.bus(ranks),
+            alike: false,
+        }
+    }
+
+    pub fn ranks_of(&self, step: u32, ranks: u32) -> u32 {
+        step.checked_sub(1).map_or(ranks, |at| self.group(at).ranks.len() as u32)
+    }
+}

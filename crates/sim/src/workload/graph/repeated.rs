@@ -1,0 +1,137 @@
+//! A collective operation, repeated: a rank starts the next one, after it has computed, when it has its
+//! own result of the one before. There is no global barrier, because ranks have no information about each
+//! other.
+
+use super::super::JobShape;
+use super::super::schedule::{Law, Phase, Phases, Schedule, counted};
+use super::{Member, Place};
+use crate::units::{Rate, Time};
+
+/// The links within scale-up domains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScaleUp {
+    /// At which a rank sends.
+    pub rate: Rate,
+    pub delay: Time,
+}
+
+pub struct Repeated {
+    phases: Phases,
+    /// The number of the first message of each phase, within one operation.
+    bases: Vec<u32>,
+    /// Messages of one operation.
+    each: u32,
+    ranks: u32,
+    pub repeat: u32,
+    /// Computation of a rank between two operations.
+    pub compute: Time,
+    pub shape: JobShape,
+    /// Messages within domains take their time by this; none: they cross the network.
+    pub scale_up: Option<ScaleUp>,
+    flows_each: u64,
+    bytes_each: u64,
+}
+
+impl Repeated {
+    /// The error names what is too large.
+    pub fn new(
+        phases: Phases,
+        ranks: u32,
+        (repeat, compute): (u32, Time),
+        shape: JobShape,
+        scale_up: Option<ScaleUp>,
+    ) -> Result<Repeated, String> {
+        let (mut bases, mut each) = (Vec::new(), 0u128);
+        let (mut flows_each, mut bytes_each) = (0u64, 0u64);
+        for phase in &phases {
+            bases.push(counted(each)?);
+            let groups = phase.groups.count(ranks);
+            let messages = u128::from(phase.law.messages()) * u128::from(groups);
+            each += messages;
+            if !(phase.inside && scale_up.is_some()) {
+                flows_each += messages as u64;
+                bytes_each += total(&phase.law) * u64::from(groups);
+            }
+        }
+        let each = counted(each)?;
+        counted(u128::from(each) * u128::from(repeat))?;
+        counted(u128::from(repeat) * phases.len() as u128)?;
+        Ok(Repeated { phases, bases, each, ranks, repeat, compute, shape, scale_up, flows_each, bytes_each })
+    }
+
+    pub fn messages(&self) -> u32 {
+        self.each * self.repeat
+    }
+
+    /// Messages of one operation.
+    pub fn each(&self) -> u32 {
+        self.each
+    }
+
+    pub fn flows(&self) -> u64 {
+        self.flows_each * u64::from(self.repeat)
+    }
+
+    pub fn bytes_sent(&self) -> u64 {
+        self.bytes_each.saturating_mul(u64::from(self.repeat))
+    }
+
+    /// Instances are the phases of all operations, one after the other.
+    pub fn instances(&self) -> u32 {
+        self.phases.len() as u32 * self.repeat
+    }
+
+    pub fn phase(&self, instance: u32) -> &Phase {
+        &self.phases[instance as usize % self.phases.len()]
+    }
+
+    pub fn is_inside(&self, instance: u32) -> bool {
+        self.scale_up.is_some() && self.phase(instance).inside
+    }
+
+    /// The operation of an instance, and whether it is its first and its last phase.
+    pub fn step(&self, instance: u32) -> (u32, bool, bool) {
+        let phases = self.phases.len() as u32;
+        (instance / phases, instance % phases == 0, instance % phases == phases - 1)
+    }
+
+    pub fn place(&self, number: u32) -> Place {
+        let (step, within) = (number / self.each, number % self.each);
+        let phase = self.bases.partition_point(|&base| base <= within) - 1;
+        let messages = self.phases[phase].law.messages();
+        let within = within - self.bases[phase];
+        Place::Collective {
+            instance: step * self.phases.len() as u32 + phase as u32,
+            group: within / messages,
+            message: within % messages,
+        }
+    }
+
+    pub fn member(&self, instance: u32, rank: u32) -> Member<'_> {
+        let phases = self.phases.len() as u32;
+        let (step, at) = (instance / phases, (instance % phases) as usize);
+        let phase = &self.phases[at];
+        let (group, member) = phase.groups.place(rank);
+        let first = step * self.each + self.bases[at] + group * phase.law.messages();
+        Member { law: &phase.law, first, member, inside: self.scale_up.is_some() && phase.inside }
+    }
+
+    /// The largest domain whose ranks send to each other outside the network.
+    pub fn has_inside(&self) -> bool {
+        self.scale_up.is_some() && self.phases.iter().any(|phase| phase.inside)
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.ranks
+    }
+}
+
+/// Bytes of all messages of a law: of every rank's, where these are few, or from the bytes of one message a
+/// rank.
+fn total(law: &Law) -> u64 {
+    let mut bytes = 0u64;
+    for message in 0..law.messages() {
+        bytes = bytes.saturating_add(law.transfer(message).bytes);
+    }
+    bytes
+}

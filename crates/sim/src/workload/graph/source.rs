@@ -1,0 +1,185 @@
+//! A job graph as a source of flows: its messages in the order of their numbers, for those who look at the
+//! flows of a run without running it. A run plays the graph itself.
+
+use super::super::schedule::Schedule;
+use super::super::{FlowSource, FlowSpec, JobShape, TrafficSize};
+use super::{JobGraph, Place, Work};
+use crate::units::Time;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock};
+
+/// Largest number of messages whose dependencies are listed for those who ask; the run needs no list.
+pub const LISTED: u32 = 2_000_000;
+
+#[derive(Clone)]
+pub struct GraphSource {
+    graph: Arc<JobGraph>,
+    next: u32,
+    /// Flows drawn, and their bytes.
+    drawn: (u64, u64),
+    /// The first message of each connection.
+    openers: FxHashMap<(u32, u32, u32), u32>,
+    /// What waits for what, after the first request.
+    waits: Arc<OnceLock<Waits>>,
+}
+
+/// Empty where there are more messages than are listed.
+struct Waits {
+    /// How many messages each waits for.
+    counts: Vec<u16>,
+    pairs: Vec<(u32, u32)>,
+}
+
+impl GraphSource {
+    pub fn new(graph: JobGraph) -> GraphSource {
+        GraphSource {
+            graph: Arc::new(graph),
+            next: 0,
+            drawn: (0, 0),
+            openers: FxHashMap::default(),
+            waits: Arc::new(OnceLock::new()),
+        }
+    }
+
+    fn waits(&self) -> &Waits {
+        self.waits.get_or_init(|| {
+            let graph = &self.graph;
+            let pairs = match &graph.work {
+                Work::Repeated(work) if graph.messages() <= LISTED && !work.has_inside() => {
+                    pairs(graph, work.repeat)
+                }
+                _ => Vec::new(),
+            };
+            let mut counts = vec![0u16; if pairs.is_empty() { 0 } else { graph.messages() as usize }];
+            for pair in &pairs {
+                let count = &mut counts[pair.1 as usize];
+                *count = count.saturating_add(1);
+            }
+            Waits { counts, pairs }
+        })
+    }
+}
+
+/// (message, message that waits for it), sorted: those of the laws, and the first ones of a rank in a phase
+/// wait for all that it got in the phase before.
+fn pairs(graph: &JobGraph, repeat: u32) -> Vec<(u32, u32)> {
+    let Work::Repeated(work) = &graph.work else { return Vec::new() };
+    let (mut pairs, mut later) = (Vec::new(), Vec::new());
+    let mut got: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for instance in 0..work.instances() / work.repeat * repeat {
+        let before = std::mem::take(&mut got);
+        let groups = work.phase(instance).groups;
+        for rank in 0..graph.ranks() {
+            let (group, _) = groups.place(rank);
+            let member = graph.member(instance, rank);
+            later.clear();
+            member.law.opens(member.member, &mut later);
+            let ends = before.get(&rank).map_or(&[][..], |ends| ends);
+            // More than these would not be looked at.
+            if pairs.len() + later.len() * ends.len() > 8 * LISTED as usize {
+                return Vec::new();
+            }
+            for &open in &later {
+                pairs.extend(ends.iter().map(|&end| (end, member.first + open)));
+            }
+            // The messages of a group are walked once, by its first member.
+            if member.member > 0 {
+                continue;
+            }
+            for message in 0..member.law.messages() {
+                let transfer = member.law.transfer(message);
+                later.clear();
+                member.law.after_arrival(message, &mut later);
+                member.law.after_acknowledgement(message, &mut later);
+                pairs.extend(later.iter().map(|&next| (member.first + message, member.first + next)));
+                let [from, to] = [transfer.from, transfer.to].map(|m| groups.rank(group, m));
+                got.entry(to).or_default().push(member.first + message);
+                let awaits = member.law.ends_acknowledged() || member.law.receives(transfer.from) == 0;
+                if awaits {
+                    got.entry(from).or_default().push(member.first + message);
+                }
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// What waits for what in the first step of a graph that repeats an operation.
+pub fn pairs_of_first(graph: &JobGraph) -> Vec<(u32, u32)> {
+    pairs(graph, 1)
+}
+
+impl FlowSource for GraphSource {
+    fn next(&mut self) -> Option<FlowSpec> {
+        let (number, message) = loop {
+            if self.next == self.graph.messages() {
+                return None;
+            }
+            let number = self.next;
+            self.next += 1;
+            let message = self.graph.message(number);
+            if !message.inside {
+                break (number, message);
+            }
+        };
+        self.drawn.0 += 1;
+        self.drawn.1 += message.bytes;
+        let connection = (message.from, message.to, message.channel);
+        let opener = *self.openers.entry(connection).or_insert(self.drawn.0 as u32 - 1);
+        let opens = |instance| match &self.graph.work {
+            Work::Repeated(work) => work.step(instance).0 > 0 && work.step(instance).1,
+            Work::Listed(_) => false,
+        };
+        let compute = match (&self.graph.work, self.graph.place(number)) {
+            (Work::Repeated(work), Place::Collective { instance, message, .. })
+                if opens(instance) && work.phase(instance).law.needs(message) == 0 =>
+            {
+                work.compute
+            }
+            _ => Time::ZERO,
+        };
+        let waits_for = self.waits().counts.get(number as usize).copied().unwrap_or(0);
+        Some(FlowSpec { waits_for, compute, connection: Some(opener), ..self.graph.flow(&message) })
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+
+    fn dependencies(&self) -> Vec<(u32, u32)> {
+        self.waits().pairs.clone()
+    }
+
+    fn jobs(&self) -> Vec<(u32, u32)> {
+        match &self.graph.work {
+            Work::Repeated(work) if self.graph.messages() <= LISTED => {
+                (0..self.graph.messages()).map(|message| (message, message / work.each())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn job_shape(&self) -> JobShape {
+        self.graph.shape(0)
+    }
+
+    fn rest(&self) -> Option<TrafficSize> {
+        let flows = self.graph.flows() - self.drawn.0;
+        let bytes = self.graph.bytes().saturating_sub(self.drawn.1);
+        Some(TrafficSize { flows, bytes, last_start: self.graph.flow.start, drawn: 0, complete: true })
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let waits = self.waits.get().map_or(0, |waits| waits.counts.len() * 2 + waits.pairs.len() * 8);
+        let lists = match &self.graph.work {
+            Work::Listed(work) => work.memory_bytes(),
+            Work::Repeated(_) => 0,
+        };
+        waits as u64 + lists
+    }
+
+    fn graph(&self) -> Option<Arc<JobGraph>> {
+        Some(self.graph.clone())
+    }
+}

@@ -1,0 +1,138 @@
+//! Files of job graphs: read, or an error that names the line, the byte or the node.
+
+pub mod chakra;
+pub mod goal_binary;
+pub mod goal_text;
+mod groups;
+mod protobuf;
+
+use super::graph::Listed;
+use super::graph::listed::SendEnds;
+use crate::files;
+use rustc_hash::FxHashMap;
+use std::io::Read;
+use std::path::Path;
+
+/// What a file holds, and what was assumed where it holds nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    pub graph: Listed,
+    pub assumed: Vec<String>,
+}
+
+/// How files are read, as far as they leave it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choices {
+    pub send_ends: SendEnds,
+    /// Chakra: nodes wait for their control dependencies too.
+    pub control: bool,
+}
+
+/// Largest size of a file, decompressed.
+const MAX_BYTES: u64 = 8 << 30;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Goal,
+    Chakra,
+}
+
+impl Format {
+    /// By the end of its name.
+    pub fn of(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        match name.rsplit_once('.')?.1 {
+            "goal" | "bin" => Some(Format::Goal),
+            "et" => Some(Format::Chakra),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the graph of a file, or, of Chakra, of the files of all ranks, of which `path` is the first or their
+/// prefix. `groups`: the file of Chakra's process groups.
+pub fn file(
+    path: &Path,
+    format: Option<Format>,
+    groups: Option<&Path>,
+    choices: &Choices,
+) -> Result<Imported, String> {
+    match format.or_else(|| Format::of(path)) {
+        Some(Format::Goal) => goal(&path.display().to_string(), &bytes_of(path)?, choices),
+        Some(Format::Chakra) => {
+            let groups = groups.map(groups_of).transpose()?.unwrap_or_default();
+            chakra::read(&files_of(path)?, &groups, choices)
+        }
+        None => {
+            let name = path.display();
+            Err(format!("{name}: unknown format: expected .goal, .bin or .et (also .gz), or a `format`"))
+        }
+    }
+}
+
+/// The content of a file, decompressed where gzip compressed it.
+fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
+    let name = path.display();
+    let bytes = files::read(path, MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(MAX_BYTES + 1);
+    reader.read_to_end(&mut plain).map_err(|error| format!("{name}: cannot be decompressed: {error}"))?;
+    if plain.len() as u64 > MAX_BYTES {
+        return Err(format!("{name}: larger than the limit of {} MiB when decompressed", MAX_BYTES >> 20));
+    }
+    Ok(plain)
+}
+
+/// The files of all ranks: `PREFIX.0.et`, `PREFIX.1.et`, ...
+fn files_of(path: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let text = path.display().to_string();
+    let zipped = text.ends_with(".gz");
+    let plain = text.strip_suffix(".gz").unwrap_or(&text);
+    let plain = plain.strip_suffix(".et").unwrap_or(plain);
+    let prefix = plain.strip_suffix(".0").unwrap_or(plain);
+    let name = |rank: usize, zipped: bool| format!("{prefix}.{rank}.et{}", if zipped { ".gz" } else { "" });
+    let mut all = Vec::new();
+    loop {
+        let names = [name(all.len(), zipped), name(all.len(), !zipped)];
+        match names.iter().find(|name| Path::new(name).exists()) {
+            Some(found) => all.push((found.clone(), bytes_of(Path::new(found))?)),
+            None if all.is_empty() => {
+                let given = match path.exists() {
+                    true => format!("{text}: expected the file of a rank, named such as {}", names[0]),
+                    false => format!("{}: no such file", names[0]),
+                };
+                return Err(given);
+            }
+            None => return Ok(all),
+        }
+    }
+}
+
+/// Process groups: `{"1": [0, 1], "2": [2, 3]}`.
+fn groups_of(path: &Path) -> Result<FxHashMap<String, Vec<u32>>, String> {
+    let name = path.display();
+    let bytes = bytes_of(path)?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| format!("{name}: not text: {error}"))?;
+    groups::read(text).map_err(|at| {
+        format!("{name}: byte {at}: expected groups of ranks such as {{\"1\": [0, 1], \"2\": [2, 3]}}")
+    })
+}
+
+/// Reads a graph of GOAL, text or binary. The error begins with `name`.
+pub fn goal(name: &str, bytes: &[u8], choices: &Choices) -> Result<Imported, String> {
+    if goal_binary::is(bytes) {
+        return goal_binary::read(name, bytes, choices);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        format!("{name}: byte {}: expected GOAL, as text or binary; found neither", error.valid_up_to())
+    })?;
+    goal_text::read(name, text, choices)
+}
+
+#[cfg(test)]
+mod tests;

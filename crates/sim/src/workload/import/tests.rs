@@ -1,0 +1,223 @@
+//! Importers read what the authors' tools write, LogGOPSim's end times follow, and wrong files are named to
+//! the line or byte.
+
+use super::*;
+use crate::workload::loggops::{self, Machine};
+use proptest::prelude::*;
+use rustc_hash::FxHashMap;
+use std::path::PathBuf;
+
+const CHOICES: Choices = Choices { send_ends: SendEnds::Posted, control: false };
+
+/// A file of the reference data; none: they are not there.
+fn reference(path: &str) -> Option<Vec<u8>> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/ai").join(path);
+    std::fs::read(&root).inspect_err(|_| println!("skipped: no {}", root.display())).ok()
+}
+
+fn ends(text: &str) -> Vec<u64> {
+    let graph = goal("test.goal", text.as_bytes(), &CHOICES).expect("a graph").graph;
+    let ends = loggops::run(&graph, Machine::default());
+    assert!(ends.stuck.is_empty(), "{:?}", ends.stuck);
+    ends.ranks
+}
+
+#[test]
+fn the_end_times_of_loggopsim_are_exact() {
+    let known: [(&str, &[u64]); 3] =
+        [("ring4", &[2_397_260; 4]), ("wild", &[9344, 4500, 1500]), ("rendezvous", &[2_000_010, 2_601_494])];
+    for (name, times) in known {
+        let Some(text) = reference(&format!("goal/{name}.goal")) else { return };
+        let Some(binary) = reference(&format!("goal/{name}.bin")) else { return };
+        for bytes in [text, binary] {
+            let graph = goal(name, &bytes, &CHOICES).expect("a graph").graph;
+            let ends = loggops::run(&graph, Machine::default());
+            assert_eq!(ends.ranks, times, "{name}");
+            assert!(ends.stuck.is_empty());
+        }
+    }
+}
+
+#[test]
+fn text_and_binary_are_the_same_graph() {
+    for name in ["ring4", "wild", "rendezvous"] {
+        let Some(text) = reference(&format!("goal/{name}.goal")) else { return };
+        let Some(binary) = reference(&format!("goal/{name}.bin")) else { return };
+        let [text, binary] = [text, binary].map(|bytes| goal(name, &bytes, &CHOICES).expect("a graph").graph);
+        for (text, binary) in text.ranks.iter().zip(&binary.ranks) {
+            assert_eq!(text.ops, binary.ops);
+            assert_eq!((&text.needs, &text.resources), (&binary.needs, &binary.resources));
+        }
+    }
+}
+
+#[test]
+fn a_message_takes_overhead_latency_and_gaps() {
+    let text = "num_ranks 2\nrank 0 {\ns: send 11b to 1 tag 3\n}\nrank 1 {\n  recv 11b from 0 tag 3\n}\n";
+    // Sender: NIC 1000 + 10 * 6, processor 1500. It arrives at 1500 + 2500; receiver 1500 + 60 from then.
+    assert_eq!(ends(text), [1500, 5560]);
+    assert_eq!(ends("num_ranks 1\n/* a\n comment */ rank 0 {\n// more\ncalc 7 cpu 2\n}\n"), [7]);
+}
+
+#[test]
+fn wrong_text_names_its_line() {
+    let cases = [
+        ("", "test.goal:1: expected \"num_ranks\", found the end of the file"),
+        ("num_ranks x", "test.goal:1: expected the number of ranks, found \"x\""),
+        ("num_ranks 1\nrank 1 {\n}", "test.goal:2: rank 1 does not exist: the file has 1"),
+        ("num_ranks 1\nrank 0 {\n", "test.goal:2: rank 0 does not end: expected }"),
+        ("num_ranks 2\nrank 0 {\n}\n", "test.goal:3: rank 1 is missing: the file has 2 ranks"),
+        (
+            "num_ranks 1\nrank 0 {\nsned 8b to 0\n}",
+            "test.goal:3: unknown operation \"sned\": did you mean \"send\"?",
+        ),
+        ("num_ranks 1\nrank 0 {\nsend 8 to 0\n}", "test.goal:3: expected \"b\", found \"to\""),
+        ("num_ranks 1\nrank 0 {\nsend 8b to 4\n}", "test.goal:3: rank 4 does not exist: the file has 1"),
+        (
+            "num_ranks 1\nrank 0 {\nab: calc 8\nab requires ac\n}",
+            "test.goal:4: no operation before this line has the label \"ac\": did you mean \"ab\"?",
+        ),
+        ("num_ranks 1\nrank 0 {\na: calc 8\na: calc 9\n}", "test.goal:4: label \"a\" is in line 3 already"),
+        (
+            "num_ranks 1\nrank 0 {\na: calc 8\nb: calc 9\na requires b\nb requires a\n}",
+            "test.goal: rank 0: operations ",
+        ),
+        (
+            "num_ranks 1\nrank 0 {\nsend 8b to 0 cpu 1 tag 3\n}",
+            "test.goal:3: expected the end of the line, found \"tag\"",
+        ),
+    ];
+    for (text, message) in cases {
+        let error = goal("test.goal", text.as_bytes(), &CHOICES).expect_err(text);
+        assert!(error.starts_with(message), "{error}\nexpected {message}");
+    }
+}
+
+#[test]
+fn wrong_binaries_name_their_byte() {
+    let Some(good) = reference("goal/ring4.bin") else { return };
+    for cut in [9, 20, 60, 200, good.len() - 1] {
+        let error = goal("a.bin", &good[..cut], &CHOICES).expect_err("a file that was cut");
+        assert!(error.starts_with("a.bin: byte "), "{error}");
+    }
+    let mut used = good;
+    used[..8].copy_from_slice(&2342u64.to_le_bytes());
+    let error = goal("a.bin", &used, &CHOICES).expect_err("a file that was run");
+    assert_eq!(error, "a.bin: byte 0: a run has changed this file: make it again from its text");
+}
+
+/// The 81 bytes of a real file.
+fn real() -> Vec<u8> {
+    let mut bytes = vec![0x07, 0x0a, 0x05];
+    bytes.extend(b"0.0.4");
+    bytes.extend([0x48, 0x12, 0x14]);
+    bytes.extend(b"all_gather_4npus_1MB");
+    bytes.extend([0x18, 0x07, 0x52, 0x0e, 0x0a, 0x09]);
+    bytes.extend(b"is_cpu_op");
+    bytes.extend([0xd8, 0x01, 0x00, 0x52, 0x0d, 0x0a, 0x09]);
+    bytes.extend(b"comm_type");
+    bytes.extend([0x48, 0x02, 0x52, 0x0f, 0x0a, 0x09]);
+    bytes.extend(b"comm_size");
+    bytes.extend([0x48, 0x80, 0x80, 0x40]);
+    bytes
+}
+
+fn chakra_of(files: &[Vec<u8>]) -> Result<Imported, String> {
+    let named = |(rank, bytes): (usize, &Vec<u8>)| (format!("t.{rank}.et"), bytes.clone());
+    let files: Vec<_> = files.iter().enumerate().map(named).collect();
+    chakra::read(&files, &FxHashMap::default(), &CHOICES)
+}
+
+#[test]
+fn the_real_file_of_one_all_gather_is_read() {
+    let real = real();
+    assert_eq!(real.len(), 81);
+    let graph = chakra_of(&[real.clone(), real.clone(), real.clone(), real]).expect("a graph").graph;
+    // Each rank contributes a MiB, which goes around the ring.
+    assert_eq!((graph.messages(), graph.bytes_sent()), (12, 12 << 20));
+}
+
+#[test]
+fn sends_and_receives_of_both_types_of_attributes_are_read() {
+    let files: Option<Vec<_>> =
+        (0..2).map(|rank| reference(&format!("chakra/two_ranks.{rank}.et"))).collect();
+    let Some(files) = files else { return };
+    let graph = chakra_of(&files).expect("a graph").graph;
+    assert_eq!(graph.ranks.len(), 2);
+    assert!(graph.messages() > 0);
+}
+
+#[test]
+fn wrong_traces_name_their_byte_and_node() {
+    let real = real();
+    let error = chakra_of(&[real[..60].to_vec(), real.clone()]).expect_err("a file that was cut");
+    assert_eq!(error, "t.0.et: byte 9: the data end 51 bytes later, within a field");
+    let mut other = real.clone();
+    *other.last_mut().expect("bytes") = 0x41;
+    let error = chakra_of(&[real.clone(), other]).expect_err("sizes that differ");
+    assert!(error.starts_with("t.1.et: byte 9: node 0: call 1 of the group is a all-gather of"), "{error}");
+    // A node of id 1 that waits for node 7.
+    let mut orphan = real.clone();
+    orphan.extend([6, 0x08, 1, 0x18, 4, 0x28, 7]);
+    let error = chakra_of(&[orphan, real]).expect_err("a parent that is missing");
+    assert_eq!(error, "t.0.et: byte 82: node 1 waits for node 7, which does not exist");
+}
+
+#[test]
+fn what_is_not_supported_is_refused_with_its_node_and_name() {
+    for (kind, name) in [(1, "reduce"), (3, "gather"), (4, "scatter")] {
+        let mut bytes = real();
+        let place = bytes.windows(11).position(|part| part == b"comm_type\x48\x02").expect("its type") + 10;
+        bytes[place] = kind;
+        let error = chakra_of(&[bytes.clone(), bytes]).expect_err("an operation that is not there");
+        assert!(
+            error.starts_with(&format!("t.0.et: byte 9: node 0: comm_type {kind} ({name}) is not")),
+            "{error}"
+        );
+    }
+}
+
+/// A valid file that was damaged: bytes replaced, and its end cut off.
+fn damaged(mut bytes: Vec<u8>, changes: &[(usize, u8)], cut: usize) -> Vec<u8> {
+    for &(at, value) in changes {
+        let at = at % bytes.len();
+        bytes[at] = value;
+    }
+    bytes.truncate(bytes.len() - cut % bytes.len());
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn no_damage_makes_an_importer_panic_or_hang(
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..6),
+        cut in 0usize..200,
+        ends: bool,
+    ) {
+        let cut = if ends { 0 } else { cut };
+        let text = "num_ranks 2\nrank 0 {\nc: calc 50\ns: send 65b to 1 tag 7\ns requires c\n}\n\
+                    rank 1 {\nr: recv 65b from 0 tag 7\nd: calc 20\nd irequires r\n}\n";
+        for whole in [text.as_bytes().to_vec(), real()] {
+            let bytes = damaged(whole, &changes, cut);
+            let both = [goal("a", &bytes, &CHOICES), chakra_of(&[bytes.clone(), real()])];
+            for imported in both.into_iter().flatten() {
+                // It ends, or names the ranks that wait.
+                loggops::run(&imported.graph, Machine::default());
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_an_importer_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), magic: bool) {
+        let mut all = if magic { 4223u64.to_le_bytes().to_vec() } else { Vec::new() };
+        all.extend(&bytes);
+        let _ = goal("a", &all, &CHOICES);
+        let _ = chakra_of(&[bytes.clone(), bytes]);
+    }
+
+    #[test]
+    fn no_words_make_the_reader_of_goal_panic(words in "(num_ranks [0-9]|rank [0-9]|[{}]|[ab]:|send|recv|calc|requires|to|from|tag|cpu|[0-9]{1,3}b?| |\n){0,60}") {
+        let _ = goal("a", words.as_bytes(), &CHOICES);
+        let _ = goal("a", format!("num_ranks 2\nrank 0 {{\n{words}\n}}\nrank 1 {{\n}}\n").as_bytes(), &CHOICES);
+    }
+}

@@ -1,0 +1,105 @@
+//! A job as a file spells it out: GOAL, or Chakra's execution traces. Rank r is the r-th of the job's hosts.
+//!
+//! A computation takes its time on a stream of its rank. A message ends at its receiver when its last byte
+//! has arrived, and is matched with the oldest receive of its source and tag. The network takes the place of
+//! LogGOPS' L, g and G; o and O are none.
+//!
+//! Source: Hoefler et al., GOAL, ICPP 2009; mlcommons/chakra.
+
+use super::WorkloadParameters;
+use super::graph::listed::SendEnds;
+use super::graph::source::GraphSource;
+use super::graph::{JobGraph, Work};
+use super::import::{self, Choices, Format};
+use super::placement::Placement;
+use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
+
+const FORMATS: &[(&str, &str)] = &[
+    ("auto", "by the file's name: .goal or .bin, .et"),
+    ("goal", "GOAL, text or binary"),
+    ("chakra", "Chakra execution traces, a file a rank"),
+];
+const SEND_ENDS: &[(&str, &str)] =
+    &[("posted", "when it has been handed to the NIC"), ("acked", "when all of it is acknowledged")];
+const DEPENDENCIES: &[(&str, &str)] = &[
+    ("data", "nodes wait for their data dependencies, as in ASTRA-sim"),
+    ("data+ctrl", "and for their control dependencies"),
+];
+
+/// Keys of a job of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFileSpec {
+    file: Option<String>,
+    format: &'static str,
+    groups: Option<String>,
+    send_ends: &'static str,
+    dependencies: &'static str,
+    placement: Placement,
+    messages: bool,
+}
+
+impl WorkloadParameters for JobFileSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "job-file",
+        title: "a job of a file: GOAL, or Chakra execution traces",
+        source: "GOAL: Hoefler, Siebert, Lumsdaine, ICPP 2009; Chakra: mlcommons/chakra",
+        validation: "End times of LogGOPSim to the nanosecond without a network (workload/import/tests.rs); \
+                     readers are tried with drawn bytes. Not compared: runs on a network.",
+        ..SchemeDoc::NONE
+    };
+    const ENDS_ITSELF: bool = true;
+    const FLOWS_WAIT: bool = true;
+
+    fn read(p: &mut Parameters) -> JobFileSpec {
+        let file_help = "GOAL file, or the first of Chakra's files (trace.0.et) or their prefix; .gz too.";
+        let file = p.text("file", None, file_help);
+        if file.is_none() {
+            p.complain("file", "a job-file needs a file, such as \"job.goal\"".into());
+        }
+        let groups_help = "Chakra's process groups, as JSON: {\"1\": [0, 1], ...}; none: nodes name none.";
+        let messages_help = "Whether every message is a row of flows.parquet. Steps are counted in any case.";
+        JobFileSpec {
+            file,
+            format: p.choice("format", "auto", FORMATS, "Format of the file."),
+            groups: p.text("groups", Some("none"), groups_help).filter(|groups| groups != "none"),
+            send_ends: p.choice("send_ends", "posted", SEND_ENDS, "When a send ends for what waits for it."),
+            dependencies: p.choice("dependencies", "data", DEPENDENCIES, "For what nodes of Chakra wait."),
+            placement: Placement::read(p),
+            messages: p.flag("messages", true, messages_help),
+        }
+    }
+
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let fail = |message: String| WorkloadError::new("file", message);
+        let Some(name) = &self.file else { return Err(fail("a job-file needs a file".into())) };
+        let format = match self.format {
+            "goal" => Some(Format::Goal),
+            "chakra" => Some(Format::Chakra),
+            _ => None,
+        };
+        let choices = Choices {
+            send_ends: if self.send_ends == "acked" { SendEnds::Acknowledged } else { SendEnds::Posted },
+            control: self.dependencies == "data+ctrl",
+        };
+        let groups = self.groups.as_ref().map(|groups| cx.base_dir.join(groups));
+        let imported = import::file(&cx.base_dir.join(name), format, groups.as_deref(), &choices);
+        let imported = imported.map_err(fail)?;
+        imported.assumed.into_iter().for_each(|text| (cx.warn)(format!("{name}: {text}")));
+        let ranks = imported.graph.ranks.len();
+        let mut hosts = self.placement.ranks(cx)?;
+        if hosts.len() < ranks {
+            let message = format!("{name} has {ranks} ranks, but the job has {} hosts", hosts.len());
+            return Err(WorkloadError::new("hosts", message));
+        }
+        hosts.truncate(ranks);
+        Ok(Box::new(GraphSource::new(JobGraph {
+            hosts,
+            flow: FlowSpec { start: window.start, ..cx.flow() },
+            recorded: self.messages,
+            work: Work::Listed(imported.graph),
+        })))
+    }
+}

@@ -1,0 +1,131 @@
+//! Linear: every rank sends its parts to all others at once (the direct all-to-all).
+//!
+//! The law is shared with `pairwise`, in which each step waits for the one before.
+
+use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted, part};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinearParameters;
+
+impl AlgorithmParameters for LinearParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "linear",
+        title: "all parts at once, each straight to its rank",
+        source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        equations: "T >= (n - 1) S beta / n + alpha",
+        validation: "Bytes of every link (tests/laws/collectives.rs).",
+        ..SchemeDoc::NONE
+    };
+    const CAN: &'static [Kind] = &[Kind::AllToAll];
+
+    fn read(_: &mut Parameters) -> LinearParameters {
+        LinearParameters
+    }
+
+    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+        Exchange::phases(asked, Pace::AtOnce)
+    }
+}
+
+/// When a rank sends the message of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    AtOnce,
+    /// When it has sent and received that of the step before.
+    Received,
+    /// When that of the step before is acknowledged, too.
+    Acknowledged,
+}
+
+/// In step k rank r sends to rank r + k + 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    n: u32,
+    lanes: Lanes,
+    pace: Pace,
+    messages: u32,
+}
+
+impl Exchange {
+    pub fn phases(asked: &Asked, pace: Pace) -> Result<Phases, String> {
+        let n = asked.ranks;
+        let lanes = asked.lanes(u64::from(n))?;
+        let messages = counted(u128::from(n - 1) * u128::from(lanes.count) * u128::from(n))?;
+        Ok(Law::Exchange(Exchange { n, lanes, pace, messages }).into())
+    }
+
+    fn number(&self, step: u32, lane: u32, rank: u32) -> u32 {
+        (step * self.lanes.count + lane) * self.n + rank
+    }
+
+    /// (step, lane, rank) of a message.
+    fn place(&self, message: u32) -> (u32, u32, u32) {
+        let (rank, rest) = (message % self.n, message / self.n);
+        (rest / self.lanes.count, rest % self.lanes.count, rank)
+    }
+
+    /// Appends the message of a rank in the next step of its lane.
+    fn next(&self, step: u32, lane: u32, rank: u32, out: &mut Vec<u32>) {
+        if step + 2 < self.n {
+            out.push(self.number(step + 1, lane, rank));
+        }
+    }
+}
+
+impl Schedule for Exchange {
+    fn messages(&self) -> u32 {
+        self.messages
+    }
+
+    fn transfer(&self, message: u32) -> Transfer {
+        let (step, lane, from) = self.place(message);
+        let to = (from + step + 1) % self.n;
+        let bytes = part(self.lanes.share(lane), self.n, to);
+        Transfer { from, to, bytes, channel: self.lanes.channel(lane) }
+    }
+
+    fn opens(&self, rank: u32, out: &mut Vec<u32>) {
+        let steps = if self.pace == Pace::AtOnce { self.n - 1 } else { 1 };
+        for step in 0..steps {
+            out.extend((0..self.lanes.count).map(|lane| self.number(step, lane, rank)));
+        }
+    }
+
+    fn needs(&self, message: u32) -> u32 {
+        if self.pace != Pace::AtOnce && self.place(message).0 > 0 { 2 } else { 0 }
+    }
+
+    fn after_arrival(&self, message: u32, out: &mut Vec<u32>) {
+        let (step, lane, rank) = self.place(message);
+        if self.pace != Pace::AtOnce {
+            self.next(step, lane, (rank + step + 1) % self.n, out);
+        }
+    }
+
+    fn after_sending(&self, message: u32) -> Option<u32> {
+        let (step, lane, rank) = self.place(message);
+        let waits = self.pace == Pace::Received && step + 2 < self.n;
+        waits.then(|| self.number(step + 1, lane, rank))
+    }
+
+    fn after_acknowledgement(&self, message: u32, out: &mut Vec<u32>) {
+        let (step, lane, rank) = self.place(message);
+        if self.pace == Pace::Acknowledged {
+            self.next(step, lane, rank, out);
+        }
+    }
+
+    fn sends(&self, _rank: u32) -> u32 {
+        (self.n - 1) * self.lanes.count
+    }
+
+    fn receives(&self, rank: u32) -> u32 {
+        self.sends(rank)
+    }
+
+    fn ends_acknowledged(&self) -> bool {
+        self.pace == Pace::Acknowledged
+    }
+}

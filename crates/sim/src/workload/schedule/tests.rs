@@ -1,0 +1,144 @@
+//! Laws of every schedule: each rank gets what it must, nothing waits for itself, bytes by formula.
+
+use super::*;
+use crate::units::Rate;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const RATE: Rate = Rate::from_gbps(400);
+
+fn phases(algorithm: &str, asked: &Asked) -> Result<Phases, String> {
+    let keys = match algorithm {
+        "hierarchical" => vec![("domain", crate::parameters::Value::Integer(4))],
+        _ => vec![],
+    };
+    let mut given = crate::workload::tests::Given { values: keys, ..Default::default() };
+    Algorithm::read(algorithm, &mut Parameters::new(&mut given)).expect("a known algorithm").phases(asked)
+}
+
+fn asked(kind: Kind, ranks: u32, bytes: u64) -> Asked {
+    Asked { kind, ranks, bytes, channels: 1, chunk: None, root: 0, rate: RATE }
+}
+
+/// Delivers all messages of a law among n ranks, in an order drawn from `seed`; the numbers of those sent.
+fn delivered(law: &Law, n: u32, seed: u64) -> Vec<u32> {
+    let mut left: Vec<u32> = (0..law.messages()).map(|message| law.needs(message)).collect();
+    let (mut out, mut ready, mut sent) = (Vec::new(), VecDeque::new(), Vec::new());
+    (0..n).for_each(|rank| law.opens(rank, &mut out));
+    ready.extend(out.drain(..));
+    let (mut sends, mut receives) = (vec![0; n as usize], vec![0; n as usize]);
+    let mut random = crate::engine::random::RandomStream::new(seed, "schedules");
+    while !ready.is_empty() {
+        let at = random.below(ready.len() as u64) as usize;
+        let message = ready.swap_remove_back(at).unwrap_or_default();
+        let transfer = law.transfer(message);
+        assert!(transfer.bytes > 0 && transfer.from != transfer.to);
+        sent.push(message);
+        sends[transfer.from as usize] += 1;
+        receives[transfer.to as usize] += 1;
+        law.after_arrival(message, &mut out);
+        out.iter().for_each(|&next| assert_eq!(law.transfer(next).from, transfer.to));
+        let arrived = out.len();
+        out.extend(law.after_sending(message));
+        law.after_acknowledgement(message, &mut out);
+        out[arrived..].iter().for_each(|&next| assert_eq!(law.transfer(next).from, transfer.from));
+        for next in out.drain(..) {
+            assert!(next > message, "messages are numbered behind those that they wait for");
+            left[next as usize] -= 1;
+            if left[next as usize] == 0 {
+                ready.push_back(next);
+            }
+        }
+    }
+    for rank in 0..n {
+        let counts = (law.sends(rank), law.receives(rank));
+        assert_eq!(counts, (sends[rank as usize], receives[rank as usize]), "rank {rank} of {n}");
+    }
+    sent
+}
+
+proptest! {
+    #[test]
+    fn every_message_of_every_schedule_is_sent_once(
+        n in 2u32..40,
+        bytes in 2000u64..100_000,
+        channels in 1u32..4,
+        chunk in proptest::option::of(64u64..4000),
+        root in 0u32..40,
+        seed: u64,
+    ) {
+        for kind in Kind::ALL {
+            for algorithm in algorithms(kind) {
+                let n = if algorithm == "hierarchical" { n.next_multiple_of(4).max(8) } else { n };
+                let root = root % n;
+                let Ok(all) = phases(algorithm, &Asked { kind, ranks: n, bytes, channels, chunk, root, rate: RATE }) else {
+                    continue;
+                };
+                for Phase { law, groups, .. } in all {
+                    let members = n / groups.count(n);
+                    let mut sent = delivered(&law, members, seed);
+                    sent.sort_unstable();
+                    prop_assert_eq!(sent, (0..law.messages()).collect::<Vec<_>>());
+                    let largest = (0..law.messages()).map(|m| law.transfer(m).bytes).max();
+                    // Halves and quarters are larger than the parts that a chunk limits.
+                    if let (Some(chunk), false) = (chunk, algorithm.starts_with("halving")) {
+                        prop_assert!(largest <= Some(chunk.max(8) + 1) || bytes / u64::from(channels * n) <= chunk);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Bytes that each rank sends.
+fn sent_by(law: &Law, n: u32) -> Vec<u64> {
+    let mut bytes = vec![0; n as usize];
+    (0..law.messages()).map(|m| law.transfer(m)).for_each(|t| bytes[t.from as usize] += t.bytes);
+    bytes
+}
+
+#[test]
+fn ranks_send_the_bytes_of_the_formulas() {
+    let s = 3 * 5 * 7 * 16 * 1024;
+    for n in [2u64, 4, 7, 8, 15, 16] {
+        let bytes = |algorithm: &str, kind: Kind| {
+            let all = phases(algorithm, &asked(kind, n as u32, s)).expect("a schedule");
+            sent_by(&all[0].law, n as u32)
+        };
+        let once = (n - 1) * s / n;
+        assert_eq!(bytes("ring", Kind::AllReduce), vec![2 * once; n as usize]);
+        assert_eq!(bytes("ring", Kind::ReduceScatter), vec![once; n as usize]);
+        assert_eq!(bytes("ring", Kind::AllGather), vec![once; n as usize]);
+        assert_eq!(bytes("linear", Kind::AllToAll), vec![once; n as usize]);
+        assert_eq!(bytes("pairwise", Kind::AllToAll), vec![once; n as usize]);
+        assert_eq!(bytes("tree", Kind::Broadcast).iter().sum::<u64>(), (n - 1) * s);
+        assert_eq!(bytes("double-tree", Kind::AllReduce).iter().sum::<u64>(), 2 * (n - 1) * s);
+        if n.is_power_of_two() {
+            assert_eq!(bytes("halving-doubling", Kind::AllReduce), vec![2 * once; n as usize]);
+        } else {
+            let (core, whole) = (1 << n.ilog2(), bytes("halving-doubling", Kind::AllReduce));
+            assert_eq!(whole[n as usize - 1], s);
+            assert_eq!(whole[0], 2 * (core - 1) * s / core + s);
+        }
+    }
+}
+
+#[test]
+fn a_hierarchical_all_reduce_sends_its_part_along_the_rails() {
+    let s = 1 << 20;
+    let all = phases("hierarchical", &asked(Kind::AllReduce, 32, s)).expect("a schedule");
+    let bytes: Vec<u64> = all.iter().map(|p| sent_by(&p.law, 32 / p.groups.count(32))[0]).collect();
+    assert_eq!(bytes, [3 * s / 4, 2 * 7 * (s / 4) / 8, 3 * s / 4]);
+    assert_eq!(all.iter().map(|p| p.inside).collect::<Vec<_>>(), [true, false, true]);
+    let refused = phases("hierarchical", &asked(Kind::AllReduce, 30, s)).expect_err("30 is not divisible");
+    assert_eq!(refused, "30 ranks are not two or more domains of 4: give ranks that `domain` divides");
+}
+
+#[test]
+fn in_a_double_tree_the_edges_of_all_but_two_ranks_are_even() {
+    let all = phases("double-tree", &asked(Kind::AllReduce, 16, 1 << 20)).expect("a schedule");
+    let bytes = sent_by(&all[0].law, 16);
+    // A rank inside one tree sends S/2 up and twice S/2 down, and S/2 as a leaf of the other.
+    let largest = bytes.iter().max().copied().unwrap_or(0);
+    assert!(largest <= 2 * (1 << 20), "{bytes:?}");
+}

@@ -1,0 +1,455 @@
+//! From a model to the operations of every rank.
+
+use super::super::graph::listed::{Group, Instance, Listed, Op, RankList, SendEnds};
+use super::super::schedule::linear::LinearParameters;
+use super::super::schedule::{Algorithm, Asked, Kind, Law, ring::RingParameters};
+use super::super::spec::WorkloadError;
+use super::TrainingSpec;
+use super::model::Model;
+use crate::engine::random::RandomStream;
+use crate::units::{Rate, Time};
+use rustc_hash::FxHashMap;
+
+/// The stream of computations, and the tags of messages between stages.
+const STREAM: u16 = 0;
+const FORWARD: u32 = 0;
+const BACKWARD: u32 = 1;
+
+/// Largest number of operations of all ranks: each is held, with about 60 bytes.
+const MAX_OPS: u64 = 20_000_000;
+
+/// The groups of a rank.
+#[derive(Debug, Clone, Copy)]
+enum Among {
+    /// Those that share a layer.
+    Tensor,
+    /// Those that share the experts of a layer.
+    Expert,
+    /// Those that have the same parameters, apart from experts.
+    Replicas,
+    /// Those that have the same experts.
+    ExpertReplicas,
+}
+
+/// Where a rank is.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    tensor: u32,
+    expert: u32,
+    data: u32,
+    stage: u32,
+}
+
+/// Ranks are numbered tensor first, then expert, data and stage.
+struct Layout {
+    tensor: u32,
+    expert: u32,
+    data: u32,
+    stages: u32,
+}
+
+impl Layout {
+    fn rank(&self, at: At) -> u32 {
+        ((at.stage * self.data + at.data) * self.expert + at.expert) * self.tensor + at.tensor
+    }
+
+    fn at(&self, rank: u32) -> At {
+        let (tensor, rest) = (rank % self.tensor, rank / self.tensor);
+        let (expert, rest) = (rest % self.expert, rest / self.expert);
+        At { tensor, expert, data: rest % self.data, stage: rest / self.data }
+    }
+
+    fn group(&self, among: Among, at: At) -> Vec<u32> {
+        let (tensor, expert, data) = (0..self.tensor, 0..self.expert, 0..self.data);
+        match among {
+            Among::Tensor => tensor.map(|tensor| self.rank(At { tensor, ..at })).collect(),
+            Among::Expert => expert.map(|expert| self.rank(At { expert, ..at })).collect(),
+            Among::ExpertReplicas => data.map(|data| self.rank(At { data, ..at })).collect(),
+            Among::Replicas => data
+                .flat_map(|data| expert.clone().map(move |expert| (data, expert)))
+                .map(|(data, expert)| self.rank(At { data, expert, ..at }))
+                .collect(),
+        }
+    }
+}
+
+/// What is made of all ranks.
+struct Made<'s> {
+    spec: &'s TrainingSpec,
+    layout: Layout,
+    /// Of a rank's NIC.
+    rate: Rate,
+    groups: Vec<Group>,
+    /// The group of a kind that begins with a rank.
+    known: FxHashMap<(u8, u32), u32>,
+    instances: Vec<Instance>,
+    /// By group and the number of its call.
+    calls: FxHashMap<(u32, u32), u32>,
+    laws: FxHashMap<(u8, u32, u64), Law>,
+}
+
+/// The operations of a rank, as they are written.
+struct Program {
+    ops: Vec<Op>,
+    ends: Vec<(u32, u32)>,
+    /// What the next computation waits for.
+    last: Vec<u32>,
+    /// The last collective operation of gradients: they follow each other.
+    reduced: Vec<u32>,
+    /// What everything of this step waits for.
+    began: Vec<u32>,
+    calls: FxHashMap<u32, u32>,
+    /// Gradients, apart from experts' and of experts, that wait for a full bucket.
+    pending: [u64; 2],
+    slow: f64,
+}
+
+impl Program {
+    fn push(&mut self, op: Op, after: &[u32]) -> u32 {
+        let number = self.ops.len() as u32;
+        self.ops.push(op);
+        self.ends.extend(after.iter().map(|&before| (before, number)));
+        number
+    }
+
+    /// Appends to what the rank computes.
+    fn then(&mut self, op: Op) {
+        let after = std::mem::take(&mut self.last);
+        self.last = vec![self.push(op, &after)];
+    }
+}
+
+/// The operations of all ranks of a job with this number of replicas.
+pub fn lower(
+    spec: &TrainingSpec,
+    data: u32,
+    rate: Rate,
+    random: &mut RandomStream,
+) -> Result<Listed, WorkloadError> {
+    let Model { tensor, expert, pipeline, layers, micro_batches, .. } = spec.model;
+    let layout = Layout { tensor, expert, data, stages: pipeline };
+    let ranks = u64::from(tensor) * u64::from(expert) * u64::from(data) * u64::from(pipeline);
+    let each =
+        u64::from(layers.div_ceil(pipeline) * 4 + 4) * u64::from(micro_batches) * u64::from(spec.steps);
+    if ranks.saturating_mul(each) > MAX_OPS {
+        let message = format!(
+            "{ranks} ranks with about {each} operations each exceed the limit of {MAX_OPS} operations: take fewer steps, \
+             layers or micro-batches"
+        );
+        return Err(WorkloadError::new("steps", message));
+    }
+    let mut made = Made {
+        spec,
+        layout,
+        rate,
+        groups: Vec::new(),
+        known: FxHashMap::default(),
+        instances: Vec::new(),
+        calls: FxHashMap::default(),
+        laws: FxHashMap::default(),
+    };
+    let lists: Result<Vec<RankList>, String> =
+        (0..ranks as u32).map(|rank| made.list(rank, random)).collect();
+    let listed =
+        lists.and_then(|lists| Listed::new(lists, made.groups, made.instances, SendEnds::Posted, "training"));
+    listed.map_err(|message| WorkloadError::new("bucket", message))
+}
+
+impl Made<'_> {
+    fn list(&mut self, rank: u32, random: &mut RandomStream) -> Result<RankList, String> {
+        let (spec, at) = (self.spec, self.layout.at(rank));
+        let slow = if spec.slow_ranks.contains(&rank) { spec.slow_factor } else { 1.0 };
+        let mut program = Program {
+            ops: Vec::new(),
+            ends: Vec::new(),
+            last: Vec::new(),
+            reduced: Vec::new(),
+            began: Vec::new(),
+            calls: FxHashMap::default(),
+            pending: [0; 2],
+            slow,
+        };
+        let batches = spec.model.micro_batches;
+        let warm = batches.min(self.layout.stages - at.stage - 1);
+        for step in 0..spec.steps {
+            let (mut forward, mut backward) = (0, 0);
+            while backward < batches {
+                if forward < batches && forward - backward <= warm {
+                    self.forward(&mut program, at, step * batches + forward, random)?;
+                    forward += 1;
+                } else {
+                    let is_last = backward + 1 == batches;
+                    self.backward(&mut program, at, step * batches + backward, is_last, random)?;
+                    backward += 1;
+                }
+            }
+            self.ends_step(&mut program, at)?;
+        }
+        let mut ends = program.ends;
+        ends.sort_unstable();
+        ends.dedup();
+        let places = (0..program.ops.len() as u64).collect();
+        Ok(RankList::new(program.ops, places, &ends, &[]))
+    }
+
+    fn compute(&self, program: &mut Program, time: Time, random: &mut RandomStream) {
+        if time == Time::ZERO {
+            return;
+        }
+        let sigma = self.spec.jitter;
+        let mut factor = program.slow;
+        if sigma > 0.0 {
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.uniform()));
+            let normal = radius * libm::cos(std::f64::consts::TAU * random.uniform());
+            factor *= libm::exp(sigma * normal - sigma * sigma / 2.0);
+        }
+        let time = match factor == 1.0 {
+            true => time,
+            false => Time((time.0 as f64 * factor).round().clamp(1.0, 4e18) as u64),
+        };
+        program.then(Op::Compute { time, stream: STREAM });
+    }
+
+    /// The operation by which a rank takes part in the next call of its group; none: it is alone.
+    fn call(
+        &mut self,
+        program: &mut Program,
+        (among, at): (Among, At),
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<Option<Op>, String> {
+        let ranks = self.layout.group(among, at);
+        if ranks.len() < 2 {
+            return Ok(None);
+        }
+        let n = ranks.len() as u32;
+        let count = self.groups.len() as u32;
+        let group = *self.known.entry((among as u8, ranks[0])).or_insert(count);
+        if group == count {
+            self.groups.push(Group::new(ranks));
+        }
+        let call = program.calls.entry(group).or_default();
+        *call += 1;
+        let key = (group, *call);
+        if let Some(&instance) = self.calls.get(&key) {
+            return Ok(Some(Op::Collective { instance }));
+        }
+        let instance = self.instances.len() as u32;
+        let (asked, algorithm) = self.asked(among, kind, bytes, n);
+        let law = match self.laws.get(&(among as u8 * 16 + kind as u8, n, asked.bytes)) {
+            Some(law) => law.clone(),
+            None => {
+                let law = algorithm.phases(&asked)?.remove(0).law;
+                self.laws.insert((among as u8 * 16 + kind as u8, n, asked.bytes), law.clone());
+                law
+            }
+        };
+        self.instances.push(Instance { law, kind, bytes: asked.bytes, group });
+        self.calls.insert(key, instance);
+        Ok(Some(Op::Collective { instance }))
+    }
+
+    /// An operation of a group, and its algorithm. It has at least a byte for every message of a step.
+    fn asked(&self, among: Among, kind: Kind, bytes: u64, ranks: u32) -> (Asked, Algorithm) {
+        let spec = self.spec;
+        let (algorithm, channels, chunk) = match (among, kind) {
+            (_, Kind::AllToAll) => (Algorithm::Linear(LinearParameters), 1, None),
+            (Among::Tensor, _) => (Algorithm::Ring(RingParameters), 1, None),
+            _ => {
+                let algorithm = match spec.algorithm.can(kind) {
+                    true => spec.algorithm.clone(),
+                    false => Algorithm::Ring(RingParameters),
+                };
+                (algorithm, spec.channels, spec.chunk.map(|chunk| chunk.0))
+            }
+        };
+        let bytes = bytes.max(u64::from(ranks) * u64::from(channels) * 2);
+        (Asked { kind, ranks, bytes, channels, chunk, root: 0, rate: self.rate }, algorithm)
+    }
+
+    /// A collective operation that the next computation waits for.
+    fn exposed(
+        &mut self,
+        program: &mut Program,
+        of: (Among, At),
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<(), String> {
+        if let Some(op) = self.call(program, of, kind, bytes)? {
+            program.then(op);
+        }
+        Ok(())
+    }
+
+    /// What the tensor group does about the activations of half a layer.
+    fn activations(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+        let (bytes, of) = (self.spec.model.activations(), (Among::Tensor, at));
+        if !self.spec.model.sequence_parallel {
+            return self.exposed(program, of, Kind::AllReduce, bytes);
+        }
+        self.exposed(program, of, Kind::ReduceScatter, bytes)?;
+        self.exposed(program, of, Kind::AllGather, bytes)
+    }
+
+    fn experts(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+        match self.spec.model.experts {
+            0 => Ok(()),
+            _ => self.exposed(program, (Among::Expert, at), Kind::AllToAll, self.spec.model.to_experts()),
+        }
+    }
+
+    fn receive(&self, program: &mut Program, from: u32, tag: u32) {
+        let bytes = self.spec.model.activations();
+        let after = program.began.clone();
+        let received = program.push(Op::Receive { from: Some(from), bytes, tag: Some(tag) }, &after);
+        program.last.push(received);
+    }
+
+    fn send(&self, program: &mut Program, to: u32, tag: u32) {
+        let after = program.last.clone();
+        program.push(Op::Send { to, bytes: self.spec.model.activations(), tag }, &after);
+    }
+
+    fn forward(
+        &mut self,
+        program: &mut Program,
+        at: At,
+        batch: u32,
+        random: &mut RandomStream,
+    ) -> Result<(), String> {
+        let model = &self.spec.model;
+        let (attention, feed_forward, output) = (model.attention(), model.feed_forward(), model.output());
+        if at.stage > 0 {
+            let from = self.layout.rank(At { stage: at.stage - 1, ..at });
+            self.receive(program, from, batch * 2 + FORWARD);
+        }
+        for _ in 0..model.layers_of(at.stage) {
+            self.compute(program, attention, random);
+            self.activations(program, at)?;
+            self.experts(program, at)?;
+            self.compute(program, feed_forward, random);
+            self.experts(program, at)?;
+            self.activations(program, at)?;
+        }
+        if at.stage + 1 < self.layout.stages {
+            let to = self.layout.rank(At { stage: at.stage + 1, ..at });
+            self.send(program, to, batch * 2 + FORWARD);
+        } else {
+            self.compute(program, output, random);
+        }
+        Ok(())
+    }
+
+    fn backward(
+        &mut self,
+        program: &mut Program,
+        at: At,
+        batch: u32,
+        is_last: bool,
+        random: &mut RandomStream,
+    ) -> Result<(), String> {
+        let model = &self.spec.model;
+        let twice = |time: Time| time.saturating_add(time);
+        let (attention, feed_forward, output) =
+            (twice(model.attention()), twice(model.feed_forward()), twice(model.output()));
+        let (of_layer, of_experts) = model.gradients();
+        let of_vocabulary = model.vocabulary_gradients();
+        if at.stage + 1 < self.layout.stages {
+            let from = self.layout.rank(At { stage: at.stage + 1, ..at });
+            self.receive(program, from, batch * 2 + BACKWARD);
+        } else {
+            self.compute(program, output, random);
+            if is_last {
+                self.ready(program, at, [of_vocabulary, 0])?;
+            }
+        }
+        for _ in 0..model.layers_of(at.stage) {
+            self.activations(program, at)?;
+            self.experts(program, at)?;
+            self.compute(program, feed_forward, random);
+            self.experts(program, at)?;
+            self.activations(program, at)?;
+            self.compute(program, attention, random);
+            if is_last {
+                self.ready(program, at, [of_layer, of_experts])?;
+            }
+        }
+        if at.stage > 0 {
+            let to = self.layout.rank(At { stage: at.stage - 1, ..at });
+            self.send(program, to, batch * 2 + BACKWARD);
+        } else if is_last {
+            self.ready(program, at, [of_vocabulary, 0])?;
+        }
+        Ok(())
+    }
+
+    /// Gradients have been computed: full buckets are reduced.
+    fn ready(&mut self, program: &mut Program, at: At, bytes: [u64; 2]) -> Result<(), String> {
+        for (which, more) in bytes.into_iter().enumerate() {
+            program.pending[which] = program.pending[which].saturating_add(more);
+            while self.spec.overlap && program.pending[which] >= self.spec.bucket.0 {
+                program.pending[which] -= self.spec.bucket.0;
+                self.reduce(program, at, which, self.spec.bucket.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reduce(&mut self, program: &mut Program, at: At, which: usize, bytes: u64) -> Result<(), String> {
+        let kind = if self.spec.sharded { Kind::ReduceScatter } else { Kind::AllReduce };
+        self.gradients(program, at, which, kind, bytes)
+    }
+
+    /// An operation of replicas: after what has been computed, and after the one before.
+    fn gradients(
+        &mut self,
+        program: &mut Program,
+        at: At,
+        which: usize,
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<(), String> {
+        let among = [Among::Replicas, Among::ExpertReplicas][which];
+        if let Some(op) = self.call(program, (among, at), kind, bytes)? {
+            let after: Vec<u32> = program.last.iter().chain(&program.reduced).copied().collect();
+            program.reduced = vec![program.push(op, &after)];
+        }
+        Ok(())
+    }
+
+    /// The rest of the gradients, and, where they are sharded, the parameters; the next step waits for all.
+    fn ends_step(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+        let bucket = self.spec.bucket.0;
+        for which in 0..2 {
+            let mut left = std::mem::take(&mut program.pending[which]);
+            while left > 0 {
+                let bytes = left.min(bucket);
+                left -= bytes;
+                self.reduce(program, at, which, bytes)?;
+            }
+        }
+        if self.spec.sharded {
+            let model = &self.spec.model;
+            let layers = u64::from(model.layers_of(at.stage));
+            let (of_layer, of_experts) = model.gradients();
+            let vocabulary = [at.stage == 0, at.stage + 1 == self.layout.stages];
+            let vocabulary =
+                vocabulary.into_iter().filter(|&has| has).count() as u64 * model.vocabulary_gradients();
+            let parameters = |bytes: u64| bytes / model.gradient_bytes * model.element_bytes;
+            for (which, bytes) in
+                [of_layer * layers + vocabulary, of_experts * layers].into_iter().enumerate()
+            {
+                let mut left = parameters(bytes);
+                while left > 0 {
+                    let bytes = left.min(bucket);
+                    left -= bytes;
+                    self.gradients(program, at, which, Kind::AllGather, bytes)?;
+                }
+            }
+        }
+        let reduced = std::mem::take(&mut program.reduced);
+        program.last.extend(reduced);
+        program.began = program.last.clone();
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Job graphs are the same on any number of threads, and continue when the network disturbs them.
+
+use std::path::Path;
+
+use crate::common::*;
+use weftline_sim::measure::{Ending, Outcome};
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
+use weftline_sim::{Execution, Simulation};
+
+fn on_threads(text: &str, threads: usize) -> (Kept, Outcome, usize) {
+    let scenario =
+        Scenario::load(text, "graphs.toml", Path::new("."), &[], None, Hooks::default()).expect("a scenario");
+    let execution = Execution { threads, regions: Some(threads), ..Execution::default() };
+    let simulation =
+        Simulation::new(scenario.config().expect("a valid scenario"), execution).expect("a network");
+    let regions = simulation.plan().regions;
+    let mut kept = Kept::default();
+    let outcome = simulation.run(&mut kept, &mut |_| true).expect("a run");
+    kept.flows.sort_unstable_by_key(|flow| flow.flow);
+    (kept, outcome, regions)
+}
+
+fn same_bits(text: &str) -> Outcome {
+    let (kept, outcome, _) = on_threads(text, 1);
+    assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.waiting);
+    for threads in [2, 4] {
+        let (others, other, regions) = on_threads(text, threads);
+        assert_eq!(regions, threads);
+        assert_eq!(kept.flows, others.flows);
+        assert_eq!(
+            (outcome.fingerprint, &outcome.steps, &outcome.ranks),
+            (other.fingerprint, &other.steps, &other.ranks)
+        );
+    }
+    outcome
+}
+
+fn scenario(workload: &str) -> String {
+    format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\n\
+         [transport]\ncontroller = {{ kind = \"dcqcn\" }}\n[[workload]]\nkind = \"collective\"\n{workload}"
+    )
+}
+
+#[test]
+fn every_collective_has_the_same_bits_on_any_number_of_threads() {
+    for workload in [
+        "operation = \"all-reduce\"\nbytes = \"1MB\"\nchannels = 2\nrepeat = 3",
+        "operation = \"all-reduce\"\nalgorithm = \"double-tree\"\nchunk = \"20KB\"\nbytes = \"400KB\"",
+        "operation = \"all-reduce\"\nalgorithm = \"halving-doubling\"\nranks = 13\nbytes = \"400KB\"",
+        "operation = \"all-to-all\"\nalgorithm = \"pairwise\"\nbytes = \"160KB\"\nrepeat = 2",
+        "operation = \"barrier\"\nrepeat = 5\ncompute = \"3us\"",
+        "operation = \"broadcast\"\nroot = 5\nchunk = \"10KB\"\nbytes = \"200KB\"\nrepeat = 2",
+    ] {
+        same_bits(&scenario(workload));
+    }
+}
+
+#[test]
+fn domains_of_several_regions_have_the_same_bits_on_any_number_of_threads() {
+    let text = "operation = \"all-reduce\"\nalgorithm = \"hierarchical\"\ndomain = 8\nscale_up_rate = \"900Gbps\"\n\
+                scale_up_delay = \"300ns\"\nbytes = \"1600KB\"\nrepeat = 2";
+    let outcome = same_bits(&scenario(text));
+    // Two nodes on eight rails: two steps each way.
+    assert_eq!(outcome.flows, 2 * 2 * 2 * 8);
+}
+
+#[test]
+fn a_ring_that_was_disturbed_by_a_failed_link_recovers() {
+    let steady =
+        scenario("operation = \"all-reduce\"\nbytes = \"2MB\"\nrepeat = 12").replace("dcqcn", "hpcc");
+    let disturbed = format!(
+        "{steady}\n[[failures.event]]\nat = \"1ms\"\nlink = [\"leaf0\", \"spine0\"]\nlasts = \"2ms\"\n"
+    );
+    let times = |text: &str| {
+        let (_, outcome, _) = on_threads(text, 1);
+        assert_eq!(outcome.ending, Ending::Done);
+        let steps = outcome.steps.iter();
+        steps.map(|step| (step.finish.expect("an end") - step.start).0).collect::<Vec<u64>>()
+    };
+    let (steady, disturbed) = (times(&steady), times(&disturbed));
+    let (slowest, last) = (disturbed.iter().max(), disturbed.last().copied().unwrap_or(0));
+    assert!(slowest > steady.iter().max(), "{disturbed:?}");
+    let usual = steady.iter().max().copied().unwrap_or(0);
+    assert!(last as f64 <= usual as f64 * 1.05, "{disturbed:?}, undisturbed {steady:?}");
+}
+
+/// A training job whose ranks reach each other only within their domain: nothing contends.
+fn training(hosts: u32, keys: &str) -> Time {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = {hosts}\n[[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 64\n\
+         sequence = 32\nvocabulary = 0\nteraflops = 0.001\ndomain = {hosts}\nscale_up_rate = \"80Gbps\"\n\
+         scale_up_delay = \"1us\"\n{keys}"
+    );
+    let (_, outcome, _) = on_threads(&text, 1);
+    let whole = outcome.steps.first().expect("a row of the job");
+    whole.finish.expect("it ended").saturating_sub(whole.start)
+}
+
+/// Forward computation of a layer: 24 b s h^2 + 4 b s^2 h at 10^9 operations a second, in ps.
+const LAYER: u64 = (24 * 32 * 64 * 64 + 4 * 32 * 32 * 64) * 1000;
+
+/// A ring's step: a microsecond, and 100 ps a byte.
+const fn ring(steps: u64, bytes: u64) -> u64 {
+    steps * (1_000_000 + bytes * 100)
+}
+
+#[test]
+fn a_training_step_without_contention_takes_computation_and_exposed_communication() {
+    const ACTIVATIONS: u64 = 32 * 64 * 2;
+    const GRADIENTS: u64 = 12 * 64 * 64 * 2;
+    // Tensor: 4 all-reduces a layer and micro-batch.
+    let tensor = training(4, "tensor = 4\nmicro_batches = 2");
+    assert_eq!(tensor.0, 4 * 2 * (3 * LAYER / 4 + 4 * ring(6, ACTIVATIONS / 4)));
+    // Data, without overlap: all gradients after the last backward, in two buckets.
+    let bucket = "micro_batches = 3\nbucket = \"196608B\"\n";
+    let exposed = training(4, &format!("{bucket}overlap = false"));
+    assert_eq!(exposed.0, 4 * 3 * 3 * LAYER + 2 * ring(6, 2 * GRADIENTS / 4));
+    // With overlap only the last bucket is exposed: it has the last two layers' gradients.
+    let hidden = training(4, &format!("{bucket}overlap = true"));
+    assert_eq!(hidden.0, 4 * 3 * 3 * LAYER + ring(6, 2 * GRADIENTS / 4));
+    // Two steps take twice the time of one.
+    let twice = training(4, &format!("{bucket}overlap = true\nsteps = 2"));
+    assert_eq!(twice.0, 2 * hidden.0);
+    // A slow rank delays all.
+    let slow = training(4, &format!("{bucket}overlap = true\nslow_ranks = \"2\"\nslow_factor = 1.5"));
+    assert_eq!(slow.0, 4 * 3 * 3 * LAYER * 3 / 2 + ring(6, 2 * GRADIENTS / 4));
+    // A pipeline of one micro-batch: every stage forward, then every stage backward, six messages.
+    let pipeline = training(4, "pipeline = 4\nmicro_batches = 1");
+    assert_eq!(pipeline.0, 4 * 3 * LAYER + ring(6, ACTIVATIONS));
+    // Of m micro-batches: (m + p - 1) forward and backward, plus messages that nothing hides.
+    let full = training(4, "pipeline = 4\nmicro_batches = 8").0;
+    let bubble = (8 + 3) * 3 * LAYER;
+    assert!(full >= bubble + ring(6, ACTIVATIONS) && full <= bubble + 8 * ring(6, ACTIVATIONS), "{full}");
+}
+
+#[test]
+fn training_jobs_side_by_side_have_the_same_bits_on_any_number_of_threads() {
+    let job = "[[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 128\nsequence = 64\nvocabulary = 100\n\
+               micro_batches = 3\nteraflops = 1.0\njitter = 0.1\nranks = 8\nbucket = \"100KB\"\n";
+    let fabric = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 4\nspines = 2\n\
+                  [transport]\ncontroller = { kind = \"dcqcn\" }\n";
+    for keys in [
+        "tensor = 2\npipeline = 2\nplacement = \"random\"\n",
+        "tensor = 4\ndomain = 4\nscale_up_rate = \"3.6Tbps\"\nsharding = \"zero1\"\nplacement = \"strided\"\n",
+        "expert = 4\nexperts = 8\nplacement = \"by-rail\"\nalgorithm = \"double-tree\"\n",
+    ] {
+        same_bits(&format!("{fabric}{job}{keys}{job}{keys}"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Homa against unit cases that follow from its design by hand: equal links of 10 Gb/s, full packets of 1 538 B on the wire, a
+//! sender that knows the end by one packet of 84 B on its way back.
+
+use crate::common::*;
+use weftline_sim::config::{Config, LinkLoss};
+use weftline_sim::measure::Outcome;
+use weftline_sim::workload::FlowSpec;
+
+/// Picoseconds of a full packet and of one without data on a link; the links of a path; their delay in sum.
+const W: u64 = 1_230_400;
+const C: u64 = 67_200;
+const H: u64 = 2;
+const D: u64 = 1_000_000;
+/// The way of an acknowledgement.
+const BACK: u64 = D + H * C;
+/// Payload of full packets without and with a grant, and six of the former.
+const G: u64 = 1442;
+const GRANTED: u64 = 1456;
+const U: u64 = 6 * G;
+
+/// A star on which messages need no grants for six packets.
+fn star(hosts: u32, flows: Vec<FlowSpec>, sets: &[(&str, &str)]) -> Config {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = {hosts}\nhost_link = {{ rate = \"10Gbps\", delay = \"500ns\" }}\n\
+         [transport]\nkind = \"homa\"\nrtt_bytes = \"9228B\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+    );
+    let scenario = load(&text, sets).unwrap_or_else(|error| panic!("{error}"));
+    Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
+}
+
+fn message(src: u32, dst: u32, size: u64) -> FlowSpec {
+    FlowSpec { src, dst, size, ..FlowSpec::default() }
+}
+
+/// Times at which the last bytes are at the receivers, in picoseconds.
+fn ends(config: Config) -> (Vec<u64>, Outcome) {
+    let (kept, outcome) = run(config);
+    (completion_times(&kept).iter().map(|fct| fct.0 - BACK).collect(), outcome)
+}
+
+#[test]
+fn a_lone_message_takes_its_packets_and_its_path() {
+    for packets in 1..=6 {
+        let (found, outcome) = ends(star(3, vec![message(0, 1, packets * G)], &[]));
+        assert_eq!(found, [D + (packets + H - 1) * W], "{packets} packets");
+        // One acknowledgement, over two links, and no grant.
+        assert_eq!(sum_of(&outcome, |port| port.packets_sent), packets * 2 + 2);
+    }
+}
+
+#[test]
+fn a_longer_message_is_granted_in_time_packet_by_packet() {
+    for granted in [1, 2, 20, 1000] {
+        let (found, outcome) = ends(star(3, vec![message(0, 1, U + granted * GRANTED)], &[]));
+        assert_eq!(found, [D + (6 + granted + H - 1) * W], "{granted} granted");
+        assert_eq!(sum_of(&outcome, |port| port.packets_sent), (6 + granted) * 2 + 2 * (granted + 1));
+    }
+    // Bytes in flight that do not fill the path: two packets a loop, which is longer than two packet times.
+    let sets = [("transport.rtt_bytes", "3076B")];
+    let (found, _) = ends(star(3, vec![message(0, 1, 2 * G + 20 * GRANTED)], &sets));
+    let lap = D + H * W + BACK;
+    assert_eq!(found, [D + H * W + 10 * lap + W]);
+}
+
+#[test]
+fn of_two_messages_to_one_host_the_shorter_is_not_delayed() {
+    for (short, long) in [(1, 5), (2, 6), (6, 60), (30, 60), (100, 400)] {
+        let size = |packets: u64| packets.min(6) * G + packets.saturating_sub(6) * GRANTED;
+        let flows = vec![message(0, 2, size(short)), message(1, 2, size(long))];
+        let sets = [("transport.scheduled", "4"), ("transport.cutoffs", "[\"9KB\", \"50KB\", \"300KB\"]")];
+        let (found, _) = ends(star(3, flows, &sets));
+        let alone = D + (short + H - 1) * W;
+        // What needs no grant of the longer one goes before what needs one of the shorter.
+        let ahead = if short > 6 { 6 * W } else { 0 };
+        assert!((alone..=alone + ahead + H * W).contains(&found[0]), "{short} {long}: {} {alone}", found[0]);
+        assert_eq!(found[1], D + (short + long + H - 1) * W, "{short} {long}");
+    }
+}
+
+#[test]
+fn a_sender_serves_the_shorter_message_first() {
+    for (short, long) in [(1, 2), (2, 6), (5, 6)] {
+        let flows = vec![message(0, 1, short * G), message(0, 2, long * G)];
+        let (found, _) = ends(star(3, flows, &[]));
+        assert_eq!(found[0], D + (short + H - 1) * W, "{short} {long}");
+        assert_eq!(found[1], D + (short + long + H - 1) * W, "{short} {long}");
+    }
+}
+
+#[test]
+fn nothing_limits_an_incast_of_short_messages() {
+    for (senders, packets) in [(2, 1), (8, 6), (32, 3)] {
+        let flows = (0..senders).map(|src| message(src, senders, packets * G)).collect();
+        let (mut found, outcome) = ends(star(senders + 1, flows, &[]));
+        found.sort_unstable();
+        let senders = u64::from(senders);
+        assert_eq!(*found.last().unwrap(), D + (senders * packets + H - 1) * W);
+        assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+    }
+}
+
+#[test]
+fn messages_of_a_pair_end_in_the_order_of_their_sizes() {
+    for seed in 0..4u64 {
+        let sizes = (0..40).map(|number: u64| 100 + (number * 7919 + seed * 104_729) % 97 * 911);
+        let (found, _) = ends(star(2, sizes.clone().map(|size| message(0, 1, size)).collect(), &[]));
+        let mut order: Vec<(u64, u64)> = found.into_iter().zip(sizes).collect();
+        order.sort_unstable();
+        assert!(order.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{order:?}");
+    }
+}
+
+/// Two racks, on which links lose this share of packets of these kinds.
+fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
+                [transport]\nkind = \"homa\"\n[run]\nstall = \"10s\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let scenario = load(text, sets).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = Config {
+        seed,
+        traffic: traffic(random_flows(6, 60, seed)),
+        ..scenario.config().expect("a configuration")
+    };
+    config.failures.loss = Some(LinkLoss { share, kinds });
+    config
+}
+
+#[test]
+fn no_message_is_stuck_whatever_kind_of_packet_links_lose() {
+    let mut kinds = vec![LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, LinkLoss::ALL];
+    kinds.extend((0..5).map(LinkLoss::control));
+    for (number, kinds) in kinds.into_iter().enumerate() {
+        for overcommit in ["0", "1"] {
+            for share in [0.02, 0.2] {
+                let sets = [("transport.overcommit", overcommit)];
+                let (kept, _) = run(lossy(kinds, share, number as u64, &sets));
+                let done = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+                assert_eq!(done, 60, "kind {number} lost at {share}, overcommitment {overcommit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_vanishes_does_not_hold_up_others() {
+    // The shorter message has the only grants when its host's link goes down.
+    let sets = [
+        ("transport.overcommit", "1"),
+        ("failures.event", "[{ at = \"50us\", link = [\"host0\", \"s0\"], change = \"down\" }]"),
+        ("run.until", "100ms"),
+    ];
+    let flows = vec![message(0, 2, 500_000), message(1, 2, 1_000_000)];
+    let (kept, _) = run(star(3, flows, &sets));
+    let mut done: Vec<(u32, bool)> =
+        kept.flows.iter().map(|flow| (flow.flow, flow.finish.is_some())).collect();
+    done.sort_unstable();
+    assert_eq!(done, [(0, false), (1, true)]);
+}
+
+#[test]
+fn pauses_and_every_number_of_levels_lose_nothing() {
+    for priorities in 1..=8 {
+        for pauses in ["true", "false"] {
+            let levels = priorities.to_string();
+            let sets = [
+                ("transport.priorities", levels.as_str()),
+                ("switch.pfc.enabled", pauses),
+                ("switch.buffer", "2MB"),
+            ];
+            let (kept, _) = run(lossy(LinkLoss::ALL, 0.0, 7, &sets));
+            assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{priorities} {pauses}");
+        }
+    }
+}
+
+#[test]
+fn an_impossible_setting_is_an_error() {
+    let problems = |sets: &[(&str, &str)]| {
+        let text = "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\nkind = \"homa\"\n\
+                    [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        load(text, sets).map(|_| String::new()).unwrap_or_else(|error| error)
+    };
+    for (set, part) in [
+        (("transport.rtt_bytes", "10B"), "at least a packet"),
+        (("transport.rto", "1ns"), "expected a time"),
+        (("transport.cutoffs", "[\"2KB\", \"1KB\"]"), "ascending"),
+        (("transport.cutoffs", "[true]"), "expected a size"),
+        (("transport.cutoffs", "[1, 2, 3, 4, 5, 6, 7]"), "at most 8"),
+        (("transport.scheduled", "8"), "at most 8"),
+    ] {
+        let found = problems(&[set]);
+        assert!(found.contains(part), "{set:?}: {found}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Collective operations take the times of their closed forms, and put the bytes of their formulas on every link.
+//!
+//! With one channel and one message a step, on a network whose links have one rate R and h links between any two hosts, alpha
+//! = (h - 1) m / R + h d for packets of m bytes on the wire, and c beta = wire bytes / R. An operation takes at least its
+//! law, and at most the law and what the acknowledgements of every step take on a link.
+
+use crate::common::*;
+use crate::jobs::{on_star, text, workload};
+use weftline_sim::config::Config;
+use weftline_sim::parameters::Value;
+use weftline_sim::topology::TopologyParameters;
+use weftline_sim::topology::rail::Rail;
+use weftline_sim::units::{Rate, Time};
+use weftline_sim::workload::Traffic;
+
+const RATE: Rate = Rate::from_gbps(100);
+/// 1048 B and 60 B at 100 Gb/s, in ps.
+const PACKET: u64 = 83_840;
+const ACK: u64 = 4_800;
+const DELAY: u64 = 1_000_000;
+/// On a star: two links.
+const ALPHA: u64 = PACKET + 2 * DELAY;
+
+/// Time of a message's packets on a link, each of at most 1000 bytes.
+fn beta(bytes: u64) -> u64 {
+    let packets = bytes.div_ceil(1000);
+    RATE.transmission_time(bytes + 48 * packets).0
+}
+
+fn keys(operation: &str, algorithm: &str, bytes: u64) -> Vec<(&'static str, Value)> {
+    vec![
+        ("operation", text(operation)),
+        ("algorithm", text(algorithm)),
+        ("bytes", text(&format!("{bytes}B"))),
+    ]
+}
+
+/// Time of an operation on a star.
+fn time(hosts: u32, keys: &[(&'static str, Value)]) -> u64 {
+    let (_, outcome) = on_star(hosts, vec![workload("collective", hosts, keys)]);
+    assert_eq!(outcome.steps.len(), 1);
+    assert_eq!(outcome.ranks.len(), hosts as usize);
+    let end = outcome.ranks.iter().filter_map(|rank| rank.end).max().expect("ranks that ended");
+    let finish = outcome.steps[0].finish.expect("a step that ended");
+    assert!(outcome.steps[0].ideal.expect("an ideal time") <= finish);
+    assert!(end >= finish);
+    finish.0
+}
+
+/// `law` <= time <= `law` + steps times acknowledgements of a step; equal where no acknowledgement meets data.
+fn follows(time: u64, law: u64, steps: u64, acks: u64, exact: bool, what: &str) {
+    let late = time as i64 - law as i64;
+    assert!(
+        late >= 0 && late as u64 <= steps * acks * ACK,
+        "{what}: {time} ps, law {law} ps, {late} ps late"
+    );
+    assert!(!exact || late as u64 <= (steps - 1) * ACK, "{what}: {late} ps late");
+}
+
+#[test]
+fn rings_take_their_steps() {
+    for n in [2u64, 3, 4, 8, 13] {
+        for packets in [1, 7, 24] {
+            let bytes = n * packets * 1000;
+            let step = ALPHA + beta(bytes / n);
+            let operations = [("all-reduce", 2), ("reduce-scatter", 1), ("all-gather", 1)];
+            for (operation, times) in operations {
+                let steps = times * (n - 1);
+                let took = time(n as u32, &keys(operation, "ring", bytes));
+                // A rank acknowledges the last packet of a step before it sends that of the next.
+                assert_eq!(took, steps * step + (steps - 1) * ACK, "{operation} of {n}, {packets} packets");
+            }
+        }
+    }
+}
+
+#[test]
+fn halving_and_doubling_takes_log_n_steps_of_shrinking_and_growing_messages() {
+    for q in 1u32..5 {
+        let n = 1u64 << q;
+        for packets in [1, 4, 16] {
+            let bytes = n * packets * 1000;
+            let halves: u64 = (1..=q).map(|k| ALPHA + beta(bytes >> k)).sum();
+            for (operation, times) in [("all-reduce", 2), ("reduce-scatter", 1), ("all-gather", 1)] {
+                let took = time(n as u32, &keys(operation, "halving-doubling", bytes));
+                let (law, steps) = (times * halves, times * u64::from(q));
+                // As many acknowledgements as packets meet the data of a step.
+                follows(
+                    took,
+                    law,
+                    steps,
+                    n * packets,
+                    packets == 1 && n == 2,
+                    &format!("{operation} of {n}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pairwise_all_to_all_takes_n_less_one_steps() {
+    for n in [2u64, 3, 4, 8] {
+        for packets in [1, 8, 20] {
+            let took = time(n as u32, &keys("all-to-all", "pairwise", n * packets * 1000));
+            let law = (n - 1) * (ALPHA + beta(packets * 1000));
+            follows(took, law, n - 1, packets + 1, packets == 1, &format!("{n} ranks, {packets} packets"));
+        }
+    }
+}
+
+#[test]
+fn a_barrier_takes_log_n_rounds() {
+    for n in [2u64, 3, 5, 8, 16] {
+        let rounds = u64::from(n.next_power_of_two().trailing_zeros());
+        let packet = RATE.transmission_time(8 + 48).0;
+        let law = rounds * 2 * (packet + DELAY);
+        follows(time(n as u32, &keys("barrier", "dissemination", 1)), law, rounds, 1, false, "barrier");
+    }
+}
+
+#[test]
+fn a_broadcast_goes_down_level_by_level_and_in_chunks_along_each_other() {
+    // Three levels of 15 hosts: a parent's link sends to both children, one after the other.
+    let took = time(15, &keys("broadcast", "tree", 10_000));
+    follows(took, 3 * (ALPHA + 2 * beta(10_000)), 3, 20, false, "whole");
+    let mut chunked = keys("broadcast", "tree", 1_000_000);
+    let whole = time(15, &chunked);
+    chunked.push(("chunk", text("10KB")));
+    let pieces = time(15, &chunked);
+    // Inner hosts acknowledge what they get, on the same link; both children at the rate of the link, and the first chunk down the other levels.
+    let bound = 2 * beta(1_000_000) + 3 * (ALPHA + 2 * beta(10_000)) + 1000 * ACK;
+    assert!(pieces < bound && pieces < whole / 2, "{pieces} ps in chunks, {whole} ps whole");
+}
+
+#[test]
+fn a_double_tree_lies_within_its_bounds_and_small_chunks_bring_it_to_the_rate_of_the_links() {
+    for n in [4u64, 8, 15, 16] {
+        let bytes = 4_000_000;
+        let mut keys = keys("all-reduce", "double-tree", bytes);
+        keys.push(("chunk", text("20KB")));
+        let took = time(n as u32, &keys);
+        let levels = u64::from(n.next_power_of_two().trailing_zeros());
+        assert!(took >= 2 * (n - 1) * beta(bytes) / n, "{n} ranks: {took} ps");
+        assert!(took >= 2 * levels * ALPHA);
+        // A rank sends S up and S down at most, with the acknowledgements of as much.
+        let limit = 2 * beta(bytes) * 125 / 100 + 2 * (levels + 2) * 3 * (ALPHA + beta(20_000));
+        assert!(took <= limit, "{n} ranks: {took} ps, expected at most {limit} ps");
+    }
+}
+
+#[test]
+fn the_bus_bandwidth_of_large_sizes_is_the_rate_of_the_links_less_headers_and_acknowledgements() {
+    let bytes = 32_000_000;
+    for (operation, algorithm, n) in [
+        ("all-reduce", "ring", 8u64),
+        ("all-gather", "ring", 5),
+        ("all-reduce", "halving-doubling", 8),
+        ("all-to-all", "pairwise", 8),
+    ] {
+        let took = time(n as u32, &keys(operation, algorithm, bytes));
+        let factor = if operation == "all-reduce" { 2.0 } else { 1.0 } * (n - 1) as f64 / n as f64;
+        let bus = bytes as f64 * 8.0 * factor / (took as f64 * 1e-12);
+        // Every rank sends an acknowledgement for every packet that it receives.
+        let highest = RATE.0 as f64 * 1000.0 / 1108.0;
+        assert!(
+            bus > highest * 0.98 && bus < RATE.0 as f64 * 1000.0 / 1048.0,
+            "{algorithm}: {bus} of {highest}"
+        );
+    }
+}
+
+#[test]
+fn every_link_carries_the_bytes_of_the_formula() {
+    let (n, s) = (8u64, 800_000u64);
+    for (operation, algorithm, share) in [
+        ("all-reduce", "ring", 2 * (n - 1) * s / n),
+        ("reduce-scatter", "ring", (n - 1) * s / n),
+        ("all-gather", "ring", (n - 1) * s / n),
+        ("all-reduce", "halving-doubling", 2 * (n - 1) * s / n),
+        ("all-to-all", "linear", (n - 1) * s / n),
+        ("all-to-all", "pairwise", (n - 1) * s / n),
+    ] {
+        for (channels, chunk) in [(1, "auto"), (4, "auto"), (4, "5KB")] {
+            let mut keys = keys(operation, algorithm, s);
+            keys.extend([("channels", Value::Integer(channels)), ("chunk", text(chunk))]);
+            let (kept, outcome) = on_star(n as u32, vec![workload("collective", n as u32, &keys)]);
+            let what = format!("{operation} by {algorithm}, {channels} channels of {chunk}");
+            let mut sent = vec![0u64; n as usize];
+            let mut packets = vec![(0u64, 0u64); n as usize];
+            for flow in &kept.flows {
+                sent[flow.src as usize] += flow.size;
+                packets[flow.src as usize].0 += flow.packets_sent;
+                packets[flow.dst as usize].1 += flow.packets_sent;
+            }
+            assert_eq!(sent, vec![share; n as usize], "{what}");
+            assert!(outcome.ranks.iter().all(|rank| rank.bytes == share), "{what}");
+            // On the wire: payload, headers of every packet, an acknowledgement for every packet that came.
+            for (node, port, totals) in &outcome.ports {
+                if *node < n as u32 && *port == 0 {
+                    let (out, back) = packets[*node as usize];
+                    assert_eq!(totals.bytes_sent, share + 48 * out + 60 * back, "{what}, host {node}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hierarchical_all_reduce_takes_its_domains_outside_the_network() {
+    // Four domains of four: 12 KB each way at 1 Tb/s inside, 2 (N - 1) steps along four rails.
+    let (n, g, s) = (16u64, 4u64, 64_000u64);
+    let mut keys = keys("all-reduce", "hierarchical", s);
+    keys.extend([
+        ("domain", Value::Integer(4)),
+        ("scale_up_rate", text("1Tbps")),
+        ("scale_up_delay", text("500ns")),
+    ]);
+    let (_, outcome) = on_star(n as u32, vec![workload("collective", n as u32, &keys)]);
+    let end = outcome.ranks.iter().filter_map(|rank| rank.end).max().expect("an end").0;
+    let inside = 2 * (g - 1) * (Rate::from_gbps(1000).transmission_time(s / g).0 + 500_000);
+    let nodes = n / g;
+    let rails = 2 * (nodes - 1) * (ALPHA + beta(s / g / nodes)) + (2 * (nodes - 1) - 1) * ACK;
+    assert_eq!(end, inside + rails);
+    // Only the rails are on the network.
+    assert_eq!(outcome.flows, 2 * (nodes - 1) * nodes * g);
+    assert_eq!(Time(end), outcome.ranks[0].end.expect("an end"));
+}
+
+#[test]
+fn every_algorithm_puts_the_same_bytes_on_the_uplinks_of_rails() {
+    // Four nodes of four, their rails in two segments: a hierarchical all-reduce crosses the spines only along rails.
+    let rail = Rail { nodes: 4, gpus: 4, nodes_per_segment: 2, spines: 2, ..Rail::default() };
+    let (n, s, g, nodes) = (16u32, 160_000u64, 4u64, 4u64);
+    let mut keys = keys("all-reduce", "hierarchical", s);
+    keys.extend([("domain", Value::Integer(4)), ("scale_up_rate", text("3Tbps"))]);
+    let topology = rail.build().expect("a network");
+    let traffic = Traffic { sources: vec![workload("collective", n, &keys)], groups: vec!["all".into()] };
+    let (kept, outcome) = run(Config { traffic, ..normal("none", topology, vec![]) });
+    assert_eq!(outcome.flows_done, outcome.flows);
+    let mut sent = vec![0; n as usize];
+    kept.flows.iter().for_each(|flow| sent[flow.src as usize] += flow.size);
+    assert_eq!(sent, vec![2 * (nodes - 1) * (s / g) / nodes; n as usize]);
+    assert!(kept.flows.iter().all(|flow| flow.src % 4 == flow.dst % 4));
+    // Between segments: of the four edges of a rail's ring two.
+    let across = kept.flows.iter().filter(|flow| flow.src / 8 != flow.dst / 8);
+    assert_eq!(across.map(|flow| flow.size).sum::<u64>(), sent.iter().sum::<u64>() / 2);
+}

@@ -1,0 +1,181 @@
+//! NDP on the networks of the reference, against exact unit cases and the completion times of its authors' simulator
+//! (csg-htsim), whose packets are all full: sizes are rounded up.
+
+use crate::common::*;
+use std::path::Path;
+use weftline_sim::config::{Config, LinkLoss};
+use weftline_sim::measure::Outcome;
+use weftline_sim::workload::FlowSpec;
+
+/// Payload of a full packet, and packets of the first window.
+const SIZES: [(&str, u64, u32); 2] = [("mtu1500", 1436, 72), ("mtu9064", 9000, 15)];
+
+/// The reference network of a case, with these flows of full packets.
+fn network(case: &str, (mtu, window): (u64, u32), sets: &[(&str, &str)], flows: &[FlowSpec]) -> Config {
+    let file = reference().expect("the reference").join("hpcc").join(case).join("topology.txt");
+    let text = format!(
+        "[topology]\nkind = \"file\"\nfile = {file:?}\n[transport]\nkind = \"ndp\"\nmtu = \"{mtu}B\"\nfirst_window = {window}\n\
+         [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+    );
+    let full = |flow: &FlowSpec| FlowSpec { size: flow.size.div_ceil(mtu) * mtu, ..*flow };
+    let flows = flows.iter().map(full).collect();
+    let scenario = load_in(Path::new("."), &text, sets).unwrap_or_else(|error| panic!("{error}"));
+    Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
+}
+
+/// The authors' completion times in picoseconds.
+fn authors(case: &str, run: &str) -> Vec<u64> {
+    let folder = reference().expect("the reference").join("rivals/ndp").join(case);
+    rows(&folder.join(format!("fct_{run}.csv.gz"))).iter().map(|row| row[1]).collect()
+}
+
+fn fct_ps(config: Config) -> (Vec<u64>, Outcome) {
+    let (kept, outcome) = run(config);
+    (completion_times(&kept).iter().map(|fct| fct.0).collect(), outcome)
+}
+
+const ARRIVING: &[(&str, &str)] = &[("switch.queue.trim", "arriving")];
+
+#[test]
+fn lone_flows_take_the_authors_time_to_the_picosecond() {
+    let Some((_, flows, _)) = case("star_single") else { return };
+    for (name, mtu, window) in SIZES {
+        let (found, outcome) = fct_ps(network("star_single", (mtu, window), ARRIVING, &flows));
+        assert_eq!(found, authors("star_single", &format!("{name}_arriving")), "{name}");
+        assert_eq!(trims(&outcome), 0);
+    }
+}
+
+/// Trims of all ports.
+fn trims(outcome: &Outcome) -> u64 {
+    outcome.disciplines.iter().map(|(_, _, counters)| counters.get("trimmed").unwrap_or(0)).sum()
+}
+
+/// Also the order of simultaneous events is theirs.
+const LIKE_HTSIM: &[(&str, &str)] = &[("switch.queue.trim", "arriving"), ("compat.like", "htsim")];
+
+#[test]
+fn incast_takes_the_authors_time_to_the_picosecond() {
+    let Some((_, flows, _)) = case("star_incast16") else { return };
+    for ((name, mtu, window), expected_trims) in SIZES.into_iter().zip([1160, 228]) {
+        let (found, outcome) = fct_ps(network("star_incast16", (mtu, window), LIKE_HTSIM, &flows));
+        assert_eq!(found, authors("star_incast16", &format!("{name}_arriving")), "{name}");
+        assert_eq!(trims(&outcome), expected_trims);
+        assert_eq!(outcome.losses.iter().map(|losses| losses.data_dropped).sum::<u64>(), 0);
+    }
+}
+
+/// Mean and 99th percentile of completion times.
+fn summary(mut times: Vec<u64>) -> (f64, f64) {
+    times.sort_unstable();
+    let mean = times.iter().sum::<u64>() as f64 / times.len() as f64;
+    (mean, times[(times.len() * 99).div_ceil(100) - 1] as f64)
+}
+
+#[test]
+fn coins_and_random_paths_give_the_authors_distribution() {
+    for (case_name, policy) in [("star_incast16", "coin"), ("pod_wb_0.5", "coin"), ("pod_wb_0.5", "arriving")]
+    {
+        let Some((_, flows, _)) = case(case_name) else { return };
+        for (size, mtu, window) in SIZES {
+            let runs = (1..=5).map(|seed| authors(case_name, &format!("{size}_{policy}_s{seed}")));
+            let theirs: Vec<(f64, f64)> = runs.map(summary).collect();
+            let (seeds, mut trimmed) = (1..=10, 0);
+            let ours: Vec<(f64, f64)> = seeds
+                .map(|seed| {
+                    let config = network(case_name, (mtu, window), &[("switch.queue.trim", policy)], &flows);
+                    let (mut kept, outcome) = run_in(1, Config { seed, ..config });
+                    trimmed += trims(&outcome);
+                    kept.flows.sort_by_key(|flow| flow.flow);
+                    summary(completion_times(&kept).iter().map(|fct| fct.0).collect())
+                })
+                .collect();
+            println!("{case_name} {size} {policy} trims {}", trimmed / 10);
+            for (what, of) in [("mean", (|run| run.0) as fn(&(f64, f64)) -> f64), ("p99", |run| run.1)] {
+                let mean = |all: &[(f64, f64)]| all.iter().map(of).sum::<f64>() / all.len() as f64;
+                let ratio = mean(&ours) / mean(&theirs);
+                println!("{case_name} {size} {policy} {what} {ratio:.4}");
+                // Of four flows the 99th percentile is the last one.
+                let bar = if case_name == "dumb_fair4" && what == "p99" { 0.02 } else { 0.005 };
+                assert!((ratio - 1.0).abs() < bar, "{case_name} {size} {policy} {what} {ratio}");
+            }
+        }
+    }
+}
+
+/// Two racks, on which links lose this share of packets of these kinds.
+fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
+                [transport]\nkind = \"ndp\"\n[run]\nstall = \"10s\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let scenario = load(text, sets).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = Config {
+        seed,
+        traffic: traffic(random_flows(6, 60, seed)),
+        ..scenario.config().expect("a configuration")
+    };
+    config.failures.loss = Some(LinkLoss { share, kinds });
+    config
+}
+
+#[test]
+fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
+    let kinds = [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, LinkLoss::control(0), LinkLoss::ALL];
+    for (number, kinds) in kinds.into_iter().enumerate() {
+        for returns in ["false", "true"] {
+            for share in [0.02, 0.2] {
+                let sets = [("switch.queue.return_to_sender", returns), ("switch.queue.limit", "3KB")];
+                let (kept, _) = run(lossy(kinds, share, number as u64, &sets));
+                let done = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+                assert_eq!(done, 60, "kind {number} lost at {share}, return to sender {returns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_without_room_come_back_and_nothing_is_lost() {
+    let Some((_, flows, _)) = case("star_incast16") else { return };
+    // Room for three headers.
+    let sets = [("switch.queue.header_limit", "192B"), ("switch.queue.return_to_sender", "true")];
+    let (kept, outcome) = run(network("star_incast16", (1436, 72), &sets, &flows));
+    let returned: u64 =
+        outcome.disciplines.iter().map(|(_, _, counters)| counters.get("returned").unwrap_or(0)).sum();
+    assert!(returned > 0);
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+    let (_, dropping) = run(network("star_incast16", (1436, 72), &sets[..1], &flows));
+    let dropped = |outcome: &Outcome| sum_of(outcome, |port| port.packets_dropped);
+    assert!(dropped(&outcome) < dropped(&dropping), "{} {}", dropped(&outcome), dropped(&dropping));
+}
+
+#[test]
+fn trimming_leaves_the_packets_of_other_transports_alone() {
+    let sets = [
+        ("transport.kind", "tcp"),
+        ("switch.queue.kind", "priority"),
+        ("switch.queue.trim", "coin"),
+        ("switch.queue.limit", "12KB"),
+    ];
+    let (kept, outcome) = run(lossy(LinkLoss::ALL, 0.0, 1, &sets));
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+    assert_eq!(trims(&outcome), 0);
+}
+
+#[test]
+fn invalid_settings_are_refused_with_a_reason() {
+    let problems = |sets: &[(&str, &str)]| {
+        let text = "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\nkind = \"ndp\"\n\
+                    [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        load(text, sets).map(|_| String::new()).unwrap_or_else(|error| error)
+    };
+    for (sets, part) in [
+        ([("transport.first_window", "0")], "never send"),
+        ([("transport.rto", "1ns")], "expected a time"),
+        ([("switch.queue.limit", "0B")], "needs a limit"),
+        ([("switch.queue.drop", "tail")], "trimmed, not dropped"),
+        ([("switch.queue.header_limit", "10B")], "no room for a header"),
+        ([("switch.queue.trim", "first")], "trim"),
+    ] {
+        let found = problems(&sets);
+        assert!(found.contains(part), "{sets:?}: {found}");
+    }
+}

@@ -1,0 +1,52 @@
+"""The lab's tests need root and a kernel: where `weftline lab doctor` finds a problem they name it and skip.
+
+``WEFTLINE_LAB=1`` (`make lab`) turns such a skip into a failure, so that a lost privilege is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+DUMBBELL = """
+name = "dumbbell"
+[topology]
+kind = "dumbbell"
+left = 2
+right = 2
+host_link = { rate = "1Gbps", delay = "2ms" }
+bottleneck_link = { rate = "20Mbps", delay = "5ms" }
+[switch]
+queue = { kind = "fifo", limit = "100KB" }
+[transport]
+kind = "tcp"
+[[workload]]
+kind = "flows"
+flows = [
+    { src = 0, dst = 2, size = "3MB", start = "0ms" },
+    { src = 1, dst = 3, size = "3MB", start = "0ms" },
+]
+[measure]
+queues = { every = "20ms" }
+"""
+
+
+@pytest.fixture
+def dumbbell(tmp_path: Path) -> Path:
+    """A scenario that takes three seconds."""
+    file = tmp_path / "dumbbell.toml"
+    file.write_text(DUMBBELL)
+    return file
+
+
+@pytest.fixture
+def machine() -> None:
+    """Skip, or fail under `make lab`, where nothing can run."""
+    from weftline.lab import doctor
+
+    wrong = [one for one in doctor.findings(measure=False) if one.state == "problem"]
+    if wrong:
+        text = "; ".join(f"{one.name}: {one.text}" for one in wrong)
+        (pytest.fail if os.environ.get("WEFTLINE_LAB") else pytest.skip)(f"lab doctor: {text}")

@@ -1,0 +1,63 @@
+"""The lab's experiment on PINT: its file, its verdicts, and what it holds real digests against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weftline import InputError, Scenario, pint
+from weftline.lab import experiment, stamped
+
+FOLDER = Path(__file__).parents[3] / "experiments/pint/lab"
+
+
+def made(
+    packets: list[float], *, equal: int = 100, contradictions: int = 0, paths: int | None = None
+) -> stamped.Row:
+    """A row of which ten packets are expected."""
+    known = stamped.FLOWS if paths is None else paths
+    runs = [stamped.Decoded(FOLDER, 100, equal, known, contradictions, one, []) for one in packets]
+    return stamped.Row(5, 10.0, 10.0, runs)
+
+
+def test_a_row_is_equal_where_the_interval_lies_within_the_margin() -> None:
+    assert made([10.0, 10.1, 9.9]).verdict(0.1) == "equal"
+    assert made([10.0, 13.0, 8.0]).verdict(0.1) == "open"
+    assert made([13.0, 13.1, 12.9]).verdict(0.1) == "different"
+    assert made([10.0]).verdict(0.1) == "open", "one run has no interval"
+    assert made([10.0, 10.1, 9.9], paths=99).verdict(0.1) == "open", "a mean of the paths that were known"
+
+
+def test_one_wrong_digest_or_path_is_different_at_any_interval() -> None:
+    assert made([10.0, 10.1, 9.9], equal=99).verdict(0.1) == "different"
+    assert made([10.0, 10.1, 9.9], contradictions=1).verdict(0.1) == "different"
+
+
+def test_experiments_have_names_and_a_wrong_one_is_answered_with_those() -> None:
+    assert {"lab-cebinae", "lab-pint"} <= set(experiment.named())
+    assert isinstance(experiment.read("lab-pint"), stamped.Experiment)
+    assert isinstance(experiment.read(experiment.named()["lab-cebinae"]), experiment.Experiment)
+    with pytest.raises(InputError, match="no experiment lab-pnt: the lab has lab-cebinae, lab-pint"):
+        experiment.read("lab-pnt")
+    with pytest.raises(InputError, match="has no row 3: it has 2, 5, 10, 25"):
+        experiment.read("lab-pint", ["3"])
+
+
+def test_chains_are_networks_that_a_scenario_takes(tmp_path: Path) -> None:
+    (tmp_path / "chain.toml").write_text(stamped.network(3, [(0, 1), (1, 2)]))
+    changes = {
+        "topology.file": str(tmp_path / "chain.toml"),
+        "telemetry.queries": str(FOLDER / "queries.toml"),
+    }
+    facts = Scenario(FOLDER / "scenario.toml", set=changes).check()["topology"]
+    assert facts["switches"] == 3 and facts["hosts"] == 2
+
+
+def test_the_librarys_own_digests_need_the_packets_that_two_hops_of_two_hashes_take(tmp_path: Path) -> None:
+    plan = pint.Plan.open(FOLDER / "queries.toml")
+    known = tmp_path / "known.toml"
+    known.write_text(stamped.network(4, [(a, b) for a in range(4) for b in range(a)]))
+    # Two hashes, each of either hop with a chance of a half: one packet shows both in half of the cases.
+    packets = stamped.expected(plan, 2, tmp_path / "library.parquet", known)
+    assert 1.4 < packets < 2.1

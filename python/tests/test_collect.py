@@ -1,0 +1,83 @@
+"""`weftline collect` and `weftline.collect`: findings, the account of all packets, errors."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+from packet_bytes import classic, int_packet
+
+import weftline
+
+NODES = ([1, 2, 4], [1, 2, 4], [1, 3, 4])
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "int.pcap"
+    packets = [*map(int_packet, NODES), b"\x45"]
+    timed = [(10**9 + number, packet) for number, packet in enumerate(packets)]
+    path.write_bytes(classic(timed, nanoseconds=True, link=101))
+    return path
+
+
+def test_paths_hops_and_a_change(file):
+    found = weftline.collect(file)
+    (path,) = found.paths
+    assert (path["path"], path["packets"], path["changes"]) == ([1, 3, 4], 3, 1)
+    assert (path["src"], path["src_port"], path["dst_port"]) == ("10.0.0.1", 5000, 9000)
+    (event,) = found.events
+    assert (event["time_ns"], event["before"], event["after"]) == (1_000_000_002, [1, 2, 4], [1, 3, 4])
+    assert {hop["node"]: hop["queue_max"] for hop in found.hops} == {1: 10, 2: 20, 3: 30, 4: 40}
+    assert found.summary["counts"]["unreadable"] == 1
+    assert found.summary["malformed"] == {"IP header": 1}
+    assert found.summary["adds_up"]
+
+
+def test_gzipped_and_several_captures(file, tmp_path):
+    zipped = tmp_path / "int.pcap.gz"
+    zipped.write_bytes(gzip.compress(file.read_bytes()))
+    found = weftline.collect([file, zipped])
+    assert found.summary["counts"]["packets"] == 8
+    assert [each["packets"] for each in found.summary["captures"]] == [4, 4]
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "weftline", "collect", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, **options)
+
+
+def test_the_command_says_where_every_packet_went(file, tmp_path):
+    done = run(file, "--out", tmp_path / "out")
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert "4 packets = 3 with telemetry + 1 with a malformed frame or IP header" in text
+    assert "10.0.0.1:5000 > 10.0.0.2:9000 (17)" in text
+    assert "malformed: IP header (1)" in text
+    rows = (tmp_path / "out" / "paths.jsonl").read_text().splitlines()
+    assert json.loads(rows[0])["path"] == [1, 3, 4]
+
+
+def test_the_standard_input(file):
+    done = run("-", "--json", input=file.read_bytes())
+    assert json.loads(done.stdout)["summary"]["counts"]["int_md"] == 3
+
+
+def test_a_capture_that_is_cut_off_is_used_and_named(file):
+    file.write_bytes(file.read_bytes()[:-10])
+    done = run(file)
+    assert done.returncode == 0
+    assert b"record 4" in done.stderr and b"cut off" in done.stderr
+
+
+def test_errors_name_the_file_and_the_value(file, tmp_path):
+    with pytest.raises(weftline.InputError, match=r"no\.pcap"):
+        weftline.collect(tmp_path / "no.pcap")
+    (tmp_path / "text.pcap").write_text("not a capture")
+    with pytest.raises(weftline.InputError, match="is not a capture"):
+        weftline.collect(tmp_path / "text.pcap")
+    with pytest.raises(weftline.InputError, match="int_port: expected 0 to 65535, found 70000"):
+        weftline.collect(file, int_port=70_000)
+    with pytest.raises(weftline.InputError, match="memory"):
+        weftline.collect(file, memory="1KB")

@@ -1,0 +1,384 @@
+"""The command `collect`: what telemetry says, in captures or as it arrives; every packet is accounted for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from weftline.cli import arguments
+from weftline.errors import InputError
+
+if TYPE_CHECKING:
+    import threading
+
+    from weftline.collector import Collected
+    from weftline.live import LiveCollector
+
+SHOWN_ROWS = 20
+"""Rows of each table that are printed; `--out` and `--json` have them all."""
+
+
+def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command; `command` makes its parser from name, function and help."""
+    collect = command(
+        "collect",
+        _collect,
+        "read INT, IOAM and telemetry reports: paths, hops, changes, loss",
+    )
+    collect.add_argument(
+        "captures", nargs="*", metavar="CAPTURE", help="pcap or pcapng (.gz too); -: standard input"
+    )
+    live = collect.add_argument_group("what arrives from the network, instead of captures")
+    for name, place, what in (
+        ("--listen", "udp:PORT", "reports on a UDP port of the loopback, or on udp:ADDRESS:PORT"),
+        ("--interface", "NAME", "packets of a network interface"),
+        ("--allow", "NETWORK", "whose datagrams are taken, such as 10.0.0.0/8"),
+    ):
+        live.add_argument(name, action="append", metavar=place, help=f"{what}; may be repeated")
+    for name, place, what in (
+        ("--prometheus", "ADDRESS", "HTTP with /metrics /paths /hops /events /health, such as :9464"),
+        ("--otlp", "URL", "post metrics, such as to http://127.0.0.1:4318/v1/metrics"),
+        ("--checkpoint", "FILE", "where to continue after the collector was killed"),
+        ("--config", "FILE", 'TOML file with these options, such as listen = ["udp:6000"]'),
+    ):
+        live.add_argument(name, metavar=place, help=what)
+    live.add_argument("--shards", type=_number, metavar="N", help="threads that keep flows (default: 1)")
+    live.add_argument("--interval", metavar="TIME", help="time between exports (default: 5s)")
+    live.add_argument("--duration", metavar="TIME", help="stop after this time, such as 60s")
+    live.add_argument("--doctor", action="store_true", help="print what this machine allows, and exit")
+    collect.add_argument("--memory", metavar="SIZE", help="limit of all tables (default: 256MB)")
+    collect.add_argument("--plan", metavar="FILE", help="plan of PINT, to decode digests with")
+    collect.add_argument("--topology", metavar="FILE", help="the switches that digests may name")
+    for name, what, default in (
+        ("--int-dscp", "DSCP of packets with INT", "0x17"),
+        ("--int-port", "UDP port of INT", "49203"),
+        ("--int-gre", "EtherType of INT in GRE", "0x88b6"),
+    ):
+        collect.add_argument(name, type=_number, metavar="N", help=f"{what} (default: {default})")
+    collect.add_argument(
+        "--report-port",
+        type=_number,
+        action="append",
+        metavar="PORT",
+        help="UDP port of telemetry reports, may be repeated (default: 32766)",
+    )
+    collect.add_argument("--pint-ipv4-id", action="store_true", help="the IPv4 id is a digest of PINT")
+    collect.add_argument("--pint-flow-label", action="store_true", help="the IPv6 flow label is one")
+    arguments.add_out(collect, "DIR", "write summary.json and the tables as JSON lines")
+    collect.add_argument(
+        "--parquet", action="store_true", help="with --out: the tables as Parquet files instead"
+    )
+    arguments.add_json(collect)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number such as 23 or 0x17, found {text!r}") from None
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from weftline.collector import DEFAULT_MEMORY, collect
+    from weftline.terminal import say
+
+    if options.doctor:
+        from weftline.collect_doctor import report
+
+        print(report(options.interface or []))
+        return 0
+    if options.listen or options.interface or options.config:
+        return _collect_live(options)
+    if not options.captures:
+        raise InputError("collect: expected captures, --listen or --interface")
+    found = collect(options.captures, memory=options.memory or DEFAULT_MEMORY, **_shared(options))
+    for capture in found.summary["captures"]:
+        if capture["ended_early"]:
+            say("warning", f"{capture['ended_early']}; the packets before it are used")
+    if options.out:
+        found.save(options.out, parquet=options.parquet)
+    _show(found, options)
+    return 0
+
+
+def _shared(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that captures and running collectors have in common."""
+    return {
+        "int_dscp": options.int_dscp,
+        "int_port": options.int_port,
+        "int_gre": options.int_gre,
+        "report_ports": options.report_port,
+        "pint_ipv4_id": options.pint_ipv4_id,
+        "pint_flow_label": options.pint_flow_label,
+        "plan": options.plan,
+        "topology": options.topology,
+    }
+
+
+def _show(found: Collected, options: argparse.Namespace) -> None:
+    from weftline.collector import TABLES
+
+    if options.json:
+        arguments.print_json({"summary": found.summary, **{name: getattr(found, name) for name in TABLES}})
+        return
+    for text in (_paths(found.paths), _hops(found.hops), _events(found.events), _sources(found.sources)):
+        if text:
+            print(text, end="\n\n")
+    print(_summary(found.summary))
+
+
+def _collect_live(options: argparse.Namespace) -> int:
+    """Run until the duration ends, or until SIGINT or SIGTERM."""
+    import signal
+    import sys
+    import threading
+
+    from weftline.live import collecting
+    from weftline.quantities import parse_time_ns
+
+    if options.captures:
+        raise InputError("collect: captures and --listen or --interface exclude each other")
+    given = {
+        **_shared(options),
+        "listen": options.listen,
+        "interface": options.interface,
+        "allow": options.allow,
+        "prometheus": options.prometheus,
+        "otlp": options.otlp,
+        "checkpoint": options.checkpoint,
+        "shards": options.shards,
+        "interval_s": parse_time_ns(options.interval) / 1e9 if options.interval else None,
+        "memory": options.memory,
+        "out": options.out,
+        "parquet": options.parquet,
+    }
+    given = {name: value for name, value in given.items() if value not in (None, False)}
+    settings = {**_file(options.config), **given}
+    ends = None if options.duration is None else parse_time_ns(options.duration) / 1e9
+    stop = threading.Event()
+    usual = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
+    try:
+        with collecting(**settings) as collector:
+            where = f"; http://{collector.http}/metrics" if collector.http else ""
+            print(f"Collecting from {', '.join(collector.inputs)}{where}", file=sys.stderr, flush=True)
+            _watch(collector, stop, ends)
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+    if collector.found:
+        _show(collector.found, options)
+    return 0
+
+
+_SIGNALS = (2, 15)
+"""SIGINT and SIGTERM."""
+
+
+def _file(path: str | None) -> dict[str, Any]:
+    """Return the options of a configuration file."""
+    import tomllib
+
+    if path is None:
+        return {}
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _watch(collector: LiveCollector, stop: threading.Event, seconds: float | None) -> None:
+    """Print a line of rates, flows, losses and memory each second (each 10 s without a terminal)."""
+    import sys
+    import time
+
+    terminal = sys.stderr.isatty()
+    every = 1.0 if terminal else 10.0
+    begin = last = time.monotonic()
+    packets = 0
+    while not stop.is_set():
+        left = every if seconds is None else min(every, begin + seconds - time.monotonic())
+        if left <= 0 or stop.wait(left):
+            break
+        now = time.monotonic()
+        status = collector.status()
+        rate = (status["packets"] - packets) / max(now - last, 1e-9)
+        packets, last = status["packets"], now
+        lost = status["kernel_dropped"] + status["shed"]
+        line = (
+            f"{rate:,.0f} packets/s, {packets:,} in all, {status['flows']:,} flows, {lost:,} lost, "
+            f"{status['malformed']:,} malformed, {status['events']:,} events, "
+            f"{status['memory_bytes'] / 1e6:.1f} MB"
+        )
+        if status["problem"]:
+            line += f"; {status['problem']}"
+        print(
+            f"\r{line}\x1b[K" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True
+        )
+    if terminal:
+        print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def _table(head: list[str], rows: list[list[str]], left: int) -> str:
+    from weftline.terminal import Table
+
+    if not rows:
+        return ""
+    text = Table(head, rows[:SHOWN_ROWS], left=left).text()
+    more = len(rows) - SHOWN_ROWS
+    return f"{text}\n... and {more:,} more; --out DIR writes all" if more > 0 else text
+
+
+def _paths(rows: list[dict[str, Any]]) -> str:
+    shown = sorted(rows, key=lambda row: -row["packets"])
+    return _table(
+        ["flow", "seen at", "path", "packets", "changes"],
+        [
+            [_flow(row), _place(row), _path(row["path"]), f"{row['packets']:,}", f"{row['changes']:,}"]
+            for row in shown
+        ],
+        left=3,
+    )
+
+
+def _hops(rows: list[dict[str, Any]]) -> str:
+    def numbers(row: dict[str, Any], name: str) -> Iterable[str]:
+        return (_text(row[f"{name}_{which}"]) for which in ("p50", "p99", "max"))
+
+    head = ["hop", "samples", "latency p50", "p99", "max", "queue p50", "p99", "max", "drops"]
+    return _table(
+        head,
+        [
+            [
+                _hop(row),
+                f"{max(row['latency_samples'], row['queue_samples']):,}",
+                *numbers(row, "latency"),
+                *numbers(row, "queue"),
+                f"{row['drops']:,}",
+            ]
+            for row in rows
+        ],
+        left=1,
+    )
+
+
+def _hop(row: dict[str, Any]) -> str:
+    if row["position"] is not None:
+        return f"hop {row['position']} of every path"
+    return f"node {_text(row['node'])}"
+
+
+def _events(rows: list[dict[str, Any]]) -> str:
+    return _table(
+        ["time ns", "event", "flow or hop", "before", "after"],
+        [[str(row["time_ns"]), row["kind"], *_change(row)] for row in rows],
+        left=5,
+    )
+
+
+def _change(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return what changed, before and after."""
+    if row["kind"] == "path changed":
+        return _flow(row), _path(row["before"]), _path(row["after"])
+    return f"node {row['node']}", str(row["usual"]), str(row["level"])
+
+
+def _sources(rows: list[dict[str, Any]]) -> str:
+    counts = ("received", "lost", "late", "repeated", "restarts")
+    return _table(
+        ["reports of", *counts],
+        [
+            [f"node {row['node']}, unit {row['hardware']}", *(f"{row[name]:,}" for name in counts)]
+            for row in rows
+        ],
+        left=1,
+    )
+
+
+def _summary(summary: dict[str, Any]) -> str:
+    """Account for every packet in sentences whose numbers add up."""
+    counts = summary["counts"]
+    parts = (
+        ("with_telemetry", "with telemetry"),
+        ("without_telemetry", "without"),
+        ("malformed_packets", "with telemetry that is malformed"),
+        ("unreadable", "with a malformed frame or IP header"),
+        ("not_ip", "without IP"),
+        ("other_links", "of links that are not read"),
+        ("unwelcome", "of exporters that are muted or not allowed"),
+    )
+    shown = [f"{counts[key]:,} {text}" for key, text in parts if counts[key] or key == "with_telemetry"]
+    lines = [f"{counts['packets']:,} packets = {' + '.join(shown)}"]
+    kinds = (
+        ("int_md", "INT-MD"),
+        ("int_mx", "INT-MX"),
+        ("ioam_traces", "IOAM traces"),
+        ("ioam_direct_exports", "IOAM direct export"),
+        ("ioam_edge_to_edge", "IOAM edge to edge"),
+        ("ioam_other", "IOAM of other types"),
+        ("hpcc", "HPCC"),
+        ("pint_digests", "PINT digests (see weftline pint decode)"),
+        ("reports", "reports"),
+    )
+    found = [f"{counts[key]:,} {text}" for key, text in kinds if counts[key]]
+    if found:
+        lines.append("telemetry: " + ", ".join(found))
+    if counts["report_groups"]:
+        names = ("lost", "late", "repeated")
+        rest = ", ".join(f"{summary[f'{name}_groups']:,} {name}" for name in names)
+        lines.append(f"report datagrams: {counts['report_groups']:,} received, {rest}")
+    if summary["malformed"]:
+        reasons = (f"{reason} ({count:,})" for reason, count in summary["malformed"].items())
+        lines.append("malformed: " + ", ".join(reasons))
+    for given in summary.get("inputs", []):
+        sent = given["received"] + given["dropped"]
+        lines.append(
+            f"{given['name']}: {sent:,} sent = {given['received']:,} received + {given['dropped']:,} dropped "
+            "by the kernel"
+        )
+    for export in summary.get("exports", []):
+        if export["failed"] or export["skipped"]:
+            lines.append(
+                f"{export['name']}: {export['failed']:,} exports failed, {export['skipped']:,} skipped"
+            )
+    if summary.get("problem"):
+        lines.append(str(summary["problem"]))
+    left_out = (
+        ("incomplete_stacks", "stacks that a hop could not write into"),
+        ("empty_stacks", "stacks without a hop"),
+        ("flows_refused", "packets of flows beyond --memory"),
+        ("flows_evicted", "flows evicted"),
+        ("late_paths", "paths of late packets"),
+        ("shed", "findings shed because the shards were too slow"),
+        ("paths_refused", "packets of paths beyond the limit"),
+        ("hops_refused", "measurements of hops beyond the limit"),
+        ("sources_refused", "report datagrams of sources beyond the limit"),
+        ("events_refused", "events beyond the limit"),
+    )
+    refused = [f"{counts[key]:,} {text}" for key, text in left_out if counts[key]]
+    if refused:
+        lines.append("left out: " + ", ".join(refused))
+    if not summary["adds_up"]:
+        lines.append("the counts of packets do not add up: this is a defect of weftline, please report it")
+    return "\n".join(lines)
+
+
+def _flow(row: dict[str, Any]) -> str:
+    inside = f" in {row['vni']}" if row["vni"] is not None else ""
+    source, destination = (f"{row[f'{end}']}:{row[f'{end}_port']}" for end in ("src", "dst"))
+    return f"{source} > {destination} ({row['protocol']}){inside}"
+
+
+def _place(row: dict[str, Any]) -> str:
+    return f"node {row['reporter']}" if row["reporter"] is not None else f"interface {row['interface']}"
+
+
+def _path(nodes: list[int | None]) -> str:
+    return " ".join(map(_text, nodes))
+
+
+def _text(number: int | None) -> str:
+    return "–" if number is None else str(number)

@@ -1,0 +1,183 @@
+"""The command `lab`: a scenario on real packets of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from weftline.cli import arguments
+
+DONE, FAILED = 0, 1
+
+
+def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command; `command` makes its parser from name, function and help."""
+    lab = command("lab", None, "run a scenario on real packets, in namespaces of this Linux machine")
+    lab.set_defaults(do=lambda options: _help(lab))
+    parts = lab.add_subparsers(title="commands", metavar="COMMAND")
+
+    def part(name: str, do: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        found = parts.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+        )
+        found.set_defaults(do=do)
+        return found
+
+    doctor = part(
+        "doctor", _doctor, "what this kernel and this user can do, what is missing and how to get it"
+    )
+    arguments.add_json(doctor)
+    run = part("run", _run, "build the network, run the flows, write a run's folder, remove everything")
+    _scenario(run)
+    arguments.add_out(run, "DIR", "folder for the results", required=True)
+    run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
+    run.add_argument(
+        "--repeats",
+        type=arguments.count,
+        default=1,
+        metavar="N",
+        help="runs, into DIR/1 to DIR/N (default 1)",
+    )
+    arguments.add_output(run)
+    trial = part(
+        "experiment", _experiment, "simulate and run the points of an experiment's lab.toml, and compare them"
+    )
+    trial.add_argument(
+        "folder", metavar="FOLDER", help="folder with a lab.toml, or its name, such as lab-pint"
+    )
+    arguments.add_out(
+        trial, "DIR", "folder for the runs; those that are finished there are kept", required=True
+    )
+    trial.add_argument(
+        "--repeats", type=arguments.count, default=5, metavar="N", help="runs of each point (default 5)"
+    )
+    trial.add_argument(
+        "--seconds", type=float, metavar="S", help="length of a run, in place of the scenario's"
+    )
+    trial.add_argument(
+        "--row", action="append", default=[], metavar="NAME", help="this row alone; may be repeated"
+    )
+    arguments.add_json(trial)
+    build = part("up", _up, "build the network and leave it, to look inside; `down` removes it")
+    _scenario(build)
+    down = part("down", _down, "remove what `up` left")
+    clean = part("clean", _clean, "remove the namespaces of killed runs; live runs and what `up` made stay")
+    for made in (build, down, clean):
+        arguments.add_json(made)
+
+
+def _scenario(command: argparse.ArgumentParser) -> None:
+    command.add_argument("scenario", metavar="SCENARIO", help="TOML file")
+    arguments.add_set(command, "replace a value, such as scale.by=100; may be repeated")
+    command.add_argument(
+        "--ports",
+        choices=("auto", "kernel", "engine"),
+        default="auto",
+        help="whose ports switches have (default auto: the kernel's if all are FIFO and mark nothing, "
+        "else the simulator's)",
+    )
+    command.add_argument("--seed", type=int, metavar="N", help="seed, in place of the scenario's")
+
+
+def _help(lab: argparse.ArgumentParser) -> int:
+    lab.print_help()
+    return 2
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from weftline.lab import doctor
+    from weftline.terminal import Table
+
+    found = doctor.findings()
+    if options.json:
+        arguments.print_json(doctor.as_json(found))
+    else:
+        print(Table(["lab", "", ""], [[one.name, one.state, one.text] for one in found], left=3).text())
+        print("scenarios can be run here" if doctor.can_run(found) else "nothing can be run here")
+    return DONE if doctor.can_run(found) else FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    from weftline.lab import runs
+    from weftline.terminal import say
+
+    scenario = runs.scenario_of(options.scenario, options.set, options.seed)
+    found = runs.run(scenario, options.out, force=options.force, repeats=options.repeats, ports=options.ports)
+    for one in found:
+        for text in one.warnings:
+            say("warning", f"{one.out}: {text}")
+    if options.json:
+        arguments.print_json([one.summary for one in found] if len(found) > 1 else found[0].summary)
+    elif not options.quiet:
+        from weftline.lab import texts
+
+        print("\n\n".join(texts.facts(one).text() for one in found))
+    return DONE if all(one.summary["status"] == "done" for one in found) else FAILED
+
+
+def _experiment(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from weftline.lab import experiment
+
+    holds = experiment.carry_out(
+        options.folder,
+        Path(options.out),
+        rows=options.row,
+        repeats=options.repeats,
+        seconds=options.seconds,
+        as_json=options.json,
+    )
+    return DONE if holds else FAILED
+
+
+def _up(options: argparse.Namespace) -> int:
+    from weftline.lab import runs
+    from weftline.lab.network import Network
+
+    scenario = runs.scenario_of(options.scenario, options.set, options.seed)
+    made, _ = runs.planned(scenario, options.ports)
+    network = Network(made, keep=True)
+    network.build()
+    processes = runs.Processes(network, dies=False)
+    try:
+        if made.wires:
+            processes.start_wires()
+    except BaseException:
+        network.remove()
+        raise
+    if options.json:
+        named = {node.name: (network.name(node.name), node.address) for node in made.nodes}
+        nodes = {name: {"namespace": space, "address": address} for name, (space, address) in named.items()}
+        arguments.print_json({"nodes": nodes})
+        return DONE
+    for node in made.nodes:
+        print(f"{network.name(node.name)}  {node.address or 'switch'}")
+    print(f"`ip netns exec {network.name(made.nodes[0].name)} ping ADDRESS`; `weftline lab down` removes it")
+    return DONE
+
+
+def _down(options: argparse.Namespace) -> int:
+    from weftline.lab import network
+
+    return _removed(network.clean([one for one in network.records() if one.get("keep")]), options)
+
+
+def _clean(options: argparse.Namespace) -> int:
+    from weftline.lab import network
+
+    # One that is being killed may still be there for a moment.
+    time.sleep(0.05)
+    return _removed(
+        network.clean([one for one in network.records() if not one["alive"] and not one.get("keep")]), options
+    )
+
+
+def _removed(names: list[str], options: argparse.Namespace) -> int:
+    if options.json:
+        arguments.print_json({"removed": names})
+        return DONE
+    print("\n".join(f"removed {name}" for name in names) or "nothing to remove", file=sys.stdout)
+    return DONE

@@ -1,0 +1,151 @@
+"""`weftline.collect`: what the telemetry in captures says about a network.
+
+found = weftline.collect("capture.pcap")
+found.paths[0]["path"]             # [101, 102, 103]
+polars.DataFrame(found.hops)       # or pandas.DataFrame, pyarrow.Table.from_pylist
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weftline.errors import InputError
+from weftline.quantities import parse_bytes
+
+MIN_MEMORY = 65_536
+DEFAULT_MEMORY = "256MB"
+TABLES = ("paths", "hops", "events", "sources", "pint")
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was found; each table is a list of rows, one dict a row."""
+
+    summary: dict[str, Any]
+    """What happened to every packet: `counts`, `malformed` by reason, loss, memory."""
+    paths: list[dict[str, Any]]
+    """Flows at each point of observation: five-tuple, path (node ids, oldest first), packets, changes."""
+    hops: list[dict[str, Any]]
+    """Latency and queue of each node, in the units of the device; quantiles are at most 1/32 too high."""
+    events: list[dict[str, Any]]
+    """Changes of paths."""
+    sources: list[dict[str, Any]]
+    """Nodes that send reports: received, lost, late, repeated, restarts."""
+    pint: list[dict[str, Any]]
+    """What PINT's digests hold of each flow, as `weftline pint decode` writes it; empty without a plan."""
+
+    def save(self, folder: str | os.PathLike[str], *, but: Sequence[str] = (), parquet: bool = False) -> None:
+        """Write summary.json and the tables into a folder, which is made if it is missing.
+
+        Parameters
+        ----------
+        folder : path
+        but : list of str
+            Tables that are left out.
+        parquet : bool
+            As Parquet files instead of JSON lines; a table without rows has no file.
+        """
+        from weftline import _native
+
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "summary.json").write_text(json.dumps(self.summary, indent=2) + "\n", encoding="utf-8")
+            for name in TABLES:
+                rows = getattr(self, name)
+                if parquet:
+                    (place / f"{name}.parquet").unlink(missing_ok=True)
+                    _native.write_rows(place / f"{name}.parquet", json.dumps(rows))
+                elif name not in but:
+                    lines = "".join(json.dumps(row) + "\n" for row in rows)
+                    (place / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{place}: {error.strerror or error}") from None
+
+
+def collect(
+    captures: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    memory: str | int = DEFAULT_MEMORY,
+    int_dscp: int | None = None,
+    int_port: int | None = None,
+    int_gre: int | None = None,
+    report_ports: Sequence[int] | None = None,
+    pint_ipv4_id: bool = False,
+    pint_flow_label: bool = False,
+    plan: str | os.PathLike[str] | None = None,
+    topology: str | os.PathLike[str] | None = None,
+) -> Collected:
+    """Read captures in turn and return what their telemetry says.
+
+    Parameters
+    ----------
+    captures : path or paths
+        pcap or pcapng, which may be gzipped; ``"-"`` is the standard input.
+    memory : size
+        Limit of the tables of flows and paths, such as ``"256MB"``. Flows beyond it are refused and counted.
+    int_dscp, int_port, int_gre : int, optional
+        How INT is marked in this domain: DSCP (default 0x17), UDP port (49203), EtherType in GRE (0x88b6).
+    report_ports : list of int, optional
+        UDP ports of telemetry reports (default: 32766).
+    pint_ipv4_id, pint_flow_label : bool
+        Whether the IPv4 id of unfragmented packets, or the IPv6 flow label, is a digest of PINT.
+    plan : path
+        Plan of PINT: digests are decoded.
+    topology : path
+        Topology, or scenario: the switches that digests may name, and their links.
+
+    Raises
+    ------
+    InputError
+        If nothing can be read of a capture; the text names the record.
+    """
+    from weftline import _native
+
+    one = isinstance(captures, str | os.PathLike)
+    paths = [Path(captures)] if one else [Path(each) for each in captures]  # type: ignore[union-attr, arg-type]
+    found = json.loads(
+        _native.collect(
+            paths,
+            checked_memory(memory),
+            _within("int_dscp", int_dscp, 63),
+            _within("int_port", int_port, 65_535),
+            _within("int_gre", int_gre, 65_535),
+            None
+            if report_ports is None
+            else [_within("report_ports", port, 65_535) for port in report_ports],
+            pint_ipv4_id,
+            pint_flow_label,
+            None if plan is None else read_text(plan),
+            None if topology is None else os.fspath(topology),
+        )
+    )
+    return Collected(**found)
+
+
+def checked_memory(size: str | int) -> int:
+    """Return the bytes of a limit of memory."""
+    found = size if isinstance(size, int) else parse_bytes(size)
+    if not MIN_MEMORY <= found < 2**62:
+        raise InputError(f"memory: expected at least 65.5 KB, found {size}")
+    return int(found)
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _within(name: str, number: int | None, largest: int) -> int | None:
+    if number is not None and not 0 <= number <= largest:
+        raise InputError(f"{name}: expected 0 to {largest}, found {number}")
+    return number

@@ -1,0 +1,235 @@
+"""The process of one host: it sends the host's flows, receives those of others, and says when each was done.
+
+Run as a file of its own, without the package, inside the host's namespace. The task comes as one line of
+JSON on standard input; after the answer ``ready`` a second line gives time zero (CLOCK_REALTIME, ns). Every
+finished flow is a line of JSON on standard output. A flow ends when the kernel's time stamp says that its
+last byte was acknowledged, as in the simulator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import heapq
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+CHUNK = bytes(1 << 16)
+SO_TIMESTAMPING = 37
+STAMP = 1 << 4 | 1 << 7 | 1 << 9 | 1 << 11
+"""Software stamps, numbered by byte, when the byte was acknowledged, without the payload."""
+TCP_CONGESTION = 13
+IPPROTO_MPTCP = 262
+ACKNOWLEDGED = 120
+"""Where the kernel's record of a connection (tcp_info) has the bytes that were acknowledged."""
+SIOCOUTQ = 0x5411
+MSG_ERRQUEUE = 0x2000
+POLL_S = 0.001
+"""How often the queue of a multipath socket is looked at, which gives no stamps."""
+
+
+class Flow:
+    """One flow that this host sends."""
+
+    def __init__(self, task: dict[str, Any], now: int, sock: socket.socket) -> None:
+        self.id, self.size, self.multipath = task["id"], task["size"], task["multipath"]
+        self.started_ns, self.late_ns = now, 0
+        self.sock, self.sent, self.connected, self.stamped = sock, 0, False, False
+
+
+class Agent:
+    """The loop over sockets and start times."""
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self.task = task
+        self.epoll = select.epoll()
+        self.flows: dict[int, Flow] = {}
+        self.receiving: dict[int, socket.socket] = {}
+        kinds = [0, IPPROTO_MPTCP] if task["multipath"] else [0]
+        self.listeners = {}
+        for offset, protocol in enumerate(kinds):
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((task["address"], task["port"] + offset))
+            listener.listen(4096)
+            listener.setblocking(False)
+            self.listeners[listener.fileno()] = listener
+            self.epoll.register(listener, select.EPOLLIN)
+
+    def _report(self, now: int) -> None:
+        """Print how many bytes of every unfinished flow were acknowledged."""
+        found = []
+        for flow in self.flows.values():
+            with contextlib.suppress(OSError, struct.error):
+                info = flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+                found.append((flow.id, struct.unpack_from("Q", info, ACKNOWLEDGED)[0]))
+        if found:
+            print(json.dumps({"at_ns": now, "acknowledged": found}), flush=True)
+
+    def run(self, zero: int) -> None:
+        """Send every flow; receive until the process is ended."""
+        every = self.task.get("every_ns") or 0
+        report_at = zero + every
+        due = [(zero + flow["start_ns"], number) for number, flow in enumerate(self.task["flows"])]
+        heapq.heapify(due)
+        while True:
+            now = time.time_ns()
+            while due and due[0][0] <= now:
+                at, number = heapq.heappop(due)
+                self._start(self.task["flows"][number], at)
+                now = time.time_ns()
+            wait = (due[0][0] - now) / 1e9 if due else 1.0
+            if every:
+                if now >= report_at:
+                    self._report(now)
+                    report_at += ((now - report_at) // every + 1) * every
+                wait = min(wait, (report_at - now) / 1e9)
+            if any(flow.multipath for flow in self.flows.values()):
+                wait = min(wait, POLL_S)
+                self._look()
+            # select, because epoll's own timeout has whole milliseconds.
+            select.select([self.epoll], [], [], max(wait, 0))
+            for number, events in self.epoll.poll(0):
+                self._serve(number, events)
+
+    def _start(self, task: dict[str, Any], due: int) -> None:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if task["multipath"] else 0)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, task["congestion"].encode())
+        flow = Flow(task, time.time_ns(), sock)
+        flow.late_ns = flow.started_ns - due
+        with contextlib.suppress(BlockingIOError):
+            sock.connect((task["to"], self.task["port"] + task["multipath"]))
+        print(json.dumps({"flow": flow.id, "port": sock.getsockname()[1]}), flush=True)
+        self.flows[sock.fileno()] = flow
+        self.epoll.register(sock, select.EPOLLOUT)
+
+    def _serve(self, number: int, events: int) -> None:
+        if number in self.listeners:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sock, _ = self.listeners[number].accept()
+                    sock.setblocking(False)
+                    self.receiving[sock.fileno()] = sock
+                    self.epoll.register(sock, select.EPOLLIN)
+        elif number in self.receiving:
+            self._receive(self.receiving[number])
+        elif number in self.flows:
+            try:
+                self._send(self.flows[number], events)
+            except OSError as error:
+                self._end(self.flows[number], None, errno.errorcode.get(error.errno or 0, str(error)))
+
+    def _receive(self, sock: socket.socket) -> None:
+        try:
+            for _ in range(16):
+                if not sock.recv(1 << 18):
+                    break
+            else:
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self.epoll.unregister(sock)
+        del self.receiving[sock.fileno()]
+        sock.close()
+
+    def _send(self, flow: Flow, events: int) -> None:
+        if events & select.EPOLLERR:
+            self._stamps(flow)
+            if flow.sock.fileno() < 0:
+                return
+        if not flow.connected and events & (select.EPOLLOUT | select.EPOLLHUP):
+            if wrong := flow.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(wrong, os.strerror(wrong))
+            flow.connected = True
+            if not flow.multipath:
+                flow.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, STAMP)
+        with contextlib.suppress(BlockingIOError):
+            while flow.connected and flow.sent < flow.size:
+                flow.sent += flow.sock.send(memoryview(CHUNK)[: flow.size - flow.sent])
+        if flow.sent == flow.size:
+            self.epoll.modify(flow.sock, 0)
+
+    def _stamps(self, flow: Flow) -> None:
+        """Read the stamps; that of the last byte ends the flow."""
+        while True:
+            try:
+                _, ancillary, _, _ = flow.sock.recvmsg(1, 512, MSG_ERRQUEUE)
+            except BlockingIOError:
+                return
+            at, byte = None, None
+            for level, kind, data in ancillary:
+                if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPING:
+                    seconds, ns = struct.unpack_from("qq", data)
+                    at = seconds * 10**9 + ns
+                elif level == socket.IPPROTO_IP and len(data) >= 16:
+                    byte = struct.unpack_from("IBBBBII", data)[6]
+            if at is not None and byte == (flow.size - 1) % 2**32 and flow.sent == flow.size:
+                self._end(flow, at)
+                return
+
+    def _look(self) -> None:
+        """End the multipath flows whose bytes were all acknowledged."""
+        for flow in [flow for flow in self.flows.values() if flow.multipath and flow.sent == flow.size]:
+            left = struct.unpack("i", fcntl.ioctl(flow.sock, SIOCOUTQ, b"\0" * 4))[0]
+            if left == 0:
+                self._end(flow, time.time_ns())
+
+    def _end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
+        info = b""
+        with contextlib.suppress(OSError):
+            info = flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        number = {"retransmitted": (100, "I"), "sent": (156, "I"), "timeouts": (240, "H")}
+        counts = {
+            name: struct.unpack_from(form, info, at)[0] if len(info) >= at + 4 else None
+            for name, (at, form) in number.items()
+        }
+        print(
+            json.dumps(
+                {
+                    "flow": flow.id,
+                    "start_ns": flow.started_ns,
+                    "finish_ns": at,
+                    "late_ns": flow.late_ns,
+                    "wrong": wrong,
+                    **counts,
+                }
+            ),
+            flush=True,
+        )
+        self.epoll.unregister(flow.sock)
+        del self.flows[flow.sock.fileno()]
+        flow.sock.close()
+
+
+def die_with_parent() -> None:
+    """Let the kernel end this process when the one that started it is killed."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(1, signal.SIGKILL)
+    libc.prctl(29, 1)  # the shortest timer slack
+
+
+def main() -> None:
+    """Take the task, wait for time zero, work."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    agent = Agent(json.loads(sys.stdin.readline()))
+    print("ready", flush=True)
+    line = sys.stdin.readline()
+    if line.strip():
+        agent.run(int(line))
+
+
+if __name__ == "__main__":
+    main()

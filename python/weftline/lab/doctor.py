@@ -1,0 +1,188 @@
+"""What this kernel and this user can do for the lab, found by trying, and how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from weftline.errors import InputError
+from weftline.lab import lateness, stamps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One line of the diagnosis."""
+
+    name: str
+    state: str
+    """``ok``, ``missing`` (what needs it cannot be had, the rest can) or ``problem`` (nothing can run)."""
+    text: str
+
+
+def congestion_controls() -> list[str]:
+    """Return the congestion controls that this kernel has now."""
+    try:
+        return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    except OSError:
+        return []
+
+
+def findings(*, measure: bool = True) -> list[Finding]:
+    """Look at this machine; with `measure`, also at how late its processes run."""
+    found = [_linux(), _root()]
+    ip, tc = _tool("ip"), _tool("tc")
+    found += [_program("ip", ip), _program("tc", tc), _arrow()]
+    if all(one.state == "ok" for one in found):
+        found += _tried(str(ip), str(tc))
+    found += [_congestion(), _multipath(), *_bpf()]
+    if measure:
+        found.append(_lateness())
+    return found
+
+
+def can_run(found: list[Finding]) -> bool:
+    """Return whether scenarios can be run here."""
+    return all(one.state != "problem" for one in found)
+
+
+def require() -> None:
+    """Raise InputError with what is missing if nothing can run here; quick, and it leaves nothing."""
+    wrong = [one for one in findings(measure=False) if one.state == "problem"]
+    if wrong:
+        raise InputError("\n".join(f"the lab cannot run here: {one.name}: {one.text}" for one in wrong))
+
+
+def as_json(found: list[Finding]) -> dict[str, Any]:
+    """Return all for programs."""
+    return {"can_run": can_run(found), "findings": [asdict(one) for one in found]}
+
+
+def _tool(name: str) -> str | None:
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+
+
+def _linux() -> Finding:
+    import platform
+
+    if platform.system() != "Linux":
+        return Finding(
+            name="kernel", state="problem", text="network namespaces need Linux: use a virtual machine"
+        )
+    return Finding(name="kernel", state="ok", text=platform.release())
+
+
+def _root() -> Finding:
+    if os.geteuid() != 0:
+        text = f"you are user {os.geteuid()}; namespaces and rates of links need root: sudo weftline lab ..."
+        return Finding(name="root", state="problem", text=text)
+    return Finding(name="root", state="ok", text="namespaces and links can be made")
+
+
+def _program(name: str, path: str | None) -> Finding:
+    if path is None:
+        return Finding(name=name, state="problem", text="apt install iproute2")
+    return Finding(name=name, state="ok", text=path)
+
+
+def _arrow() -> Finding:
+    from importlib import metadata
+
+    try:
+        return Finding(name="pyarrow", state="ok", text=metadata.version("pyarrow"))
+    except metadata.PackageNotFoundError:
+        return Finding(
+            name="pyarrow", state="problem", text="writes the tables of a run: pip install pyarrow"
+        )
+
+
+def _tried(ip: str, tc: str) -> list[Finding]:
+    """Make two namespaces with a link, try each thing in them, and remove them."""
+    number = secrets.token_hex(3)
+    one, other = f"weftline-{number}-try1", f"weftline-{number}-try2"
+
+    def fails(*command: str) -> str | None:
+        done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
+        return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
+
+    found = []
+    try:
+        wrong = fails(ip, "netns", "add", one) or fails(ip, "netns", "add", other)
+        found.append(_try("namespaces", wrong, "run outside a restricted container (CAP_SYS_ADMIN)"))
+        if wrong:
+            return found
+        peer = ("peer", "name", "try1", "netns", other)
+        wrong = fails(ip, "-n", one, "link", "add", "try0", "type", "veth", *peer)
+        found.append(_try("veth", wrong, "a kernel with CONFIG_VETH"))
+        if wrong:
+            return found
+        at = (tc, "-n", one, "qdisc", "replace", "dev", "try0", "root")
+        wrong = fails(*at, "tbf", "rate", "10mbit", "burst", "3028", "limit", "100000")
+        found.append(_try("tbf", wrong, "a kernel with CONFIG_NET_SCH_TBF (modprobe sch_tbf)"))
+        for name in ("netem", "fq_codel", "red"):
+            wrong = fails(*at, name, *(("limit", "100000", "avpkt", "1500") if name == "red" else ()))
+            text = "not used by the lab, which has its own delays and so far fifo alone"
+            state, text = (
+                ("missing", f"this kernel does not have it; {text}") if wrong else ("ok", f"there; {text}")
+            )
+            found.append(Finding(name=name, state=state, text=text))
+    finally:
+        for name in (one, other):
+            if Path("/run/netns", name).exists():
+                fails(ip, "netns", "delete", name)
+    return found
+
+
+def _try(name: str, wrong: str | None, remedy: str) -> Finding:
+    if wrong:
+        return Finding(name=name, state="problem", text=f"{wrong}; needs {remedy}")
+    return Finding(name=name, state="ok", text="tried")
+
+
+def _congestion() -> Finding:
+    have = congestion_controls()
+    text = " ".join(have)
+    if "cubic" not in have and "reno" not in have:
+        return Finding(
+            name="congestion controls", state="problem", text=f"{text or 'none'}; expected cubic or reno"
+        )
+    lacking = [name for name in ("reno", "cubic", "dctcp") if name not in have]
+    if lacking:
+        text += f"; without {', '.join(lacking)} (modprobe tcp_dctcp, where the kernel has modules)"
+    return Finding(name="congestion controls", state="missing" if lacking else "ok", text=text)
+
+
+def _multipath() -> Finding:
+    if Path("/proc/sys/net/mptcp/enabled").exists():
+        return Finding(name="MPTCP", state="ok", text="transport mptcp")
+    return Finding(name="MPTCP", state="missing", text="transport mptcp needs a kernel with CONFIG_MPTCP")
+
+
+def _bpf() -> list[Finding]:
+    found = []
+    for name, package in (("clang", "clang"), ("bpftool", "bpftool")):
+        path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+        text = path or f"for programs in switches; apt install {package}"
+        found.append(Finding(name=name, state="ok" if path else "missing", text=text))
+    types = Path("/sys/kernel/btf/vmlinux")
+    text = str(types) if types.exists() else "for programs in switches: a kernel with CONFIG_DEBUG_INFO_BTF"
+    found.append(Finding(name="BTF", state="ok" if types.exists() else "missing", text=text))
+    lie = next((path for path in stamps.objects() if path.exists()), None)
+    text = str(lie) if lie else "for PINT: `make lab-objects` in the sources, or WEFTLINE_BPF"
+    found.append(Finding(name="programs", state="ok" if lie else "missing", text=text))
+    return found
+
+
+def _lateness() -> Finding:
+    late = lateness.measure()
+    p50, p99 = late.quantile_ns(0.5) or 0, late.quantile_ns(0.99) or 0
+    shortest = p99 / lateness.SHARE_OF_DELAY
+    text = (
+        f"processes wake up to {p50 / 1e6:g} ms late (p50), {p99 / 1e6:g} ms (p99): links with a delay of "
+        f"{shortest / 1e6:g} ms or more are honest, or [scale] by"
+    )
+    return Finding(name="lateness", state="ok", text=text)

@@ -1,0 +1,116 @@
+"""Ports of the engine in the lab: queue disciplines of the simulator between the interfaces of a run.
+
+Every link passes through one process (`port_process.py`). A switch's port is the simulator's: discipline,
+rate, marks and delay. A host keeps the kernel's port, and the process gives its link the delay alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from weftline import _native
+
+if TYPE_CHECKING:
+    from weftline.lab.plan import Plan
+    from weftline.lab.queues import Counters
+    from weftline.scenario import Scenario
+
+Ports = Literal["auto", "kernel", "engine"]
+
+
+def wanted(values: dict[str, Any], asked: Ports) -> bool:
+    """Return whether the ports of switches are the engine's; "auto": where the kernel has no such queue."""
+    if asked != "auto":
+        return asked == "engine"
+    switch = values.get("switch", {})
+    ecn = switch.get("ecn", {})
+    marks = isinstance(ecn, list) or bool(ecn.get("enabled"))
+    return bool(switch.get("queue", {}).get("kind") != "fifo" or switch.get("port") or marks)
+
+
+def takes_marks(values: dict[str, Any]) -> bool:
+    """Return whether the kernel's TCP has to send packets that can be marked."""
+    transport = values.get("transport", {})
+    controller = transport.get("controller", {}).get("kind")
+    return transport.get("ecn") in ("classic", "exact") or controller == "dctcp"
+
+
+def task(scenario: Scenario, made: Plan) -> str:
+    """Return the checked task of the process.
+
+    Raises
+    ------
+    InputError
+        If a discipline cannot stand between real interfaces.
+    """
+    number = {node.name: place for place, node in enumerate(made.nodes)}
+    directions = [
+        {
+            "from": f"w{link.number}{source}",
+            "to": f"w{link.number}{target}",
+            "node": number[end.node],
+            "local": int(end.interface[1:]),
+            "entity": end.entity,
+        }
+        for link in made.links
+        for source, target, end in (("a", "b", link.a), ("b", "a", link.b))
+    ]
+    hosts = [node for node in made.nodes if node.is_host]
+    addresses = {address: at for at, node in enumerate(hosts) for address in (node.address, *node.aliases)}
+    text = json.dumps(
+        {
+            "scenario": scenario.resolved,
+            "base": os.fspath(scenario.source.base_dir),
+            "directions": directions,
+            "hosts": addresses,
+            "sample_every_ns": made.queue_every_ns,
+        }
+    )
+    _native.check_ports(text)
+    return text
+
+
+def differs() -> list[str]:
+    """Return what engine and lab do not have alike with these ports."""
+    return [
+        "ports of switches are the engine's; those of hosts the kernel's (tbf), whose burst is two packets",
+        "flows are numbered in the order in which ports see them: their hashes are not the simulated run's",
+    ]
+
+
+def counters(report: dict[str, Any]) -> dict[str, Counters]:
+    """Return the counters of the switches' ports."""
+    from weftline.lab.queues import Counters
+
+    return {
+        entity: Counters(
+            sent_bytes=one["bytes_sent"],
+            sent_packets=one["sent"],
+            waiting_bytes=one["bytes_queued"],
+            waiting_packets=one["queued"],
+            drops=one["dropped"],
+        )
+        for entity, one in report.get("ports", {}).items()
+        if "sent" in one
+    }
+
+
+def queue_rows(report: dict[str, Any], zero_ns: int) -> list[tuple[int, str, int]]:
+    """Return the series of the queues from time zero."""
+    names = report.get("entities", [])
+    return [
+        (at - zero_ns, names[place], size) for at, place, size in report.get("samples", []) if at >= zero_ns
+    ]
+
+
+def account(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the counters of each port, and whether all frames are accounted for, for the summary."""
+    keys = ("matched", "not_conserved")
+    ports = {entity: one for entity, one in report.get("ports", {}).items() if "sent" in one}
+    return {
+        **{key: report.get(key) for key in keys},
+        "conserved": not report.get("not_conserved"),
+        "ports": ports,
+    }

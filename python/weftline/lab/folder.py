@@ -1,0 +1,270 @@
+"""The folder of a run of the lab: the files and columns of a simulated one, and what only the lab has.
+
+Columns mean the same. What has no counterpart is null or absent, never zero.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftline import _native
+from weftline.lab import engine_ports, lateness, stamps
+from weftline.lab.plan import Plan
+from weftline.runs import Run
+from weftline.scenario import Scenario
+
+if TYPE_CHECKING:
+    from weftline.lab.runs import Outcome
+
+MOST_PRESSURE = 20.0
+"""Percent of time in which something waited for a core, above which a run is contaminated."""
+MOST_LATE = 0.2
+"""Share of the shortest delay that the p99 of lateness may have."""
+
+
+def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: Outcome) -> None:
+    """Write everything; the digests come last."""
+    place.mkdir(parents=True, exist_ok=True)
+    # An interrupted writing must not look like a finished run.
+    for name in ("digests.json", "summary.json", "series.parquet", "jobs.parquet", "telemetry.parquet"):
+        (place / name).unlink(missing_ok=True)
+    rows = flow_rows(made, outcome)
+    _write_flows(place / "flows.parquet", rows)
+    series = [(at, port, "queue_bytes", float(size)) for at, port, size in outcome.queues]
+    series += goodput_rows(made, outcome)
+    if series:
+        _write_series(place / "series.parquet", sorted(series))
+    digests = None
+    if outcome.programs:
+        digests = stamps.read(made, outcome.programs.records, outcome.ports, outcome.zero_ns)
+        stamps.write(place / "telemetry.parquet", digests)
+    (place / "scenario.toml").write_text(scenario.resolved, "utf-8")
+    summary = summary_of(scenario, made, simulated, outcome, rows)
+    if digests and outcome.programs:
+        summary["lab"]["pint"] = digests.facts(outcome.programs.counts)
+        summary["warnings"] += digests.warnings(outcome.programs.counts, outcome.ports_used_twice)
+    (place / "summary.json").write_text(json.dumps(summary, indent=2, sort_keys=True), "utf-8")
+    _native.write_digests(str(place))
+
+
+def flow_rows(made: Plan, outcome: Outcome) -> list[dict[str, Any]]:
+    """Return the table of flows, in the order of their ends as the simulator has it."""
+    rows = []
+    for flow in made.flows:
+        found = outcome.flows.get(flow["flow_id"])
+        row = {key: value for key, value in flow.items() if key != "congestion"}
+        start = found["start_ns"] - outcome.zero_ns if found else flow["start_ns"]
+        finished = found["finish_ns"] if found else None
+        fct = finished - found["start_ns"] if finished and found else None
+        row |= {
+            "start_ns": float(start),
+            "finish_ns": float(finished - outcome.zero_ns) if finished else None,
+            "fct_ns": float(fct) if fct else None,
+            # An ideal is what no packet can be faster than; a kernel's clock may be a grain off it.
+            "slowdown": fct / flow["ideal_fct_ns"] if fct else None,
+            "packets_sent": (found or {}).get("sent") or 0,
+            "packets_retransmitted": (found or {}).get("retransmitted") or 0,
+            "timeouts": (found or {}).get("timeouts") or 0,
+        }
+        if flow.get("deadline_ns") is not None:
+            row["met_deadline"] = finished is not None and row["finish_ns"] <= flow["deadline_ns"]
+        rows.append(row)
+    return sorted(rows, key=lambda row: (row["finish_ns"] is None, row["finish_ns"] or 0, row["flow_id"]))
+
+
+def _write_flows(path: Path, rows: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    name = pa.dictionary(pa.int32(), pa.string())
+    schema = pa.schema(
+        [
+            pa.field("flow_id", pa.uint32(), nullable=False),
+            pa.field("src", pa.uint32(), nullable=False),
+            pa.field("dst", pa.uint32(), nullable=False),
+            pa.field("size_bytes", pa.uint64(), nullable=False),
+            pa.field("start_ns", pa.float64(), nullable=False),
+            pa.field("finish_ns", pa.float64()),
+            pa.field("fct_ns", pa.float64()),
+            pa.field("ideal_fct_ns", pa.float64(), nullable=False),
+            pa.field("slowdown", pa.float64()),
+            pa.field("packets_sent", pa.uint64(), nullable=False),
+            pa.field("packets_retransmitted", pa.uint64(), nullable=False),
+            pa.field("timeouts", pa.uint32(), nullable=False),
+            pa.field("group", name, nullable=False),
+            pa.field("transport", name, nullable=False),
+            pa.field("controller", name, nullable=False),
+            pa.field("deadline_ns", pa.float64()),
+            pa.field("met_deadline", pa.bool_()),
+        ]
+    )
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+
+
+def goodput_rows(made: Plan, outcome: Outcome) -> list[tuple[int, str, str, float]]:
+    """Return the rate of acknowledged bytes of every flow, from one look at it to the next."""
+    rows = []
+    last: dict[int, tuple[int, int]] = {}
+    for at, flow, total in sorted(outcome.goodput):
+        before, size = last.get(flow, (at - (made.goodput_every_ns or at), 0))
+        last[flow] = at, total
+        if at > before:
+            rows.append((at, f"flow{flow}", "goodput_bps", (total - size) * 8e9 / (at - before)))
+    return rows
+
+
+def _write_series(path: Path, rows: list[tuple[int, str, str, float]]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    name = pa.dictionary(pa.int32(), pa.string())
+    schema = pa.schema(
+        [
+            pa.field("time_ns", pa.float64(), nullable=False),
+            pa.field("entity", name, nullable=False),
+            pa.field("metric", name, nullable=False),
+            pa.field("value", pa.float64(), nullable=False),
+        ]
+    )
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns[0] = [float(at) for at in columns[0]]
+    arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), path, compression="zstd")
+
+
+def summary_of(
+    scenario: Scenario, made: Plan, simulated: Run, outcome: Outcome, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the summary: the simulator's keys where they mean the same, and ``lab``."""
+    finished = [row for row in rows if row["finish_ns"] is not None]
+    wires = lateness.Histogram.of(outcome.relay.get("late", []))
+    shortest = made.shortest_delay_ns
+    counters = outcome.counters
+    drops = sum(found.drops for found in counters.values())
+    summary: dict[str, Any] = {
+        "engine": "lab",
+        "status": outcome.status,
+        "name": scenario.name,
+        "seed": simulated.summary.get("seed"),
+        "versions": simulated.summary.get("versions"),
+        "provenance": {**(simulated.summary.get("provenance") or {}), "engine": "lab"},
+        "fingerprint": None,
+        "flows": len(rows),
+        "flows_done": len(finished),
+        "flows_unfinished": len(rows) - len(finished),
+        "flows_not_due": 0,
+        "end_ns": float(made.until_ns or max((row["finish_ns"] for row in finished), default=0.0)),
+        "bytes_on_wire": sum(found.sent_bytes for found in counters.values()),
+        "packet_hops": sum(found.sent_packets for found in counters.values()),
+        "drops": drops,
+        "ecn_marks": sum(one.get("marked", 0) for one in outcome.relay.get("ports", {}).values()),
+        "pauses": 0,
+        "jobs": [],
+        "slowdown": slowdowns(rows),
+        "queues": {"max": None, "p50": None, "p95": None, "p99": None, "p999": None, "samples": 0},
+        "wall_seconds": outcome.seconds,
+        "file_digests": simulated.summary.get("file_digests"),
+        "lab": {
+            "kernel": _kernel(),
+            "differs": made.differs,
+            "lateness": {"links": wires.as_json(), "starts": outcome.start_lateness.as_json()},
+            "shortest_delay_ns": shortest,
+            "cpu_pressure_percent": outcome.pressure,
+            "relay": {key: outcome.relay.get(key) for key in ("frames", "missed", "refused")},
+            "ports": {
+                port: {
+                    "packets_sent": found.sent_packets,
+                    "bytes_sent": found.sent_bytes,
+                    "drops": found.drops,
+                }
+                for port, found in sorted(counters.items())
+            },
+            "engine_ports": engine_ports.account(outcome.relay) if made.engine_ports else None,
+            "samples_missed": outcome.missed_samples,
+            "failed": {str(i): one["wrong"] for i, one in outcome.flows.items() if one.get("wrong")},
+        },
+    }
+    summary["lab"]["contaminated"] = contamination(wires, shortest, outcome)
+    summary["warnings"] = [f"contaminated: {text}" for text in summary["lab"]["contaminated"]]
+    if lost := (outcome.relay.get("missed") or 0) + (outcome.relay.get("refused") or 0):
+        summary["warnings"].append(
+            f"{lost} frames were lost between ports, which no link of the scenario loses"
+        )
+    if astray := outcome.relay.get("not_conserved"):
+        summary["warnings"].append(
+            f"ports {', '.join(astray)} do not account for all of their frames: report this"
+        )
+    if outcome.missed_samples:
+        summary["warnings"].append(f"{outcome.missed_samples} moments of the queues' series were missed")
+    below = sum(1 for row in finished if row["slowdown"] < 1)
+    if below:
+        summary["warnings"].append(
+            f"{below} flows were faster than the simulator's ideal time, by the burst of a port"
+        )
+    return summary
+
+
+def contamination(wires: lateness.Histogram, shortest: int | None, outcome: Outcome) -> list[str]:
+    """Return why the machine, not the network, may have decided the numbers of a run."""
+    found = []
+    p99 = wires.quantile_ns(0.99)
+    if p99 is not None and shortest and p99 > MOST_LATE * shortest:
+        found.append(
+            f"frames left up to {p99 / 1e6:g} ms late (p99), above {MOST_LATE:.0%} of the shortest delay, "
+            f"{shortest / 1e6:g} ms: "
+            "raise [scale] by"
+        )
+    if outcome.pressure is not None and outcome.pressure > MOST_PRESSURE:
+        found.append(
+            f"processes waited for a core in {outcome.pressure:g} % of the time, above {MOST_PRESSURE:g} %"
+        )
+    if outcome.relay.get("missed"):
+        found.append(f"{outcome.relay['missed']} frames were lost by the process between interfaces")
+    return found
+
+
+def slowdowns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the distribution of slowdowns, over all and by group."""
+    values = [row["slowdown"] for row in rows if row["slowdown"] is not None]
+    groups = sorted({row["group"] for row in rows})
+    by_group = {
+        name: _spread(
+            [row["slowdown"] for row in rows if row["group"] == name and row["slowdown"] is not None]
+        )
+        for name in groups
+    }
+    below = sum(value < 1 for value in values)
+    return {
+        **_spread(values),
+        "by_group": by_group,
+        "by_size": [],
+        "below_1": below,
+        "raised_to_1": 0,
+        "without": 0,
+    }
+
+
+def _spread(values: list[float]) -> dict[str, Any]:
+    ordered = sorted(values)
+
+    def at(share: float) -> float | None:
+        return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else None
+
+    mean = sum(ordered) / len(ordered) if ordered else None
+    return {
+        "count": len(ordered),
+        "mean": mean,
+        "max": ordered[-1] if ordered else None,
+        "p50": at(0.5),
+        "p95": at(0.95),
+        "p99": at(0.99),
+    }
+
+
+def _kernel() -> str:
+    import platform
+
+    return platform.release()

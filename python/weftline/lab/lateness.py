@@ -1,0 +1,91 @@
+"""How late processes of this machine run, as a histogram whose buckets double."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+UNIT_NS = 1_000
+BUCKETS = 40
+SHARE_OF_DELAY = 0.1
+"""A time scale is right when the p99 of lateness is below this share of the shortest delay."""
+MOST_HOPS = 10_000
+"""Packet-hops a second that the process of the delays passes on in time on a core that is shared."""
+
+
+@dataclass
+class Histogram:
+    """Bucket k counts what was less than 2^k µs late."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+
+    def add(self, late_ns: int) -> None:
+        """Count one."""
+        self.counts[min((max(late_ns, 0) // UNIT_NS).bit_length(), BUCKETS - 1)] += 1
+
+    @classmethod
+    def of(cls, counts: Iterable[int]) -> Histogram:
+        """Return the histogram with these counts."""
+        found = list(counts)
+        return cls(found + [0] * (BUCKETS - len(found)))
+
+    def quantile_ns(self, share: float) -> int | None:
+        """Return the upper end of the bucket in which a share of all lies, None if there are none."""
+        total, seen = sum(self.counts), 0
+        for bucket, count in enumerate(self.counts):
+            seen += count
+            if count and seen >= share * total:
+                return UNIT_NS << bucket
+        return None
+
+    def as_json(self) -> dict[str, object]:
+        """Return counts and quantiles; with the bounds of the buckets."""
+        last = max((k for k, count in enumerate(self.counts) if count), default=-1)
+        return {
+            "below_ns": [UNIT_NS << k for k in range(last + 1)],
+            "counts": self.counts[: last + 1],
+            "p50_ns": self.quantile_ns(0.5),
+            "p99_ns": self.quantile_ns(0.99),
+        }
+
+
+def measure(seconds: float = 1.0, step_ns: int = 1_000_000) -> Histogram:
+    """Sleep to many due times and return how late this process woke."""
+    ctypes.CDLL(None).prctl(29, 1)
+    found = Histogram()
+    due = time.monotonic_ns() + step_ns
+    end = due + int(seconds * 1e9)
+    while due < end:
+        time.sleep(max(due - time.monotonic_ns(), 0) / 1e9)
+        now = time.monotonic_ns()
+        found.add(now - due)
+        due = max(due + step_ns, now)
+    return found
+
+
+def pressure() -> float | None:
+    """Return the share of the last ten seconds in which something waited for a core, in percent."""
+    try:
+        first = Path("/proc/pressure/cpu").read_text().split("\n")[0]
+        return float(dict(part.split("=") for part in first.split()[1:])["avg10"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def scale_for(shortest_delay_ns: float | None, late_ns: int, hops_per_second: float) -> int:
+    """Return the smallest time scale, 1, 2 or 5 times a power of ten, that this machine can hold.
+
+    Lateness is then a small share of the shortest delay, and packets no faster than can be passed on.
+    """
+    wanted = hops_per_second / MOST_HOPS
+    if shortest_delay_ns:
+        wanted = max(wanted, late_ns / SHARE_OF_DELAY / shortest_delay_ns)
+    power = 1
+    while True:
+        for step in (1, 2, 5):
+            if step * power >= wanted:
+                return step * power
+        power *= 10

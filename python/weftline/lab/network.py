@@ -1,0 +1,289 @@
+"""Namespaces, links and routes of one run: made, recorded before they are made, and removed.
+
+Each run has an id. Its namespaces are called ``weftline-ID-NAME``, and ``/run/weftline-lab/ID.json`` lists
+them with their inode numbers, so that `clean` removes what a killed run left and nothing else. No interface
+is made outside these namespaces, which have no link to any other: nothing can be sent beyond them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weftline.errors import InputError, RunFailed
+from weftline.lab import ports
+from weftline.lab.plan import Plan
+
+RECORDS = Path("/run/weftline-lab")
+NAMED = Path("/run/netns")
+WIRES = "wires"
+"""The namespace through which links with a delay pass."""
+CLONE_NEWNET = 0x40000000
+SETTINGS = (
+    "net.ipv4.ip_forward=1",
+    "net.ipv4.conf.all.rp_filter=0",
+    "net.ipv4.conf.default.rp_filter=0",
+    "net.ipv4.fib_multipath_hash_policy=1",
+    "net.ipv6.conf.all.disable_ipv6=1",
+    "net.ipv6.conf.default.disable_ipv6=1",
+    "net.ipv4.tcp_no_metrics_save=1",
+    "net.ipv4.tcp_rmem=4096 131072 33554432",
+    "net.ipv4.tcp_wmem=4096 65536 33554432",
+    "net.ipv4.tcp_ecn=0",
+)
+
+
+def tool(name: str) -> str:
+    """Return the path of a program of iproute2, which may stand where only root looks."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+    if found is None:
+        raise InputError(f"the lab needs `{name}` of iproute2: apt install iproute2")
+    return found
+
+
+def run(*command: str, text: str | None = None) -> str:
+    """Run a program to its end.
+
+    Raises
+    ------
+    RunFailed
+        With what it says, if it fails.
+    """
+    # A session of its own: Ctrl-C in the terminal must not end what removes the network.
+    done = subprocess.run(command, input=text, capture_output=True, text=True, start_new_session=True)
+    if done.returncode:
+        what = " ".join(command)
+        raise RunFailed(f"lab: `{what}` failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Let this thread be in a namespace: sockets that it opens belong there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(NAMED / namespace, os.O_RDONLY)
+    try:
+        if libc.setns(there, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), namespace)
+        try:
+            yield
+        finally:
+            libc.setns(before, CLONE_NEWNET)
+    finally:
+        os.close(before)
+        os.close(there)
+
+
+@dataclass
+class Network:
+    """The network of one run while it exists."""
+
+    plan: Plan
+    id: str = field(default_factory=lambda: secrets.token_hex(3))
+    namespaces: dict[str, int] = field(default_factory=dict)
+    """Those that exist or are about to, with their inode numbers (0: about to)."""
+    keep: bool = False
+    """It outlives the process: `up`."""
+
+    def name(self, node: str) -> str:
+        """Return the namespace of a node."""
+        return f"weftline-{self.id}-{node}"
+
+    @property
+    def record(self) -> Path:
+        """The file that lists what belongs to this run."""
+        return RECORDS / f"{self.id}.json"
+
+    def build(self) -> None:
+        """Make everything; what was made is removed again if that fails."""
+        names = [self.name(node.name) for node in self.plan.nodes]
+        names += [self.name(WIRES)] if self.plan.wires else []
+        taken = [name for name in names if (NAMED / name).exists()]
+        if taken:
+            raise InputError(
+                f"a namespace called {taken[0]} exists already; `weftline lab clean` removes leftovers"
+            )
+        try:
+            for name in names:
+                self._make(name)
+            self._links()
+            self._routes()
+        except BaseException:
+            self.remove()
+            raise
+
+    def _make(self, name: str) -> None:
+        self.namespaces[name] = 0
+        self._write()
+        run(tool("ip"), "netns", "add", name)
+        self.namespaces[name] = os.stat(NAMED / name).st_ino
+        self._write()
+        with inside(name):
+            for setting in (*SETTINGS, *(("net.ipv4.tcp_ecn=1",) if self.plan.takes_marks else ())):
+                key, _, value = setting.partition("=")
+                Path("/proc/sys", key.replace(".", "/")).write_text(value)
+        run(tool("ip"), "-n", name, "link", "set", "lo", "up")
+
+    def _write(self) -> None:
+        RECORDS.mkdir(mode=0o755, parents=True, exist_ok=True)
+        state = {
+            "id": self.id,
+            "pid": os.getpid(),
+            "started": started(os.getpid()),
+            "keep": self.keep,
+            "scenario": self.plan.name,
+            "namespaces": self.namespaces,
+        }
+        draft = self.record.with_suffix(".new")
+        draft.write_text(json.dumps(state))
+        draft.replace(self.record)
+
+    def _links(self) -> None:
+        for wire in self.plan.wires:
+            for end, inner in ((wire.a, f"w{wire.number}a"), (wire.b, f"w{wire.number}b")):
+                self._pair(end.node, end.interface, WIRES, inner, wire.mtu)
+        for link in self.plan.direct:
+            self._pair(link.a.node, link.a.interface, link.b.node, link.b.interface, link.mtu)
+        for end in self.plan.ends():
+            with inside(self.name(end.node)):
+                ports.no_offloads(end.interface)
+            if not (self.plan.engine_ports and end.port.is_switch):
+                ports.set_up(self.name(end.node), end.interface, end.port)
+        if self.plan.wires:
+            with inside(self.name(WIRES)):
+                for wire in self.plan.wires:
+                    for letter in "ab":
+                        ports.no_offloads(f"w{wire.number}{letter}")
+
+    def _pair(self, node: str, interface: str, peer: str, peer_interface: str, mtu: int) -> None:
+        one, other = self.name(node), self.name(peer)
+        run(
+            *(tool("ip"), "-n", one, "link", "add", interface, "mtu", str(mtu), "type", "veth"),
+            *("peer", "name", peer_interface, "mtu", str(mtu), "netns", other),
+        )
+        for namespace, name in ((one, interface), (other, peer_interface)):
+            run(tool("ip"), "-n", namespace, "link", "set", name, "up")
+
+    def _routes(self) -> None:
+        """Addresses of hosts, fixed neighbours (nothing asks who has which), and all shortest paths."""
+        ends = {(end.node, end.interface): end for end in self.plan.ends()}
+        macs = {key: _mac(self.name(key[0]), key[1]) for key in ends}
+        for node in self.plan.nodes:
+            lines = []
+            own = [node.address, *node.aliases] if node.address else []
+            lines += [f"address add {address}/32 dev lo" for address in own]
+            for end in self.plan.ends():
+                if end.node == node.name:
+                    mac = macs[end.peer]
+                    lines.append(
+                        f"neigh replace {end.peer_address} lladdr {mac} dev {end.interface} nud permanent"
+                    )
+            for address, hops in node.routes.items():
+                via = [f"via {end.peer_address} dev {end.interface} onlink" for end in hops]
+                source = f" src {node.address}" if node.address else ""
+                extra = f"{source} {self.plan.route_settings}" if node.address else ""
+                if len(via) == 1:
+                    lines.append(f"route add {address}/32 {via[0]}{extra}")
+                else:
+                    lines.append(
+                        f"route add {address}/32{extra} " + " ".join(f"nexthop {one}" for one in via)
+                    )
+            if node.aliases:
+                lines.append(f"mptcp limits set subflow {len(node.aliases)} add_addr_accepted 0")
+                lines += [f"mptcp endpoint add {address} subflow" for address in node.aliases]
+            run(tool("ip"), "-n", self.name(node.name), "-batch", "-", text="\n".join(lines) + "\n")
+
+    def remove(self) -> None:
+        """Remove all of it; safe to call again, and while it is half built."""
+        with _uninterrupted():
+            remove(self.id, self.namespaces)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold signals back until the block is done, so that a second Ctrl-C cannot interrupt it."""
+    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def remove(number: str, namespaces: dict[str, int]) -> list[str]:
+    """Remove namespaces that are ours by inode, and the processes in them; return their names."""
+    removed = []
+    for name, inode in namespaces.items():
+        path = NAMED / name
+        try:
+            found = os.stat(path).st_ino
+        except FileNotFoundError:
+            continue
+        # 0: killed while the namespace was made; then its name, which has our id, is all there is.
+        if inode not in (0, found):
+            continue
+        _end_processes(found)
+        subprocess.run([tool("ip"), "netns", "delete", name], capture_output=True, start_new_session=True)
+        removed.append(name)
+    left = [name for name in removed if (NAMED / name).exists()]
+    if left:
+        raise RunFailed(f"lab: could not remove {', '.join(left)}: `ip netns delete` them by hand")
+    (RECORDS / f"{number}.json").unlink(missing_ok=True)
+    return removed
+
+
+def _end_processes(inode: int) -> None:
+    """End every process that is in a namespace of ours."""
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal() or int(folder.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if os.stat(folder / "ns/net").st_ino == inode:
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
+def started(pid: int) -> str | None:
+    """Return when a process started, which tells it from a later one of the same number."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def records() -> list[dict[str, Any]]:
+    """Return the runs of the lab that have something in this machine, each with ``alive``."""
+    found = []
+    for path in sorted(RECORDS.glob("*.json")) if RECORDS.is_dir() else []:
+        try:
+            one = json.loads(path.read_text())
+            one["namespaces"].items()
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            continue
+        one["alive"] = one.get("started") is not None and started(int(one.get("pid", 0))) == one["started"]
+        found.append(one)
+    return found
+
+
+def clean(of: Iterable[dict[str, Any]]) -> list[str]:
+    """Remove what these runs left; return the names of their namespaces."""
+    return [name for one in of for name in remove(str(one["id"]), one["namespaces"])]
+
+
+def _mac(namespace: str, interface: str) -> str:
+    with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        found = fcntl.ioctl(sock, 0x8927, struct.pack("16s24x", interface.encode()))
+    return found[18:24].hex(":")

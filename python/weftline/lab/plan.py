@@ -1,0 +1,444 @@
+"""A scenario as the lab sees it: nodes, links, routes and flows; or everything for which it cannot be run.
+
+Nothing here touches the machine. The simulated run gives the flows, so that both engines carry the
+same list, and with each its ideal completion time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from weftline import quantities
+from weftline.errors import InputError
+from weftline.lab import engine_ports, stamps
+from weftline.lab.ports import Port
+from weftline.scenario import Scenario
+
+CONGESTION = {"cubic": "cubic", "newreno": "reno", "dctcp": "dctcp", "bbr": "bbr"}
+"""Window controllers that a kernel may have, by the name that it gives them."""
+QUEUES = ("fifo",)
+MTU = 1500
+PORT = 5001
+"""Where hosts listen."""
+MOST_NODES = 200
+MOST_SUBFLOWS = 8
+TCP_HEADER = 52
+"""IP and TCP with time stamps, what an mss leaves of a packet."""
+NIC_QUEUE = 4_000_000
+"""Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """One end of a link: an interface and its port."""
+
+    node: str
+    interface: str
+    entity: str
+    """What the simulator calls the port."""
+    port: Port
+    peer: tuple[str, str]
+    peer_address: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link; with a delay it is a wire, which the relay serves."""
+
+    number: int
+    a: End
+    b: End
+    delay_ns: int
+    mtu: int
+
+
+@dataclass(kw_only=True)
+class Node:
+    """A host or a switch."""
+
+    name: str
+    is_host: bool
+    address: str | None
+    aliases: list[str] = field(default_factory=list)
+    """Further addresses, one for each further subflow."""
+    routes: dict[str, list[End]] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """All that is built and run."""
+
+    name: str
+    nodes: list[Node]
+    links: list[Link]
+    flows: list[dict[str, Any]]
+    multipath: bool
+    route_settings: str
+    queue_every_ns: int | None
+    goodput_every_ns: int | None
+    """How often the acknowledged bytes of flows are looked at."""
+    until_ns: int | None
+    differs: list[str]
+    stamping: stamps.Stamping | None = None
+    engine_ports: bool = False
+    """The ports of switches are the engine's, and every link passes by its process."""
+    port_task: str = ""
+    takes_marks: bool = False
+
+    @cached_property
+    def wires(self) -> list[Link]:
+        """Links that pass by the process of delays: those with one, or all where that has the ports."""
+        return [link for link in self.links if link.delay_ns or self.engine_ports]
+
+    @cached_property
+    def direct(self) -> list[Link]:
+        """Links that do not."""
+        return [link for link in self.links if not (link.delay_ns or self.engine_ports)]
+
+    def ends(self) -> Iterator[End]:
+        """Yield both ends of every link."""
+        for link in self.links:
+            yield link.a
+            yield link.b
+
+    @property
+    def shortest_delay_ns(self) -> int | None:
+        """The shortest delay of a link that has one."""
+        return min((link.delay_ns for link in self.wires if link.delay_ns), default=None)
+
+
+def problems(values: dict[str, Any], kernel_has: list[str], *, engine: bool = False) -> list[str]:
+    """Return everything in a resolved scenario that the lab cannot run, each as a sentence.
+
+    `engine`: the ports of switches are the engine's, which says itself what they cannot do.
+    """
+    found = []
+    switch, transport = values.get("switch", {}), values.get("transport", {})
+    kind = transport.get("kind")
+    if kind not in ("tcp", "mptcp"):
+        found.append(
+            f'transport.kind = "{kind}": the hosts of the lab have the kernel\'s transports: tcp and mptcp'
+        )
+    controllers = dict.fromkeys([_controller(transport), *_own_controllers(values).values()])
+    ours = ", ".join(f'"{name}"' for name, theirs in CONGESTION.items() if theirs in kernel_has)
+    for controller in controllers:
+        if kind in ("tcp", "mptcp") and CONGESTION.get(controller) not in kernel_has:
+            found.append(
+                f'transport.controller.kind = "{controller}": this kernel has {ours}'
+                + (" (dctcp: CONFIG_TCP_CONG_DCTCP or a BPF program)" if controller == "dctcp" else "")
+            )
+    queue = switch.get("queue", {})
+    if switch.get("pfc", {}).get("enabled"):
+        found.append("switch.pfc.enabled: ports of the lab cannot pause each other: set it to false")
+    if engine:
+        pass
+    elif queue.get("kind") not in QUEUES:
+        found.append(
+            f'switch.queue.kind = "{queue.get("kind")}": the kernel\'s ports are fifo with their own limit: '
+            'queue = { kind = "fifo", limit = "300KB" }, or leave --ports out'
+        )
+    elif not _bytes(queue.get("limit")) and not queue.get("packets"):
+        found.append(
+            "switch.queue: ports of the kernel share no buffer: give each a limit of its own, such as "
+            'queue = { kind = "fifo", limit = "300KB" }'
+        )
+    if switch.get("port") and not engine:
+        found.append("switch.port: the kernel's ports all have the same queue: leave it or --ports out")
+    ecn = switch.get("ecn", {})
+    # A list of thresholds by rate is one that marks.
+    if (isinstance(ecn, list) or ecn.get("enabled")) and not engine:
+        found.append(
+            "switch.ecn.enabled: no queue of this kernel marks packets: set it to false, or leave --ports out"
+        )
+    subflows = transport.get("subflows", 1)
+    if kind == "mptcp" and subflows > MOST_SUBFLOWS:
+        found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
+    balancer = switch.get("balancer", {}).get("kind", "ecmp")
+    if balancer != "ecmp":
+        found.append(f'switch.balancer.kind = "{balancer}": the lab has the kernel\'s ECMP: set "ecmp"')
+    failures = values.get("failures", {})
+    if failures.get("event") or failures.get("loss"):
+        found.append("failures: the lab cannot make links fail: leave them out")
+    found += stamps.problems(values, engine=engine)
+    if values.get("compat", {}).get("like", "none") != "none":
+        found.append("compat.like: another simulator's rules do not hold for real packets: leave it out")
+    for number, workload in enumerate(values.get("workload", [])):
+        own = workload.get("transport", {})
+        if extra := {key for key in own if key != "controller" and own[key] != transport.get(key)}:
+            found.append(
+                f"workload.{number}.transport.{min(extra)}: only the controller of a workload may differ "
+                "from [transport]: leave it out"
+            )
+    groups: dict[str, str] = {}
+    for workload in values.get("workload", []):
+        chosen = _controller({**transport, **workload.get("transport", {})})
+        if groups.setdefault(_group(workload), chosen) != chosen:
+            found.append(
+                f'workloads of the group "{_group(workload)}" have different controllers: name their groups '
+                "apart (group)"
+            )
+    return found
+
+
+def _controller(transport: dict[str, Any]) -> str:
+    return transport.get("controller", {}).get("kind", "cubic")
+
+
+def _group(workload: dict[str, Any]) -> str:
+    return str(workload.get("group") or workload.get("kind"))
+
+
+def _own_controllers(values: dict[str, Any]) -> dict[str, str]:
+    """Return the controllers of workloads that have one of their own, by group."""
+    return {
+        _group(workload): _controller(workload["transport"])
+        for workload in values.get("workload", [])
+        if "controller" in workload.get("transport", {})
+    }
+
+
+def make(
+    scenario: Scenario, kernel_has: list[str], flows: list[dict[str, Any]], *, engine: bool = False
+) -> Plan:
+    """Return the plan of a scenario that has no `problems`.
+
+    Raises
+    ------
+    InputError
+        If the network has no place here.
+    """
+    values, graph = scenario.values, scenario.network()
+    if len(graph["nodes"]) > MOST_NODES:
+        raise InputError(f"{len(graph['nodes'])} nodes: the lab takes up to {MOST_NODES} on one machine")
+    transport, queue = values["transport"], values["switch"]["queue"]
+    mss = _bytes(transport.get("mss")) or MTU - TCP_HEADER
+    nodes = [
+        Node(name=_plain(one["name"]), is_host=one["kind"] == "host", address=_address(10, number))
+        if one["kind"] == "host"
+        else Node(name=_plain(one["name"]), is_host=False, address=None)
+        for number, one in enumerate(graph["nodes"])
+    ]
+    for number, node in enumerate(nodes):
+        if node.is_host and transport["kind"] == "mptcp":
+            extra = range(1, int(transport.get("subflows", 1)))
+            node.aliases = [_address(10 + subflow, number) for subflow in extra]
+    links = _links(graph, nodes, queue, mss + TCP_HEADER)
+    _routes(nodes, links)
+    own = _own_controllers(values)
+    measured = values.get("measure", {}).get("queues")
+    goodput = values.get("measure", {}).get("goodput")
+    until = values.get("run", {}).get("until")
+    made = Plan(
+        name=scenario.name,
+        nodes=nodes,
+        links=links,
+        flows=[
+            {**flow, "congestion": CONGESTION[own.get(flow["group"], _controller(transport))]}
+            for flow in flows
+        ],
+        multipath=transport["kind"] == "mptcp",
+        route_settings=_route_settings(transport),
+        queue_every_ns=_ns(measured.get("every")) if isinstance(measured, dict) else None,
+        goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
+        until_ns=None if until in (None, "flows-done") else _ns(until),
+        differs=[*_differs(values), *(engine_ports.differs() if engine else [])],
+        engine_ports=engine,
+        takes_marks=engine and engine_ports.takes_marks(values),
+        stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1))),
+    )
+    if engine:
+        made.port_task = engine_ports.task(scenario, made)
+    return made
+
+
+def _longest_round_trip_ns(nodes: list[Node], links: list[Link]) -> int:
+    """Return the longest time that a full packet and its small answer take without a queue."""
+    cost, far = {}, {}
+    for link in links:
+        for end in (link.a, link.b):
+            rate = end.port.rate_bps
+            wires = 8_000_000_000 * (link.mtu + TCP_HEADER) // rate
+            cost[end.node, end.interface] = 2 * link.delay_ns + wires
+    by_name = {node.name: node for node in nodes}
+
+    def from_here(node: Node, address: str) -> int:
+        if address == node.address:
+            return 0
+        if (node.name, address) not in far:
+            ways = node.routes.get(address, [])
+            far[node.name, address] = max(
+                (cost[node.name, end.interface] + from_here(by_name[end.peer[0]], address) for end in ways),
+                default=0,
+            )
+        return far[node.name, address]
+
+    hosts = [node for node in nodes if node.is_host]
+    return max((from_here(one, other.address or "") for one in hosts for other in hosts), default=1)
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+
+
+def _address(first: int, number: int) -> str:
+    return (
+        f"{first}.{number >> 16 & 255}.{number >> 8 & 255}.{(number & 255)}" if number else f"{first}.255.0.1"
+    )
+
+
+def _links(graph: dict[str, Any], nodes: list[Node], queue: dict[str, Any], mtu: int) -> list[Link]:
+    used = [0] * len(nodes)
+    links = []
+    for number, one in enumerate(graph["links"]):
+        sides = []
+        for side in "ab":
+            place = one[side]
+            sides.append(
+                (place, f"p{used[place]}", one[f"{side}_port"], _address(100, 2 * number + (side == "b") + 1))
+            )
+            used[place] += 1
+
+        def end(own: int, number_in: list[tuple[int, str, str, str]], rate: int) -> End:
+            place, interface, entity, _ = number_in[own]
+            other, peer, _, address = number_in[1 - own]
+            is_switch = not nodes[place].is_host
+            limit = _bytes(queue.get("limit")) if is_switch else NIC_QUEUE
+            packets = int(queue.get("packets", 0)) if is_switch else int(queue.get("nic_packets", 0))
+            if packets and not is_switch:
+                limit = 0
+            port = Port(rate_bps=rate, queue_bytes=limit, queue_packets=packets, mtu=mtu, is_switch=is_switch)
+            return End(
+                node=nodes[place].name,
+                interface=interface,
+                entity=entity,
+                port=port,
+                peer=(nodes[other].name, peer),
+                peer_address=address,
+            )
+
+        rate = int(one["rate_bps"])
+        links.append(
+            Link(
+                number=number,
+                a=end(0, sides, rate),
+                b=end(1, sides, rate),
+                delay_ns=round(one["delay_ns"]),
+                mtu=mtu,
+            )
+        )
+    return links
+
+
+def _routes(nodes: list[Node], links: list[Link]) -> None:
+    """Give every node all its shortest paths to every host, by links."""
+    by_name = {node.name: node for node in nodes}
+    out: dict[str, list[End]] = {node.name: [] for node in nodes}
+    for link in links:
+        out[link.a.node].append(link.a)
+        out[link.b.node].append(link.b)
+    for target in (node for node in nodes if node.is_host):
+        far, todo = {target.name: 0}, deque([target.name])
+        while todo:
+            here = todo.popleft()
+            for end in out[here]:
+                there = end.peer[0]
+                # Hosts do not forward.
+                if there not in far and not (by_name[here].is_host and here != target.name):
+                    far[there] = far[here] + 1
+                    todo.append(there)
+        for node in nodes:
+            if node is target or node.name not in far:
+                continue
+            hops = [
+                end
+                for end in out[node.name]
+                if far.get(end.peer[0], len(nodes)) == far[node.name] - 1
+                and (end.peer[0] == target.name or not by_name[end.peer[0]].is_host)
+            ]
+            for address in (target.address, *target.aliases):
+                node.routes[address or ""] = hops
+
+
+def _route_settings(transport: dict[str, Any]) -> str:
+    """What a route can tell the kernel's TCP, so that it has the scenario's values."""
+    parts = []
+    if isinstance(window := transport.get("initial_window"), int):
+        parts.append(f"initcwnd {window}")
+    minimum = _ns(transport.get("rto_min"))
+    if minimum is not None and minimum >= 1_000_000:
+        parts.append(f"rto_min {round(minimum / 1e6)}ms")
+    return " ".join(parts)
+
+
+def _differs(values: dict[str, Any]) -> list[str]:
+    """Return what the two engines cannot have alike, for the summary."""
+    transport = values["transport"]
+    found = [
+        f"timers of the kernel's TCP have a grain of {1000 / _hz():g} ms (HZ {_hz()}); "
+        f"the simulator's {transport.get('rto_granularity', 'none')}",
+        "which flow takes which of several equal paths: the hashes differ",
+        "buffers of sockets: the kernel grows them to 32 MiB and counts its own overhead",
+        "delays of links: a process gives them, as late as the lateness histogram says",
+        "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
+        "the ideal completion time is the simulator's",
+    ]
+    if stamps.wanted(values):
+        found += stamps.differs(values)
+    if transport["kind"] == "mptcp":
+        found.append(
+            "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
+        )
+    if values.get("measure", {}).get("pcap"):
+        found.append("measure.pcap: the lab does not write captures")
+    extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}
+    if extra:
+        found.append(f"measure: the lab measures queues and goodput, not {', '.join(sorted(extra))}")
+    if "goodput" in values.get("measure", {}):
+        found.append("goodput: in the lab of bytes that were acknowledged, of every flow")
+    if "ack_delay" in transport:
+        found.append(
+            "delayed acknowledgements: the kernel's 40 ms to 200 ms and quick ones first; "
+            f"the simulator's {transport['ack_delay']}"
+        )
+    if not values["switch"]["queue"].get("nic_packets"):
+        found.append(
+            f"queues of hosts: {NIC_QUEUE} bytes, and the kernel holds back what waits there "
+            "(small queues of TCP)"
+        )
+    minimum = _ns(transport.get("rto_min"))
+    if minimum is not None and minimum < 1_000_000:
+        found.append(f"rto_min: the kernel has at least 1 ms; the simulator {transport['rto_min']}")
+    return found
+
+
+def _hz() -> int:
+    """Return the kernel's ticks a second; 250 where its configuration cannot be read."""
+    import gzip
+    import re
+
+    try:
+        with gzip.open("/proc/config.gz", "rt") as config:
+            found = re.search(r"^CONFIG_HZ=(\d+)", config.read(), re.MULTILINE)
+    except OSError:
+        found = None
+    return int(found[1]) if found else 250
+
+
+def _ns(text: Any) -> int | None:
+    return _number(quantities.parse_time_ns, text)
+
+
+def _bytes(text: Any) -> int:
+    return _number(quantities.parse_bytes, text) or 0
+
+
+def _number(parse: Callable[[str], float], text: Any) -> int | None:
+    """Return what a text of a resolved scenario is; None for words such as "auto"."""
+    try:
+        return round(parse(text)) if isinstance(text, str) else None
+    except (InputError, ValueError):
+        return None

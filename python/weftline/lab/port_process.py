@@ -1,0 +1,41 @@
+"""The process of the engine's ports, inside the namespace where links pass through.
+
+Run as a file of its own, without the package: the native module is loaded from the path in the first line
+of standard input. The second line is the task. What was done is printed as JSON when the process is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from agent import die_with_parent  # type: ignore[import-not-found]
+
+
+def main() -> None:
+    """Load the engine, then serve the ports."""
+    if "stays" not in sys.argv:
+        die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    name, path = "_native", sys.stdin.readline().strip()
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    native = importlib.util.module_from_spec(spec)
+    loader.exec_module(native)
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    try:
+        print(native.serve_ports(sys.stdin.readline()), flush=True)
+    except (ValueError, RuntimeError) as error:
+        print(str(error).replace("\n", "; "), flush=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,369 @@
+"""One run of the lab: simulate for the flows, build, start, wait, write the folder, remove everything."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weftline import _native, scenarios
+from weftline.errors import InputError, RunFailed
+from weftline.lab import doctor, engine_ports, lateness, plan, stamps
+from weftline.lab.network import WIRES, Network
+from weftline.lab.plan import PORT
+from weftline.lab.queues import Counters, Sampler
+from weftline.runs import Run
+from weftline.scenario import Scenario, status_of
+
+HERE = Path(__file__).parent
+LEAD_S = 0.3
+"""Time zero is this long after all processes are ready."""
+LONGEST_SIMULATION = 300.0
+PATIENCE_S = 10.0
+"""A run ends when no flow ended for this long, or for four times the simulated duration if that is more."""
+READY_S = 30.0
+
+
+def scenario_of(file: str, changes: list[str], seed: int | None) -> Scenario:
+    """Return a scenario whose `[scale] by` is a number: "auto" is measured here.
+
+    Raises
+    ------
+    InputError
+        If it cannot be run as it is written.
+    """
+    source = scenarios.load(file)
+    settings = [scenarios.parse_set(text) for text in changes]
+    if _asked_scale(source.text, settings) != "auto":
+        return Scenario.of(source, settings, seed=seed)
+    fast = Scenario.of(source, [*settings, ("scale.by", "1")], seed=seed)
+    delays = [link["delay_ns"] for link in fast.network()["links"] if link["delay_ns"]]
+    late = lateness.measure().quantile_ns(0.99) or 1
+    cost = fast.estimate()
+    hops = cost["packet_hops"] / max(cost["end_ns"] / 1e9, 1e-9)
+    by = lateness.scale_for(min(delays) if delays else None, late, hops)
+    print(
+        f"[scale] by = {by}: processes of this machine run {late / 1e6:g} ms late (p99), and {hops:.3g} "
+        "packet-hops "
+        f"a second would become {hops / by:.3g}",
+        file=sys.stderr,
+    )
+    return Scenario.of(source, [*settings, ("scale.by", str(by))], seed=seed)
+
+
+def _asked_scale(text: str, settings: list[tuple[str, str]]) -> object:
+    import tomllib
+
+    with contextlib.suppress(ValueError):
+        asked: object = tomllib.loads(text).get("scale", {}).get("by", 1)
+        return next((value.strip('"') for path, value in reversed(settings) if path == "scale.by"), asked)
+    return 1
+
+
+def planned(scenario: Scenario, ports: engine_ports.Ports = "auto") -> tuple[plan.Plan, Run]:
+    """Return the plan of a scenario and the simulated run that its flows are from.
+
+    `ports`: whose ports switches have.
+
+    Raises
+    ------
+    InputError
+        With everything for which the lab cannot run it; nothing was changed then.
+    """
+    kernel = doctor.congestion_controls()
+    engine = engine_ports.wanted(scenario.values, ports)
+    if wrong := plan.problems(scenario.values, kernel, engine=engine):
+        name = scenario.source.file
+        raise InputError("\n".join(f"{name}: {text}" for text in wrong))
+    doctor.require()
+    seconds = scenario.estimate()["seconds"]
+    if seconds > LONGEST_SIMULATION:
+        raise InputError(
+            f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer flows"
+        )
+    with tempfile.TemporaryDirectory(prefix="weftline-lab-") as folder:
+        simulated = scenario.start(out=Path(folder) / "run", force=True, sync=False)
+        if simulated.summary.get("jobs"):
+            raise InputError(
+                "the lab plays flows that start at given times; steps of a job wait for each other: "
+                "leave [[workload]] of jobs out"
+            )
+        flows = _rows(simulated.flows)
+        _ = simulated.scenario
+    return plan.make(scenario, kernel, flows, engine=engine), simulated
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    import pyarrow
+
+    return pyarrow.table(table).to_pylist()
+
+
+@dataclass
+class Outcome:
+    """What a run of the lab measured."""
+
+    zero_ns: int
+    flows: dict[int, dict[str, Any]]
+    queues: list[tuple[int, str, int]]
+    counters: dict[str, Counters]
+    relay: dict[str, Any]
+    start_lateness: lateness.Histogram
+    pressure: float | None
+    status: str
+    seconds: float
+    missed_samples: int = 0
+    programs: stamps.Programs | None = None
+    ports: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """Flows by source, port of the source and destination."""
+    ports_used_twice: int = 0
+    goodput: list[tuple[int, int, int]] = field(default_factory=list)
+    """Time since zero, flow, bytes acknowledged until then."""
+    notes: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def up(made: plan.Plan, *, keep: bool = False) -> Iterator[Network]:
+    """Have the network of a plan for a while; it is removed however the block ends."""
+    network = Network(made, keep=keep)
+    network.build()
+    try:
+        yield network
+    finally:
+        if not keep:
+            network.remove()
+
+
+class Processes:
+    """The processes inside the namespaces: started, given time zero, ended."""
+
+    def __init__(self, network: Network, *, dies: bool = True) -> None:
+        self.network = network
+        self.dies = dies
+        self.relay: subprocess.Popen[str] | None = None
+        self.agents: dict[str, subprocess.Popen[str]] = {}
+
+    def _start(self, namespace: str, file: str, *lines: str) -> subprocess.Popen[str]:
+        from weftline.lab.network import tool
+
+        stays = [] if self.dies else ["stays"]
+        started = subprocess.Popen(
+            [tool("ip"), "netns", "exec", namespace, sys.executable, "-I", "-S", str(HERE / file), *stays],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # A reader of our messages must not wait for a process that stays.
+            stderr=None if self.dies else subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        assert started.stdin is not None
+        started.stdin.write("".join(f"{line}\n" for line in lines))
+        started.stdin.flush()
+        return started
+
+    def start(self) -> None:
+        """Start all and wait until each is ready."""
+        made = self.network.plan
+        if made.wires:
+            self.start_wires()
+        hosts = [node for node in made.nodes if node.is_host]
+        addresses = [node.address for node in hosts]
+        for number, node in enumerate(hosts):
+            mine = [flow for flow in made.flows if flow["src"] == number]
+            flows = [
+                {
+                    "id": flow["flow_id"],
+                    "start_ns": round(flow["start_ns"]),
+                    "size": flow["size_bytes"],
+                    "to": addresses[flow["dst"]],
+                    "congestion": flow["congestion"],
+                    "multipath": made.multipath,
+                }
+                for flow in mine
+            ]
+            if not mine and not any(flow["dst"] == number for flow in made.flows):
+                continue
+            task = {
+                "address": node.address,
+                "port": PORT,
+                "multipath": made.multipath,
+                "flows": flows,
+                "every_ns": made.goodput_every_ns,
+            }
+            self.agents[node.name] = self._start(self.network.name(node.name), "agent.py", json.dumps(task))
+        for name, agent in self.agents.items():
+            _expect_ready(agent, f"the agent of {name}")
+
+    def start_wires(self) -> None:
+        """Start what gives links their delay."""
+        wires = [
+            {"a": f"w{wire.number}a", "b": f"w{wire.number}b", "delay_ns": wire.delay_ns}
+            for wire in self.network.plan.wires
+        ]
+        made, place = self.network.plan, self.network.name(WIRES)
+        if made.engine_ports:
+            native = str(_native.__file__)
+            self.relay = self._start(place, "port_process.py", native, made.port_task)
+            _expect_ready(self.relay, "the process of the ports")
+            return
+        self.relay = self._start(place, "wires.py", json.dumps(wires))
+        _expect_ready(self.relay, "the process of the links' delays")
+
+    def begin(self, zero_ns: int) -> None:
+        """Tell every agent when time zero is."""
+        for agent in self.agents.values():
+            assert agent.stdin is not None
+            agent.stdin.write(f"{zero_ns}\n")
+            agent.stdin.flush()
+
+    def end(self) -> dict[str, Any]:
+        """End all and return what the relay counted."""
+        for agent in self.agents.values():
+            agent.kill()
+            agent.wait()
+        result: dict[str, Any] = {}
+        if self.relay is not None:
+            self.relay.terminate()
+            try:
+                out, _ = self.relay.communicate(timeout=5)
+                result = json.loads(out.strip().splitlines()[-1])
+            except (subprocess.TimeoutExpired, ValueError, IndexError):
+                self.relay.kill()
+                self.relay.wait()
+        return result
+
+
+def _expect_ready(process: subprocess.Popen[str], what: str) -> None:
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], READY_S)
+    line = process.stdout.readline() if ready else ""
+    if line.strip() != "ready":
+        raise RunFailed(f"lab: {what} did not start: {line.strip() or 'it said nothing'}")
+
+
+def carry(network: Network, simulated: Run, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    """Run the flows in a network that exists."""
+    made = network.plan
+    processes, sampler = Processes(network), Sampler(network, made.queue_every_ns)
+    programs = stamps.Programs(network, made.stamping) if made.stamping else None
+    done: dict[int, dict[str, Any]] = {}
+    flows = {flow["flow_id"]: flow for flow in made.flows}
+    ports: dict[tuple[int, int, int], int] = {}
+    twice = 0
+    late = lateness.Histogram()
+    goodput: list[tuple[int, int, int]] = []
+    status, highest = "done", lateness.pressure()
+    begun = time.monotonic()
+    try:
+        if programs:
+            programs.start()
+        processes.start()
+        zero = time.time_ns() + int(LEAD_S * 1e9)
+        processes.begin(zero)
+        sampler.start(zero)
+        takes = (simulated.summary.get("end_ns") or 0) / 1e9
+        patience = max(PATIENCE_S, 4 * takes)
+        last = time.monotonic() + LEAD_S + max((flow["start_ns"] for flow in made.flows), default=0) / 1e9
+        until = zero + made.until_ns if made.until_ns else None
+        outputs = {agent.stdout: name for name, agent in processes.agents.items() if agent.stdout}
+        while len(done) < len(made.flows):
+            left = (until - time.time_ns()) / 1e9 if until else last + patience - time.monotonic()
+            if left <= 0:
+                status = "done" if until else "stalled"
+                break
+            ready, _, _ = select.select(list(outputs), [], [], min(left, 0.5))
+            for stream in ready:
+                line = stream.readline()
+                if not line:
+                    raise RunFailed(f"lab: the agent of {outputs[stream]} ended by itself")
+                one = json.loads(line)
+                if "port" in one:
+                    flow = flows[one["flow"]]
+                    key = (flow["src"], one["port"], flow["dst"])
+                    twice += key in ports
+                    ports[key] = one["flow"]
+                    continue
+                if "acknowledged" in one:
+                    goodput += [(one["at_ns"] - zero, *each) for each in one["acknowledged"]]
+                    continue
+                done[one["flow"]] = one
+                late.add(one["late_ns"])
+                last = max(last, time.monotonic())
+            highest = max(highest or 0.0, lateness.pressure() or 0.0)
+            if processes.relay is not None and processes.relay.poll() is not None:
+                raise RunFailed("lab: the process of the links' delays ended by itself")
+            if programs and not programs.alive():
+                raise RunFailed("lab: the process of the switches' programs ended by itself")
+            if progress:
+                progress(len(done), len(made.flows))
+    finally:
+        counters = sampler.stop()
+        relay = processes.end()
+        if programs:
+            programs.end()
+    if made.engine_ports and "ports" not in relay:
+        raise RunFailed("lab: the process of the ports ended without saying what it did")
+    return Outcome(
+        zero_ns=zero,
+        flows=done,
+        queues=sorted([*sampler.rows, *engine_ports.queue_rows(relay, zero)]),
+        counters={**counters, **engine_ports.counters(relay)},
+        relay=relay,
+        start_lateness=late,
+        pressure=highest,
+        status=status,
+        seconds=time.monotonic() - begun,
+        missed_samples=sampler.missed,
+        programs=programs,
+        ports=ports,
+        ports_used_twice=twice,
+        goodput=goodput,
+    )
+
+
+def run(
+    scenario: Scenario,
+    out: str,
+    *,
+    force: bool = False,
+    repeats: int = 1,
+    ports: engine_ports.Ports = "auto",
+) -> list[Run]:
+    """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
+
+    `ports`: whose ports switches have; "auto": the kernel's where its FIFO is enough, else the engine's.
+
+    Raises
+    ------
+    InputError
+        If it cannot be run here or as it is written; nothing was changed then.
+    RunFailed
+        If it could not be completed; everything was removed.
+    """
+    from weftline.lab import folder
+
+    places = [Path(out)] if repeats == 1 else [Path(out) / str(number + 1) for number in range(repeats)]
+    for place in places:
+        if place.exists() and not place.is_dir():
+            raise InputError(f"{place}: is not a folder; choose another with --out")
+        if place.is_dir() and any(place.iterdir()) and not (force and status_of(place) is not None):
+            hint = (
+                "overwrite it with --force" if status_of(place) is not None else "choose another with --out"
+            )
+            raise InputError(f"{place}: is not empty; {hint}")
+    made, simulated = planned(scenario, ports)
+    found = []
+    for place in places:
+        with up(made) as network:
+            outcome = carry(network, simulated)
+        folder.write(place, scenario, made, simulated, outcome)
+        found.append(Run.read(place))
+    return found

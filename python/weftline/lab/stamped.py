@@ -1,0 +1,285 @@
+"""An experiment of the lab on PINT: each digest of a chain checked, and packets until a path is known.
+
+A row is a number of switches between two hosts. Every digest of a real packet is held against that of the
+library for the same packet and path; the paths are decoded as `weftline pint decode` does by a collector that
+knows the ids of all switches and not how they are linked (to it any two are neighbours); and the mean number
+of packets to decode is divided by that of digests that the library makes of random packets on the same path,
+decoded in the same way, run by run. Next to it is the number of `weftline pint accuracy` with the same number
+of ids; its decoder does not use that neighbours on a path differ, so it needs a few packets more.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+from weftline import pint, scenarios
+from weftline.errors import InputError, RunFailed
+from weftline.lab import agreement, runs, stamps
+from weftline.runs import Run
+from weftline.scenario import Scenario, status_of
+from weftline.terminal import Table
+
+KIND = "pint"
+FLOWS, SIZE, APART_MS = 100, "100KB", 20
+RATE, DELAY = "100Mbps", "1ms"
+IDS = 64
+"""Switches that the collector knows; `queries.toml` states the same number."""
+KNOWN = "known.toml"
+PACKETS_PER_HOP = 4
+"""Packets by which flows of the library's grow until their paths are known, for each switch."""
+MOST_PACKETS = 10_000
+CONTRADICTIONS = ("inconsistent", "impossible", "paths_changed", "strays")
+TRIALS = 1000
+"""Paths that are decoded for the numbers of the library."""
+
+
+@dataclass
+class Decoded:
+    """What one run on real packets came to."""
+
+    out: Path
+    digests: int
+    equal: int
+    paths: int
+    contradictions: int
+    packets: float
+    """Mean number of packets until a path was known."""
+    contaminated: list[str]
+
+
+@dataclass
+class Row:
+    """A chain of this number of switches."""
+
+    switches: int
+    expected: float = 0.0
+    """Packets to decode for digests that the library makes."""
+    accuracy: float = 0.0
+    """The same by `weftline pint accuracy`."""
+    runs: list[Decoded] = field(default_factory=list)
+
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 90 % interval of packets to decode over the expected ones; None of one run."""
+        ratios = [run.packets / self.expected for run in self.runs if run.paths]
+        return agreement.interval_90(ratios) if len(ratios) > 1 else None
+
+    def verdict(self, margin: float) -> str:
+        """Return "equal", "different" or "open".
+
+        A wrong digest or path is "different" at any interval. Where a path stayed unknown the mean is of the
+        others alone, so nothing is decided.
+        """
+        if any(run.equal < run.digests or run.contradictions for run in self.runs):
+            return "different"
+        found = self.interval()
+        if found is None or any(run.paths < FLOWS for run in self.runs):
+            return "open"
+        low, high = found
+        if 1 - margin <= low and high <= 1 + margin:
+            return "equal"
+        return "different" if low > 1 + margin or high < 1 - margin else "open"
+
+
+@dataclass
+class Experiment:
+    """The file, read."""
+
+    title: str
+    scenario: Path
+    queries: Path
+    margin: float
+    rows: list[Row]
+
+    @classmethod
+    def read(cls, path: Path, rows: Sequence[str]) -> Experiment:
+        """Read a `lab.toml` of this kind, all rows or those named by their number of switches.
+
+        Raises
+        ------
+        InputError
+            If it is not one, or has no such row.
+        """
+        try:
+            text = tomllib.loads(path.read_text("utf-8"))
+            known = [int(row["switches"]) for row in text["row"]]
+            found = cls(
+                title=text["title"],
+                scenario=path.parent / text["scenario"],
+                queries=path.parent / text["queries"],
+                margin=text["margin"],
+                rows=[Row(switches) for switches in known if not rows or str(switches) in rows],
+            )
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: is not an experiment on PINT: {error}") from error
+        if unknown := [row for row in rows if row not in map(str, known)]:
+            raise InputError(f"{path}: has no row {', '.join(unknown)}: it has {', '.join(map(str, known))}")
+        return found
+
+    def run(self, out: Path, *, repeats: int, seconds: float | None = None) -> None:
+        """Run every row on real packets, repeat by repeat; what a former call has finished is kept.
+
+        Raises
+        ------
+        InputError
+            If `seconds` is given: flows have sizes here, and take as long as they take.
+        """
+        if seconds is not None:
+            raise InputError("--seconds: not for this experiment, whose flows have sizes")
+        plan = pint.Plan.open(self.queries)
+        for row in self.rows:
+            place = out / f"{row.switches}-switches"
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "chain.toml").write_text(network(row.switches, _chain(row.switches)), "utf-8")
+            (out / KNOWN).write_text(network(IDS, list(combinations(range(IDS), 2))), "utf-8")
+            tried = pint.accuracy(plan, hops=[row.switches], trials=TRIALS)
+            row.accuracy = tried["queries"][0]["lengths"][0]["mean_packets"]
+            row.expected = expected(plan, row.switches, place / "library.parquet", out / KNOWN)
+        for repeat in range(1, repeats + 1):
+            for row in self.rows if repeat % 2 else self.rows[::-1]:
+                row.runs.append(self._one(row, out / f"{row.switches}-switches", repeat, plan))
+
+    def _one(self, row: Row, place: Path, seed: int, plan: pint.Plan) -> Decoded:
+        flows = [
+            {"src": 0, "dst": 1, "size": SIZE, "start": f"{APART_MS * number}ms"} for number in range(FLOWS)
+        ]
+        changes = {
+            "topology.file": str((place / "chain.toml").resolve()),
+            "telemetry.queries": str(self.queries.resolve()),
+            "workload": [{"kind": "flows", "flows": flows}],
+        }
+        source = scenarios.load(str(self.scenario))
+        scenario = Scenario.of(source, scenarios.settings(changes), seed=seed)
+        real = place / str(seed)
+        if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
+            print(f"{row.switches} switches, repeat {seed}", file=sys.stderr, flush=True)
+            runs.run(scenario, str(real), force=True)
+        return decoded(Run.read(real), real, plan, place.parent / KNOWN, row.switches)
+
+    def table(self) -> Table:
+        """Return a line for each row."""
+        lines = []
+        for row in self.rows:
+            interval = row.interval()
+            packets = [run.packets for run in row.runs if run.paths]
+            spread = f"{_mean(packets):.2f} ({min(packets):.2f} to {max(packets):.2f})" if packets else "–"
+            lines.append(
+                [
+                    f"{row.switches} switches",
+                    f"{sum(run.equal for run in row.runs)} of {sum(run.digests for run in row.runs)}",
+                    f"{sum(run.paths for run in row.runs)} of {FLOWS * len(row.runs)}",
+                    str(sum(run.contradictions for run in row.runs)),
+                    spread,
+                    f"{row.expected:.2f}",
+                    f"{row.accuracy:.2f}",
+                    "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}",
+                    f"{sum(bool(run.contaminated) for run in row.runs)} of {len(row.runs)}",
+                    row.verdict(self.margin),
+                ]
+            )
+        head = [
+            "chain", "digests equal", "paths known", "contradictions", "packets to decode", "library",
+            "pint accuracy", "lab / library, 90 %", "contaminated", "verdict",
+        ]  # fmt: skip
+        return Table(head, lines, left=1)
+
+    def holds(self) -> bool:
+        """Return whether no row is different and all have an interval."""
+        return all(row.verdict(self.margin) == "equal" for row in self.rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything that the table says, with each run."""
+        rows = [
+            {
+                "switches": row.switches,
+                "library_packets": row.expected,
+                "accuracy_packets": row.accuracy,
+                "interval": row.interval(),
+                "verdict": row.verdict(self.margin),
+                "runs": [vars(run) | {"out": str(run.out)} for run in row.runs],
+            }
+            for row in self.rows
+        ]
+        return {"title": self.title, "margin": self.margin, "rows": rows, "holds": self.holds()}
+
+    def write(self, out: Path) -> None:
+        """Write the results as `experiment.json`."""
+        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
+
+
+def decoded(run: Run, folder: Path, plan: pint.Plan, known_to: Path, switches: int) -> Decoded:
+    """Check every digest of a run with the library, and decode its paths."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(folder / "telemetry.parquet").to_pylist()
+    hops = _hops(switches)
+    equal = sum(plan.encode(packet_id=row["packet_id"], hops=hops)[-1] == row["digest"] for row in rows)
+    found = pint.decode(plan, folder / "telemetry.parquet", topology=known_to, show=FLOWS)
+    query = plan.facts()["queries"][0]["name"]
+    known = [one["queries"][query] for one in found["reports"]]
+    known = [one for one in known if one.get("decoded_after") is not None]
+    wrong = sum(one["hops"] != [hop["switch-id"] for hop in hops] for one in known)
+    packets = [one["decoded_after"] for one in known]
+    return Decoded(
+        out=folder,
+        digests=len(rows),
+        equal=equal,
+        paths=len(known),
+        contradictions=wrong + sum(found["counts"][what] for what in CONTRADICTIONS),
+        packets=_mean(packets) if packets else float("nan"),
+        contaminated=list(run.summary["lab"]["contaminated"]),
+    )
+
+
+def expected(plan: pint.Plan, switches: int, file: Path, known_to: Path) -> float:
+    """Return the mean number of packets to decode for digests that the library makes of random packets."""
+    chance, hops = random.Random(switches), _hops(switches)
+    rows: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"complete_paths": 0}
+    # Until every path is known: a mean of those that needed few packets would be too low.
+    while found["complete_paths"] < TRIALS:
+        begun = len(rows) // TRIALS
+        if begun > MOST_PACKETS:
+            raise RunFailed(
+                f"{file}: {found['complete_paths']} of {TRIALS} paths are known after {begun} packets"
+            )
+        for packet, flow in product(range(begun, begun + PACKETS_PER_HOP * (switches + 1)), range(TRIALS)):
+            number = chance.getrandbits(64)
+            row = dict.fromkeys(stamps.COLUMNS, 0) | {"flow_id": flow, "dst": 1, "sink": 1, "hops": switches}
+            digest = plan.encode(packet_id=number, hops=hops)[-1]
+            about = {"packet_id": number, "digest": digest, "plan_version": plan.version, "path": None}
+            rows.append(row | about | {"time_ns": float(packet)})
+        stamps.write(file, stamps.Digests(rows, 0, 0))
+        found = pint.decode(plan, file, topology=known_to, show=0)
+    return float(found["packets_to_decode"]["mean"])
+
+
+def _hops(switches: int) -> list[dict[str, int]]:
+    # The two hosts have the numbers before those of the switches.
+    return [{"switch-id": 2 + number} for number in range(switches)]
+
+
+def network(switches: int, links: Sequence[tuple[int, int]]) -> str:
+    """Return the topology file of switches with these links, and a host at the first and the last switch."""
+    nodes = ['{ name = "host0", kind = "host" }', '{ name = "host1", kind = "host" }']
+    nodes += [f'{{ name = "s{number}", kind = "switch" }}' for number in range(switches)]
+    ends = [("host0", "s0"), *((f"s{a}", f"s{b}") for a, b in links), (f"s{switches - 1}", "host1")]
+    texts = [f'[[link]]\na = "{a}"\nb = "{b}"\nrate = "{RATE}"\ndelay = "{DELAY}"\n' for a, b in ends]
+    return f"node = [{', '.join(nodes)}]\n\n" + "".join(texts)
+
+
+def _chain(switches: int) -> list[tuple[int, int]]:
+    return [(number, number + 1) for number in range(switches - 1)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

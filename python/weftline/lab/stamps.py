@@ -1,0 +1,344 @@
+"""PINT on real packets: what the switches of a plan load, and the table of what their sinks reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftline import _native
+from weftline.errors import RunFailed
+from weftline.pint import Plan as Queries
+
+if TYPE_CHECKING:
+    from weftline.lab.network import Network
+    from weftline.lab.plan import Plan
+
+IPV4_ID = 1
+COLUMNS = [
+    *("time_ns", "flow_id", "src", "dst", "packet_id", "digest", "hops", "src_port", "plan_version"),
+    *("sink", "path", "loop"),
+]
+RECORD_BYTES = 72
+"""Number of the switch, then struct pint_record of crates/dataplane/bpf/pint_tc.h."""
+READY_S = 120.0
+MOST_INTERFACES = 1000
+
+
+def objects() -> list[Path]:
+    """Return where the programs may lie: where WEFTLINE_BPF says, else where `make lab-objects` puts them."""
+    if given := os.environ.get("WEFTLINE_BPF"):
+        return [Path(given) / "pint.bpf.o"]
+    checkout = Path(__file__).parents[3] / "target"
+    targets = [Path(os.environ.get("CARGO_TARGET_DIR") or checkout), checkout]
+    return [target / "bpf/pint.bpf.o" for target in targets]
+
+
+def wanted(values: dict[str, Any]) -> bool:
+    """Return whether a resolved scenario asks for PINT."""
+    return values.get("telemetry", {}).get("kind", "none") == "pint"
+
+
+def problems(values: dict[str, Any], *, engine: bool = False) -> list[str]:
+    """Return what of the telemetry that a scenario asks for cannot be had on this machine."""
+    telemetry = values.get("telemetry", {})
+    kind = telemetry.get("kind", "none")
+    if kind == "none":
+        return []
+    if kind != "pint":
+        return [f'telemetry.kind = "{kind}": packets of the lab carry PINT or nothing: set "pint" or "none"']
+    found = []
+    if engine:
+        found.append(
+            'telemetry.kind = "pint": the programs of switches see the queues of the kernel, not the '
+            "engine's: choose --ports kernel and what its ports can do"
+        )
+    if "queries" not in telemetry:
+        found.append("telemetry.queries: the lab needs a file of queries (without, PINT serves HPCC alone)")
+    if values.get("transport", {}).get("kind") != "tcp":
+        found.append('telemetry.kind = "pint": the lab tells flows of transport.kind = "tcp" apart')
+    if telemetry.get("arithmetic", "tables") != "tables" and "utilisation" in _values_of(telemetry):
+        found.append('telemetry.arithmetic: the lab\'s switches compute loads with tables: set "tables"')
+    if not _bpftool():
+        found.append('telemetry.kind = "pint": bpftool loads the programs: apt install bpftool')
+    if not any(path.exists() for path in objects()):
+        found.append(
+            f'telemetry.kind = "pint": no {objects()[0]}: `make lab-objects` in the sources makes it (needs '
+            "clang and libbpf-dev), WEFTLINE_BPF names another folder"
+        )
+    return found
+
+
+def differs(values: dict[str, Any]) -> list[str]:
+    """Return what of PINT the two engines cannot have alike."""
+    found = [
+        "packet ids: hashes of headers here, of flow and byte in the simulator; so other coins fall",
+        "digests are on acknowledgements and handshakes too, and no packet is longer for them; the "
+        "simulator's data packets are",
+        "times of PINT are of the machine's clock, not from the run's time zero; loads are averaged over the "
+        "lab's own longest round trip",
+    ]
+    if (share := values["telemetry"].get("record", 1)) != 1:
+        found.append(f"telemetry.record = {share}: the lab records every digest")
+    if values["telemetry"].get("paths"):
+        found.append(
+            "telemetry.paths: from the routes, where only one way leads from host to host; else null"
+        )
+    return found
+
+
+def _values_of(telemetry: dict[str, Any]) -> list[str]:
+    file = telemetry.get("queries")
+    return Queries.open(file).values if file else []
+
+
+def _bpftool() -> str | None:
+    return shutil.which("bpftool") or shutil.which("bpftool", path="/usr/sbin:/sbin:/usr/local/sbin")
+
+
+@dataclass(frozen=True)
+class Stamping:
+    """A plan of queries and how the switches compute."""
+
+    queries: Queries
+    paper: bool
+    paths: bool
+    horizon_ns: int
+    seed: int
+
+    def switches(self, network: Network) -> list[dict[str, Any]]:
+        """Return what every switch of a network loads."""
+        import socket
+
+        from weftline.lab.network import inside
+
+        made, found = network.plan, []
+        hosts = {node.name for node in made.nodes if node.is_host}
+        for number, node in enumerate(made.nodes):
+            if node.is_host:
+                continue
+            config = self.queries._native.switch_config(number, IPV4_ID)
+            ports = []
+            with inside(network.name(node.name)):
+                for place, end in enumerate(end for end in made.ends() if end.node == node.name):
+                    index = socket.if_nametoindex(end.interface)
+                    if index > MOST_INTERFACES:
+                        raise RunFailed(f"lab: interface {index} of {node.name}: the programs keep 1024")
+                    to_host = end.peer[0] in hosts
+                    key = self.seed << 32 ^ number << 16 ^ place
+                    entry = _native.pint_port(
+                        int(end.entity.rpartition("p")[2]),
+                        end.port.rate_bps,
+                        self.horizon_ns,
+                        key & (1 << 64) - 1,
+                        to_hosts=to_host,
+                        paper=self.paper,
+                    )
+                    port = {"interface": end.interface, "index": index, "to_host": to_host}
+                    ports.append(port | {"entry": entry.hex()})
+            space = network.name(node.name)
+            found.append({"number": number, "namespace": space, "config": config.hex(), "ports": ports})
+        return found
+
+
+def asked(values: dict[str, Any], horizon_ns: int, seed: int) -> Stamping | None:
+    """Return what a scenario without `problems` asks for.
+
+    Raises
+    ------
+    InputError
+        If the digest is wider than its carrier.
+    """
+    if not wanted(values):
+        return None
+    telemetry = values["telemetry"]
+    queries = Queries.open(telemetry["queries"])
+    queries._native.switch_config(0, IPV4_ID)
+    paper, paths = telemetry.get("law") == "paper", bool(telemetry.get("paths"))
+    return Stamping(queries, paper, paths, horizon_ns, seed)
+
+
+@dataclass
+class Programs:
+    """The programs of a network while they run."""
+
+    network: Network
+    stamping: Stamping
+    process: subprocess.Popen[str] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    records: bytes = b""
+
+    def start(self) -> None:
+        """Load and attach them; what they report is read from here on."""
+        from weftline.lab.network import RECORDS, tool
+
+        self._file = os.memfd_create("weftline-records")
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(__file__).with_name("switches.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            pass_fds=[self._file],
+        )
+        task = {
+            # In the process's own view of the machine the objects lie over the records, which it needs not.
+            "root": str(RECORDS),
+            "tc": tool("tc"),
+            "bpftool": _bpftool(),
+            "object": str(next(path.resolve() for path in objects() if path.exists())),
+            "switches": self.stamping.switches(self.network),
+            "to": self._file,
+        }
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
+        line = self.process.stdout.readline().strip() if ready else ""
+        if line != "ready":
+            self.process.kill()
+            raise RunFailed(f"lab: the programs of the switches were not loaded: {line or 'no word'}")
+
+    def alive(self) -> bool:
+        """Return whether the reader is at work."""
+        return self.process is None or self.process.poll() is None
+
+    def end(self) -> None:
+        """Read what is left."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            out, _ = self.process.communicate(timeout=30)
+            self.counts = json.loads(out.strip().splitlines()[-1])
+        except (subprocess.TimeoutExpired, ValueError, IndexError):
+            self.process.kill()
+            self.process.wait()
+        self.records = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        os.close(self._file)
+
+
+@dataclass
+class Digests:
+    """The rows of telemetry.parquet, and what has no place in them."""
+
+    rows: list[dict[str, Any]]
+    of_receivers: int
+    """Of acknowledgements, which no digest of the simulator is on."""
+    strangers: int
+    """Of packets that belong to no flow of the run."""
+
+    def facts(self, counts: dict[str, int]) -> dict[str, Any]:
+        """Return what goes into the summary: what the programs counted, and where the reports went."""
+        return {
+            "programs": counts,
+            "recorded": len(self.rows),
+            "of_receivers": self.of_receivers,
+            "strangers": self.strangers,
+        }
+
+    def warnings(self, counts: dict[str, int], ports_used_twice: int) -> list[str]:
+        """Return what a reader has to know before trusting the digests."""
+        found = []
+        if not counts:
+            found.append("PINT: what the switches' programs counted is not known, and digests may be missing")
+        for name, text in (
+            ("lost", "digests were lost at sinks, whose ring buffer was full"),
+            ("hop_limit", "packets began with a hop limit of which hops cannot be counted"),
+        ):
+            if number := counts.get(name):
+                found.append(f"PINT: {number} {text}")
+        if self.strangers:
+            found.append(f"PINT: {self.strangers} digests were of packets that belong to no flow of the run")
+        if ports_used_twice:
+            found.append(f"PINT: {ports_used_twice} flows reused a port; digests of both are the later one's")
+        return found
+
+
+def read(made: Plan, records: bytes, ports: dict[tuple[int, int, int], int], zero_ns: int) -> Digests:
+    """Return the records as rows; `ports` has the flow of (source, port of the source, destination)."""
+    from weftline.lab.plan import PORT
+
+    assert made.stamping is not None
+    hosts = {node.address: number for number, node in enumerate(n for n in made.nodes if n.is_host)}
+    number_of = {_number(address): number for address, number in hosts.items() if address}
+    # Programs read the monotonic clock; the times of the run are those of the real-time clock.
+    offset = time.time_ns() - time.monotonic_ns() - zero_ns
+    found = Digests([], 0, 0)
+    version = made.stamping.queries.version
+    routes = _paths(made) if made.stamping.paths else {}
+    for place in range(0, len(records), RECORD_BYTES):
+        _, at, packet = struct.unpack_from("=QQQ", records, place)
+        source, destination = (struct.unpack_from("=QQ", records, place + 24 + 16 * k)[1] for k in (0, 1))
+        source_port, destination_port, digest = struct.unpack_from("=HHH", records, place + 56)
+        hops, looped = records[place + 64], records[place + 66]
+        src, dst = (number_of.get(one & 0xFFFFFFFF) for one in (source, destination))
+        if source_port == PORT != destination_port:
+            found.of_receivers += 1
+            continue
+        flow = ports.get((src, source_port, dst)) if src is not None and dst is not None else None
+        if flow is None:
+            found.strangers += 1
+            continue
+        found.rows.append(
+            {
+                "time_ns": float(at + offset),
+                "flow_id": flow,
+                "src": src,
+                "dst": dst,
+                "packet_id": packet,
+                "digest": digest,
+                "hops": hops,
+                "src_port": 0,
+                "plan_version": version,
+                "sink": dst,
+                "path": routes.get((src or 0, dst or 0)),
+                "loop": looped,
+            }
+        )
+    found.rows.sort(key=lambda row: row["time_ns"])
+    return found
+
+
+def _number(address: str) -> int:
+    first, second, third, last = (int(part) for part in address.split("."))
+    return first << 24 | second << 16 | third << 8 | last
+
+
+def _paths(made: Plan) -> dict[tuple[int, int], str]:
+    """Return the switches between two hosts where only one way leads from the one to the other."""
+    nodes = {node.name: node for node in made.nodes}
+    hosts = [node for node in made.nodes if node.is_host]
+    found = {}
+    for src, source in enumerate(hosts):
+        for dst, target in enumerate(hosts):
+            here, passed = source, []
+            while here is not target:
+                ways = here.routes.get(target.address or "", [])
+                if len(ways) != 1:
+                    break
+                here = nodes[ways[0].peer[0]]
+                passed.append(here.name)
+            else:
+                found[src, dst] = " ".join(passed[:-1])
+    return found
+
+
+def write(path: Path, digests: Digests) -> None:
+    """Write telemetry.parquet."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kinds = {"time_ns": pa.float64(), "packet_id": pa.uint64(), "digest": pa.uint64(), "path": pa.string()}
+    fields = [pa.field(name, kinds.get(name, pa.uint32()), nullable=name == "path") for name in COLUMNS]
+    table = pa.Table.from_pylist(digests.rows, schema=pa.schema(fields))
+    parquet.write_table(table, path, compression="zstd")

@@ -1,0 +1,162 @@
+"""The process that gives the switches of a run their programs and reads what these report.
+
+Run as a file of its own, without the package. It has a mount namespace of its own with a file system for BPF
+objects in it: however the process ends, that ends too, and the programs go with the switches' namespaces. The
+task comes as one line of JSON on standard input; after ``ready`` it copies every record, after the number of
+the switch that made it, to the file descriptor that the task names. On SIGTERM it copies what is left, prints
+what the programs counted and ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+CALLS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
+MAP_LOOKUP, MAP_UPDATE, OBJ_GET = 1, 2, 7
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+COUNTS = ("source", "unstamped", "hop_limit", "switch", "other_plan", "no_digest", "sink", "lost", "loop")
+"""The counters of the map pint_counts, in their order."""
+BUSY, DISCARD = 1 << 31, 1 << 30
+RING, RECORD = 1 << 20, 64
+PAUSE_S = 0.005
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def bpf(command: int, attributes: bytes) -> int:
+    """Call bpf(2)."""
+    data = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    number = CALLS.get(os.uname().machine)
+    if number is None:
+        raise OSError(f"bpf(2) of a machine {os.uname().machine} is not known here")
+    found = _libc.syscall(number, command, data, 128)
+    if found < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return found
+
+
+def opened(path: str) -> int:
+    """Return the descriptor of a map by its place."""
+    name = ctypes.create_string_buffer(path.encode())
+    return bpf(OBJ_GET, struct.pack("QII", ctypes.addressof(name), 0, 0))
+
+
+def put(descriptor: int, key: int, value: bytes) -> None:
+    """Set an entry."""
+    place = ctypes.create_string_buffer(struct.pack("I", key), 4)
+    data = ctypes.create_string_buffer(value, len(value))
+    pointers = (ctypes.addressof(place), ctypes.addressof(data))
+    bpf(MAP_UPDATE, struct.pack("I4xQQQ", descriptor, *pointers, 0))
+
+
+def counted(descriptor: int, key: int) -> int:
+    """Return a counter, which every core has its own of, as a sum."""
+    with open("/sys/devices/system/cpu/possible") as file:
+        cores = int(file.read().strip().replace(",", "-").split("-")[-1]) + 1
+    place = ctypes.create_string_buffer(struct.pack("I", key), 4)
+    data = ctypes.create_string_buffer(8 * cores)
+    pointers = (ctypes.addressof(place), ctypes.addressof(data))
+    bpf(MAP_LOOKUP, struct.pack("I4xQQQ", descriptor, *pointers, 0))
+    return sum(struct.unpack(f"{cores}Q", data.raw))
+
+
+class Ring:
+    """A ring buffer of records."""
+
+    def __init__(self, descriptor: int, switch: int) -> None:
+        page = mmap.PAGESIZE
+        self.switch, self.at = switch, 0
+        self.consumer = mmap.mmap(descriptor, page)
+        self.data = mmap.mmap(descriptor, page + 2 * RING, prot=mmap.PROT_READ, offset=page)
+
+    def take(self) -> bytes:
+        """Return all records that are there, each after the switch's number."""
+        page, found = mmap.PAGESIZE, []
+        (end,) = struct.unpack_from("Q", self.data, 0)
+        while self.at < end:
+            place = page + self.at % RING
+            (length,) = struct.unpack_from("I", self.data, place)
+            if length & BUSY:
+                break
+            size = length & ~DISCARD
+            if not length & DISCARD and size == RECORD:
+                found.append(struct.pack("Q", self.switch) + self.data[place + 8 : place + 8 + size])
+            self.at += (size + 15) & ~7
+        struct.pack_into("Q", self.consumer, 0, self.at)
+        return b"".join(found)
+
+
+def run(*command: str, text: str | None = None) -> None:
+    """Run a program; its words are ours if it fails."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, start_new_session=True)
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise OSError(f"{command[0]} {command[1]}: {' / '.join(lines[-3:])}")
+
+
+def load(task: dict[str, Any]) -> tuple[list[Ring], list[int]]:
+    """Load and attach everything; return the rings of the sinks and the maps of counters."""
+    root = task["root"]
+    if _libc.unshare(CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "no mount namespace of its own")
+    if _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+        raise OSError(ctypes.get_errno(), "mounts cannot be made private")
+    if _libc.mount(b"bpf", root.encode(), b"bpf", 0, None):
+        raise OSError(ctypes.get_errno(), "a file system for BPF objects cannot be mounted")
+    rings, counts = [], []
+    for switch in task["switches"]:
+        programs, maps = (f"{root}/{kind}{switch['number']}" for kind in ("programs", "maps"))
+        run(task["bpftool"], "prog", "loadall", task["object"], programs, "pinmaps", maps)
+        put(opened(f"{maps}/pint_config"), 0, bytes.fromhex(switch["config"]))
+        ports = opened(f"{maps}/pint_ports")
+        lines = []
+        for port in switch["ports"]:
+            put(ports, port["index"], bytes.fromhex(port["entry"]))
+            first = "pint_source" if port["to_host"] else "pint_arrival"
+            lines.append(f"qdisc add dev {port['interface']} clsact")
+            for way, program in (("ingress", first), ("egress", "pint_switch")):
+                at = f"filter add dev {port['interface']} {way}"
+                lines.append(f"{at} pref 1 bpf da object-pinned {programs}/{program}")
+        run(task["tc"], "-n", switch["namespace"], "-batch", "-", text="\n".join(lines) + "\n")
+        counts.append(opened(f"{maps}/pint_counts"))
+        if any(port["to_host"] for port in switch["ports"]):
+            rings.append(Ring(opened(f"{maps}/pint_records"), switch["number"]))
+    return rings, counts
+
+
+def main() -> None:
+    """Load, read until the end is requested, report what was counted."""
+    _libc.prctl(1, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ended: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+    task = json.loads(sys.stdin.readline())
+    try:
+        rings, counts = load(task)
+    except OSError as error:
+        print(f"{error.strerror or error}", flush=True)
+        sys.exit(1)
+    print("ready", flush=True)
+    with os.fdopen(task["to"], "wb", closefd=False) as out:
+        while True:
+            last = bool(ended)
+            for ring in rings:
+                out.write(ring.take())
+            if last:
+                break
+            time.sleep(PAUSE_S)
+    sums = {name: sum(counted(one, key) for one in counts) for key, name in enumerate(COUNTS)}
+    print(json.dumps(sums), flush=True)
+
+
+if __name__ == "__main__":
+    main()

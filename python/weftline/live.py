@@ -1,0 +1,140 @@
+"""`weftline.collecting`: a collector of telemetry as it arrives.
+
+with weftline.collecting(listen="udp:6000") as collector:
+    time.sleep(60)
+    print(collector.status()["flows"])
+collector.found.paths
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from weftline.collector import Collected, checked_memory, read_text
+from weftline.errors import InputError
+
+LISTS = ("listen", "interface", "allow", "report_ports")
+"""Options that take one value or several."""
+FILES = ("out", "checkpoint", "topology")
+OPTIONS = {
+    *LISTS,
+    *FILES,
+    "memory",
+    "shards",
+    "interval_s",
+    "int_dscp",
+    "int_port",
+    "int_gre",
+    "pint_ipv4_id",
+    "pint_flow_label",
+    "plan",
+    "prometheus",
+    "otlp",
+    "parquet",
+}
+
+
+class LiveCollector:
+    """Threads that read inputs until `finish`."""
+
+    found: Collected | None = None
+    """The findings; None while it runs."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        from weftline import _native
+
+        self._out, self._parquet = options.get("out"), bool(options.get("parquet"))
+        self._native = _native.LiveCollector(json.dumps(_config(options)))
+        self.inputs = self._native.inputs
+        """The inputs by name, such as ``udp:127.0.0.1:6000``."""
+        self.http: str | None = self._native.http
+        """Address and port of HTTP."""
+
+    def status(self) -> dict[str, Any]:
+        """Return counts of packets, flows, losses and memory."""
+        return json.loads(self._native.status())
+
+    def finish(self) -> Collected:
+        """Stop, take what the kernel still holds, and return all findings."""
+        if self.found is None:
+            self.found = Collected(**json.loads(self._native.finish()))
+            if self._out:
+                self.found.save(self._out, but=("events",), parquet=self._parquet)
+        return self.found
+
+    def __enter__(self) -> LiveCollector:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish()
+
+
+def collecting(**options: Any) -> LiveCollector:
+    """Start a collector of what arrives from the network.
+
+    Parameters
+    ----------
+    listen : str or list of str
+        ``"udp:6000"`` (loopback) or ``"udp:10.0.0.1:6000"``, which requires `allow`.
+    interface : str or list of str
+        Network interfaces whose packets are read; requires CAP_NET_RAW.
+    allow : str or list of str
+        Networks whose datagrams are taken, such as ``"10.0.0.0/8"``.
+    memory, int_dscp, int_port, int_gre, report_ports, pint_ipv4_id, pint_flow_label
+        As of `weftline.collect`.
+    plan : path
+        Plan of PINT's digests.
+    topology : path
+        The switches that digests may name.
+    shards : int
+        Threads that keep flows (default: 1).
+    interval_s : float
+        Seconds between exports (default: 5).
+    prometheus : str
+        ``":9464"`` or ``"ADDRESS:PORT"``: HTTP with `/metrics`, `/paths`, `/hops`, `/events`, `/health`.
+    otlp : str
+        URL that metrics are posted to, such as ``"http://127.0.0.1:4318/v1/metrics"``.
+    out : path
+        Folder of the tables.
+    parquet : bool
+        Tables as Parquet files; `events.jsonl` and `intervals.jsonl` grow nevertheless.
+    checkpoint : path
+        File from which a collector continues after it was killed.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or an input cannot be opened.
+    """
+    return LiveCollector(options)
+
+
+def _config(options: Mapping[str, Any]) -> dict[str, Any]:
+    import difflib
+
+    config = {name: value for name, value in options.items() if value is not None}
+    for name in config:
+        if name not in OPTIONS:
+            near = difflib.get_close_matches(name, OPTIONS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"collector: unknown option {name!r}{hint}")
+    config.pop("parquet", None)
+    if "memory" in config:
+        config["memory_bytes"] = checked_memory(config.pop("memory"))
+    for name in LISTS:
+        value = config.get(name)
+        if value is not None:
+            several = isinstance(value, Iterable) and not isinstance(value, str)
+            config[name] = list(value) if several else [value]
+    for name in FILES:
+        if name in config:
+            config[name] = os.fspath(config[name])
+    if "plan" in config:
+        config["plan"] = read_text(config["plan"])
+    return config

@@ -1,0 +1,422 @@
+"""What an experiment shows: each of its figures as sections of the page and as tables for the terminal.
+
+Figures of kind "trend": a metric against the numbers of an axis, one line for each variant of `lines`.
+
+    along = axis        its variants are named by numbers: "20", "0.5", "1/16"
+    metric              a metric of `weftline.measures.metrics`
+    sizes               { min, max }: the flows that count, where the metric is one of flows
+    axis                title of the axis of x, with its unit
+    over = variant      each line is drawn as its ratio to itself there, seed by seed
+    against = line      each other line is drawn as its ratio to that one at the same place, seed by seed
+    log                 "x", "y" or "xy": logarithmic axes
+
+Published points are [x, y] in the units of the axes: hollow markers, and the second number in the table.
+
+Figures of kind "matrix": a metric for every variant of `lines` (rows) and of `along` (columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weftline import quantities
+from weftline.figures import goodput_figures, marks, specs
+from weftline.figures.specs import Published
+from weftline.measures import comparison, slowdown_table
+from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
+from weftline.measures.metrics import metric
+from weftline.report import run_page
+from weftline.report.page import Section
+from weftline.reproduce import formulas
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+from weftline.terminal import Table
+
+SHOWN_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+"""Shares of flows, in order of size, at which the terminal prints a curve."""
+
+
+@dataclass(kw_only=True)
+class Panel:
+    """One panel of a figure with what was measured and what was published."""
+
+    figure: FigureDefinition
+    choice: Choice
+    lines: list[Line]
+    published: list[dict[str, Any]]
+    title: str
+
+
+def panel_of(experiment: Experiment, figure: FigureDefinition, choice: Choice, lines: list[Line]) -> Panel:
+    """Return a panel, with the published entries that belong to it."""
+    chosen = dict(choice)
+    entries = [
+        entry
+        for entry in experiment.published(figure)
+        if all(chosen.get(axis) == variant for axis, variant in entry.get("panel", {}).items())
+    ]
+    varied = [v for axis, v in choice if len(experiment.variants(figure, axis)) > 1]
+    return Panel(figure=figure, choice=choice, lines=lines, published=entries, title=", ".join(varied))
+
+
+def sections_of(panels: Sequence[Panel]) -> list[Section]:
+    """Return the page's sections for the panels of one figure."""
+    definition = panels[0].figure
+    if definition.kind == "comparison":
+        return [section for p in panels for section in run_page.comparison_sections(p.lines)]
+    drawn = []
+    for p in panels:
+        # Long flows that no run lets finish have no slowdown, but all else that can be measured.
+        if definition.kind != "slowdown" or any(line.has_flows for line in p.lines):
+            found: Any = _DRAW[definition.kind](p, p.title or definition.title)
+            found = found if isinstance(found, list) else [found]
+            drawn += [figure for figure in found if figure.spec["data"]["values"]]
+    text = definition.options.get("caption", "")
+    if definition.kind == "slowdown":
+        text = f"{text}\n\n{comparison.ideal_text([line for p in panels for line in p.lines])}"
+    return [Section(title=definition.title, text=text, figures=drawn)]
+
+
+def tables_of(panels: Sequence[Panel]) -> list[Table]:
+    """Return what the terminal prints of one figure."""
+    definition = panels[0].figure
+    found = []
+    for p in panels:
+        title = " – ".join(part for part in (definition.title, p.title) if part)
+        if definition.kind == "slowdown":
+            found.append(_slowdown_table(p, title, only_p95=len(panels) > 2))
+        elif definition.kind == "comparison":
+            found.append(slowdown_table.table(p.lines, title=title))
+        elif definition.kind == "queue-cdf":
+            found.append(_queue_table(p, title))
+        elif definition.kind == "bars":
+            found.append(_bars_table(p, title))
+        elif definition.kind == "trend":
+            found.append(_trend_table(p, title))
+        elif definition.kind == "cdf":
+            found.append(goodput_figures.cdf_table(p, title))
+        elif definition.kind == "groups":
+            found.append(goodput_figures.groups_table(p, title))
+        elif definition.kind == "matrix":
+            found.append(_matrix_table(p, title))
+    return found
+
+
+def _draw_slowdown(p: Panel, title: str) -> specs.Figure:
+    labels = {line.label for line in p.lines}
+    curves = [
+        Published(label=e["line"], percentile=e["percentile"], points=_shares(e["values"]))
+        for e in p.published
+        if e["line"] in labels
+    ]
+    percentiles = p.figure.options.get("percentiles", PERCENTILES)
+    finished = [line for line in p.lines if line.has_flows]
+    over = p.figure.options.get("over", "")
+    return specs.slowdown(title, finished, percentiles=percentiles, published=curves, over=over)
+
+
+def _draw_queues(p: Panel, title: str) -> specs.Figure:
+    return specs.queue_cdf(title, p.lines, published={e["line"]: e["kilobytes"] for e in p.published})
+
+
+def _bar_metrics(p: Panel) -> list[str]:
+    """Return the metrics of a figure of bars: `metric`, or several as `metrics`."""
+    options = p.figure.options
+    return options["metrics"] if "metrics" in options else [options["metric"]]
+
+
+def _published_bars(p: Panel, name: str) -> dict[str, float]:
+    """Return the published values of one metric by line; an entry without `metric` is of the only one."""
+    return {e["line"]: e["value"] for e in p.published if e.get("metric", name) == name}
+
+
+def _draw_bars(p: Panel, title: str) -> list[specs.Figure]:
+    return [
+        specs.bars(title, p.lines, metric_name=name, published=_published_bars(p, name))
+        for name in _bar_metrics(p)
+    ]
+
+
+def _draw_over_time(p: Panel, title: str) -> specs.Figure:
+    options = p.figure.options
+    return specs.over_time(
+        title,
+        p.lines,
+        metric_name=options["metric"],
+        axis=options.get("axis", options["metric"]),
+        scale=options.get("scale", 1.0),
+        combine=options.get("combine", "sum"),
+        entities=options.get("entities", ""),
+        log=options.get("log", False),
+    )
+
+
+def _shares(values: Sequence[float]) -> list[tuple[float, float]]:
+    return [((i + 1) / len(values), value) for i, value in enumerate(values)]
+
+
+def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
+    """Measured / published at a few shares of flows, and the mean ratio over all bins."""
+    wanted = p.figure.options.get("percentiles", PERCENTILES)
+    percentiles = ["p95"] if only_p95 and "p95" in wanted else list(wanted)
+    finished = [line for line in p.lines if line.has_flows]
+    bins = min((line.bins for line in finished), default=10)
+    entries = {(e["line"], e["percentile"]): e["values"] for e in p.published}
+    columns = [*(f"{share:.0%} of flows" for share in SHOWN_SHARES)]
+    if finished:
+        sizes = finished[0].curve(bins)
+        columns = [
+            f"≤ {quantities.bytes_text(at_share(sizes, share)['size_bytes'])}" for share in SHOWN_SHARES
+        ]
+    rows = []
+    for line in finished:
+        curve = line.curve(bins)
+        for number, percentile in enumerate(percentiles):
+            values = entries.get((line.label, percentile))
+            cells = []
+            for share in SHOWN_SHARES:
+                ours = at_share(curve, share)[percentile]
+                text = ours.text(quantities.digits) if ours else "–"
+                cells.append(
+                    f"{text} / {quantities.digits(values[_index(share, len(values))])}" if values else text
+                )
+            ratio = _mean_ratio(curve, percentile, values)
+            cells += [quantities.digits(ratio)] if entries else []
+            rows.append([line.label if number == 0 else "", percentile, *cells])
+    note = "measured / published; the ratio is the geometric mean over the bins." if entries else ""
+    if only_p95 and len(wanted) > 1:
+        note = f"{note} The other percentiles are on the page.".strip()
+    note = f"{note}{comparison.left_out(finished)}".strip()
+    return Table(
+        ["FCT slowdown", "", *columns, *(["ratio"] if entries else [])], rows, title=title, note=note, left=2
+    )
+
+
+def _index(share: float, bins: int) -> int:
+    return max(0, min(bins - 1, round(share * bins) - 1))
+
+
+def _mean_ratio(
+    curve: Sequence[dict[str, Any]], percentile: str, published: Sequence[float] | None
+) -> float | None:
+    if not published or not curve:
+        return None
+    pairs = [(p[percentile].value, published[_index(p["share"], len(published))]) for p in curve]
+    return math.exp(math.fsum(math.log(ours / theirs) for ours, theirs in pairs) / len(pairs))
+
+
+def _queue_table(p: Panel, title: str) -> Table:
+    values = {e["line"]: e["kilobytes"] for e in p.published}
+    names = (("p50", "50"), ("p95", "95"), ("p99", "99"), ("p999", None), ("max", None))
+    rows = []
+    for line in p.lines:
+        if not line.runs[0].queues:
+            continue
+        cells = [line.label]
+        for ours, theirs in names:
+            text = quantities.bytes_text(line.runs[0].queues["percentiles"].get(ours))
+            published = values.get(line.label, {}).get(theirs) if theirs else None
+            cells.append(text if published is None else f"{text} / {quantities.bytes_text(1000 * published)}")
+        rows.append(cells)
+    note = "measured / published" if values else ""
+    return Table(["queue", "median", "p95", "p99", "p99.9", "max"], rows, title=title, note=note)
+
+
+def _bars_table(p: Panel, title: str) -> Table:
+    names = _bar_metrics(p)
+    if len(names) > 1:
+        rows = [[line.label, *(_with_published(p, line, name) for name in names)] for line in p.lines]
+        note = "measured / published" if p.published else ""
+        return Table(["", *(metric(name).title for name in names)], rows, title=title, note=note)
+    (name,) = names
+    write = metric(name).text
+    text = _published_bars(p, name)
+    rows = [
+        [line.label, line.metric_text(name), *([write(text.get(line.label))] if text else [])]
+        for line in p.lines
+    ]
+    return Table([metric(name).title, "measured", *(["published"] if text else [])], rows, title=title)
+
+
+def _with_published(p: Panel, line: Line, name: str) -> str:
+    message = _published_bars(p, name).get(line.label)
+    text = line.metric_text(name)
+    return text if message is None else f"{text} / {metric(name).text(message)}"
+
+
+def ratio(mine: Line | None, other: Line | None, name: str) -> Mean | None:
+    """Return a metric of one line over that of another, seed by seed."""
+    if mine is None or other is None:
+        return None
+    pairs = zip(mine.values(name), other.values(name), strict=False)
+    return Mean.of([a / b for a, b in pairs if a is not None and b])
+
+
+def published_points(p: Panel) -> dict[tuple[str, float], float]:
+    """Return the published values by line and number, in the stored unit of the metric."""
+    options = p.figure.options
+    relative = options.get("over") or options.get("against")
+    scale = 1.0 if relative else metric(options["metric"]).scale
+    return {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+
+
+def trend_values(p: Panel) -> dict[str, dict[str, Mean]]:
+    """Return what was measured by line and place, in their order; what is missing is not there."""
+    name, over = p.figure.options["metric"], p.figure.options.get("over")
+    against = p.figure.options.get("against")
+    by_place = {(line.label, line.place): line for line in p.lines}
+    found: dict[str, dict[str, Mean]] = {line.label: {} for line in p.lines if line.label != against}
+    for (label, place), line in by_place.items():
+        if label == against:
+            continue
+        if over or against:
+            other = by_place.get((label, over) if over else (str(against), place))
+            mean = ratio(line, other, name)
+        else:
+            mean = line.metric(name)
+        if mean is not None:
+            found[label][place] = mean
+    return found
+
+
+def _draw_trend(p: Panel, title: str) -> specs.Figure:
+    """Return the panel as a figure."""
+    options = p.figure.options
+    found = metric(options["metric"])
+    relative = options.get("over") or options.get("against")
+    scale = 1.0 if relative else found.scale
+    measured = trend_values(p)
+    points = [
+        (label, x, scale * mean.value)
+        for label, places in measured.items()
+        for place, mean in places.items()
+        if (x := formulas.number(place)) is not None
+    ]
+    published = [(e["line"], x, y) for e in p.published if e["line"] in measured for x, y in e["points"]]
+    drawn = specs.trend(
+        title,
+        list(measured),
+        points,
+        published,
+        axes=(
+            options.get("axis", p.figure.along),
+            f"{found.title}, relative" if relative else found.axis or found.title,
+        ),
+        log=options.get("log", ""),
+        zero=not relative,
+    )
+    drawn.tables = [_trend_table(p, "")]
+    return drawn
+
+
+def _trend_table(p: Panel, title: str) -> Table:
+    """Return the panel as a table: a row for each line, measured / published at each place."""
+    found, over = metric(p.figure.options["metric"]), p.figure.options.get("over")
+    against = p.figure.options.get("against")
+    write = quantities.digits if over or against else found.text
+    measured = trend_values(p)
+    places = list(dict.fromkeys(line.place for line in p.lines))
+    message = published_points(p)
+    rows = []
+    for label, means in measured.items():
+        cells = []
+        for place in places:
+            text = means[place].text(write) if place in means else "–"
+            x = formulas.number(place)
+            theirs = None if x is None else message.get((label, x))
+            cells.append(text if theirs is None else f"{text} / {write(theirs)}")
+        rows.append([label, *cells])
+    other = "expected" if "expected" in p.figure.options else "published"
+    note = [f"measured / {other}"] if message else []
+    if over:
+        note.append(f"relative to {p.figure.options.get('axis', p.figure.along)} {over}")
+    if against:
+        note.append(f"relative to {against}, seed by seed")
+    if found.of_flows and "sizes" in p.figure.options:
+        note.append(f"flows that count: {_flows_counted(p.lines)} a point")
+    if found.completion and (left := comparison.left_out(p.lines)):
+        note.append(left.strip())
+    heading = f"{found.title}, by {p.figure.options.get('axis', p.figure.along)}"
+    return Table([heading, *places], rows, title=title, note="; ".join(note))
+
+
+def _flows_counted(lines: Sequence[Line]) -> str:
+    counts = [
+        run.completion(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)["count"]
+        for line in lines
+        for run in line.runs
+    ]
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+MATRIX_STEP = 56
+
+
+def _matrix_values(p: Panel) -> dict[tuple[str, str], Mean]:
+    """Return what was measured by row and column."""
+    found = {(line.label, line.place): line.metric(p.figure.options["metric"]) for line in p.lines}
+    return {at: mean for at, mean in found.items() if mean is not None}
+
+
+def _columns(p: Panel) -> list[str]:
+    return list(dict.fromkeys(line.place for line in p.lines))
+
+
+def _draw_matrix(p: Panel, title: str) -> specs.Figure:
+    """Return the panel as a figure: a coloured square with its number for each pair."""
+    shown = metric(p.figure.options["metric"])
+    measured = _matrix_values(p)
+    cells: list[dict[str, Any]] = [
+        {"row": row, "column": column, "value": float(f"{shown.scale * mean.value:.4g}")}
+        for (row, column), mean in measured.items()
+    ]
+    rows = list(dict.fromkeys(row for row, _ in measured))
+    x = {"field": "column", "type": "nominal", "sort": _columns(p), "title": p.figure.options.get("axis")}
+    y = {"field": "row", "type": "nominal", "sort": rows, "title": None}
+    colour = {
+        "field": "value",
+        "type": "quantitative",
+        "title": shown.axis or shown.title,
+        "scale": {"scheme": "blues", "zero": True},
+        "legend": {"orient": "top", "titleLimit": 400, "gradientLength": 200},
+    }
+    highest = max((cell["value"] for cell in cells), default=0)
+    ink = {"condition": {"test": f"datum.value > {0.6 * highest:g}", "value": "white"}, "value": "black"}
+    number = {"field": "value", "type": "quantitative", "format": ".3~r"}
+    spec = {
+        "$schema": marks.SCHEMA,
+        "data": {"values": cells},
+        "width": {"step": MATRIX_STEP},
+        "height": {"step": MATRIX_STEP},
+        "encoding": {"x": x | {"axis": {"labelAngle": 0}}, "y": y},
+        "layer": [
+            {"mark": {"type": "rect", "tooltip": True}, "encoding": {"color": colour}},
+            {"mark": {"type": "text"}, "encoding": {"text": number, "color": ink}},
+        ],
+    }
+    return specs.Figure(title=title, spec=spec, tables=[_matrix_table(p, "")])
+
+
+def _matrix_table(p: Panel, title: str) -> Table:
+    """Return the panel as a table."""
+    shown, measured, columns = metric(p.figure.options["metric"]), _matrix_values(p), _columns(p)
+    rows = [
+        [row, *(measured[row, c].text(shown.text) if (row, c) in measured else "–" for c in columns)]
+        for row in dict.fromkeys(row for row, _ in measured)
+    ]
+    return Table([shown.title, *columns], rows, title=title)
+
+
+_DRAW = {
+    "slowdown": _draw_slowdown,
+    "queue-cdf": _draw_queues,
+    "bars": _draw_bars,
+    "over-time": _draw_over_time,
+    "trend": _draw_trend,
+    "cdf": goodput_figures.draw_cdf,
+    "groups": goodput_figures.draw_groups,
+    "matrix": _draw_matrix,
+}

@@ -1,0 +1,451 @@
+"""`weftline reproduce`: runs the points of an experiment, compares them with the published numbers, checks
+the claims.
+
+Points are kept in a result store (see `store`), so a stopped experiment resumes, and two figures
+that share a point run it once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weftline import quantities, runs, scenarios
+from weftline.errors import InputError, RunFailed, nearest
+from weftline.measures import pooling
+from weftline.measures.lines import Line
+from weftline.quantities import parse_numbers, parse_seeds
+from weftline.report import run_page
+from weftline.reproduce import agreement, claims, cost, experiments, findings, formulas, trials
+from weftline.reproduce.experiments import SEEDS, Choice, Experiment, FigureDefinition
+from weftline.reproduce.panels import Panel, panel_of, sections_of, tables_of
+from weftline.sweeps import executor, store
+from weftline.sweeps.store import Point
+from weftline.terminal import ProgressLine
+
+
+@dataclass(kw_only=True)
+class Size:
+    """How much of an experiment is run."""
+
+    full: bool
+    says: str
+    settings: dict[str, Any]
+    seeds: list[int]
+
+
+def chosen_size(
+    experiment: Experiment,
+    *,
+    full: bool = False,
+    duration: str | None = None,
+    hosts: int | None = None,
+    seeds: Sequence[int] | None = None,
+    only: Mapping[str, list[str]] | None = None,
+) -> Size:
+    """Return the settings of the small or the full size, with what the user chose instead.
+
+    `only`: the variants by axis that are left of it, for messages.
+
+    Raises
+    ------
+    InputError
+        If the experiment cannot be run with this duration or number of hosts.
+    """
+    size = experiment.sizes["full" if full else "small"]
+    settings = dict(size.get("set", {}))
+    hosts = hosts if hosts is not None else size.get("hosts")
+    duration = duration or size.get("duration")
+    if hosts is not None:
+        if str(hosts) not in experiment.hosts:
+            known = ", ".join(experiment.hosts) or "none: its network is fixed"
+            raise InputError(f"{experiment.name} cannot be run with {hosts} hosts; known: {known}")
+        settings.update(experiment.hosts[str(hosts)])
+    if duration is not None:
+        if not experiment.duration_keys:
+            raise InputError(f"{experiment.name} has no duration to choose: its flows are given")
+        if not re.fullmatch(r"\s*[0-9.]+\s*(ps|ns|us|ms|s)\s*", duration):
+            raise InputError(
+                f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
+            )
+        settings.update(dict.fromkeys(experiment.duration_keys, duration))
+    parts = [size["says"]] if size.get("says") and not only else []
+    parts += [f"{axis} {_spans(names)}" for axis, names in (only or {}).items()]
+    if hosts is not None:
+        parts.append(f"{hosts} hosts")
+    if duration is not None:
+        parts.append(f"{quantities.spaced(duration)} of arrivals")
+    seeds = list(seeds or size.get("seeds") or _usual_seeds(experiment, full=full))
+    parts.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
+    label = "Full size" if full else "Small size"
+    label = f"Chosen part{' of the full size' if full else ''}" if only else label
+    return Size(full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds)
+
+
+def _usual_seeds(experiment: Experiment, *, full: bool) -> list[int]:
+    """The seeds that a verdict on the claims of an experiment needs."""
+    if not experiment.claims or not experiment.seeded or experiment.measures_cost:
+        return [1]
+    return SEEDS["full" if full else "small"]
+
+
+def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the variants of each axis that ``AXIS=VARIANT`` texts leave; a variant may be cut short.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis or variant, or several begin so.
+    """
+    chosen: dict[str, list[str]] = {}
+    for text in texts:
+        axis, _, variant = text.partition("=")
+        if axis not in experiment.axes:
+            names = list(experiment.axes)
+            hint = nearest(axis, names)
+            raise InputError(f'--only {text}: no axis "{axis}"; {hint}known: {", ".join(names)}')
+        variants = list(experiment.axes[axis])
+        found = [name for name in variants if name == variant]
+        found = found or [name for name in variants if name.lower().startswith(variant.lower())]
+        if re.fullmatch(r"\d+\s*[-,][\d\s,-]+", variant) and variant not in variants:
+            chosen.setdefault(axis, []).extend(_numbered(variants, variant, f"--only {text}", axis))
+            continue
+        if len(found) != 1 or not variant:
+            known = ", ".join(f'"{name}"' for name in found or variants)
+            what = "several begin so" if found and variant else f'no "{variant}" on it'
+            raise InputError(f"--only {text}: {what}: {known}")
+        chosen.setdefault(axis, []).append(found[0])
+    return chosen
+
+
+def _spans(names: Sequence[str]) -> str:
+    """Names in a list, but "1 to 25" for numbers that follow each other."""
+    spans: list[list[str]] = []
+    for name in names:
+        follows = spans and name.isdecimal() and spans[-1][-1] == str(int(name) - 1)
+        spans[-1].append(name) if follows else spans.append([name])
+    return ", ".join(f"{span[0]} to {span[-1]}" if len(span) > 1 else span[0] for span in spans)
+
+
+def chosen_rows(experiment: Experiment, text: str) -> list[str]:
+    """Return the variants of the axis "row" that ``"1-10,12"`` names.
+
+    Raises
+    ------
+    InputError
+        If the experiment has no such axis, or no such row.
+    """
+    if "row" not in experiment.axes:
+        known = ", ".join(experiment.axes) or "none"
+        raise InputError(f'--rows: {experiment.name} has no axis "row"; its axes: {known}')
+    return _numbered(list(experiment.axes["row"]), text, f"--rows {text}", "row")
+
+
+def _numbered(variants: Sequence[str], text: str, option: str, axis: str) -> list[str]:
+    """The variants that a list of numbers and ranges names; they are numbers themselves."""
+    wanted = [str(number) for number in parse_numbers(text, option, axis)]
+    for name in wanted:
+        if name not in variants:
+            known = f"{variants[0]} to {variants[-1]}" if variants[0].isdecimal() else ", ".join(variants)
+            raise InputError(f"{option}: no {axis} {name}; known: {known}")
+    return wanted
+
+
+def chosen_duration(duration: str | None, seconds: float | None) -> str | None:
+    """Return what --duration or --seconds says, of which only one may be given."""
+    if seconds is None:
+        return duration
+    if duration is not None:
+        raise InputError(f"--seconds {seconds:g} and --duration {duration}: expected one of the two")
+    return f"{seconds:g}s"
+
+
+def command(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit status."""
+    from weftline.reproduce import all_experiments, published
+
+    if options.published:
+        return published.command(options)
+    if options.all:
+        return all_experiments.command(options)
+    all_experiments.refuse_its_options(options)
+    experiment = experiments.load(options.experiment)
+    only = chosen_variants(experiment, options.only or [])
+    if options.rows:
+        only["row"] = chosen_rows(experiment, options.rows)
+    size = chosen_size(
+        experiment,
+        full=options.full,
+        duration=chosen_duration(options.duration, options.seconds),
+        hosts=options.hosts,
+        seeds=parse_seeds(options.seeds) if options.seeds else None,
+        only=only,
+    )
+    root = Path(options.out) if options.out else Path("out") / experiment.store
+    page_folder = Path(options.out) if options.out else Path("out") / experiment.out
+    if options.dry_run:
+        return all_experiments.dry_run(experiment, size, root, only, options)
+    found = carry_out(experiment, size, root, only, options)
+    return 1 if found is None else findings.show(found, options, page_folder / "report.html")
+
+
+def carry_out(
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    only: Mapping[str, list[str]],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Run what is not there yet of an experiment and return what it came to, None when interrupted.
+
+    Of `options` it heeds `jobs`, `threads`, `on`, `quiet` and `json`.
+    """
+    if experiment.measures_cost:
+        return _measure(cost, experiment, size, out, only, options)
+    if experiment.tries:
+        return _measure(trials, experiment, size, out, only, options)
+    plan = plan_points(experiment, size, out, only=only)
+    _require(plan, experiment)
+    points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
+    quiet = options.quiet or options.json
+    if not quiet:
+        print(f"{experiment.title}\n{size.says}; {len(points)} runs")
+    failed = run_points(
+        points,
+        jobs=options.jobs or max(1, executor.cores() // max(1, options.threads)),
+        threads=options.threads,
+        line=ProgressLine(quiet=quiet),
+        name=experiment.name,
+        on=options.on,
+    )
+    if failed is None:
+        print(INTERRUPTED, file=sys.stderr)
+        return None
+    panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
+    verdicts = check_claims(experiment, panels)
+    lost = {point.name: why for point, why in failed}
+    return findings_of(experiment, size, plan, panels, verdicts, lost)
+
+
+INTERRUPTED = "interrupted; finished runs are kept; run the same command to resume"
+
+
+def _require(plan: Sequence[Any], experiment: Experiment) -> None:
+    """Refuse a choice of variants that leaves nothing to run."""
+    if not plan:
+        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
+
+
+def _measure(
+    kind: ModuleType,
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    only: Mapping[str, list[str]],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Carry out an experiment of `cost` or `trials`, whose points are not runs of a store."""
+    kind.refuse(experiment, size, options)
+    panels = kind.plan(experiment, size, out, only)
+    _require(panels, experiment)
+    points = list({point.file: point for panel in panels for point in panel.points}.values())
+    if not (options.quiet or options.json):
+        print(f"{experiment.title}\n{size.says}; {kind.amount(experiment, points)}")
+    found = kind.carry_out(experiment, size, panels, points, options)
+    if found is None:
+        print(INTERRUPTED, file=sys.stderr)
+    return found
+
+
+Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
+"""Figure, panel, label of the line and its points, one per seed."""
+
+
+def plan_points(
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    *,
+    only: Mapping[str, list[str]] | None = None,
+    part: experiments.Published | None = None,
+) -> Plan:
+    """Return every line of every panel with its points; all scenarios are checked before the first run.
+
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out. Of a `part`
+    figures, variants and seeds are its own, and figures without one of its axes stay.
+    """
+    only = only or {}
+    source = scenarios.load(experiment.scenario)
+    plan: Plan = []
+    for figure in experiment.figures:
+        if part and figure.name not in part.figures:
+            continue
+        for choice in experiment.panels(figure, full=size.full, asked=only):
+            for label, place in experiment.points(figure, full=size.full, asked=only):
+                along = ((figure.along, place),) if place else ()
+                full = (*choice, (figure.lines, label), *along)
+                here = dict(full)
+                if any(here.get(axis) not in wanted for axis, wanted in only.items()):
+                    continue
+                if part and any(variant not in part.only.get(axis, [variant]) for axis, variant in full):
+                    continue
+                # The size comes first: the settings of a variant override it.
+                changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
+                name = ", ".join(variant for _, variant in full)
+                points = [
+                    store.point(out, source, changes, seed, name=name, place=place)
+                    for seed in (figure.seeds if not part else ()) or size.seeds
+                ]
+                plan.append((figure, choice, label, points))
+    return plan
+
+
+def run_points(
+    points: Sequence[Point],
+    *,
+    jobs: int,
+    line: ProgressLine,
+    name: str,
+    threads: int = 1,
+    on: str = "local",
+    costs: Mapping[str, executor.Cost] | None = None,
+    until: float | None = None,
+) -> list[tuple[Point, str]] | None:
+    """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
+
+    With `on` ``"ray"`` it runs on the Ray cluster that there is, with all cores it has, or on one of `jobs`.
+    `costs` and `until` are those of `executor.run`.
+
+    Returns
+    -------
+    list of (Point, str) or None
+        The points that failed and why; None when the user interrupted.
+
+    Raises
+    ------
+    RunFailed
+        If no run could continue, as with a full disk.
+    """
+    if not points:
+        return []
+    kept = store.Store.create(points[0].folder.parent.parent)
+    how: dict[str, Any] = {"jobs": jobs, "threads": threads, "retry": True, "name": name}
+    show = partial(line.show, at_once=True)
+    if on == "ray":
+        from weftline.sweeps import ray_executor
+
+        # A task of Ray takes points for some seconds, so it must be known how long each takes.
+        left, _ = executor.waiting(points, kept, retry=True, touch=False)
+        costs = {point.key: executor.cost_of(point) for point in left}
+        outcome = ray_executor.run(points, kept, show=show, costs=costs, **how)
+    else:
+        outcome = executor.run(points, kept, show=show, costs=costs, until=until, **how)
+    line.clear()
+    for remark in outcome.remarks:
+        print(f"note: {remark}", file=sys.stderr)
+    if outcome.stopped:
+        raise RunFailed(f"{outcome.stopped}; finished runs are kept; run the same command to resume")
+    return None if outcome.interrupted else outcome.failed
+
+
+def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list[Panel]]:
+    """Return the panels of each figure, with the runs that there are."""
+    panels: dict[str, dict[Choice, list[Line]]] = {}
+    definitions = {figure.name: figure for figure in experiment.figures}
+    for figure, choice, label, points in plan:
+        found = [runs.Run.read(p.folder) for p in points if p.folder not in lost]
+        lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
+        if found:
+            group, sizes = figure.options.get("group"), formulas.sizes(figure.options)
+            lines.append(Line(label, found, group, place=points[0].place, sizes=sizes))
+    return [
+        [panel_of(experiment, definitions[name], choice, lines) for choice, lines in found.items()]
+        for name, found in panels.items()
+    ]
+
+
+def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> list[claims.Verdict]:
+    """Check every claim whose panel was run."""
+    verdicts = []
+    for claim in experiment.claims:
+        wanted = claim.get("panel", {})
+        if claim.get("kind") in ("agreement", "order"):
+            fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
+            verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
+            verdicts += [verdict] if verdict else []
+            continue
+        if claim.get("kind") == "law":
+            verdict = agreement.check_law(claim, [p for found in panels for p in found])
+            verdicts += [verdict] if verdict else []
+            continue
+        own = _panel_of_claim(claim, wanted, panels)
+        if own is None:
+            continue
+        there = claims.than_panel(claim)
+        other = None if there is None else _panel_of_claim({**claim, **claim["than"]}, there, panels)
+        if there is None or other is not None:
+            than = (other.lines, other.published) if other else None
+            verdicts.append(
+                claims.check(claim, own.lines, own.published, than=than, seeded=experiment.seeded)
+            )
+    return verdicts
+
+
+def _panel_of_claim(
+    claim: dict[str, Any], wanted: Mapping[str, str], panels: Sequence[Sequence[Panel]]
+) -> Panel | None:
+    """The first panel of a claim's figure that fits, None if it was not run, or not with all its lines."""
+    for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
+        if wanted.items() <= dict(panel.choice).items():
+            return panel if claims.asked_lines(claim) <= {line.label for line in panel.lines} else None
+    return None
+
+
+def findings_of(
+    experiment: Experiment,
+    size: Size,
+    plan: Plan,
+    panels: Sequence[Sequence[Panel]],
+    verdicts: Sequence[claims.Verdict],
+    failed: Mapping[str, str],
+) -> findings.Findings:
+    """Return what the runs came to."""
+    points = {
+        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
+        | ({figure.along: point.place} if point.place else {})
+        for figure, choice, label, found in plan
+        for point in found
+    }
+    named = {
+        run.out: (", ".join(part for part in (p.title, line.label, line.place) if part), run)
+        for found in panels
+        for p in found
+        for line in p.lines
+        for run in line.runs
+    }
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    sections = [section for found in panels for section in sections_of(found)]
+    lead = None
+    if len(compared) == 1:
+        # Its section has the cautions.
+        lead = replace(run_page.lead(compared[0]), cautions=())
+        sections.append(run_page.rerun_section(compared[0]))
+    return findings.Findings(
+        experiment=experiment,
+        size=size,
+        verdicts=verdicts,
+        tables=[table for found in panels for table in tables_of(found)],
+        sections=sections,
+        points=points,
+        failed=failed,
+        about=run_page.about(list(named.values())),
+        warnings=pooling.of_other_builds(run for _, run in named.values()),
+        lead=lead,
+    )
