@@ -115,7 +115,7 @@ fn cause(losses: &LossCounters, trimmed: u64) -> String {
     }
 }
 
-/// That flowlets moved about as often as packets were sent, so that each has few packets. Switches count what passes them, so a
+/// That the number of moves of flowlets is close to that of packets: each has few packets then. Switches count what passes them, so a
 /// packet counts at several, and acknowledgements count too.
 fn short_flowlets(moved: u64, all: &LossCounters) -> Option<String> {
     (all.data_sent > 0 && moved as f64 >= MAJORITY * all.data_sent as f64).then(|| {
