@@ -16,6 +16,10 @@ pub const MODES: &[(&str, &str)] = &[
         "the HPCC authors' simulator as the PowerTCP authors changed it: whole nanoseconds, their released laws",
     ),
     (
+        "conweave-ns3",
+        "the HPCC authors' simulator as the ConWeave authors changed it: acknowledgements first, and not balanced",
+    ),
+    (
         "ns3-3.35",
         "time and order of ns-3.35: transmission times truncated to nanoseconds, ties by insertion; one thread only",
     ),
@@ -72,6 +76,18 @@ macro_rules! rules {
                     whole_ns_pacing: true,
                     released_laws: true,
                     int_counts_arrivals: true,
+                    ..Rules::hpcc_ns3()
+                }
+            }
+
+            /// Those of the ConWeave authors' simulator, which began as that of the HPCC authors.
+            pub const fn conweave_ns3() -> Rules {
+                Rules {
+                    like: "conweave-ns3",
+                    counted_ports: true,
+                    acks_first: true,
+                    only_data_balanced: true,
+                    released_balancers: true,
                     ..Rules::hpcc_ns3()
                 }
             }
@@ -143,6 +159,16 @@ rules! {
     /// with the switch's node id as seed; acknowledgements are hashed by their own header.
     /// Another balancer has the hashes of any run
     murmur_ecmp: bool = [false, true, false], "a 64-bit mix, salted (with the seed, too); an acknowledgement has its flow's hash, reversed";
+    /// The UDP ports that ECMP hashes count flows: the n-th flow of a host has 10000 + n, the n-th one to a
+    /// host 100 + n, from 0
+    counted_ports: bool = [false, false, false], "the source port counts the flows between two hosts, and the other one is 100";
+    /// Acknowledgements leave every switch before all data
+    acks_first: bool = [false, false, false], "in the class of their data, unless `transport.acks_first = true`";
+    /// LetFlow and CONGA balance data only; acknowledgements and control packets are hashed
+    only_data_balanced: bool = [false, false, false], "all packets";
+    /// CONGA's load of a link counts packets as they come to its port; feedback is about a random uplink of
+    /// those heard of; a flowlet takes a random one of the best uplinks
+    released_balancers: bool = [false, false, false], "as they leave; about those that changed, in turn; its last one, if that is among them";
     /// Equal next hops are listed by **descending node id** of the neighbour
     next_hops: NextHopOrder = [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId, NextHopOrder::ByPort], "by port";
     /// There is only RDMA, with controllers of rates
@@ -193,7 +219,13 @@ impl Rules {
 
     /// The rules that a name of [`MODES`] stands for.
     pub fn of(like: &str) -> Rules {
-        let all = [Rules::hpcc_ns3(), Rules::powertcp_ns3(), Rules::ns3_3_35(), Rules::htsim()];
+        let all = [
+            Rules::hpcc_ns3(),
+            Rules::powertcp_ns3(),
+            Rules::conweave_ns3(),
+            Rules::ns3_3_35(),
+            Rules::htsim(),
+        ];
         all.into_iter().find(|rules| rules.like == like).unwrap_or_else(Rules::none)
     }
 }

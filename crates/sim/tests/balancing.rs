@@ -131,7 +131,7 @@ fn probes_never_go_up_after_down_and_come_by_every_shortest_path() {
     ];
     for topology in networks {
         let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
-        let fabric = Arc::new(Fabric { tor_of: vec![0], host_on: vec![0] });
+        let fabric = Arc::new(Fabric { tor_of: vec![0], host_on: vec![0], ..Fabric::default() });
         let nodes = topology.nodes.len() as u32;
         let is_switch = |node: &u32| topology.nodes[*node as usize].kind == NodeKind::Switch;
         let balancers: Vec<Option<Hula>> =

@@ -27,7 +27,7 @@ use super::{
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketKind};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 use std::sync::Arc;
@@ -179,6 +179,9 @@ pub struct Conga {
     news: Vec<u16>,
     turn: Vec<u8>,
     header_bytes: u64,
+    only_data: bool,
+    /// What differs from the paper in the code of ConWeave's authors.
+    released: bool,
 }
 
 /// Congestion by one tag; `at` is [`NEVER`] before it was first heard of.
@@ -226,12 +229,19 @@ impl Conga {
             news: vec![0; leaves],
             turn: vec![0; leaves],
             header_bytes: 0,
+            only_data: at.only_data,
+            released: at.released,
             config,
         }
     }
 
     fn place(leaf: u32, tag: u8) -> usize {
         leaf as usize * TAGS + usize::from(tag) % TAGS
+    }
+
+    /// The packet is none of those that are balanced.
+    fn passes_over(&self, packet: &Packet) -> bool {
+        self.only_data && packet.kind != PacketKind::Data
     }
 
     /// A packet of a leaf has come.
@@ -256,7 +266,14 @@ impl Conga {
             return None;
         }
         let turn = u32::from(self.turn[leaf]);
-        let tag = (turn + among.rotate_right(turn).trailing_zeros()) % TAGS as u32;
+        let tag = match self.released {
+            true => {
+                let drawn = self.random.below(u64::from(self.received[leaf].count_ones()));
+                let known = (0..TAGS as u32).filter(|tag| self.received[leaf] >> tag & 1 == 1);
+                known.skip(drawn as usize).next().unwrap_or(0)
+            }
+            false => (turn + among.rotate_right(turn).trailing_zeros()) % TAGS as u32,
+        };
         self.news[leaf] &= !(1 << tag);
         self.turn[leaf] = ((tag + 1) % TAGS as u32) as u8;
         let metric = &self.from_leaf[leaf * TAGS + tag as usize];
@@ -267,7 +284,7 @@ impl Conga {
 impl LoadBalancer for Conga {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
-        if self.own.is_none() {
+        if self.own.is_none() || self.passes_over(packet) {
             return self.above.choose(packet, candidates, ports);
         }
         let now = ports.now().0;
@@ -285,7 +302,8 @@ impl LoadBalancer for Conga {
         };
         let min = candidates.iter().map(|&port| metric(port)).min().unwrap_or(0);
         let best = |at: &usize| metric(candidates[*at]) == min;
-        let at = flowlet.before.and_then(place).filter(best).unwrap_or_else(|| {
+        let last = flowlet.before.filter(|_| !self.released);
+        let at = last.and_then(place).filter(best).unwrap_or_else(|| {
             let count = (0..candidates.len()).filter(best).count();
             let drawn = random.below(count.max(1) as u64) as usize;
             (0..candidates.len()).filter(best).nth(drawn).unwrap_or(0)
@@ -301,6 +319,12 @@ impl LoadBalancer for Conga {
     /// At its first leaf a packet gets the header that it takes along; what it took along is read at its last.
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
         let side = |port: u32| self.neighbours[port as usize].side;
+        if self.passes_over(forward.packet) {
+            return 0;
+        }
+        if self.released && side(forward.to) != Side::Host {
+            self.links[forward.to as usize].add(&self.law, u32::from(forward.packet.size), forward.now.0);
+        }
         let Some(own) = self.own else { return 0 };
         let (size, now) = (i32::from(self.config.header), forward.now.0);
         match (side(forward.from), side(forward.to)) {
@@ -326,7 +350,9 @@ impl LoadBalancer for Conga {
             return;
         }
         let link = &mut self.links[port];
-        link.add(&self.law, departure.bytes, now);
+        if !self.released {
+            link.add(&self.law, departure.bytes, now);
+        }
         link.set_rate(&self.law, departure.rate.0);
         let metric = link.metric(&self.law, now);
         self.header_bytes += u64::from(self.config.header);

@@ -102,10 +102,9 @@ impl MurmurEcmp {
 
 impl LoadBalancer for MurmurEcmp {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
-        const DATA_PORT: u32 = 100;
         let ports = match packet.kind {
-            PacketKind::Data => packet.hash | DATA_PORT << 16,
-            _ => DATA_PORT | packet.hash << 16,
+            PacketKind::Data => packet.hash,
+            _ => packet.hash.rotate_left(16),
         };
         let words = [host_address(packet.src), host_address(packet.dst), ports];
         murmur::of_words(&words, self.seed) as usize % candidates.len()

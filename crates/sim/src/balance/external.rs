@@ -5,14 +5,14 @@
 //! not advance, a packet of impossible size or with another destination.
 
 use super::{
-    Arrival, BalancerFacts, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer,
+    Arrival, BalancerFacts, BalancerParameters, Departure, Events, Forward, Held, HostPort, LoadBalancer,
     Neighbour, NetworkView, Place, Ports, Reorders, SwitchContext, Tag, Wiring,
 };
 use crate::counters::CounterSet;
 use crate::external::{Added, ExternalParameters, Scheme, guarded};
 use crate::packet::{Packet, flag};
 use crate::parameters::Parameters;
-use crate::topology::Routes;
+use crate::topology::{NextHops, Routes};
 use crate::units::{Rate, Time};
 use std::fmt;
 use std::sync::Arc;
@@ -115,6 +115,13 @@ pub trait AnyBalancer: Send {
     fn events(&self) -> Events;
     fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32;
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32;
+    fn holds(
+        &mut self,
+        forward: &Forward,
+        packet: Held,
+        word: u64,
+        cx: &mut dyn SwitchContext,
+    ) -> Option<Held>;
     fn on_departure(&mut self, departure: &Departure, word: &mut u64);
     fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut dyn SwitchContext);
     fn first_timer(&self) -> Option<Time>;
@@ -136,6 +143,15 @@ impl<B: LoadBalancer + Send> AnyBalancer for B {
     }
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
         LoadBalancer::on_forward(self, forward, word)
+    }
+    fn holds(
+        &mut self,
+        forward: &Forward,
+        packet: Held,
+        word: u64,
+        mut cx: &mut dyn SwitchContext,
+    ) -> Option<Held> {
+        LoadBalancer::holds(self, forward, packet, word, &mut cx)
     }
     fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
         LoadBalancer::on_departure(self, departure, word);
@@ -188,6 +204,15 @@ impl LoadBalancer for External {
     }
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
         self.guarded(|law| possible(law.on_forward(forward, word), forward.packet))
+    }
+    fn holds(
+        &mut self,
+        forward: &Forward,
+        packet: Held,
+        word: u64,
+        cx: &mut impl SwitchContext,
+    ) -> Option<Held> {
+        self.guarded(|own| own.holds(forward, packet, word, cx))
     }
     fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
         self.guarded(|law| law.on_departure(departure, word));
@@ -268,6 +293,9 @@ macro_rules! ports_by_reference {
             fn word(&self) -> u64 {
                 (**self).word()
             }
+            fn hops(&self, node: u32, host: u32) -> NextHops<'_> {
+                (**self).hops(node, host)
+            }
         }
     };
 }
@@ -286,6 +314,12 @@ impl<T: SwitchContext + ?Sized> SwitchContext for &mut T {
     }
     fn send(&mut self, port: u32, probe: Packet) {
         (**self).send(port, probe);
+    }
+    fn release(&mut self, packet: Held) {
+        (**self).release(packet);
+    }
+    fn wake(&mut self, at: Time) {
+        (**self).wake(at);
     }
 }
 

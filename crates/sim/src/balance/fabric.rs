@@ -1,6 +1,8 @@
 //! What the balancers of a network know of it, as its control plane would tell them: which switches have hosts, and for each
 //! switch where its ports lead.
 
+use crate::units::Time;
+
 /// The switches with hosts, numbered: probes, feedback and tables are by them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fabric {
@@ -8,6 +10,8 @@ pub struct Fabric {
     pub tor_of: Vec<u32>,
     /// By number, a host on it: the ways to it are those to the switch.
     pub host_on: Vec<u32>,
+    /// By node and port, where it leads, and the link's delay.
+    pub links: Vec<Vec<(u32, Time)>>,
 }
 
 /// Where a port leads.

@@ -9,6 +9,7 @@
 //! Parameters: gap 500 us (the authors' testbed; recalled, to be checked before it is quoted), 65 536 slots.
 
 use super::counted::FLOWLETS;
+use super::ecmp::Ecmp;
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
     AGAINST_A_FAILED_LINK, BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted,
@@ -16,7 +17,7 @@ use super::{
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketKind};
 use crate::parameters::Parameters;
 use crate::units::Time;
 
@@ -41,7 +42,8 @@ impl BalancerParameters for LetFlowParameters {
         LetFlowParameters { flowlets: FlowletParameters::read(p, Time::from_us(500), 1 << 16) }
     }
     fn start(&self, at: &Place) -> Box<LetFlow> {
-        Box::new(LetFlow::new(self.flowlets, at.seed, at.name, at.node))
+        let hash = at.only_data.then(|| Ecmp::new(hash_salt(at.seed), at.node));
+        Box::new(LetFlow { hash, ..LetFlow::new(self.flowlets, at.seed, at.name, at.node) })
     }
     fn order(&self) -> Reorders {
         Reorders::AfterPauses(self.flowlets.gap)
@@ -55,6 +57,8 @@ pub struct LetFlow {
     flowlets: FlowletTable,
     random: RandomStream,
     salt: u64,
+    /// What is not data goes by this, if it is not balanced.
+    hash: Option<Ecmp>,
 }
 
 impl LetFlow {
@@ -63,6 +67,7 @@ impl LetFlow {
             flowlets: flowlets.table(),
             random: RandomStream::new(seed, &format!("switch.{switch}.letflow")),
             salt: hash_salt(seed) ^ (u64::from(node) + 1),
+            hash: None,
         }
     }
 }
@@ -70,6 +75,9 @@ impl LetFlow {
 impl LoadBalancer for LetFlow {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        if let Some(hash) = self.hash.as_mut().filter(|_| packet.kind != PacketKind::Data) {
+            return hash.choose(packet, candidates, ports);
+        }
         let now = ports.now().0;
         let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);
         let goes_on = flowlet.port.and_then(|port| candidates.iter().position(|&c| c == port));

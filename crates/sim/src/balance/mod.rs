@@ -8,6 +8,7 @@ mod best_hops;
 pub mod clove;
 pub mod conga;
 mod connections;
+pub mod conweave;
 pub mod counted;
 pub mod destination;
 mod dre;
@@ -34,9 +35,9 @@ pub mod subflows;
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::mix64;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketId};
 use crate::parameters::Parameters;
-use crate::topology::Routes;
+use crate::topology::{NextHops, Routes};
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
@@ -91,6 +92,8 @@ pub struct BalancerFacts {
     pub follows_labels: bool,
     /// It gets [`Place::tor`], [`Place::neighbours`] and [`Place::fabric`]: switches with hosts, and where ports lead.
     pub knows_fabric: bool,
+    /// It holds packets at switches for a time that does not mean congestion.
+    pub holds_packets: bool,
     /// Maximum number of subflows of a connection that it tells apart; none: it does not look at subflows.
     pub distinguishable_subflows: Option<u32>,
     /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that sets this interval, and its value.
@@ -110,6 +113,7 @@ registry! {
         Drill = drill::DrillParameters;
         Presto = presto::PrestoParameters;
         Conga = conga::CongaParameters;
+        ConWeave = conweave::ConWeaveParameters;
         Clove = clove::CloveParameters;
         Hula = hula::HulaParameters;
         MpHula = mp_hula::MpHulaParameters;
@@ -182,6 +186,16 @@ pub trait LoadBalancer {
     fn on_forward(&mut self, _forward: &Forward, _word: &mut u64) -> i32 {
         0
     }
+    /// A packet whose port is chosen: returned, it is forwarded; else the switch holds it until [`SwitchContext::release`].
+    fn holds(
+        &mut self,
+        _forward: &Forward,
+        packet: Held,
+        _word: u64,
+        _cx: &mut impl SwitchContext,
+    ) -> Option<Held> {
+        Some(packet)
+    }
     /// A packet begins to leave.
     fn on_departure(&mut self, _departure: &Departure, _word: &mut u64) {}
     /// A probe has come in by a port.
@@ -228,6 +242,15 @@ impl LoadBalancer for Balancer {
     }
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
         each_state!(self, b => b.on_forward(forward, word))
+    }
+    fn holds(
+        &mut self,
+        forward: &Forward,
+        packet: Held,
+        word: u64,
+        cx: &mut impl SwitchContext,
+    ) -> Option<Held> {
+        each_state!(self, b => b.holds(forward, packet, word, cx))
     }
     #[inline(never)]
     fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
@@ -282,6 +305,8 @@ impl Events {
     pub const FABRIC_DEPARTURES: Events = Events(8);
     /// Packets carry a word for it, which the others may change.
     pub const WORDS: Events = Events(16);
+    /// [`LoadBalancer::holds`] for every packet.
+    pub const HOLDS: Events = Events(32);
 
     pub const fn and(self, other: Events) -> Events {
         Events(self.0 | other.0)
@@ -302,6 +327,10 @@ pub trait Ports {
     fn word(&self) -> u64 {
         0
     }
+    /// The ports of a node, here or elsewhere, that are on a shortest path to a host.
+    fn hops(&self, _node: u32, _host: u32) -> NextHops<'_> {
+        NextHops::None
+    }
 }
 
 /// What a balancer may do with its switch when a probe or its timer comes.
@@ -314,7 +343,15 @@ pub trait SwitchContext: Ports {
     /// Sends a probe by a port, once the balancer has returned. It says its size and class (0: before all others) and what
     /// `src`, `aux`, `seq` and `sent` are to bring; the rest is filled in.
     fn send(&mut self, port: u32, probe: Packet);
+    /// Sends a packet on that was held, once the balancer has returned, in the order of these calls.
+    fn release(&mut self, packet: Held);
+    /// Asks for [`LoadBalancer::on_timer`] at a time.
+    fn wake(&mut self, at: Time);
 }
+
+/// A packet that a balancer may hold at its switch. It counts to no buffer meanwhile.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Held(pub(crate) PacketId);
 
 /// A packet that has come in by a port.
 #[derive(Clone, Copy)]
@@ -387,6 +424,10 @@ pub struct Place<'a> {
     pub subflows: bool,
     /// ECMP's hash is that of the HPCC authors' simulator.
     pub murmur: bool,
+    /// Those that move flows are to hash all but data.
+    pub only_data: bool,
+    /// They follow their released code where it differs from their paper.
+    pub released: bool,
 }
 
 /// A packet's hash, mixed again at each switch.

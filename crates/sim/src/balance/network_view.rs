@@ -46,6 +46,11 @@ impl NetworkView<'_> {
         self.racks.iter().map(|&(leaf, _)| (uplinks(leaf), leaf)).max()
     }
 
+    /// Of all switches, the one with the most ports, and how many they are.
+    pub fn max_ports(&self) -> Option<(usize, NodeId)> {
+        self.switches().map(|switch| (self.ports[switch as usize].len(), switch)).max()
+    }
+
     /// A host with several links, and how many they are.
     pub fn host_with_several_links(&self) -> Option<(NodeId, usize)> {
         let links = self.topology.hosts().into_iter().map(|host| (host, self.ports[host as usize].len()));

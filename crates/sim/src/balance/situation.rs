@@ -1,7 +1,8 @@
 //! A switch and ports that stand still, for the tests of single balancers.
 
-use super::{Fabric, Neighbour, Place, Ports, SwitchContext};
+use super::{Fabric, Held, Neighbour, Place, Ports, SwitchContext};
 use crate::packet::Packet;
+use crate::topology::NextHops;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub fn place(fabric: &Arc<Fabric>) -> Place<'_> {
         fabric,
         subflows: false,
         murmur: false,
+        only_data: false,
+        released: false,
     }
 }
 
@@ -28,6 +31,11 @@ pub struct Still {
     pub rates: Vec<Rate>,
     /// Probes that were sent, by port.
     pub sent: Vec<(u32, Packet)>,
+    /// Packets that were released, in turn, and when the timer was asked for.
+    pub released: Vec<Held>,
+    pub wakes: Vec<Time>,
+    /// The ports of every node that lead to hosts.
+    pub hops: Vec<u32>,
 }
 
 impl Ports for Still {
@@ -39,6 +47,9 @@ impl Ports for Still {
     }
     fn rate(&self, port: u32) -> Rate {
         self.rates.get(port as usize).copied().unwrap_or(Rate::from_gbps(100))
+    }
+    fn hops(&self, _node: u32, _host: u32) -> NextHops<'_> {
+        if self.hops.is_empty() { NextHops::None } else { NextHops::Many(&self.hops) }
     }
 }
 
@@ -55,5 +66,11 @@ impl SwitchContext for Still {
     }
     fn send(&mut self, port: u32, probe: Packet) {
         self.sent.push((port, probe));
+    }
+    fn release(&mut self, packet: Held) {
+        self.released.push(packet);
+    }
+    fn wake(&mut self, at: Time) {
+        self.wakes.push(at);
     }
 }

@@ -10,7 +10,11 @@ pub fn of(config: &Config, map: &Map) -> Fabric {
     if !config.switch.balancer.facts().knows_fabric {
         return Fabric::default();
     }
-    racks(&config.topology, &|node, port| map.side(node, port).peer_node)
+    let ports = |node: usize| map.first_port[node] as usize..map.first_port[node + 1] as usize;
+    let links =
+        |node: usize| map.sides[ports(node)].iter().map(|side| (side.peer_node, side.line.delay)).collect();
+    let links = (0..config.topology.nodes.len()).map(links).collect();
+    Fabric { links, ..racks(&config.topology, &|node, port| map.side(node, port).peer_node) }
 }
 
 /// Numbers the switches with hosts; `peer` is the node that a port leads to. A host with several links counts to the first.
@@ -26,7 +30,7 @@ fn racks(topology: &Topology, peer: &dyn Fn(u32, u32) -> u32) -> Fabric {
     let tor_of: Vec<u32> = hosts.iter().map(|&host| number[peer(host, 0) as usize]).collect();
     let mut host_on = vec![0; count as usize];
     (0..hosts.len()).rev().for_each(|host| host_on[tor_of[host] as usize] = host as u32);
-    Fabric { host_on, tor_of }
+    Fabric { host_on, tor_of, links: Vec::new() }
 }
 
 /// Of one switch: its number among those with hosts, and where its ports lead.

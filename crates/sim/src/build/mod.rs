@@ -464,6 +464,8 @@ impl Builder<'_> {
             fabric: &self.fabric,
             subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
             murmur: config.rules.murmur_ecmp,
+            only_data: config.rules.only_data_balanced,
+            released: config.rules.released_balancers,
         };
         let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
         let balancer = settings.balancer.start(&place);
@@ -484,7 +486,9 @@ impl Builder<'_> {
             cuts_through: cut_through_header(config),
             waits_for_tails,
             traces: config.measure.paths,
-            looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
+            looks_closer: waits_for_tails
+                || events.has(Events::FORWARDS.and(Events::HOLDS))
+                || config.measure.paths,
             path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
             buffer: SharedBuffer::new(
                 settings.buffer,

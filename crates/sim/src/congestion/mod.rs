@@ -137,6 +137,8 @@ pub struct Needs {
     pub load: bool,
     /// Marks of switches (ECN), to which it reacts.
     pub marks: bool,
+    /// Round-trip times, to which it reacts.
+    pub delay: bool,
     /// The 8-byte send timestamp of TIMELY on the wire.
     pub timestamp: bool,
     /// Whether the authors let acknowledgements pass a paused NIC (their ACK_HIGH_PRIO).
@@ -152,6 +154,7 @@ impl Needs {
             fine_int: false,
             load: false,
             marks: false,
+            delay: false,
             timestamp: false,
             ack_priority: false,
         }
@@ -363,6 +366,14 @@ impl ControllerConfig {
         match self {
             ControllerConfig::Window(window) => window.law.needs_marks(),
             _ => self.needs().marks,
+        }
+    }
+
+    /// Whether it takes longer round trips for congestion.
+    pub fn follows_delay(&self) -> bool {
+        match self {
+            ControllerConfig::Window(window) => window.law.follows_delay(),
+            _ => self.needs().delay,
         }
     }
 }

@@ -78,7 +78,7 @@ impl ControllerParameters for ThetaPowerTcpParameters {
 
     fn needs(&self) -> Needs {
         let released = self.released == Some(true);
-        Needs { int: released, timestamp: !released, ..Needs::window(self.window) }
+        Needs { delay: true, int: released, timestamp: !released, ..Needs::window(self.window) }
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> ThetaPowerTcp {

@@ -100,7 +100,7 @@ impl ControllerParameters for TimelyParameters {
     }
 
     fn needs(&self) -> Needs {
-        Needs { timestamp: true, ack_priority: true, ..Needs::window(self.window) }
+        Needs { delay: true, timestamp: true, ack_priority: true, ..Needs::window(self.window) }
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {

@@ -18,6 +18,7 @@ use crate::queue::QueueDiscipline;
 use crate::telemetry::int::IntStacks;
 use crate::units::Time;
 use crate::workload::FlowId;
+use rustc_hash::FxHashMap;
 
 pub struct Partition {
     pub now: Time,
@@ -41,6 +42,8 @@ pub struct Partition {
     /// Of each port, its node among those of the partition.
     owners: Vec<u32>,
     pub recorder: Recorder,
+    /// Flows so far to each host, where their ports count them: then there is one partition.
+    pub flows_to: FxHashMap<u32, u32>,
     /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
     taken_in_order: u64,
@@ -110,6 +113,7 @@ impl Partition {
             owners: plan.ports.iter().map(|port| port.slot).collect(),
             ports: plan.ports,
             recorder: plan.recorder,
+            flows_to: FxHashMap::default(),
             telemetry_bytes: 0,
             taken_in_order: 0,
             delivered_once: Vec::new(),

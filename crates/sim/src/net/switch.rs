@@ -97,7 +97,7 @@ impl Switch {
             NextHops::One(port) => port,
             NextHops::Many(ports) => {
                 let (first, count) = (self.first_port, self.markers.len() as u32);
-                let seen = OwnPorts { net, first, count, packet: id };
+                let seen = OwnPorts { net, routes, first, count, packet: id };
                 ports[self.balancer.choose(packet, ports, &seen)]
             }
             NextHops::None => return net.drop_unroutable(port, id),
@@ -109,6 +109,9 @@ impl Switch {
             }
             if self.events.has(Events::FORWARDS) {
                 self.tell_forward(net, port, out, id);
+            }
+            if self.events.has(Events::HOLDS) && self.hold(net, routes, (port, out), id) {
+                return;
             }
             let (packet, waits) = (&net.packets[id], self.waits_for_tails);
             let wait = || must_wait_for_tail(net, port, out, packet, self.cuts_through);

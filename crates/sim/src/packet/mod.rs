@@ -70,7 +70,7 @@ pub struct Packet {
     pub dst: u32,
     /// The sender's own number for the flow, echoed by the acknowledgement.
     pub sender: u32,
-    /// Selects among equal-cost paths; in the compat mode the sender's UDP port.
+    /// Selects among equal-cost paths; in the compat mode the sender's UDP port, and above it the receiver's.
     pub hash: u32,
     /// Records in the telemetry slab.
     pub telemetry: u32,

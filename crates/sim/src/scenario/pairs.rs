@@ -21,6 +21,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(reorders.as_ref().and_then(|reason| takes_for_loss(scenario, transport, reason)));
         found.extend(dropped_from(scenario, transport));
         found.extend(never_marked(scenario, transport));
+        found.extend(held_back(scenario, transport));
     }
     found.dedup();
     found
@@ -169,6 +170,18 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
             advice(scenario)
         )
     })
+}
+
+/// A controller steers by round trips, and switches keep packets.
+fn held_back(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let balancer = &scenario.switch.balancer;
+    let controller = transport.facts().delay_controller.filter(|_| balancer.facts().holds_packets)?;
+    Some(format!(
+        "switch.balancer: \"{}\" keeps packets at switches to put them in order, and the controller \"{controller}\" of {} takes \
+         such a delay for congestion",
+        balancer.name(),
+        transport.name()
+    ))
 }
 
 /// Bytes that a queue can hold.

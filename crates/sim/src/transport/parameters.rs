@@ -210,6 +210,8 @@ pub struct Facts<'a> {
     pub controller: Option<&'a ControllerConfig>,
     /// The name of the controller, if it steers by ECN marks.
     pub marked_controller: Option<&'a str>,
+    /// The name of the controller, if it takes longer round trips for congestion.
+    pub delay_controller: Option<&'a str>,
     /// Maximum time between two retransmissions of the same packet.
     pub longest_timeout: Time,
     /// Time for which a timer remains after its flow has ended.
@@ -232,6 +234,7 @@ impl Default for Facts<'_> {
             wants_lossless: None,
             controller: None,
             marked_controller: None,
+            delay_controller: None,
             longest_timeout: Time::ZERO,
             timer_left: Time::ZERO,
             connection_bytes: super::tcp::CONNECTION_BYTES,

@@ -163,6 +163,7 @@ pub fn controller(name: &str) -> ControllerConfig {
 pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
     RdmaConfig {
         ack_priority: controller.needs().ack_priority,
+        acks_first: false,
         controller,
         mtu: 1000,
         header: 48,

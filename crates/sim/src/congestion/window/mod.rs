@@ -275,6 +275,8 @@ pub trait WindowParameters: Sized {
     const COUPLES: bool = false;
     /// The law reacts to marks of switches (ECN), not only to losses.
     const NEEDS_MARKS: bool = false;
+    /// The law takes longer round trips for congestion.
+    const FOLLOWS_DELAY: bool = false;
     /// A key whose value requires something that only TCP's acknowledgements provide, and why a queue pair
     /// cannot support it.
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
@@ -315,9 +317,9 @@ pub fn couples(kind: &str) -> bool {
     each_type!(Law => Law::DOC.name == kind && Law::COUPLES).contains(&true)
 }
 
-/// What a law declares: name, [`WindowParameters::COUPLES`], [`WindowParameters::NEEDS_MARKS`].
-fn declared<P: WindowParameters>(_: &P) -> (&'static str, bool, bool) {
-    (P::DOC.name, P::COUPLES, P::NEEDS_MARKS)
+/// What a law declares: name, [`WindowParameters::COUPLES`], [`WindowParameters::NEEDS_MARKS`], [`WindowParameters::FOLLOWS_DELAY`].
+fn declared<P: WindowParameters>(_: &P) -> (&'static str, bool, bool, bool) {
+    (P::DOC.name, P::COUPLES, P::NEEDS_MARKS, P::FOLLOWS_DELAY)
 }
 
 impl WindowConfig {
@@ -340,6 +342,10 @@ impl WindowConfig {
     /// Whether it reacts to marks of switches.
     pub fn needs_marks(&self) -> bool {
         each_kind!(self, law => declared(law)).2
+    }
+    /// Whether it takes longer round trips for congestion.
+    pub fn follows_delay(&self) -> bool {
+        each_kind!(self, law => declared(law)).3
     }
     /// Mean window in segments where links lose this share of the packets at random; none: losses do not limit it.
     pub fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {

@@ -61,6 +61,7 @@ pub struct VegasParameters {
 
 impl WindowParameters for VegasParameters {
     type State = Vegas;
+    const FOLLOWS_DELAY: bool = true;
     const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, profile: Profile) -> VegasParameters {

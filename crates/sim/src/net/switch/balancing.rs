@@ -3,7 +3,7 @@
 
 use super::{Switch, departs};
 use crate::balance::{
-    Arrival, Balancer, Departure, Events, Forward, LoadBalancer, Neighbour, Ports, SwitchContext,
+    Arrival, Balancer, Departure, Events, Forward, Held, LoadBalancer, Neighbour, Ports, SwitchContext,
 };
 use crate::engine::random::mix64;
 use crate::net::PortId;
@@ -72,6 +72,30 @@ impl Switch {
         lengthen(net, id, word, more);
     }
 
+    /// Whether the balancer holds a packet whose port is chosen, so that it is not forwarded now.
+    #[inline(never)]
+    pub(super) fn hold(
+        &mut self,
+        net: &mut Partition,
+        routes: &Routes,
+        (port, out): (PortId, PortId),
+        id: PacketId,
+    ) -> bool {
+        let (from, to) = (port - self.first_port, out - self.first_port);
+        let (packet, word, now) = (net.packets[id], net.headers.get(id), net.now);
+        let forward = Forward { packet: &packet, from, to, now };
+        // It is in no queue yet, so there is room to remember the port.
+        net.packets[id].next = out;
+        match self.act(net, routes, |balancer, cx| balancer.holds(&forward, Held(id), word, cx)) {
+            Some(Held(passes)) if passes == id => false,
+            Some(Held(other)) => {
+                self.go_on(net, other);
+                true
+            }
+            None => true,
+        }
+    }
+
     /// A packet's trail: one switch more, and which way it took there.
     #[inline(never)]
     pub(super) fn leave_trail(&self, net: &mut Partition, out: u32, id: PacketId) {
@@ -92,9 +116,13 @@ impl Switch {
     pub fn timer(&mut self, net: &mut Partition, routes: &Routes) {
         let next = self.act(net, routes, |balancer, cx| balancer.on_timer(cx));
         if let Some(at) = next {
-            let node = net.ports[self.first_port as usize].slot;
-            net.schedule(node, at, Action::SwitchTimer { switch: node - net.hosts, token: 0 });
+            self.wake(net, at);
         }
+    }
+
+    fn wake(&self, net: &mut Partition, at: Time) {
+        let node = net.ports[self.first_port as usize].slot;
+        net.schedule(node, at, Action::SwitchTimer { switch: node - net.hosts, token: 0 });
     }
 
     /// A probe has come in by a port.
@@ -106,7 +134,7 @@ impl Switch {
         self.act(net, routes, |balancer, cx| balancer.on_probe(&probe, local, cx));
     }
 
-    /// The balancer acts; then the probes leave that it sends.
+    /// The balancer acts; then the probes leave that it sends, and the packets that it releases.
     #[inline(always)]
     fn act<T>(
         &mut self,
@@ -115,12 +143,15 @@ impl Switch {
         act: impl FnOnce(&mut Balancer, &mut Acting) -> T,
     ) -> T {
         let sent = std::mem::take(&mut net.outgoing);
-        let ports = OwnPorts { net, first: self.first_port, count: self.markers.len() as u32, packet: NONE };
-        let mut acting = Acting { ports, routes, row: self.row, sent };
+        let (first, count) = (self.first_port, self.markers.len() as u32);
+        let ports = OwnPorts { net, routes, first, count, packet: NONE };
+        let mut acting = Acting { ports, row: self.row, sent, released: Vec::new(), wakes: Vec::new() };
         let result = act(&mut self.balancer, &mut acting);
-        let mut sent = acting.sent;
+        let Acting { mut sent, released, wakes, .. } = acting;
         sent.drain(..).for_each(|(local, probe)| self.send_probe(net, local, probe));
         net.outgoing = sent;
+        released.into_iter().for_each(|Held(id)| self.go_on(net, id));
+        wakes.into_iter().for_each(|at| self.wake(net, at));
         result
     }
 
@@ -163,6 +194,7 @@ fn leads_to(routes: &Routes, row: Row, host: u32, port: u32) -> bool {
 /// What a switch's balancer may see.
 pub(super) struct OwnPorts<'a> {
     pub net: &'a Partition,
+    pub routes: &'a Routes,
     pub first: PortId,
     /// Number of its ports.
     pub count: u32,
@@ -192,15 +224,19 @@ impl Ports for OwnPorts<'_> {
     fn word(&self) -> u64 {
         self.net.headers.get(self.packet)
     }
+    fn hops(&self, node: u32, host: u32) -> NextHops<'_> {
+        self.routes.hops_from(self.routes.row(node), host)
+    }
 }
 
 /// What a switch's balancer may do where it acts of its own accord.
 struct Acting<'a> {
     ports: OwnPorts<'a>,
-    routes: &'a Routes,
     row: Row,
     /// By local port.
     sent: Vec<(u32, Packet)>,
+    released: Vec<Held>,
+    wakes: Vec<Time>,
 }
 
 impl Ports for Acting<'_> {
@@ -213,6 +249,9 @@ impl Ports for Acting<'_> {
     fn rate(&self, port: u32) -> Rate {
         self.ports.rate(port)
     }
+    fn hops(&self, node: u32, host: u32) -> NextHops<'_> {
+        self.ports.hops(node, host)
+    }
 }
 
 impl SwitchContext for Acting<'_> {
@@ -220,10 +259,11 @@ impl SwitchContext for Acting<'_> {
         self.ports.port(port).up
     }
     fn leads_to(&self, port: u32, host: u32) -> bool {
-        leads_to(self.routes, self.row, host, port)
+        leads_to(self.ports.routes, self.row, host, port)
     }
     fn leads_here(&self, neighbour: &Neighbour, host: u32) -> bool {
-        leads_to(self.routes, self.routes.row(neighbour.node), host, neighbour.port)
+        let routes = self.ports.routes;
+        leads_to(routes, routes.row(neighbour.node), host, neighbour.port)
     }
     fn send(&mut self, port: u32, probe: Packet) {
         self.ports.port(port);
@@ -234,5 +274,11 @@ impl SwitchContext for Acting<'_> {
             "a probe of {size} bytes in class {class}: expected at least 1 byte and a class below {CLASSES}"
         );
         self.sent.push((port, probe));
+    }
+    fn release(&mut self, packet: Held) {
+        self.released.push(packet);
+    }
+    fn wake(&mut self, at: Time) {
+        self.wakes.push(at.max(self.now() + Time(1)));
     }
 }

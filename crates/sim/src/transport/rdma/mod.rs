@@ -48,6 +48,7 @@ const TOKENS: u32 = 4;
 const RETRANSMIT: usize = TIMERS;
 /// The first flow of a host pair has this UDP port in the authors' simulator.
 const FIRST_UDP_PORT: u32 = 10_000;
+const DATA_PORT: u32 = 100;
 
 /// The RDMA stack of one host.
 pub struct Rdma {
@@ -59,7 +60,7 @@ pub struct Rdma {
     received: FxHashMap<FlowId, u64>,
     /// By connection (the flow that opened it), the places of queue pairs that stay open.
     kept: FxHashMap<FlowId, u32>,
-    /// [`Rules::murmur_ecmp`]: flows so far to each host.
+    /// [`Rules::murmur_ecmp`]: flows so far to each host, or those from here by the own number.
     flows_to: FxHashMap<u32, u32>,
     /// [`Rules::queue_per_flow`]: by NIC.
     queues: Option<Box<NicQueues>>,
@@ -79,17 +80,25 @@ impl Rdma {
         }
     }
 
-    fn hash_of(&mut self, flow: FlowId, spec: &FlowSpec, rules: &Rules) -> u32 {
+    fn hash_of(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> u32 {
+        let rules = &cx.settings.rules;
         if rules.flow_number_labels {
             return flow;
         }
         if !rules.murmur_ecmp {
             return flow_hash(spec.src, spec.dst, flow);
         }
-        let count = self.flows_to.entry(spec.dst).or_insert(0);
-        *count += 1;
-        // The counter is 16 bits wide there.
-        (FIRST_UDP_PORT + *count - 1) & 0xffff
+        let mut next = |counted: &mut FxHashMap<u32, u32>, host: u32| {
+            let count = counted.entry(host).or_insert(0);
+            *count += 1;
+            *count - 1
+        };
+        let (source, there) = match rules.counted_ports {
+            true => (next(&mut self.flows_to, cx.host), next(&mut cx.net.flows_to, spec.dst)),
+            false => (next(&mut self.flows_to, spec.dst), 0),
+        };
+        // Ports are 16 bits wide there.
+        (FIRST_UDP_PORT + source) & 0xffff | (DATA_PORT + there) << 16
     }
 
     /// The next data packet of a queue pair.
@@ -340,7 +349,7 @@ impl Transport for Rdma {
         if let Some(&slot) = spec.connection.and_then(|connection| self.kept.get(&connection)) {
             return Some(self.append(slot, flow, spec, cx));
         }
-        let hash = self.hash_of(flow, spec, &cx.settings.rules);
+        let hash = self.hash_of(flow, spec, cx);
         let settings = cx.settings.of::<RdmaConfig>(spec.transport);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);

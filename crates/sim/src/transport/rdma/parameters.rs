@@ -56,6 +56,8 @@ pub struct RdmaConfig {
     /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of
     /// the data. Elsewhere always that of the data, in whose class acknowledgements travel.
     pub ack_priority: bool,
+    /// Acknowledgements are in class 0 at switches, before all data.
+    pub acks_first: bool,
     pub recovery: Recovery,
     /// One NACK per missing packet in this time.
     pub nack_interval: Time,
@@ -179,6 +181,8 @@ impl TransportParameters for RdmaConfig {
         if ack_priority && !ignore {
             p.warn("transport.ack_priority has an effect only under [compat] like = \"hpcc-ns3\"".into());
         }
+        let help = "acknowledgements leave every switch before all data, in class 0";
+        let acks_first = p.flag("acks_first", cx.rules.acks_first, help);
         let recovery = recovery(p);
         let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
         let nack_interval = p.time("nack_interval", Time::from_us(500), help);
@@ -206,6 +210,7 @@ impl TransportParameters for RdmaConfig {
             min_ack,
             class,
             ack_priority,
+            acks_first,
             recovery,
             nack_interval,
             rto,
@@ -264,6 +269,7 @@ impl TransportParameters for RdmaConfig {
             wants_lossless,
             controller: Some(&self.controller),
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
+            delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,
             ns_per_hop: self.controller.ns_per_hop(),
@@ -291,6 +297,7 @@ impl TransportParameters for RdmaConfig {
             ("ack_bytes", Some(framing.ack.into())),
             ("telemetry_bytes", Some(telemetry.into())),
             ("ack_priority", Some(Value::Flag(self.ack_priority))),
+            ("acks_first", self.acks_first.then_some(Value::Flag(true))),
             ("rto_ns", self.rto.map(|rto| rto.as_ns().into())),
         ]
     }

@@ -69,6 +69,9 @@ impl Rdma {
         answered.size = settings.derived.ack_bytes;
         answered.payload = 0;
         answered.class = settings.derived.ack_class;
+        if settings.acks_first {
+            answered.wire_class = 0;
+        }
         answered.flags &= flag::MARKED;
         if !cx.settings.rules.murmur_ecmp && !cx.settings.rules.flow_number_labels {
             answered.hash = reverse_hash(packet.hash);

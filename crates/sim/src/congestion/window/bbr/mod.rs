@@ -83,6 +83,7 @@ const FORMS: &[(&str, &str)] = &[
 
 impl WindowParameters for BbrParameters {
     type State = Bbr;
+    const FOLLOWS_DELAY: bool = true;
     const DOC: SchemeDoc = DOC;
 
     /// Losses at random do not change its model of the path.
