@@ -44,7 +44,7 @@ fn parameters() -> HulaParameters {
         release: true,
         time_constant: Time::from_us(400),
         failure_time: Time::from_us(600),
-        flowlets: FlowletParameters { gap: Time::from_us(100), slots: 61 },
+        flowlets: FlowletParameters { gap: Time::from_us(2_000), slots: 61 },
         refresh_on_best: true,
         suppress: true,
         hysteresis: 0,
@@ -444,7 +444,7 @@ fn probes_hops_and_flowlets_are_those_of_the_simulator() {
             ["hula_switch", "hula_departure"].map(|name| rig.object.program(name).unwrap());
         let mut now = 1_000_000_000u64;
         for round in 0..rounds {
-            now += random.scaled(21);
+            now += random.scaled(17);
             rig.world.now = Time(1_000 * now);
             let port = random.below(rig.interfaces.len() as u64) as usize;
             let outside = random.one_in(50);
