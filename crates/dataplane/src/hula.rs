@@ -110,13 +110,16 @@ impl Config {
     pub fn new(hula: &HulaParameters, at: &Place) -> Result<Config, String> {
         let (ports, tors) = (at.neighbours.len(), at.fabric.host_on.len());
         if ports > PORTS {
-            return Err(format!("{}: {ports} ports; the programs keep {PORTS}", at.name));
+            return Err(format!("{}: {ports} ports: programs of switches keep up to {PORTS}", at.name));
         }
         if tors > TORS {
-            return Err(format!("{tors} switches with hosts; the programs keep {TORS}"));
+            return Err(format!("{tors} switches with hosts: programs of switches keep up to {TORS}"));
         }
         if hula.flowlets.slots > SLOTS {
-            return Err(format!("flowlets = {}; the programs keep up to {SLOTS}", hula.flowlets.slots));
+            return Err(format!(
+                "switch.balancer.flowlets = {}: programs of switches keep up to {SLOTS}",
+                hula.flowlets.slots
+            ));
         }
         let to = |side: Side| {
             let ports = at.neighbours.iter().enumerate().filter(|(_, neighbour)| neighbour.side == side);
