@@ -209,6 +209,7 @@ def pint_port(
     to_hosts: bool,
     paper: bool,
 ) -> bytes: ...
+
 class HulaSwitch:
     node: int
     config: bytes

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.lab.test_lab import lab, nothing_left, ours, wait_for_flows
-from weftline import InputError, Scenario
+from weftline import InputError, Scenario, _native
 from weftline.lab import balanced, balancers, experiment, hula, runs
 from weftline.lab import programs as switch_programs
 
@@ -39,6 +39,16 @@ flows = [
     { src = 0, dst = 2, size = "3MB", start = "0ms" },
     { src = 1, dst = 3, size = "3MB", start = "100ms" },
 ]
+"""
+QUERIES = """
+bits = 16
+hops = { expected = 3, maximal = 10 }
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 16
+copies = 2
 """
 
 
@@ -91,6 +101,24 @@ def test_two_flows_use_both_uplinks_and_probes_reach_every_switch(fabric: Path, 
 
 
 @pytest.mark.usefixtures("programs", "nothing_left")
+def test_hula_and_pint_work_on_the_same_packets(fabric: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries.toml").write_text(QUERIES)
+    pint = '[telemetry]\nkind = "pint"\nqueries = "queries.toml"\n[transport]'
+    fabric.write_text(fabric.read_text().replace("[transport]", pint))
+    done = lab("run", fabric, "--out", tmp_path / "lab", "--json")
+    out, _ = done.communicate(timeout=120)
+    assert done.returncode == 0, out
+    found = json.loads(out)["lab"]
+    stamped, forwarded = found["pint"]["programs"], found["balancer"]["programs"]["data"]
+    assert stamped["sink"] == found["pint"]["recorded"] + found["pint"]["of_receivers"]
+    assert stamped["lost"] == found["pint"]["strangers"] == 0
+    # Three switches to a host of the other leaf; HULA forwards at the first two, the third one delivers.
+    drops = sum(port["drops"] for port in found["ports"].values())
+    assert 2 * stamped["sink"] <= forwarded <= 2 * (stamped["sink"] + drops)
+    assert 3 * stamped["sink"] <= stamped["switch"] <= 3 * (stamped["sink"] + drops)
+
+
+@pytest.mark.usefixtures("programs", "nothing_left")
 def test_pings_leave_a_failed_link(fabric: Path) -> None:
     made, _ = runs.planned(runs.scenario_of(str(fabric), [], None), "kernel")
     lost = balanced.fail_over(made, balanced.Failover("host0", "host2", 200, 10, 50, 5))
@@ -121,6 +149,22 @@ def test_what_cannot_be_balanced_is_an_error_before_anything_is_changed(
     values = {"switch": {"balancer": {"kind": "mp-hula"}}}
     assert balancers.problems(values) == ['switch.balancer.kind = "mp-hula": the lab has "ecmp", "hula"']
     assert balancers.problems({"switch": {}}) == []
+
+
+def test_probes_of_the_lab_are_those_of_the_simulators_captures(fabric: Path, tmp_path: Path) -> None:
+    measure = '[measure]\npcap = ["leaf*->spine*"]\npcap_snaplen = "65535B"\n[[workload]]'
+    fabric.write_text(fabric.read_text().replace("[[workload]]", measure))
+    scenario = Scenario(fabric)
+    scenario.run(out=tmp_path / "sim")
+    capture = (tmp_path / "sim/capture.pcapng").read_bytes()
+    switches, tor_of, interval_ns = _native.hula_switches(scenario.loaded)
+    assert (tor_of, interval_ns) == ([0, 0, 1, 1], 10_000_000)
+    leaves = [switch.probe[12:] for switch in switches if switch.probe]
+    # Without addresses: EtherType, tag, padding to 64 B. Every leaf's first probes are in the capture.
+    assert [len(frame) for frame in leaves] == [52, 52]
+    assert [capture.count(frame) > 10 for frame in leaves] == [True, True]
+    assert sum(capture.count(frame) for frame in leaves) == capture.count(b"\x88\xb5\x00\x0c\x04")
+    assert [switch.probe for switch in switches[2:]] == [None, None]
 
 
 class Fake(balanced.Pair):
