@@ -10,7 +10,8 @@
  *
  * A program cannot make packets: the first probe of a round is sent by a process at the ToR.
  *
- * Source: Katta et al., "HULA: scalable load balancing using programmable data planes", SOSR 2016. Kernel: 5.12 (bpf_check_mtu).
+ * Source: Katta et al., "HULA: scalable load balancing using programmable data planes", SOSR 2016. Kernel: with
+ * bpf_check_mtu (5.12); tried on 6.18.
  */
 #include "weftline_tc.h"
 #include "hula_tc.h"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,27 @@ def test_a_killed_run_leaves_no_process(fabric: Path, tmp_path: Path, nothing_le
     clean = lab("clean")
     clean.communicate(timeout=30)
     assert clean.returncode == 0 and not ours() - nothing_left
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_prober_that_ends_by_itself_ends_the_run(
+    fabric: Path, tmp_path: Path, nothing_left: set[str]
+) -> None:
+    process = lab("run", fabric, "--out", tmp_path / "lab", "--set", "workload.0.flows.0.size=200MB")
+    wait_for_flows(process, nothing_left)
+    os.kill(next(probers_of(process.pid)), signal.SIGKILL)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode != 0 and "next to leaf" in errors
+    assert not ours() - nothing_left
+
+
+def probers_of(parent: int) -> Iterator[int]:
+    """Yield the processes that send probes for a run."""
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            sends = folder.name.isdecimal() and b"prober.py" in (folder / "cmdline").read_bytes()
+            if sends and f"PPid:\t{parent}\n" in (folder / "status").read_text():
+                yield int(folder.name)
 
 
 def test_what_cannot_be_balanced_is_an_error_before_anything_is_changed(

@@ -49,6 +49,10 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
         summary["warnings"] += digests.warnings(counts, outcome.ports_used_twice)
     if made.balancing and outcome.programs:
         summary["lab"]["balancer"] = made.balancing.facts(outcome.programs, outcome.companions)
+        if unknown := [node for node, report in outcome.companions.items() if not report]:
+            summary["warnings"].append(f"what the processes next to {', '.join(unknown)} did is not known")
+        if not outcome.programs.counts:
+            summary["warnings"].append("what the switches' programs counted is not known")
     (place / "summary.json").write_text(json.dumps(summary, indent=2, sort_keys=True), "utf-8")
     _native.write_digests(str(place))
 

@@ -244,6 +244,8 @@ class Processes:
         for agent in self.agents.values():
             agent.kill()
             agent.wait()
+        for process in self.companions.values():
+            process.terminate()
         self.reports = {node: _last_words(process) for node, process in self.companions.items()}
         return _last_words(self.relay) if self.relay is not None else {}
 
@@ -327,6 +329,9 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
             highest = max(highest or 0.0, lateness.pressure() or 0.0)
             if processes.relay is not None and processes.relay.poll() is not None:
                 raise RunFailed("lab: the process of the links' delays ended by itself")
+            for node, companion in processes.companions.items():
+                if companion.poll() is not None:
+                    raise RunFailed(f"lab: the process next to {node} ended by itself")
             if programs and not programs.alive():
                 raise RunFailed("lab: the process of the switches' programs ended by itself")
             if progress:
