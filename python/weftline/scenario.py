@@ -73,6 +73,11 @@ class Scenario:
         return _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
 
     @property
+    def loaded(self) -> _native.Scenario:
+        """What the engine made of it."""
+        return self._loaded
+
+    @property
     def resolved(self) -> str:
         """The scenario as TOML with every default written out: running it again gives the same bits."""
         return self._loaded.resolved

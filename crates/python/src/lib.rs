@@ -18,6 +18,7 @@ mod errors;
 mod file_digests;
 mod flow_cache;
 mod graphs;
+mod hula;
 mod instructions;
 mod interrupts;
 pub mod own;
@@ -45,6 +46,8 @@ mod _native {
     use crate::flow_cache::flow_cache;
     #[pymodule_export]
     use crate::graphs::import_graph;
+    #[pymodule_export]
+    use crate::hula::{HulaSwitch, hula_counts, hula_switches};
     #[pymodule_export]
     use crate::pint::{
         Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use weftline_results::trace;
+use weftline_sim::config::Config;
 use weftline_sim::congestion::ExternalController;
 use weftline_sim::describe;
 use weftline_sim::scenario::{self, Hooks};
@@ -28,6 +29,11 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// What a run is built from.
+    pub fn config(&self) -> PyResult<Config> {
+        self.loaded.config().map_err(input)
+    }
+
     /// What `derive` makes of it. Ctrl-C ends it.
     fn derive<T: Send + 'static>(
         &self,

@@ -33,7 +33,8 @@ pub mod why;
 pub mod wire;
 pub mod workload;
 
-pub use build::Execution;
+pub use build::{Execution, Surroundings, each_switch};
+pub use capture::tag;
 pub use run::{Plan, RunError, Simulation};
 
 use config::Config;

@@ -168,7 +168,7 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("transport.controller.kind=dctcp", "CONFIG_TCP_CONG_DCTCP"),
         ("switch.queue.kind=fq-codel", "fifo"),
         ("switch.queue.limit=0B", "share no buffer"),
-        ("switch.balancer.kind=letflow", "ECMP"),
+        ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
         ("switch.pfc.enabled=true", "cannot pause"),
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 
 from tests.lab.test_lab import lab, nothing_left, ours, wait_for_flows
 from weftline import pint
+from weftline.lab import programs as switch_programs
 from weftline.lab import stamps
 
 __all__ = ["nothing_left"]
@@ -110,7 +111,7 @@ def test_what_cannot_be_stamped_is_said_before_anything_is_changed(
     stamped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEFTLINE_BPF", str(tmp_path / "none"))
-    monkeypatch.setattr(stamps, "_bpftool", lambda: None)
+    monkeypatch.setattr(switch_programs, "bpftool", lambda: None)
     monkeypatch.setattr(stamps, "objects", lambda: [tmp_path / "none/pint.bpf.o"])
     telemetry = {"kind": "pint", "queries": str(stamped.parent / "queries.toml")}
     found = "\n".join(stamps.problems({"telemetry": telemetry, "transport": {"kind": "mptcp"}}))

@@ -38,7 +38,7 @@ def test_experiments_have_names_and_a_wrong_one_is_answered_with_those() -> None
     assert {"lab-cebinae", "lab-pint"} <= set(experiment.named())
     assert isinstance(experiment.read("lab-pint"), stamped.Experiment)
     assert isinstance(experiment.read(experiment.named()["lab-cebinae"]), experiment.Experiment)
-    with pytest.raises(InputError, match="no experiment lab-pnt: the lab has lab-cebinae, lab-pint"):
+    with pytest.raises(InputError, match="lab-pnt: the lab has lab-cebinae, lab-hula, lab-pint"):
         experiment.read("lab-pnt")
     with pytest.raises(InputError, match="has no row 3: it has 2, 5, 10, 25"):
         experiment.read("lab-pint", ["3"])

@@ -136,9 +136,16 @@ def _experiment(options: argparse.Namespace) -> int:
 def _up(options: argparse.Namespace) -> int:
     from weftline.lab import runs
     from weftline.lab.network import Network
+    from weftline.terminal import say
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
     made, _ = runs.planned(scenario, options.ports)
+    if made.stamping or made.balancing:
+        say(
+            "warning",
+            "switches have no programs while the network is up: the kernel's ECMP balances packets, and they "
+            "carry no telemetry",
+        )
     network = Network(made, keep=True)
     network.build()
     processes = runs.Processes(network, dies=False)

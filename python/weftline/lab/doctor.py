@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError
-from weftline.lab import lateness, stamps
+from weftline.lab import balancers, lateness, stamps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,9 +171,12 @@ def _bpf() -> list[Finding]:
     types = Path("/sys/kernel/btf/vmlinux")
     text = str(types) if types.exists() else "for programs in switches: a kernel with CONFIG_DEBUG_INFO_BTF"
     found.append(Finding(name="BTF", state="ok" if types.exists() else "missing", text=text))
-    lie = next((path for path in stamps.objects() if path.exists()), None)
-    text = str(lie) if lie else "for PINT: `make lab-objects` in the sources, or WEFTLINE_BPF"
-    found.append(Finding(name="programs", state="ok" if lie else "missing", text=text))
+    wanted = [stamps.objects(), *(module.objects() for module in balancers.PROGRAMMED.values())]
+    lie = [next((path for path in paths if path.exists()), None) for paths in wanted]
+    missing = [paths[0].name for paths, path in zip(wanted, lie, strict=True) if path is None]
+    text = f"no {', '.join(missing)}: `make lab-objects` in the sources, or WEFTLINE_BPF"
+    text = text if missing else " ".join(map(str, lie))
+    found.append(Finding(name="programs", state="missing" if missing else "ok", text=text))
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from weftline import quantities, scenarios
 from weftline.errors import InputError
-from weftline.lab import agreement, doctor, runs, stamped
+from weftline.lab import agreement, balanced, doctor, runs, stamped
 from weftline.measures import sharing
 from weftline.reproduce import experiments
 from weftline.runs import Run
@@ -73,7 +73,7 @@ def read(folder: str | Path, rows: Sequence[str] = ()) -> Trial:
         kind = tomllib.loads(path.read_text("utf-8")).get("kind")
     except (OSError, tomllib.TOMLDecodeError):
         kind = None  # The reader of the usual kind names what is wrong.
-    return stamped.Experiment.read(path, rows) if kind == stamped.KIND else Experiment.read(path, rows)
+    return KINDS.get(kind, Experiment).read(path, rows)
 
 
 def titles() -> list[tuple[str, str]]:
@@ -304,3 +304,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _spread(values: list[float]) -> str:
     return f"{_mean(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
+
+
+KINDS: dict[object, Any] = {stamped.KIND: stamped.Experiment, balanced.KIND: balanced.Experiment}
+"""Experiments of other kinds, by the key `kind` of their files."""

@@ -38,14 +38,21 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
     if series:
         _write_series(place / "series.parquet", sorted(series))
     digests = None
-    if outcome.programs:
+    if outcome.programs and made.stamping:
         digests = stamps.read(made, outcome.programs.records, outcome.ports, outcome.zero_ns)
         stamps.write(place / "telemetry.parquet", digests)
     (place / "scenario.toml").write_text(scenario.resolved, "utf-8")
     summary = summary_of(scenario, made, simulated, outcome, rows)
     if digests and outcome.programs:
-        summary["lab"]["pint"] = digests.facts(outcome.programs.counts)
-        summary["warnings"] += digests.warnings(outcome.programs.counts, outcome.ports_used_twice)
+        counts = outcome.programs.total(stamps.COUNTS)
+        summary["lab"]["pint"] = digests.facts(counts)
+        summary["warnings"] += digests.warnings(counts, outcome.ports_used_twice)
+    if made.balancing and outcome.programs:
+        summary["lab"]["balancer"] = made.balancing.facts(outcome.programs, outcome.companions)
+        if unknown := [node for node, report in outcome.companions.items() if not report]:
+            summary["warnings"].append(f"what the processes next to {', '.join(unknown)} did is not known")
+        if not outcome.programs.counts:
+            summary["warnings"].append("what the switches' programs counted is not known")
     (place / "summary.json").write_text(json.dumps(summary, indent=2, sort_keys=True), "utf-8")
     _native.write_digests(str(place))
 

@@ -181,16 +181,16 @@ class Network:
     def _routes(self) -> None:
         """Addresses of hosts, fixed neighbours (nothing asks who has which), and all shortest paths."""
         ends = {(end.node, end.interface): end for end in self.plan.ends()}
-        macs = {key: _mac(self.name(key[0]), key[1]) for key in ends}
+        macs = {key: mac(self.name(key[0]), key[1]) for key in ends}
         for node in self.plan.nodes:
             lines = []
             own = [node.address, *node.aliases] if node.address else []
             lines += [f"address add {address}/32 dev lo" for address in own]
             for end in self.plan.ends():
                 if end.node == node.name:
-                    mac = macs[end.peer]
+                    there = macs[end.peer]
                     lines.append(
-                        f"neigh replace {end.peer_address} lladdr {mac} dev {end.interface} nud permanent"
+                        f"neigh replace {end.peer_address} lladdr {there} dev {end.interface} nud permanent"
                     )
             for address, hops in node.routes.items():
                 via = [f"via {end.peer_address} dev {end.interface} onlink" for end in hops]
@@ -283,7 +283,8 @@ def clean(of: Iterable[dict[str, Any]]) -> list[str]:
     return [name for one in of for name in remove(str(one["id"]), one["namespaces"])]
 
 
-def _mac(namespace: str, interface: str) -> str:
+def mac(namespace: str, interface: str) -> str:
+    """Return the address of an interface, as text."""
     with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         found = fcntl.ioctl(sock, 0x8927, struct.pack("16s24x", interface.encode()))
     return found[18:24].hex(":")

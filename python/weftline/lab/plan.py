@@ -14,7 +14,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.lab import engine_ports, stamps
+from weftline.lab import balancers, engine_ports, stamps
 from weftline.lab.ports import Port
 from weftline.scenario import Scenario
 
@@ -84,6 +84,7 @@ class Plan:
     until_ns: int | None
     differs: list[str]
     stamping: stamps.Stamping | None = None
+    balancing: balancers.Balancing | None = None
     engine_ports: bool = False
     """The ports of switches are the engine's, and every link passes by its process."""
     port_task: str = ""
@@ -157,9 +158,7 @@ def problems(values: dict[str, Any], kernel_has: list[str], *, engine: bool = Fa
     subflows = transport.get("subflows", 1)
     if kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
-    balancer = switch.get("balancer", {}).get("kind", "ecmp")
-    if balancer != "ecmp":
-        found.append(f'switch.balancer.kind = "{balancer}": the lab has the kernel\'s ECMP: set "ecmp"')
+    found += balancers.problems(values, engine=engine)
     failures = values.get("failures", {})
     if failures.get("event") or failures.get("loss"):
         found.append("failures: the lab cannot make links fail: leave them out")
@@ -226,7 +225,8 @@ def make(
         if node.is_host and transport["kind"] == "mptcp":
             extra = range(1, int(transport.get("subflows", 1)))
             node.aliases = [_address(10 + subflow, number) for subflow in extra]
-    links = _links(graph, nodes, queue, mss + TCP_HEADER)
+    balancing = balancers.asked(scenario)
+    links = _links(graph, nodes, queue, mss + TCP_HEADER, bool(balancing and balancing.probes_first))
     _routes(nodes, links)
     own = _own_controllers(values)
     measured = values.get("measure", {}).get("queues")
@@ -248,6 +248,7 @@ def make(
         differs=[*_differs(values), *(engine_ports.differs() if engine else [])],
         engine_ports=engine,
         takes_marks=engine and engine_ports.takes_marks(values),
+        balancing=balancing,
         stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1))),
     )
     if engine:
@@ -290,7 +291,9 @@ def _address(first: int, number: int) -> str:
     )
 
 
-def _links(graph: dict[str, Any], nodes: list[Node], queue: dict[str, Any], mtu: int) -> list[Link]:
+def _links(
+    graph: dict[str, Any], nodes: list[Node], queue: dict[str, Any], mtu: int, probes_first: bool
+) -> list[Link]:
     used = [0] * len(nodes)
     links = []
     for number, one in enumerate(graph["links"]):
@@ -310,7 +313,14 @@ def _links(graph: dict[str, Any], nodes: list[Node], queue: dict[str, Any], mtu:
             packets = int(queue.get("packets", 0)) if is_switch else int(queue.get("nic_packets", 0))
             if packets and not is_switch:
                 limit = 0
-            port = Port(rate_bps=rate, queue_bytes=limit, queue_packets=packets, mtu=mtu, is_switch=is_switch)
+            port = Port(
+                rate_bps=rate,
+                queue_bytes=limit,
+                queue_packets=packets,
+                mtu=mtu,
+                is_switch=is_switch,
+                bands=probes_first and is_switch and not nodes[other].is_host,
+            )
             return End(
                 node=nodes[place].name,
                 interface=interface,
@@ -388,6 +398,7 @@ def _differs(values: dict[str, Any]) -> list[str]:
     ]
     if stamps.wanted(values):
         found += stamps.differs(values)
+    found += balancers.differs(values)
     if transport["kind"] == "mptcp":
         found.append(
             "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"

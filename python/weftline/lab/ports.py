@@ -36,6 +36,8 @@ class Port:
     queue_packets: int
     mtu: int
     is_switch: bool
+    bands: bool = False
+    """Frames of control priority go first; `queue_packets` is the limit of each band."""
 
 
 def set_up(namespace: str, interface: str, port: Port) -> None:
@@ -49,7 +51,11 @@ def set_up(namespace: str, interface: str, port: Port) -> None:
     at = (tool("tc"), "-n", namespace, "qdisc", "add", "dev", interface)
     rate = ("rate", f"{port.rate_bps}bit", "burst", str(burst), "limit", str(limit))
     run(*at, "root", "handle", "1:", "tbf", *rate)
-    if port.queue_packets and not port.queue_bytes:
+    if port.bands:
+        # The limit of a band of pfifo_fast is that of its device.
+        run(tool("ip"), "-n", namespace, "link", "set", interface, "txqueuelen", str(port.queue_packets))
+        run(*at, "parent", "1:1", "handle", "10:", "pfifo_fast")
+    elif port.queue_packets and not port.queue_bytes:
         run(*at, "parent", "1:1", "handle", "10:", "pfifo", "limit", str(port.queue_packets))
 
 

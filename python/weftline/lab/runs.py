@@ -16,7 +16,8 @@ from typing import Any
 
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import doctor, engine_ports, lateness, plan, stamps
+from weftline.lab import doctor, engine_ports, lateness, plan
+from weftline.lab import programs as switch_programs
 from weftline.lab.network import WIRES, Network
 from weftline.lab.plan import PORT
 from weftline.lab.queues import Counters, Sampler
@@ -121,7 +122,9 @@ class Outcome:
     status: str
     seconds: float
     missed_samples: int = 0
-    programs: stamps.Programs | None = None
+    programs: switch_programs.Programs | None = None
+    companions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the processes next to switches printed at their ends."""
     ports: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Flows by source, port of the source and destination."""
     ports_used_twice: int = 0
@@ -150,6 +153,9 @@ class Processes:
         self.dies = dies
         self.relay: subprocess.Popen[str] | None = None
         self.agents: dict[str, subprocess.Popen[str]] = {}
+        self.companions: dict[str, subprocess.Popen[str]] = {}
+        """Those next to switches, and what each printed at its end."""
+        self.reports: dict[str, dict[str, Any]] = {}
 
     def _start(self, namespace: str, file: str, *lines: str) -> subprocess.Popen[str]:
         from weftline.lab.network import tool
@@ -201,6 +207,15 @@ class Processes:
             self.agents[node.name] = self._start(self.network.name(node.name), "agent.py", json.dumps(task))
         for name, agent in self.agents.items():
             _expect_ready(agent, f"the agent of {name}")
+        self.start_balancers()
+
+    def start_balancers(self) -> None:
+        """Start what runs next to the programs of switches."""
+        balancing = self.network.plan.balancing
+        for node, (file, task) in (balancing.tasks(self.network) if balancing else {}).items():
+            started = self._start(self.network.name(node), file, json.dumps(task))
+            self.companions[node] = started
+            _expect_ready(started, f"the process next to {node}")
 
     def start_wires(self) -> None:
         """Start what gives links their delay."""
@@ -229,16 +244,23 @@ class Processes:
         for agent in self.agents.values():
             agent.kill()
             agent.wait()
-        result: dict[str, Any] = {}
-        if self.relay is not None:
-            self.relay.terminate()
-            try:
-                out, _ = self.relay.communicate(timeout=5)
-                result = json.loads(out.strip().splitlines()[-1])
-            except (subprocess.TimeoutExpired, ValueError, IndexError):
-                self.relay.kill()
-                self.relay.wait()
-        return result
+        for process in self.companions.values():
+            process.terminate()
+        self.reports = {node: _last_words(process) for node, process in self.companions.items()}
+        return _last_words(self.relay) if self.relay is not None else {}
+
+
+def _last_words(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """End a process and return what it prints then, nothing if it had to be killed."""
+    process.terminate()
+    try:
+        out, _ = process.communicate(timeout=5)
+        report: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+        return report
+    except (subprocess.TimeoutExpired, ValueError, IndexError):
+        process.kill()
+        process.wait()
+        return {}
 
 
 def _expect_ready(process: subprocess.Popen[str], what: str) -> None:
@@ -249,11 +271,18 @@ def _expect_ready(process: subprocess.Popen[str], what: str) -> None:
         raise RunFailed(f"lab: {what} did not start: {line.strip() or 'it said nothing'}")
 
 
+def programs_of(network: Network) -> switch_programs.Programs | None:
+    """Return the programs that the switches of a network need, not started yet."""
+    needs = [one for one in (network.plan.stamping, network.plan.balancing) if one]
+    loads = [load for one in needs for load in one.loads(network)]
+    return switch_programs.Programs(network, loads) if loads else None
+
+
 def carry(network: Network, simulated: Run, progress: Callable[[int, int], None] | None = None) -> Outcome:
     """Run the flows in a network that exists."""
     made = network.plan
     processes, sampler = Processes(network), Sampler(network, made.queue_every_ns)
-    programs = stamps.Programs(network, made.stamping) if made.stamping else None
+    programs = programs_of(network)
     done: dict[int, dict[str, Any]] = {}
     flows = {flow["flow_id"]: flow for flow in made.flows}
     ports: dict[tuple[int, int, int], int] = {}
@@ -300,6 +329,9 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
             highest = max(highest or 0.0, lateness.pressure() or 0.0)
             if processes.relay is not None and processes.relay.poll() is not None:
                 raise RunFailed("lab: the process of the links' delays ended by itself")
+            for node, companion in processes.companions.items():
+                if companion.poll() is not None:
+                    raise RunFailed(f"lab: the process next to {node} ended by itself")
             if programs and not programs.alive():
                 raise RunFailed("lab: the process of the switches' programs ended by itself")
             if progress:
@@ -323,6 +355,7 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
         seconds=time.monotonic() - begun,
         missed_samples=sampler.missed,
         programs=programs,
+        companions=processes.reports,
         ports=ports,
         ports_used_twice=twice,
         goodput=goodput,

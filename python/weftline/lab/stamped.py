@@ -131,7 +131,7 @@ class Experiment:
         Raises
         ------
         InputError
-            If `seconds` is given: flows have sizes here, so a run ends with them.
+            If `seconds` is given: flows have sizes here, so a run ends with the last flow.
         """
         if seconds is not None:
             raise InputError("--seconds: not for this experiment, whose flows have sizes")

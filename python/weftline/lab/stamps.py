@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import shutil
-import signal
 import struct
-import subprocess
-import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.errors import RunFailed
+from weftline.lab import programs
 from weftline.pint import Plan as Queries
 
 if TYPE_CHECKING:
@@ -30,17 +23,16 @@ COLUMNS = [
 ]
 RECORD_BYTES = 72
 """Number of the switch, then struct pint_record of crates/dataplane/bpf/pint_tc.h."""
-READY_S = 120.0
-MOST_INTERFACES = 1000
+PLACE = 1
+"""Among the filters of an interface."""
+COUNTS = "pint_counts"
+NAMES = ["source", "unstamped", "hop_limit", "switch", "other_plan", "no_digest", "sink", "lost", "loop"]
+"""The counters of that map, in their order."""
 
 
 def objects() -> list[Path]:
-    """Return where the programs may lie: where WEFTLINE_BPF says, else where `make lab-objects` puts them."""
-    if given := os.environ.get("WEFTLINE_BPF"):
-        return [Path(given) / "pint.bpf.o"]
-    checkout = Path(__file__).parents[3] / "target"
-    targets = [Path(os.environ.get("CARGO_TARGET_DIR") or checkout), checkout]
-    return [target / "bpf/pint.bpf.o" for target in targets]
+    """Return where the programs may lie."""
+    return programs.objects("pint.bpf.o")
 
 
 def wanted(values: dict[str, Any]) -> bool:
@@ -68,13 +60,7 @@ def problems(values: dict[str, Any], *, engine: bool = False) -> list[str]:
         found.append('telemetry.kind = "pint": the lab tells flows of transport.kind = "tcp" apart')
     if telemetry.get("arithmetic", "tables") != "tables" and "utilisation" in _values_of(telemetry):
         found.append('telemetry.arithmetic: the lab\'s switches compute loads with tables: set "tables"')
-    if not _bpftool():
-        found.append('telemetry.kind = "pint": bpftool loads the programs: apt install bpftool')
-    if not any(path.exists() for path in objects()):
-        found.append(
-            f'telemetry.kind = "pint": no {objects()[0]}: `make lab-objects` in the sources makes it (needs '
-            "clang and libbpf-dev), WEFTLINE_BPF names another folder"
-        )
+    found += programs.problems('telemetry.kind = "pint"', objects())
     return found
 
 
@@ -101,10 +87,6 @@ def _values_of(telemetry: dict[str, Any]) -> list[str]:
     return Queries.open(file).values if file else []
 
 
-def _bpftool() -> str | None:
-    return shutil.which("bpftool") or shutil.which("bpftool", path="/usr/sbin:/sbin:/usr/local/sbin")
-
-
 @dataclass(frozen=True)
 class Stamping:
     """A plan of queries and how the switches compute."""
@@ -115,39 +97,46 @@ class Stamping:
     horizon_ns: int
     seed: int
 
-    def switches(self, network: Network) -> list[dict[str, Any]]:
+    def loads(self, network: Network) -> list[programs.Load]:
         """Return what every switch of a network loads."""
-        import socket
-
-        from weftline.lab.network import inside
-
         made, found = network.plan, []
         hosts = {node.name for node in made.nodes if node.is_host}
         for number, node in enumerate(made.nodes):
             if node.is_host:
                 continue
             config = self.queries._native.switch_config(number, IPV4_ID)
-            ports = []
-            with inside(network.name(node.name)):
-                for place, end in enumerate(end for end in made.ends() if end.node == node.name):
-                    index = socket.if_nametoindex(end.interface)
-                    if index > MOST_INTERFACES:
-                        raise RunFailed(f"lab: interface {index} of {node.name}: the programs keep 1024")
-                    to_host = end.peer[0] in hosts
-                    key = self.seed << 32 ^ number << 16 ^ place
-                    entry = _native.pint_port(
-                        int(end.entity.rpartition("p")[2]),
-                        end.port.rate_bps,
-                        self.horizon_ns,
-                        key & (1 << 64) - 1,
-                        to_hosts=to_host,
-                        paper=self.paper,
-                    )
-                    port = {"interface": end.interface, "index": index, "to_host": to_host}
-                    ports.append(port | {"entry": entry.hex()})
-            space = network.name(node.name)
-            found.append({"number": number, "namespace": space, "config": config.hex(), "ports": ports})
+            maps, filters, sink = [("pint_config", _key(0), config)], [], False
+            for place, (end, index) in enumerate(programs.interfaces(network, node)):
+                to_host = end.peer[0] in hosts
+                key = self.seed << 32 ^ number << 16 ^ place
+                entry = _native.pint_port(
+                    programs.port_number(end),
+                    end.port.rate_bps,
+                    self.horizon_ns,
+                    key & (1 << 64) - 1,
+                    to_hosts=to_host,
+                    paper=self.paper,
+                )
+                maps.append(("pint_ports", _key(index), entry))
+                first = "pint_source" if to_host else "pint_arrival"
+                filters += [(end.interface, "ingress", PLACE, first)]
+                filters += [(end.interface, "egress", PLACE, "pint_switch")]
+                sink |= to_host
+            load = programs.Load(
+                switch=number,
+                namespace=network.name(node.name),
+                file=objects(),
+                maps=maps,
+                filters=filters,
+                counts=(COUNTS, NAMES),
+                ring=("pint_records", RECORD_BYTES - 8) if sink else None,
+            )
+            found.append(load)
         return found
+
+
+def _key(number: int) -> bytes:
+    return struct.pack("I", number)
 
 
 def asked(values: dict[str, Any], horizon_ns: int, seed: int) -> Stamping | None:
@@ -165,66 +154,6 @@ def asked(values: dict[str, Any], horizon_ns: int, seed: int) -> Stamping | None
     queries._native.switch_config(0, IPV4_ID)
     paper, paths = telemetry.get("law") == "paper", bool(telemetry.get("paths"))
     return Stamping(queries, paper, paths, horizon_ns, seed)
-
-
-@dataclass
-class Programs:
-    """The programs of a network while they run."""
-
-    network: Network
-    stamping: Stamping
-    process: subprocess.Popen[str] | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-    records: bytes = b""
-
-    def start(self) -> None:
-        """Load and attach them; what they report is read from here on."""
-        from weftline.lab.network import RECORDS, tool
-
-        self._file = os.memfd_create("weftline-records")
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(__file__).with_name("switches.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            pass_fds=[self._file],
-        )
-        task = {
-            # In the process's own view of the machine the objects lie over the records, which it needs not.
-            "root": str(RECORDS),
-            "tc": tool("tc"),
-            "bpftool": _bpftool(),
-            "object": str(next(path.resolve() for path in objects() if path.exists())),
-            "switches": self.stamping.switches(self.network),
-            "to": self._file,
-        }
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
-        line = self.process.stdout.readline().strip() if ready else ""
-        if line != "ready":
-            self.process.kill()
-            raise RunFailed(f"lab: the programs of the switches were not loaded: {line or 'no word'}")
-
-    def alive(self) -> bool:
-        """Return whether the reader is at work."""
-        return self.process is None or self.process.poll() is None
-
-    def end(self) -> None:
-        """Read what is left."""
-        if self.process is None:
-            return
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            out, _ = self.process.communicate(timeout=30)
-            self.counts = json.loads(out.strip().splitlines()[-1])
-        except (subprocess.TimeoutExpired, ValueError, IndexError):
-            self.process.kill()
-            self.process.wait()
-        self.records = os.pread(self._file, os.fstat(self._file).st_size, 0)
-        os.close(self._file)
 
 
 @dataclass

@@ -23,10 +23,9 @@ from typing import Any
 CALLS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 MAP_LOOKUP, MAP_UPDATE, OBJ_GET = 1, 2, 7
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
-COUNTS = ("source", "unstamped", "hop_limit", "switch", "other_plan", "no_digest", "sink", "lost", "loop")
-"""The counters of the map pint_counts, in their order."""
 BUSY, DISCARD = 1 << 31, 1 << 30
-RING, RECORD = 1 << 20, 64
+RING = 1 << 20
+"""Bytes of every ring buffer."""
 PAUSE_S = 0.005
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -50,9 +49,9 @@ def opened(path: str) -> int:
     return bpf(OBJ_GET, struct.pack("QII", ctypes.addressof(name), 0, 0))
 
 
-def put(descriptor: int, key: int, value: bytes) -> None:
+def put(descriptor: int, key: bytes, value: bytes) -> None:
     """Set an entry."""
-    place = ctypes.create_string_buffer(struct.pack("I", key), 4)
+    place = ctypes.create_string_buffer(key, len(key))
     data = ctypes.create_string_buffer(value, len(value))
     pointers = (ctypes.addressof(place), ctypes.addressof(data))
     bpf(MAP_UPDATE, struct.pack("I4xQQQ", descriptor, *pointers, 0))
@@ -72,9 +71,9 @@ def counted(descriptor: int, key: int) -> int:
 class Ring:
     """A ring buffer of records."""
 
-    def __init__(self, descriptor: int, switch: int) -> None:
+    def __init__(self, descriptor: int, switch: int, record: int) -> None:
         page = mmap.PAGESIZE
-        self.switch, self.at = switch, 0
+        self.switch, self.record, self.at = switch, record, 0
         self.consumer = mmap.mmap(descriptor, page)
         self.data = mmap.mmap(descriptor, page + 2 * RING, prot=mmap.PROT_READ, offset=page)
 
@@ -88,7 +87,7 @@ class Ring:
             if length & BUSY:
                 break
             size = length & ~DISCARD
-            if not length & DISCARD and size == RECORD:
+            if not length & DISCARD and size == self.record:
                 found.append(struct.pack("Q", self.switch) + self.data[place + 8 : place + 8 + size])
             self.at += (size + 15) & ~7
         struct.pack_into("Q", self.consumer, 0, self.at)
@@ -103,8 +102,8 @@ def run(*command: str, text: str | None = None) -> None:
         raise OSError(f"{command[0]} {command[1]}: {' / '.join(lines[-3:])}")
 
 
-def load(task: dict[str, Any]) -> tuple[list[Ring], list[int]]:
-    """Load and attach everything; return the rings of the sinks and the maps of counters."""
+def load(task: dict[str, Any]) -> tuple[list[Ring], list[tuple[str, int, list[str], int]]]:
+    """Load and attach everything; return the ring buffers, and the maps of counters by name and switch."""
     root = task["root"]
     if _libc.unshare(CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "no mount namespace of its own")
@@ -112,24 +111,28 @@ def load(task: dict[str, Any]) -> tuple[list[Ring], list[int]]:
         raise OSError(ctypes.get_errno(), "mounts cannot be made private")
     if _libc.mount(b"bpf", root.encode(), b"bpf", 0, None):
         raise OSError(ctypes.get_errno(), "a file system for BPF objects cannot be mounted")
-    rings, counts = [], []
-    for switch in task["switches"]:
-        programs, maps = (f"{root}/{kind}{switch['number']}" for kind in ("programs", "maps"))
-        run(task["bpftool"], "prog", "loadall", task["object"], programs, "pinmaps", maps)
-        put(opened(f"{maps}/pint_config"), 0, bytes.fromhex(switch["config"]))
-        ports = opened(f"{maps}/pint_ports")
+    rings, counts, hooked = [], [], set()
+    for number, one in enumerate(task["loads"]):
+        programs, maps = (f"{root}/{kind}{number}" for kind in ("programs", "maps"))
+        run(task["bpftool"], "prog", "loadall", one["object"], programs, "pinmaps", maps)
+        places = {name: opened(f"{maps}/{name}") for name in {name for name, _, _ in one["maps"]}}
+        for name, key, value in one["maps"]:
+            put(places[name], bytes.fromhex(key), bytes.fromhex(value))
         lines = []
-        for port in switch["ports"]:
-            put(ports, port["index"], bytes.fromhex(port["entry"]))
-            first = "pint_source" if port["to_host"] else "pint_arrival"
-            lines.append(f"qdisc add dev {port['interface']} clsact")
-            for way, program in (("ingress", first), ("egress", "pint_switch")):
-                at = f"filter add dev {port['interface']} {way}"
-                lines.append(f"{at} pref 1 bpf da object-pinned {programs}/{program}")
-        run(task["tc"], "-n", switch["namespace"], "-batch", "-", text="\n".join(lines) + "\n")
-        counts.append(opened(f"{maps}/pint_counts"))
-        if any(port["to_host"] for port in switch["ports"]):
-            rings.append(Ring(opened(f"{maps}/pint_records"), switch["number"]))
+        for interface, way, place, program in one["filters"]:
+            if (one["namespace"], interface) not in hooked:
+                hooked.add((one["namespace"], interface))
+                lines.append(f"qdisc add dev {interface} clsact")
+            at = f"filter add dev {interface} {way} pref {place}"
+            lines.append(f"{at} bpf da object-pinned {programs}/{program}")
+        run(task["tc"], "-n", one["namespace"], "-batch", "-", text="\n".join(lines) + "\n")
+        name, names = one["counts"]
+        counts.append((name, one["switch"], names, opened(f"{maps}/{name}")))
+        if one["ring"]:
+            name, size = one["ring"]
+            rings.append(Ring(opened(f"{maps}/{name}"), one["switch"], size))
+        for descriptor in places.values():
+            os.close(descriptor)
     return rings, counts
 
 
@@ -154,8 +157,11 @@ def main() -> None:
             if last:
                 break
             time.sleep(PAUSE_S)
-    sums = {name: sum(counted(one, key) for one in counts) for key, name in enumerate(COUNTS)}
-    print(json.dumps(sums), flush=True)
+    found = [
+        (name, switch, {key: counted(place, n) for n, key in enumerate(names)})
+        for name, switch, names, place in counts
+    ]
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,17 @@ pub fn seal(frame: &mut [u8]) {
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
 }
 
+/// The frame with another 16-bit word in its IPv4 header, and the checksum after it (RFC 1624).
+pub fn with_word(mut frame: Vec<u8>, at: usize, new: u16) -> Vec<u8> {
+    let word = |at: usize| u32::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let sum = (0xffff - word(24)) + (0xffff - word(at)) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
 /// The IP packet of an Ethernet frame whose EtherType is that of IP, if a collector reads it.
 pub fn ip(frame: &[u8]) -> Option<Ip<'_>> {
     let version = match frame.get(12..14)? {

@@ -57,6 +57,8 @@ const PLANS: [&str; 4] = [
     "#,
 ];
 
+/// Where the id of an IPv4 packet is in its frame.
+const ID: usize = 18;
 const SWITCH: u32 = 0x00c0_ffee;
 const RING: usize = 1 << 20;
 const COUNT: usize = COUNTS.len();
@@ -101,17 +103,6 @@ fn initial(hop_limit: u8) -> u8 {
     [64, 128].into_iter().find(|&limit| limit >= hop_limit).unwrap_or(255)
 }
 
-/// The frame with another IPv4 id, and its checksum after it (RFC 1624).
-fn with_id(mut frame: Vec<u8>, id: u16) -> Vec<u8> {
-    let word = |at: usize| u32::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
-    let sum = (0xffff - word(24)) + (0xffff - word(18)) + u32::from(id);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    frame[18..20].copy_from_slice(&id.to_be_bytes());
-    frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    frame
-}
-
 fn with_label(mut frame: Vec<u8>, label: u32) -> Vec<u8> {
     frame[15] = frame[15] & 0xf0 | (label >> 16) as u8;
     frame[16..18].copy_from_slice(&(label as u16).to_be_bytes());
@@ -144,7 +135,11 @@ impl Model {
         if initial(packet.hop_limit) != packet.hop_limit {
             self.count("hop_limit");
         }
-        if packet.id.is_some() { with_id(frame.to_vec(), 0) } else { with_label(frame.to_vec(), 0) }
+        if packet.id.is_some() {
+            packets::with_word(frame.to_vec(), ID, 0)
+        } else {
+            with_label(frame.to_vec(), 0)
+        }
     }
 
     fn switch(&mut self, frame: &[u8], context: &Context) -> (Vec<u8>, Option<Record>) {
@@ -223,8 +218,8 @@ impl Model {
         let ports = u32::from(source_port) << 16 | u32::from(destination_port);
         let stable = || (flow_hash(source, destination, packet.protocol, ports) >> 12).max(1);
         let frame = match (carrier, sink) {
-            (IPV4_ID, true) => with_id(same, 0),
-            (IPV4_ID, false) => with_id(same, digest),
+            (IPV4_ID, true) => packets::with_word(same, ID, 0),
+            (IPV4_ID, false) => packets::with_word(same, ID, digest),
             (_, true) => with_label(same, stable()),
             (_, false) => with_label(same, nibble << 16 | u32::from(digest)),
         };

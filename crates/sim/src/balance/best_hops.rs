@@ -49,9 +49,14 @@ impl BestHops {
         BestHops { k, rules, hops: vec![NOTHING; destinations * k], used: vec![0; destinations] }
     }
 
-    /// Nothing was ever heard of a destination.
+    /// No probe of a destination ever came.
     pub fn is_new(&self, destination: u32) -> bool {
-        self.hops[destination as usize * self.k].port == NOTHING.port
+        self.first(destination).is_none()
+    }
+
+    /// The hop that was ranked first when a probe of the destination last came; none: none ever came.
+    pub fn first(&self, destination: u32) -> Option<Hop> {
+        Some(self.hops[destination as usize * self.k]).filter(|hop| hop.port != NOTHING.port)
     }
 
     /// A probe of a destination came by a port: the path through it is that busy. The best hop after it.

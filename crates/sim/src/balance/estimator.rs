@@ -45,18 +45,35 @@ impl EstimatorLaw {
     }
 
     /// Over which it averages, in picoseconds.
-    #[cfg(test)]
-    fn tau(&self) -> u64 {
+    pub fn tau(&self) -> u64 {
         self.tau
+    }
+
+    /// 2^64 over that; 0 in the hardware form.
+    pub fn reciprocal(&self) -> u64 {
+        self.reciprocal
+    }
+
+    /// Bits to shift by; none: the exact form.
+    pub fn shift(&self) -> Option<u32> {
+        self.shift
+    }
+
+    /// Bytes that a full link of this rate sends in that time.
+    pub fn whole(&self, bits_per_second: u64) -> u64 {
+        // U 8 / (C tau), tau in seconds.
+        let whole = u128::from(bits_per_second) * u128::from(self.tau) / 8_000_000_000_000;
+        u64::try_from(whole.max(1)).unwrap_or(u64::MAX)
     }
 }
 
 /// Of one link in one direction.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkEstimator {
     /// Bytes with [`FRACTION_BITS`].
-    used: u64,
-    last: u64,
+    pub used: u64,
+    /// Time of the last departure.
+    pub last: u64,
 }
 
 impl LinkEstimator {
@@ -98,10 +115,8 @@ impl LinkEstimator {
 
     /// Utilisation of a link with this rate in 1/256, at most 255.
     pub fn utilisation(&self, law: &EstimatorLaw, now: u64, bits_per_second: u64) -> u8 {
-        // U 8 / (C tau), tau in seconds; 256 of them are the whole link.
-        let whole = u128::from(bits_per_second) * u128::from(law.tau) / 8_000_000_000_000;
-        let used = (u128::from(self.left(law, now)) * 256) >> FRACTION_BITS;
-        (used / whole.max(1)).min(255) as u8
+        // 256 parts of a byte are one byte, and 256 parts of a link the whole link.
+        (self.left(law, now) / law.whole(bits_per_second)).min(255) as u8
     }
 }
 

@@ -101,6 +101,11 @@ impl FlowletTable {
         self.slots[flowlet.slot as usize] = Slot { last: now, port };
     }
 
+    /// By slot: when its last packet came, and the port that it has.
+    pub fn slots(&self) -> impl Iterator<Item = (u64, Option<u32>)> + '_ {
+        self.slots.iter().map(|slot| (slot.last, Some(slot.port).filter(|&port| port != FREE)))
+    }
+
     /// Adds flowlets begun so far, and how many of them took another port than the last one of their slot.
     pub fn count(&self, counters: &mut CounterSet) {
         counters.add(&FLOWLETS, [self.begun, self.moved]);

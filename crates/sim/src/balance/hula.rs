@@ -16,7 +16,7 @@
 //! Parameters: interval 200 us (recalled), tau twice that (recalled), gap 100 us (recalled), failure three intervals (ours;
 //! public versions have 3 to 5), probes of 64 B.
 
-use super::best_hops::{BestHops, HopRules};
+use super::best_hops::{BestHops, Hop, HopRules};
 use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
@@ -153,6 +153,19 @@ impl BalancerParameters for HulaParameters {
     }
 }
 
+impl HulaParameters {
+    /// That of every link's estimator.
+    pub fn law(&self) -> EstimatorLaw {
+        let tau = self.time_constant.0;
+        if self.hardware { EstimatorLaw::shifting(tau) } else { EstimatorLaw::exact(tau) }
+    }
+}
+
+/// What the hashes of a switch are mixed with.
+pub fn salt(at: &Place) -> u64 {
+    hash_salt(at.seed) ^ (u64::from(at.node) + 1)
+}
+
 /// Why probes of every rack do not come up to where paths part and down again, if they do not.
 pub(super) fn no_tiers(name: &str, network: &NetworkView) -> Option<(&'static str, String)> {
     let why = network.reach_everywhere().err()?;
@@ -191,11 +204,23 @@ pub struct Hula {
 
 const NEVER: u64 = u64::MAX;
 
-#[derive(Debug, Clone, Copy)]
-struct PassedOn {
-    at: u64,
-    port: u32,
-    utilisation: u8,
+/// What was passed on of a ToR last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassedOn {
+    pub at: u64,
+    pub port: u32,
+    pub utilisation: u8,
+}
+
+/// What a switch has learnt: another implementation has the same after the same events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registers {
+    /// By port: the estimator of its link, and when the last probe came.
+    pub ports: Vec<(LinkEstimator, Option<u64>)>,
+    /// By ToR: the first hop, and what was passed on last.
+    pub tors: Vec<(Option<Hop>, Option<PassedOn>)>,
+    /// By slot: when the last packet came, and its port.
+    pub flowlets: Vec<(u64, Option<u32>)>,
 }
 
 impl Hula {
@@ -207,14 +232,13 @@ impl Hula {
             refresh: config.refresh_on_best,
             hysteresis: config.hysteresis,
         };
-        let tau = config.time_constant.0;
         let phase =
             || RandomStream::new(seed, &format!("switch.{}.probes", at.name)).below(config.interval.0.max(1));
         Hula {
-            law: if config.hardware { EstimatorLaw::shifting(tau) } else { EstimatorLaw::exact(tau) },
+            law: config.law(),
             fabric: at.fabric.clone(),
             own: at.tor,
-            salt: hash_salt(seed) ^ (u64::from(at.node) + 1),
+            salt: salt(at),
             hops: BestHops::new(tors, usize::from(ranks), rules),
             flowlets: config.flowlets.table(),
             neighbours: at.neighbours.to_vec(),
@@ -232,6 +256,17 @@ impl Hula {
 
     pub fn neighbours(&self) -> &[Neighbour] {
         &self.neighbours
+    }
+
+    pub fn registers(&self) -> Registers {
+        let probed = self.last_probe.iter().map(|&at| Some(at).filter(|&at| at != NEVER));
+        let passed = |last: &PassedOn| Some(*last).filter(|last| last.at != NEVER);
+        let tors = self.passed_on.iter().enumerate();
+        Registers {
+            ports: self.links.iter().copied().zip(probed).collect(),
+            tors: tors.map(|(tor, last)| (self.hops.first(tor as u32), passed(last))).collect(),
+            flowlets: self.flowlets.slots().collect(),
+        }
     }
 
     /// The hop of a subflow's new flowlet: of those that are alive, the one of its rank.

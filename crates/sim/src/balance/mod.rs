@@ -4,7 +4,7 @@
 //! line in [`registry!`]. Most only choose. One that does more asks for [`Events`] of its switch and acts through what these
 //! bring along; it may send probes, set a timer, carry a word in every packet between switches, and work at hosts.
 
-mod best_hops;
+pub mod best_hops;
 pub mod clove;
 pub mod conga;
 mod connections;
@@ -14,7 +14,7 @@ pub mod destination;
 mod dre;
 pub mod drill;
 pub mod ecmp;
-mod estimator;
+pub mod estimator;
 pub mod external;
 pub mod fabric;
 pub mod flowlets;

@@ -1,9 +1,12 @@
 //! What load balancers know about the network: which switches have hosts, and where the ports of each lead.
 
-use crate::balance::{Events, Fabric, Neighbour, Side};
+use crate::balance::{Events, Fabric, Neighbour, Place, Side};
 use crate::config::Config;
 use crate::net::map::Map;
+use crate::net::switch::leads_to;
 use crate::topology::{NodeKind, Topology};
+use crate::units::Rate;
+use std::sync::Arc;
 
 /// The switches with hosts, in the order of the nodes; empty where no balancer asks for them.
 pub fn of(config: &Config, map: &Map) -> Fabric {
@@ -62,6 +65,48 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
     let tor =
         own.next().and_then(|host| map.routes.host_at(host.node)).map(|host| fabric.tor_of[host as usize]);
     (tor, neighbours)
+}
+
+/// A switch with what the control plane knows around it, for programs of real switches.
+pub struct Surroundings<'a> {
+    pub place: Place<'a>,
+    map: &'a Map,
+}
+
+impl Surroundings<'_> {
+    pub fn rate(&self, port: u32) -> Rate {
+        self.map.side(self.place.node, port).line.rate
+    }
+    /// Whether a port is on a shortest path to a host.
+    pub fn leads_to(&self, port: u32, host: u32) -> bool {
+        leads_to(&self.map.routes, self.map.routes.row(self.place.node), host, port)
+    }
+    /// Whether this switch is on one of the neighbour's at a port.
+    pub fn leads_here(&self, port: u32, host: u32) -> bool {
+        let Neighbour { node, port, .. } = self.place.neighbours[port as usize];
+        leads_to(&self.map.routes, self.map.routes.row(node), host, port)
+    }
+}
+
+/// Visits the switches of a network in the order of its nodes. Neighbours and fabric are empty unless the balancer asks for them.
+pub fn each_switch(config: &Config, visit: &mut dyn FnMut(&Surroundings)) {
+    let map = super::map(config);
+    let fabric = Arc::new(of(config, &map));
+    for (node, spec) in (0..).zip(&config.topology.nodes).filter(|(_, spec)| spec.kind == NodeKind::Switch) {
+        let (tor, neighbours) = around(config, &fabric, &map, node);
+        let place = Place {
+            seed: config.seed,
+            node,
+            name: &spec.name,
+            tier: spec.tier,
+            tor,
+            neighbours: &neighbours,
+            fabric: &fabric,
+            subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
+            murmur: config.rules.murmur_ecmp,
+        };
+        visit(&Surroundings { place, map: &map });
+    }
 }
 
 /// A bit for each of the first 64 ports: the balancer need not be told of what leaves by it.

@@ -6,6 +6,7 @@ mod split;
 mod work;
 
 pub use execution::Execution;
+pub use fabric::{Surroundings, each_switch};
 
 use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;

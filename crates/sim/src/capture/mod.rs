@@ -13,7 +13,7 @@ mod headers;
 mod pause;
 mod rdma;
 mod shim;
-mod tag;
+pub mod tag;
 mod tcp;
 
 use crate::balance::BalancerConfig;

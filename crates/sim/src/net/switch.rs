@@ -21,6 +21,7 @@ use crate::telemetry::pint::{DepartingPacket, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
 use balancing::OwnPorts;
+pub use balancing::leads_to;
 
 /// What a switch writes into the packets that take telemetry along.
 pub enum SwitchTelemetry {

@@ -183,7 +183,7 @@ fn lengthen(net: &mut Partition, id: PacketId, word: u64, more: i32) {
 }
 
 /// Whether a port of the node of `row` is on a shortest path to a host.
-fn leads_to(routes: &Routes, row: Row, host: u32, port: u32) -> bool {
+pub fn leads_to(routes: &Routes, row: Row, host: u32, port: u32) -> bool {
     match routes.hops_from(row, host) {
         NextHops::None => false,
         NextHops::One(only) => only == port,
