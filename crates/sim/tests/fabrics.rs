@@ -1,0 +1,162 @@
+//! How packets of GPU clusters are spread, against the Ultra Ethernet Consortium's simulator on the same flows: order of the
+//! schemes, and the size of the gaps between them. Transports differ (PowerTCP here, NSCC there), so nothing is equal.
+
+use crate::common::*;
+use flate2::read::GzDecoder;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::Read;
+use std::path::PathBuf;
+use weftline_sim::config::Config;
+use weftline_sim::units::Time;
+
+fn unpacked(name: &str) -> Option<String> {
+    let file = std::fs::File::open(reference()?.join("ai").join(name)).expect(name);
+    let mut text = String::new();
+    GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
+    Some(text)
+}
+
+/// A connection matrix as a file of flows, each over this number of connections; a flow that a trigger starts begins when the
+/// flows that pull it have ended: at the sender of both, or where their receiver sends on, at the receiver.
+fn flows_file(matrix: &str, connections: usize) -> Option<PathBuf> {
+    let (mut rows, mut count) = ("src,dst,size_bytes,start_ns,after\n".to_string(), 0);
+    let mut pulls: BTreeMap<&str, String> = BTreeMap::new();
+    let text = unpacked(&format!("{matrix}.cm.gz"))?;
+    for line in text.lines().filter(|line| line.contains("->")) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let word = |key| words.iter().position(|word| *word == key).map(|at| words[at + 1]);
+        let (src, dst) = words[0].split_once("->").expect("two hosts");
+        let size = word("size").expect("a size").parse::<usize>().expect("bytes") / connections;
+        let after = word("trigger").map_or("", |trigger| &pulls[trigger]);
+        (0..connections).for_each(|_| writeln!(rows, "{src},{dst},{size},0,{after}").expect("text"));
+        let own: Vec<String> = (count..count + connections).map(|row| row.to_string()).collect();
+        count += connections;
+        if let Some(trigger) = word("send_done_trigger") {
+            pulls.insert(trigger, own.join(";"));
+        }
+    }
+    let file =
+        std::env::temp_dir().join(format!("weftline-{}-{matrix}-{connections}.csv", std::process::id()));
+    std::fs::write(&file, rows).expect("a file");
+    Some(file)
+}
+
+/// Mean and largest completion time and the last end in microseconds, in the mean over seeds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    mean: f64,
+    largest: f64,
+    end: f64,
+}
+
+impl Times {
+    /// Of (start, finish) of the flows of each seed.
+    fn of(seeds: &[Vec<(f64, f64)>]) -> Times {
+        let (mut times, share) = (Times::default(), 1.0 / seeds.len() as f64);
+        for flows in seeds {
+            let lasted = flows.iter().map(|(start, finish)| finish - start);
+            times.mean += share * lasted.clone().sum::<f64>() / flows.len() as f64;
+            times.largest += share * lasted.fold(0.0, f64::max);
+            times.end += share * flows.iter().map(|flow| flow.1).fold(0.0, f64::max);
+        }
+        times
+    }
+}
+
+/// Of a scheme in that simulator.
+fn theirs(case: &str, scheme: &str) -> Times {
+    let mut seeds: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for line in unpacked(&format!("{case}.csv.gz")).expect("the reference").lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        if fields[0] == scheme {
+            // NDP gives no start of flows that wait for others.
+            let at = |field: &str| field.parse().unwrap_or(f64::NAN);
+            seeds.entry(fields[1].to_string()).or_default().push((at(fields[6]), at(fields[7])));
+        }
+    }
+    assert!(!seeds.is_empty(), "{case} has no {scheme}");
+    Times::of(&seeds.into_values().collect::<Vec<_>>())
+}
+
+const LEAVES: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = 16\nhosts_per_leaf = 16\n\
+    host_link = { rate = \"400Gbps\", delay = \"500ns\" }\nfabric_link = { rate = \"400Gbps\", delay = \"500ns\" }\n";
+const TREE: &str = "[topology]\nkind = \"fat-tree\"\nk = 8\nhost_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+    fabric_link = { rate = \"100Gbps\", delay = \"1us\" }\n";
+/// Frames as theirs: 4086 + 64 B. Lossless, as RoCE is run.
+const PAIRS: &str = "[transport]\nkind = \"rdma\"\nmtu = \"4086B\"\nheader = \"64B\"\nack_header = \"64B\"\n\
+    recovery = \"selective-repeat\"\nreordering = 256\ncontroller = { kind = \"powertcp\" }\n";
+const NDP: &str = "[transport]\nkind = \"ndp\"\nmtu = \"4086B\"\nheader = \"64B\"\nfirst_window = 53\n\
+    [switch.queue]\nkind = \"priority\"\nlimit = \"219950B\"\n";
+const SEEDS: u64 = 2;
+
+fn ours(name: &str, network: &str, transport: &str, (balancer, connections): (&str, usize)) -> Option<Times> {
+    let matrix = match name {
+        "ring32" => "ring32_32MB",
+        "a2a32" => "a2a32_250KB_w4",
+        _ => "perm128_2MB",
+    };
+    let file = flows_file(matrix, connections)?;
+    let text = format!("{network}{transport}[[workload]]\nkind = \"trace\"\nfile = {file:?}\n");
+    let set = format!("{{ kind = \"{balancer}\" }}");
+    let sets: &[(&str, &str)] = if balancer.is_empty() { &[] } else { &[("switch.balancer", &set)] };
+    let scenario = load(&text, sets).unwrap_or_else(|error| panic!("{error}"));
+    let config = scenario.config().expect("a configuration");
+    let runs = (1..=SEEDS).map(|seed| {
+        let (kept, _) = run_in(1, Config { seed, ..config.clone() });
+        let us = |time: Time| time.0 as f64 / 1e6;
+        kept.flows.iter().map(|flow| (us(flow.start), us(flow.finish.expect("it ends")))).collect()
+    });
+    let times = Times::of(&runs.collect::<Vec<Vec<_>>>());
+    println!("{name} {balancer} {connections}: {times:.1?}");
+    std::fs::remove_file(file).expect("the file goes");
+    Some(times)
+}
+
+/// A gap of ours, a gap of theirs, and by which factor they may differ.
+fn alike(what: &str, ours: f64, theirs: f64, factor: f64) {
+    println!("{what}: {ours:.3}, theirs {theirs:.3}");
+    let ratio = ours / theirs;
+    assert!((1.0 / factor..factor).contains(&ratio), "{what}: {ours:.3}, theirs {theirs:.3}");
+}
+
+#[test]
+fn a_ring_needs_more_than_one_path_and_switches_that_choose_are_as_good_as_senders() {
+    let Some(hashed) = ours("ring32", LEAVES, PAIRS, ("ecmp", 1)) else { return };
+    let times = |how| ours("ring32", LEAVES, PAIRS, how).expect("the reference");
+    let (four, sprayed, adaptive) = (times(("ecmp", 4)), times(("spray", 1)), times(("adaptive", 1)));
+    let (one_path, mixed) = (theirs("ring32", "nscc-1path"), theirs("ring32", "nscc-mixed"));
+    alike("a flow beside adaptive routing", adaptive.mean, mixed.mean, 1.06);
+    alike("oblivious over adaptive", sprayed.end / adaptive.end, 1.0, 1.02);
+    alike("one path over many", hashed.end / adaptive.end, one_path.end / mixed.end, 1.3);
+    assert!(adaptive.end < four.end && four.end < hashed.end, "{adaptive:?} {four:?} {hashed:?}");
+}
+
+#[test]
+fn an_all_to_all_is_bound_by_its_receivers_whatever_its_paths() {
+    let Some(adaptive) = ours("a2a32", LEAVES, PAIRS, ("adaptive", 1)) else { return };
+    let mixed = theirs("a2a32", "nscc-mixed");
+    alike("end of an all-to-all", adaptive.end, mixed.end, 1.05);
+    alike("a flow of an all-to-all", adaptive.mean, mixed.mean, 1.06);
+    for how in [("ecmp", 1), ("ecmp", 4), ("spray", 1)] {
+        let other = ours("a2a32", LEAVES, PAIRS, how).expect("the reference");
+        alike("other paths over adaptive", other.end / adaptive.end, 1.0, 1.06);
+    }
+    let ndp = ours("a2a32", LEAVES, NDP, ("", 1)).expect("the reference");
+    alike("NDP", ndp.end, theirs("a2a32", "ndp").end, 1.05);
+    assert!(adaptive.end < theirs("a2a32", "eqds").end);
+}
+
+#[test]
+fn a_permutation_on_three_tiers_ends_first_with_adaptive_routing_then_spraying_then_one_path() {
+    let Some(adaptive) = ours("perm128", TREE, PAIRS, ("adaptive", 1)) else { return };
+    let times = |how| ours("perm128", TREE, PAIRS, how).expect("the reference");
+    let (hashed, four, sprayed) = (times(("ecmp", 1)), times(("ecmp", 4)), times(("spray", 1)));
+    let [ar, oblivious, one_path] =
+        ["ar", "oblivious", "1path"].map(|lb| theirs("perm128", &format!("nscc-{lb}")));
+    alike("one path over adaptive", hashed.largest / adaptive.largest, one_path.largest / ar.largest, 1.25);
+    alike("oblivious over adaptive", sprayed.largest / adaptive.largest, oblivious.largest / ar.largest, 1.2);
+    assert!(
+        adaptive.largest < sprayed.largest && sprayed.largest < four.largest && four.largest < hashed.largest
+    );
+}
