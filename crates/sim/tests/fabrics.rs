@@ -160,3 +160,40 @@ fn a_permutation_on_three_tiers_ends_first_with_adaptive_routing_then_spraying_t
         adaptive.largest < sprayed.largest && sprayed.largest < four.largest && four.largest < hashed.largest
     );
 }
+
+#[test]
+fn jobs_under_loggops_end_when_the_authors_simulator_ends_them() {
+    let Some(folder) = reference().map(|folder| folder.join("ai/goal")) else { return };
+    for (name, ends) in [
+        ("ring4", vec![2_397_260; 4]),
+        ("wild", vec![9344, 4500, 1500]),
+        ("rendezvous", vec![2_000_010, 2_601_494]),
+    ] {
+        for format in ["goal", "bin"] {
+            let file = folder.join(format!("{name}.{format}"));
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"job-file\"\nfile = {file:?}\nnetwork = \"loggops\"\n\
+                 start = \"3us\"\n"
+            );
+            let (_, outcome) = run(load(&text, &[]).expect("a scenario").config().expect("a configuration"));
+            let lasted = |end: Option<Time>| (end.expect("an end") - Time::from_us(3)).ns();
+            let found: Vec<u64> = outcome.ranks.iter().map(|rank| lasted(rank.end)).collect();
+            assert_eq!(found, ends, "{name}.{format}");
+            assert_eq!(
+                (outcome.flows, lasted(outcome.steps[0].finish)),
+                (0, *ends.iter().max().expect("ranks"))
+            );
+        }
+    }
+    let text = |more: &str| {
+        let file = folder.join("wild.goal");
+        format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"job-file\"\nfile = {file:?}\n{more}\n"
+        )
+    };
+    let message = |more: &str| load(&text(more), &[]).err().expect("wrong");
+    let wrong = message("network = \"loggops\"\nmachine = \"L=fast\"");
+    assert!(wrong.contains("s.toml:8: workload.0.machine: L: expected a number"), "{wrong}");
+    let idle = message("machine = \"L=1\"");
+    assert!(idle.contains("s.toml:7: workload.0.machine: has no effect without network"), "{idle}");
+}
