@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use weftline_sim::config::Config;
 use weftline_sim::units::Time;
+use weftline_sim::{Execution, Simulation};
 
 fn unpacked(name: &str) -> Option<String> {
     let file = std::fs::File::open(reference()?.join("ai").join(name)).expect(name);
@@ -159,6 +160,49 @@ fn a_permutation_on_three_tiers_ends_first_with_adaptive_routing_then_spraying_t
     assert!(
         adaptive.largest < sprayed.largest && sprayed.largest < four.largest && four.largest < hashed.largest
     );
+}
+
+/// Eight nodes of four GPUs, two segments; no switch joins the rails.
+const RAIL_ONLY: &str = "[topology]\nkind = \"rail-only\"\nnodes = 8\ngpus = 4\nnodes_per_segment = 4\nspines = 2\n\
+    [transport]\ncontroller = { kind = \"hpcc\" }\n[[workload]]\nkind = \"collective\"\nbytes = \"1600KB\"\n";
+
+#[test]
+fn hierarchical_operations_cross_rails_in_their_domains() {
+    for operation in ["all-reduce", "all-to-all"] {
+        let sets = [
+            ("workload.0.operation", operation),
+            ("workload.0.algorithm", "hierarchical"),
+            ("workload.0.domain", "4"),
+            ("workload.0.scale_up_rate", "3.6Tbps"),
+        ];
+        let ends = ["rail", "rail-only"].map(|kind| {
+            let sets: Vec<_> = sets.into_iter().chain([("topology.kind", kind)]).collect();
+            let config = load(RAIL_ONLY, &sets).expect("a scenario").config().expect("a configuration");
+            let (kept, outcome) = run(config);
+            assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.src % 4 == flow.dst % 4));
+            outcome.steps[0].finish.expect("an end").0 as f64
+        });
+        // Rails never shared a link that both have; spines of one's own differ in hashes only.
+        alike(operation, ends[1], ends[0], 1.3);
+    }
+}
+
+#[test]
+fn traffic_that_no_rail_carries_is_refused() {
+    let why = "no switch joins host0 to host1: such traffic must be forwarded in a scale-up domain";
+    let message =
+        load(RAIL_ONLY, &[("workload.0.operation", "all-reduce")]).err().expect("a ring over all hosts");
+    assert!(message.contains("s.toml:9") && message.contains(why), "{message}");
+    // What a scenario did not see is refused by the run.
+    let rail = "[topology]\nkind = \"rail-only\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\nhosts = \"0,8\"\n";
+    let config = load(rail, &[]).expect("a scenario of one rail").config().expect("a configuration");
+    let config = Config {
+        traffic: traffic(vec![flow(0, 8, 1000, Time::ZERO), flow(0, 1, 1000, Time::ZERO)]),
+        ..config
+    };
+    let simulation = Simulation::new(config, Execution::default()).expect("a network");
+    let error = simulation.run(&mut Kept::default(), &mut |_| true).expect_err("a flow between rails");
+    assert!(error.to_string().starts_with(why), "{error}");
 }
 
 #[test]
