@@ -241,3 +241,31 @@ fn jobs_under_loggops_end_when_the_authors_simulator_ends_them() {
     let idle = message("machine = \"L=1\"");
     assert!(idle.contains("s.toml:7: workload.0.machine: has no effect without network"), "{idle}");
 }
+
+#[test]
+fn connections_of_a_job_take_all_ports_of_a_nic_and_move_when_one_fails() {
+    let text = "[topology]\nkind = \"hpn\"\nsegments = 2\nnodes_per_segment = 2\ngpus = 2\nplanes = 4\nspines = 2\n\
+        [transport]\nrecovery = \"selective-repeat\"\nrto = \"100us\"\ncontroller = { kind = \"hpcc\" }\n\
+        [[workload]]\nkind = \"collective\"\noperation = \"all-reduce\"\nchannels = 16\nbytes = \"8MB\"\nrepeat = 3\n";
+    let sent = |sets: &[(&str, &str)]| {
+        let config =
+            load(text, sets).unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
+        let (topology, (kept, outcome)) = (config.topology.clone(), run(config));
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{:?}", outcome.ending);
+        let ports = (0..4).map(|plane| {
+            let tor = node_named(&topology, &format!("tor{plane}"));
+            totals_of(&outcome, 0, port_towards(&topology, 0, tor)).bytes_sent
+        });
+        (ports.collect::<Vec<u64>>(), outcome.end)
+    };
+    let (whole, end) = sent(&[]);
+    assert!(whole.iter().filter(|bytes| **bytes > 1_000_000).count() > 2, "{whole:?}");
+    // A quarter of the way the busiest port's link goes for good.
+    let busiest = (0..4).max_by_key(|&port| whole[port]).expect("four ports");
+    let at = format!("{}ns", end.ns() / 4);
+    let failure = format!("[{{ at = \"{at}\", link = [\"host0\", \"tor{busiest}\"] }}]");
+    let (left, longer) = sent(&[("failures.event", &failure)]);
+    let others = |bytes: &[u64]| bytes.iter().sum::<u64>() - bytes[busiest];
+    assert!(left[busiest] < whole[busiest] / 2 && others(&left) > others(&whole), "{left:?} of {whole:?}");
+    assert!(longer < Time(3 * end.0), "{longer} after {end}");
+}
