@@ -268,4 +268,7 @@ fn connections_of_a_job_take_all_ports_of_a_nic_and_move_when_one_fails() {
     let others = |bytes: &[u64]| bytes.iter().sum::<u64>() - bytes[busiest];
     assert!(left[busiest] < whole[busiest] / 2 && others(&left) > others(&whole), "{left:?} of {whole:?}");
     assert!(longer < Time(3 * end.0), "{longer} after {end}");
+    // TCP's connections move too.
+    let tcp = [("transport", "{ kind = \"tcp\" }"), ("failures.event", &*failure)];
+    assert!(sent(&tcp).0[busiest] > 0);
 }

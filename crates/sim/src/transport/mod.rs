@@ -109,13 +109,15 @@ impl HostContext<'_> {
         }
     }
 
-    /// Whether a port of the host is on a shortest path to `dst`.
-    pub fn leads_to(&self, port: PortId, dst: u32) -> bool {
-        match self.map.routes.hops_from(self.rows[0], dst) {
+    /// The port to which what leaves by a NIC must move, because that one no longer leads to `dst` and another does.
+    pub fn another_port(&self, nic: u16, dst: u32, hash: u32) -> Option<PortId> {
+        let nic = u32::from(nic);
+        let leads = match self.map.routes.hops_from(self.rows[0], dst) {
             NextHops::None => false,
-            NextHops::One(only) => self.first_port + only == port,
-            NextHops::Many(ports) => ports.contains(&(port - self.first_port)),
-        }
+            NextHops::One(port) => port == nic,
+            NextHops::Many(ports) => ports.contains(&nic),
+        };
+        if leads { None } else { self.port_to(dst, hash) }
     }
 
     /// Switches on a shortest path to `dst`; 0 if there is no path.

@@ -468,10 +468,8 @@ impl Transport for Rdma {
         for slot in 0..self.pairs.len() {
             let pair = &self.pairs[slot];
             let (old, gate) = (pair.nic, pair.gate);
-            if pair.is_over() || cx.leads_to(cx.first_port + u32::from(old), pair.dst) {
-                continue;
-            }
-            let Some(port) = cx.port_to(pair.dst, pair.hash) else { continue };
+            let port = cx.another_port(old, pair.dst, pair.hash).filter(|_| !pair.is_over());
+            let Some(port) = port else { continue };
             self.pairs[slot].nic = (port - cx.first_port) as u16;
             // One that rests has no gate: it gets one with its next message.
             if self.pairs[slot].done {
