@@ -125,8 +125,10 @@ fn scheme(name: &str) -> Option<Value> {
 
 fn preset(name: &str) -> Option<Value> {
     let preset = presets().iter().find(|preset| preset.name == name)?;
-    let text =
-        format!("[{}] preset = \"{name}\" gives these keys; your own keys go before them.", preset.section);
+    let text = format!(
+        "[{}] preset = \"{name}\" gives these keys; keys that you set yourself go before them.",
+        preset.section
+    );
     let shown = |(key, value): (String, crate::parameters::Value)| json!({ "key": key, "type": "set by the preset", "default": describe(&value).trim_matches('"'), "help": "" });
     let keys = preset.values().into_iter().map(shown).collect();
     let mut found = entry(name, &format!("preset: {}", preset.title), &text, &preset.source, None, keys);
