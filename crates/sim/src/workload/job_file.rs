@@ -71,8 +71,8 @@ impl WorkloadParameters for JobFileSpec {
         }
         let groups_help = "Chakra's process groups, as JSON: {\"1\": [0, 1], ...}; none: nodes name none.";
         let messages_help = "Whether every message is a row of flows.parquet. Steps are counted in any case.";
-        let machine_help = "with network = \"loggops\": latency L, overhead o, gap g (ns), G and O (ns a byte), and S, the largest \
-                            message that does not wait for its receive; or atlahs-ai, atlahs-hpc";
+        let machine_help = "With network = \"loggops\": latency L, overhead o, gap g (ns), G and O (ns a byte), and S, the largest \
+                            message that does not wait for its receive; or atlahs-ai, atlahs-hpc.";
         let network = p.choice("network", "packets", NETWORKS, "What carries messages.");
         let text = p.text("machine", Some(MACHINE), machine_help).unwrap_or_default();
         let machine = Machine::read(&text).map_err(|message| p.complain("machine", message)).ok();
