@@ -40,6 +40,7 @@ KINDS = {
     "telemetry": "Telemetry",
     "topologies": "Topologies",
     "workloads": "Workloads",
+    "presets": "Presets",
 }
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments" / "README.md"
 PAGE, SCHEMA = "reference.md", "weftline.schema.json"

@@ -1,6 +1,7 @@
 //! The HPCC authors' simulator on the same flows: every completion time, to the nanosecond.
 
 mod common;
+mod fabrics;
 mod rivals;
 
 use common::{case, published, rows, run};

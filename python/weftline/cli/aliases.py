@@ -47,6 +47,8 @@ KINDS = {
     "routing": "balancers",
     "topology": "topologies",
     "fabrics": "topologies",
+    "preset": "presets",
+    "designs": "presets",
     "workload": "workloads",
     "traffic": "workloads",
     "collectives": "workloads",

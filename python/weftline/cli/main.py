@@ -35,6 +35,7 @@ KINDS = (
     "balancers",
     "topologies",
     "workloads",
+    "presets",
     "metrics",
     "experiments",
     "claims",

@@ -4,6 +4,7 @@
 //! line in [`registry!`]. Most only choose. One that does more asks for [`Events`] of its switch and acts through what these
 //! bring along; it may send probes, set a timer, carry a word in every packet between switches, and work at hosts.
 
+pub mod adaptive;
 pub mod best_hops;
 pub mod clove;
 pub mod conga;
@@ -111,6 +112,7 @@ registry! {
         Spray = spray::SprayParameters;
         LetFlow = letflow::LetFlowParameters;
         Drill = drill::DrillParameters;
+        Adaptive = adaptive::AdaptiveParameters;
         Presto = presto::PrestoParameters;
         Conga = conga::CongaParameters;
         ConWeave = conweave::ConWeaveParameters;

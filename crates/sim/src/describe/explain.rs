@@ -8,8 +8,9 @@ use crate::balance;
 use crate::compat::{self, Rules};
 use crate::congestion::{self, SchemeDoc};
 use crate::external;
-use crate::parameters::{Declared, Kind, unknown};
+use crate::parameters::{Declared, Kind, describe, unknown};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
+use crate::scenario::presets::presets;
 use crate::scenario::{switch, telemetry};
 use crate::workload::{self, SizeDistribution};
 use crate::{topology, transport};
@@ -33,8 +34,10 @@ const COMPATIBILITY: &str = "compatibility";
 /// (`slowdown`). Errors: the name is unknown; the message offers the nearest one.
 pub fn explain(name: &str) -> Result<Value, String> {
     let wanted = name.trim();
-    let found = scheme(wanted).or_else(|| sizes(wanted)).or_else(|| metric(wanted));
-    let found = found.or_else(|| section(wanted)).or_else(|| key(wanted)).or_else(|| table(wanted));
+    let found =
+        scheme(wanted).or_else(|| preset(wanted)).or_else(|| sizes(wanted)).or_else(|| metric(wanted));
+    let found = found.or_else(|| section(wanted)).or_else(|| key(wanted));
+    let found = found.or_else(|| preset_key(wanted)).or_else(|| table(wanted));
     found.ok_or_else(|| {
         let known = known_names();
         let near = crate::parameters::nearest(wanted, known.iter().map(String::as_str));
@@ -118,6 +121,32 @@ fn scheme(name: &str) -> Option<Value> {
         found["package"] = json!(package);
     }
     Some(found)
+}
+
+fn preset(name: &str) -> Option<Value> {
+    let preset = presets().iter().find(|preset| preset.name == name)?;
+    let text = format!(
+        "[{}] preset = \"{name}\" gives these keys; keys that you set yourself go before them.",
+        preset.section
+    );
+    let shown = |(key, value): (String, crate::parameters::Value)| json!({ "key": key, "type": "set by the preset", "default": describe(&value).trim_matches('"'), "help": "" });
+    let keys = preset.values().into_iter().map(shown).collect();
+    let mut found = entry(name, &format!("preset: {}", preset.title), &text, &preset.source, None, keys);
+    found["validation"] = match preset.unverified.as_str() {
+        "" => json!("Numbers as in the source."),
+        unverified => json!(format!("Numbers as in the source. Unverified: {unverified}.")),
+    };
+    Some(found)
+}
+
+/// The key `preset`, of one section or of both.
+fn preset_key(name: &str) -> Option<Value> {
+    let section = if name == "preset" { "" } else { name.strip_suffix(".preset")? };
+    let of = presets().iter().filter(|preset| section.is_empty() || preset.section == section);
+    let choices: Vec<Value> = of.map(|preset| json!({ "name": preset.name, "help": preset.title })).collect();
+    let help = "keys of a public design or of a switch, under those that you set yourself";
+    let key = json!({ "key": name, "type": "text", "default": null, "help": help, "choices": choices });
+    (!choices.is_empty()).then(|| entry(name, &format!("key {name}"), help, "", None, vec![key]))
 }
 
 fn sizes(name: &str) -> Option<Value> {
@@ -260,6 +289,8 @@ fn parameter(key: &str, declared: &Declared) -> Value {
 /// Every name that [`explain`] accepts.
 fn known_names() -> Vec<String> {
     let mut names: Vec<String> = schemes().map(|scheme| scheme.name.to_string()).collect();
+    names.extend(presets().iter().map(|preset| preset.name.to_string()));
+    names.extend(["preset", "topology.preset", "switch.preset"].map(str::to_string));
     names.extend(SizeDistribution::names().map(str::to_string));
     names.extend(metrics::names(&super::counters()));
     for section in sections() {

@@ -12,6 +12,7 @@ pub use rank_lists::rank_lists;
 pub use schema::schema;
 
 use crate::congestion::window;
+use crate::scenario::presets::{self, Preset};
 use crate::scenario::{switch, telemetry};
 use crate::{congestion, external, topology, transport, workload};
 use serde_json::{Map, Value, json};
@@ -35,7 +36,13 @@ pub fn names() -> Value {
         "topologies": list(topology::KINDS),
         "workloads": list(workload::KINDS),
         "telemetry": list(telemetry::TELEMETRIES),
+        "presets": presets::presets().iter().map(preset).collect::<Vec<_>>(),
     })
+}
+
+fn preset(preset: &Preset) -> Value {
+    let unverified = if preset.unverified.is_empty() { "" } else { " (in part unverified)" };
+    json!({ "name": preset.name, "help": format!("[{}] {}{unverified}", preset.section, preset.title) })
 }
 
 /// Adds to each controller the transports that it serves.

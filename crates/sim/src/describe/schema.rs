@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::congestion::pair_window;
 use crate::parameters::{Declared, Kind};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
+use crate::scenario::presets;
 use crate::transport::{Controllers, DECLARED, DEFAULT};
 
 /// The schema of a scenario file.
@@ -14,6 +15,10 @@ pub fn schema() -> Value {
     let transport = transport();
     let mut topology = by_kind("topology", true);
     add_everywhere(&mut topology, "override", list_of(object(&keys_of("topology.override"))));
+    add_everywhere(&mut topology, "preset", preset("topology"));
+    // A preset says the kind.
+    let named = json!({ "type": "object", "title": "preset", "properties": { "preset": preset("topology") }, "required": ["preset"] });
+    topology["anyOf"].as_array_mut().into_iter().for_each(|all| all.push(named.clone()));
     let mut workload = by_kind("workload", true);
     add_everywhere(&mut workload, "transport", json!({ "$ref": "#/$defs/workload_transport" }));
     let mut failures = object(&keys_of("failures"));
@@ -120,7 +125,15 @@ fn switch() -> Value {
     let mut port = object(&keys_of("switch.port"));
     port["required"] = json!(["match"]);
     add(&mut schema, "port", list_of(port));
+    add(&mut schema, "preset", preset("switch"));
     schema
+}
+
+/// The name of a preset for a section.
+fn preset(section: &str) -> Value {
+    let help =
+        "Keys of a public design or switch, under those that are written here; `weftline list presets`.";
+    json!({ "enum": presets::names(section), "description": help })
 }
 
 /// An object with these keys, dotted ones nested, and no others.

@@ -100,7 +100,7 @@ struct SpinTime {
 }
 
 impl SpinTime {
-    const ADAPTIVE: SpinTime = SpinTime { spin: FIRST_SPIN, longest: MAX_SPIN, waits_unspun: 0 };
+    const SELF_TUNING: SpinTime = SpinTime { spin: FIRST_SPIN, longest: MAX_SPIN, waits_unspun: 0 };
     const ZERO: SpinTime = SpinTime { spin: Duration::ZERO, longest: Duration::ZERO, waits_unspun: 0 };
 
     /// Spins until `is_ready` or until the spin time is over. Returns when the wait began, if there was one.
@@ -160,7 +160,7 @@ pub fn with_pool<T: Send, R>(
     let exchanges: Vec<Exchange<T>> = (1..threads.max(1)).map(|_| Exchange::new()).collect();
     // With fewer cores than threads, a spinning thread would keep another from working.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let spin = if threads <= cores { SpinTime::ADAPTIVE } else { SpinTime::ZERO };
+    let spin = if threads <= cores { SpinTime::SELF_TUNING } else { SpinTime::ZERO };
     std::thread::scope(|scope| {
         // The workers end even if the leader panics, or if the system refuses one of them: the scope waits
         // for all.

@@ -146,7 +146,7 @@ impl Host {
     pub fn on_network_change(&mut self, cx: &mut HostContext) {
         for transport in 0..self.transports.len() {
             cx.transport = transport as u8;
-            if let Some(port) = self.transports[transport].on_network_change(cx) {
+            for port in self.transports[transport].on_network_change(cx) {
                 self.kick(port, cx);
             }
         }

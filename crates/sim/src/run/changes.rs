@@ -62,6 +62,10 @@ impl Health {
 }
 
 impl Changes {
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
     pub fn new(topology: Topology, failures: &Failures) -> Changes {
         let mut ends = vec![[(0, 0); 2]; topology.links.len()];
         for (node, list) in topology.ports().iter().enumerate() {

@@ -37,6 +37,8 @@ pub struct Flows {
     shapes: Vec<(JobShape, Option<Box<dyn FlowSource>>)>,
     /// When flows of jobs were delivered, if that is requested.
     pub deliveries: Option<Vec<(FlowId, Time)>>,
+    /// Why a flow that was announced cannot be sent.
+    pub stranded: Option<String>,
 }
 
 /// What is known of a job so far.
@@ -78,6 +80,7 @@ impl Flows {
             jobs,
             shapes: traffic.sources.iter().map(|source| shape_of(&**source)).collect(),
             deliveries: None,
+            stranded: None,
         }
     }
 
@@ -138,6 +141,7 @@ impl Simulation {
             };
             self.flows.announced += 1;
             self.flows.plain += 1;
+            self.look_for_way(std::iter::once((arrival.spec.src, arrival.spec.dst)));
             self.put_off_deadline(&mut arrival);
             self.settle_connection(&mut arrival);
             self.probes.flow_announced(arrival.id, arrival.spec.src);
@@ -155,6 +159,10 @@ impl Simulation {
     fn announce_graph(&mut self, source: u16, first: FlowId) {
         let Some(graph) = self.flows.graphs[usize::from(source)].clone() else { return };
         self.flows.announced += graph.flows();
+        let messages = (0..graph.messages()).map(|number| graph.message(number));
+        let outside = messages.filter(|message| !message.inside);
+        let host = |rank: u32| graph.hosts[rank as usize];
+        self.look_for_way(outside.map(|message| (host(message.from), host(message.to))));
         let watched: Vec<FlowId> = self.probes.watched().collect();
         for flow in watched {
             if let Some(number) = flow.checked_sub(first).filter(|&number| number < graph.messages()) {
@@ -164,6 +172,14 @@ impl Simulation {
         }
         self.flows.first_flows[usize::from(source)] = first;
         self.begin_graph(source, first, &graph);
+    }
+
+    /// Notes the first of these pairs of hosts that are in different parts of the network.
+    fn look_for_way(&mut self, mut pairs: impl Iterator<Item = (HostId, HostId)>) {
+        let topology = self.changes.topology();
+        if !topology.parts.is_empty() && self.flows.stranded.is_none() {
+            self.flows.stranded = pairs.find_map(|(src, dst)| topology.stranded(src, dst));
+        }
     }
 
     /// A flow over a connection that stays open is announced to its receiver. Under `pair_per_message` every

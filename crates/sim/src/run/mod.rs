@@ -234,6 +234,9 @@ impl Simulation {
             if self.flows.too_many() {
                 return Err(self.gives_up(sink, too_many_flows()));
             }
+            if let Some(why) = self.flows.stranded.take() {
+                return Err(self.gives_up(sink, why));
+            }
             if self.samples.len() >= BATCH
                 || self.regions.iter().any(|r| r.net.recorder.is_full() || r.net.taps.is_full())
             {

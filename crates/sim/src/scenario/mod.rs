@@ -15,6 +15,7 @@ mod host;
 pub(crate) mod measure;
 pub(crate) mod network;
 mod pairs;
+pub mod presets;
 mod problem;
 mod resolve;
 pub(crate) mod run;
@@ -118,7 +119,8 @@ impl Scenario {
         mut problems: Vec<Problem>,
         hooks: Hooks,
     ) -> Result<Scenario, ScenarioError> {
-        let mut root = Section::root(table, file);
+        let laid = presets::laid(table, file, &mut problems);
+        let mut root = Section::root(laid.as_ref().unwrap_or(table), file);
         let scenario = read(&mut root, file, base_dir, hooks);
         let findings = root.finish();
         problems.extend(findings.problems);

@@ -57,6 +57,7 @@ pub fn read(section: &mut Section, base_dir: &Path, rules: &Rules) -> Option<Net
         Some(Network { topology, routes })
     });
     section.absorb_list("override", tables);
+    super::presets::offer(section);
     network
 }
 

@@ -65,6 +65,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     section.absorb("balancer", balancing);
     let queue = queue.unwrap_or_default();
     let port_queues = port_queues(section, cx);
+    super::presets::offer(section);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
 }
 

@@ -15,7 +15,7 @@ use crate::topology::{HostId, NodeId, Topology};
 use crate::transport::{DEFAULT, Framing, ReadContext, TransportConfig};
 use crate::units::Rate;
 use crate::workload::spec::ReadParquet;
-use crate::workload::{self, Traffic, WorkloadContext, WorkloadSpec};
+use crate::workload::{self, FlowSource, Traffic, WorkloadContext, WorkloadSpec};
 
 /// The workloads as read, before the network's hosts are needed.
 pub struct Workloads<'d> {
@@ -217,13 +217,31 @@ fn add_source(
         warn: &|message| warnings.borrow_mut().push(message),
     };
     match spec.source(&context) {
-        Ok(source) => traffic.sources.push(source),
+        Ok(source) => {
+            if let Some(message) = stranded(&*source, hosts.topology) {
+                section.complain_here(message);
+            }
+            traffic.sources.push(source);
+        }
         Err(error) => section.complain(error.key, error.message),
     }
     for warning in warnings.into_inner() {
         section.warn(format!("{}: {warning}", section.path()));
     }
     traffic.groups = groups.into_inner();
+}
+
+/// Flows of a source that are held against a network of several parts before it runs; a run looks at all of them.
+const LOOKED_AT: usize = 1_000_000;
+
+/// What is wrong with the first flow that leads from one part of the network to another.
+fn stranded(source: &dyn FlowSource, topology: &Topology) -> Option<String> {
+    if topology.parts.is_empty() {
+        return None;
+    }
+    let mut flows = source.clone_box();
+    let mut flows = std::iter::from_fn(|| flows.next()).take(LOOKED_AT);
+    flows.find_map(|flow| topology.stranded(flow.src, flow.dst))
 }
 
 /// Index of the group of this name, made if it is new. The last index stands for all beyond it.

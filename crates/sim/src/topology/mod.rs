@@ -30,6 +30,7 @@ pub mod leaf_spine;
 pub mod parking_lot;
 pub mod pods;
 pub mod rail;
+pub mod rail_only;
 pub mod star;
 pub mod toml_file;
 
@@ -73,6 +74,7 @@ registry! {
         HpccFatTree = hpcc_fat_tree::HpccFatTree;
         Pods = pods::Pods;
         Rail = rail::Rail;
+        RailOnly = rail_only::RailOnly;
         Hpn = hpn::Hpn;
         File = file::FileSpec;
     }
@@ -127,6 +129,9 @@ pub struct Topology {
     pub host_labels: Vec<u32>,
     /// Number of hosts, with the highest ids, that are for services (an arbiter): no workload uses them.
     pub extra_hosts: u32,
+    /// By host, in which part of the network it is, where no switch joins the parts: what crosses them stays in a scale-up
+    /// domain. Empty: every host reaches every other.
+    pub parts: Vec<u32>,
 }
 
 impl Topology {
@@ -155,6 +160,21 @@ impl Topology {
     pub fn host_rate(&self) -> Rate {
         let of_host = |link: &&Link| [link.a, link.b].iter().any(|&node| self.nodes[node as usize].tier == 0);
         self.links.iter().filter(of_host).map(|link| link.rate).max().unwrap_or_default()
+    }
+
+    /// Why nothing can be sent from one host to another; none: they are in one part of the network.
+    pub fn stranded(&self, src: HostId, dst: HostId) -> Option<String> {
+        let part = |host: HostId| self.parts.get(host as usize);
+        (part(src) != part(dst)).then(|| {
+            let hosts = self.hosts();
+            let name = |host: HostId| &self.nodes[hosts[host as usize] as usize].name;
+            format!(
+                "no switch joins {} to {}: such traffic must be forwarded in a scale-up domain, as algorithm = \"hierarchical\" does \
+                 with scale_up_rate and a domain of the GPUs of a node",
+                name(src),
+                name(dst)
+            )
+        })
     }
 
     /// The id of a host in files and scenarios.

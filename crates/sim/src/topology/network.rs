@@ -130,6 +130,11 @@ impl Network {
         self.topology.links.push(Link { a, b, rate: spec.rate, delay: spec.delay });
     }
 
+    /// By host: its part of a network whose parts no switch joins.
+    pub fn in_parts(&mut self, parts: Vec<u32>) {
+        self.topology.parts = parts;
+    }
+
     pub fn finish(self) -> Result<Topology, TopologyError> {
         self.topology.validate()?;
         Ok(self.topology)

@@ -71,6 +71,13 @@ impl TopologyParameters for Rail {
     }
 
     fn build(&self) -> Result<Topology, TopologyError> {
+        self.connect(false)
+    }
+}
+
+impl Rail {
+    /// The network; with `apart` every rail has `spines` switches of its own above its leaves, and none joins two rails.
+    pub(super) fn connect(&self, apart: bool) -> Result<Topology, TopologyError> {
         let Rail { nodes, gpus, nodes_per_segment, spines, .. } = *self;
         check_counts(&[
             ("nodes", nodes),
@@ -85,17 +92,22 @@ impl TopologyParameters for Rail {
         fabric_link.check_fabric()?;
         let leaves = u128::from(nodes.div_ceil(nodes_per_segment)) * u128::from(gpus);
         let hosts = u128::from(nodes) * u128::from(gpus);
-        let switches = leaves + u128::from(spines);
+        let all_spines = spines * if apart { gpus } else { 1 };
+        let switches = leaves + u128::from(all_spines);
         let mut network = Network::new(hosts + switches, hosts + leaves * u128::from(spines))?;
         network.hosts(nodes * gpus);
         let leaf = network.switches("leaf", leaves as u64, 1);
-        let spine = network.switches("spine", spines, 2);
+        let spine = network.switches("spine", all_spines, 2);
         for host in 0..nodes * gpus {
             let (node, place) = (host / gpus, host % gpus);
             network.link(host, leaf + node / nodes_per_segment * gpus + place, self.host_link);
         }
         for l in 0..leaves as u64 {
-            (0..spines).for_each(|s| network.link(leaf + l, spine + s, fabric_link));
+            let first = spine + if apart { l % gpus * spines } else { 0 };
+            (0..spines).for_each(|s| network.link(leaf + l, first + s, fabric_link));
+        }
+        if apart {
+            network.in_parts((0..nodes * gpus).map(|host| (host % gpus) as u32).collect());
         }
         network.finish()
     }

@@ -125,8 +125,32 @@ impl Topology {
         if touched.contains(&hosts.len()) {
             return Ok(());
         }
-        for (i, &a) in hosts.iter().enumerate() {
-            for (j, &b) in hosts.iter().enumerate().skip(i + 1) {
+        // Of each part of the network: its hosts, by number.
+        let mut parts: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        for host in 0..hosts.len() {
+            parts.entry(self.parts.get(host).copied().unwrap_or(0)).or_default().push(host);
+        }
+        let mut parts: Vec<Vec<usize>> = parts.into_values().collect();
+        parts.sort_unstable();
+        parts.iter().try_for_each(|part| self.check_part(part, &hosts, &reach, &ports))
+    }
+
+    /// The same for the hosts of one part of the network.
+    fn check_part(
+        &self,
+        part: &[usize],
+        hosts: &[NodeId],
+        reach: &[Vec<u32>],
+        ports: &Ports,
+    ) -> Result<(), TopologyError> {
+        let of_all = |island: &u32| part.iter().all(|&host| reach[host].contains(island));
+        if reach[part[0]].iter().any(of_all) {
+            return Ok(());
+        }
+        let name = |node: NodeId| &self.nodes[node as usize].name;
+        for (at, &i) in part.iter().enumerate() {
+            for &j in &part[at + 1..] {
+                let (a, b) = (hosts[i], hosts[j]);
                 let shared = reach[i].iter().any(|island| reach[j].contains(island));
                 if !shared && !ports[a as usize].iter().any(|&(_, n)| n == b) {
                     let message = format!("not connected: no path from {} to {}", name(a), name(b));

@@ -109,6 +109,17 @@ impl HostContext<'_> {
         }
     }
 
+    /// The port to which what leaves by a NIC must move, because that one no longer leads to `dst` and another does.
+    pub fn another_port(&self, nic: u16, dst: u32, hash: u32) -> Option<PortId> {
+        let nic = u32::from(nic);
+        let leads = match self.map.routes.hops_from(self.rows[0], dst) {
+            NextHops::None => false,
+            NextHops::One(port) => port == nic,
+            NextHops::Many(ports) => ports.contains(&nic),
+        };
+        if leads { None } else { self.port_to(dst, hash) }
+    }
+
     /// Switches on a shortest path to `dst`; 0 if there is no path.
     pub fn switches_to(&self, dst: u32) -> u32 {
         self.map.switches_between(self.node, dst)
@@ -218,10 +229,10 @@ pub trait Transport {
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
-    /// Routes have changed, or a link of the host's own is back; the port that may have something to send
+    /// Routes have changed, or a link of the host's own is back; the ports that may have something to send
     /// because of it.
-    fn on_network_change(&mut self, _cx: &mut HostContext) -> Option<PortId> {
-        None
+    fn on_network_change(&mut self, _cx: &mut HostContext) -> Vec<PortId> {
+        Vec::new()
     }
     /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of
     /// it.
@@ -429,7 +440,7 @@ impl Transport for TransportState {
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         each_state!(self, t => t.on_wake(port, serial, cx))
     }
-    fn on_network_change(&mut self, cx: &mut HostContext) -> Option<PortId> {
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
         each_state!(self, t => t.on_network_change(cx))
     }
     fn forget(&mut self, flow: FlowId) {

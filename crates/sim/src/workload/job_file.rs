@@ -2,7 +2,7 @@
 //!
 //! A computation takes its time on a stream of its rank. A message ends at its receiver when its last byte
 //! has arrived, and is matched with the oldest receive of its source and tag. The network takes the place of
-//! LogGOPS' L, g and G; o and O are none.
+//! LogGOPS' L, g and G; o and O are none. With `network = "loggops"` there are no messages: [`loggops`] says when ranks end.
 //!
 //! Source: Hoefler et al., GOAL, ICPP 2009; mlcommons/chakra.
 
@@ -11,6 +11,7 @@ use super::graph::listed::SendEnds;
 use super::graph::source::GraphSource;
 use super::graph::{JobGraph, Work};
 use super::import::{self, Choices, Format};
+use super::loggops::{self, Machine};
 use super::placement::Placement;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
@@ -29,6 +30,13 @@ const DEPENDENCIES: &[(&str, &str)] = &[
     ("data+ctrl", "and for their control dependencies"),
 ];
 
+const NETWORKS: &[(&str, &str)] = &[
+    ("packets", "messages are flows on the scenario's network"),
+    ("loggops", "no messages: ranks end when LogGOPSim ends them, by `machine`; the network is not used"),
+];
+/// LogGOPSim's own.
+const MACHINE: &str = "L=2500,o=1500,g=1000,G=6,O=0,S=65535";
+
 /// Keys of a job of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFileSpec {
@@ -37,6 +45,8 @@ pub struct JobFileSpec {
     groups: Option<String>,
     send_ends: &'static str,
     dependencies: &'static str,
+    /// None: messages are packets.
+    machine: Option<Machine>,
     placement: Placement,
     messages: bool,
 }
@@ -61,7 +71,16 @@ impl WorkloadParameters for JobFileSpec {
         }
         let groups_help = "Chakra's process groups, as JSON: {\"1\": [0, 1], ...}; none: nodes name none.";
         let messages_help = "Whether every message is a row of flows.parquet. Steps are counted in any case.";
+        let machine_help = "With network = \"loggops\": latency L, overhead o, gap g (ns), G and O (ns a byte), and S, the largest \
+                            message that does not wait for its receive; or atlahs-ai, atlahs-hpc.";
+        let network = p.choice("network", "packets", NETWORKS, "What carries messages.");
+        let text = p.text("machine", Some(MACHINE), machine_help).unwrap_or_default();
+        let machine = Machine::read(&text).map_err(|message| p.complain("machine", message)).ok();
+        if network == "packets" {
+            p.without_effect("machine", || "has no effect without network = \"loggops\"".to_string());
+        }
         JobFileSpec {
+            machine: machine.filter(|_| network == "loggops"),
             file,
             format: p.choice("format", "auto", FORMATS, "Format of the file."),
             groups: p.text("groups", Some("none"), groups_help).filter(|groups| groups != "none"),
@@ -88,7 +107,14 @@ impl WorkloadParameters for JobFileSpec {
         let imported = import::file(&cx.base_dir.join(name), format, groups.as_deref(), &choices);
         let imported = imported.map_err(fail)?;
         imported.assumed.into_iter().for_each(|text| (cx.warn)(format!("{name}: {text}")));
-        let ranks = imported.graph.ranks.len();
+        let graph = match self.machine {
+            Some(machine) => {
+                let lasts = loggops::lasting(&imported.graph, machine);
+                lasts.map_err(|message| WorkloadError::new("network", format!("{name}: {message}")))?
+            }
+            None => imported.graph,
+        };
+        let ranks = graph.ranks.len();
         let mut hosts = self.placement.ranks(cx)?;
         if hosts.len() < ranks {
             let message = format!("{name} has {ranks} ranks, but the job has {} hosts", hosts.len());
@@ -99,7 +125,7 @@ impl WorkloadParameters for JobFileSpec {
             hosts,
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
-            work: Work::Listed(imported.graph),
+            work: Work::Listed(graph),
         })))
     }
 }

@@ -16,8 +16,9 @@
 //! Source: Hoefler, Schneider and Lumsdaine, "LogGOPSim", HPDC 2010, and its code, which computes the same
 //! times to the nanosecond (tests). Times are whole nanoseconds.
 
-use super::graph::listed::{Listed, Op};
+use super::graph::listed::{Listed, Op, RankList};
 use super::graph::matching::Matching;
+use crate::units::Time;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,6 +40,12 @@ pub struct Machine {
     pub s: u64,
 }
 
+/// Machines by name. Source: ATLAHS' scripts for its traces (spcl/atlahs at 8837294).
+const MACHINES: [(&str, Machine); 2] = [
+    ("atlahs-ai", Machine { l: 3700, o: 200, g: 5, big_g: 0.04, big_o: 0.0, s: 0 }),
+    ("atlahs-hpc", Machine { l: 3000, o: 8000, g: 0, big_g: 0.18, big_o: 0.0, s: 256_000 }),
+];
+
 impl Default for Machine {
     /// LogGOPSim's own.
     fn default() -> Machine {
@@ -47,13 +54,18 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Reads settings such as `L=2500,o=1500,g=1000,G=6,O=0,S=65535`, laid on the defaults.
+    /// Reads settings such as `L=2500,o=1500,g=1000,G=6,O=0,S=65535`, laid on the defaults, or on a machine whose name comes
+    /// first: `atlahs-ai,S=65535`.
     pub fn read(text: &str) -> Result<Machine, String> {
         let mut machine = Machine::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            if let Some((_, named)) = MACHINES.iter().find(|(name, _)| *name == part) {
+                machine = *named;
+                continue;
+            }
             let (key, value) = part
                 .split_once('=')
-                .ok_or_else(|| format!("expected settings such as L=2500,o=1500, found \"{part}\""))?;
+                .ok_or_else(|| format!("expected settings such as L=2500,o=1500, or a machine (atlahs-ai, atlahs-hpc), found \"{part}\""))?;
             let number = value.trim().parse::<f64>().ok().filter(|v| *v >= 0.0 && *v <= 1e15);
             let number = number.ok_or_else(|| format!("{key}: expected a number, found \"{value}\""))?;
             match key.trim() {
@@ -70,10 +82,12 @@ impl Machine {
     }
 }
 
-/// When each rank ended, in nanoseconds, and the operations that never did: (rank, operation).
+/// When each rank ended and how long it computed, in nanoseconds, and the operations that never ended: (rank, operation).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ends {
     pub ranks: Vec<u64>,
+    /// Times at which several processors compute count once.
+    pub computed: Vec<u64>,
     pub stuck: Vec<(u32, u32)>,
 }
 
@@ -90,6 +104,9 @@ struct Busy {
     processors: FxHashMap<u8, u64>,
     sending: FxHashMap<u8, u64>,
     receiving: FxHashMap<u8, u64>,
+    /// Time in which a processor has computed, and until when one does.
+    computed: u64,
+    computes: u64,
 }
 
 struct Run<'g> {
@@ -130,6 +147,30 @@ pub fn run(graph: &Listed, machine: Machine) -> Ends {
     run.ends()
 }
 
+/// A graph without messages that takes the same times as this one under LogGOPS: every rank computes as long, and ends
+/// at the same time. Errors: collective operations, and ranks that wait for ever.
+pub fn lasting(graph: &Listed, machine: Machine) -> Result<Listed, String> {
+    if graph.steps() > 1 {
+        return Err("LogGOPS runs sends and receives, not collectives".into());
+    }
+    let ends = run(graph, machine);
+    if let Some(&(rank, op)) = ends.stuck.first() {
+        let place = graph.ranks[rank as usize].places[op as usize];
+        return Err(format!(
+            "{} operations never end under LogGOPS, the first of them operation {place} of rank {rank}",
+            ends.stuck.len()
+        ));
+    }
+    let rank = |(&end, &computed): (&u64, &u64)| {
+        let compute = Op::Compute { time: Time::from_ns(computed), stream: 0 };
+        RankList::new(vec![compute, Op::Wait { time: Time::from_ns(end) }], vec![0; 2], &[], &[])
+    };
+    let ranks = ends.ranks.iter().zip(&ends.computed).map(rank).collect();
+    let mut listed = Listed::new(ranks, Vec::new(), Vec::new(), graph.send_ends, graph.name)?;
+    listed.from_begin = true;
+    Ok(listed)
+}
+
 impl Run<'_> {
     fn make(&mut self, at: u64, due: Due) {
         self.made += 1;
@@ -155,6 +196,9 @@ impl Run<'_> {
                 }
                 *processor = now.saturating_add(time.0 / 1000);
                 let end = *processor;
+                // Starts come in the order of time.
+                busy.computed += end.saturating_sub(busy.computes.max(now));
+                busy.computes = busy.computes.max(end);
                 self.free(rank, list.after_start.of(op), now);
                 self.ended(rank, op, end);
             }
@@ -183,7 +227,7 @@ impl Run<'_> {
                     self.matched(rank, op, message, now);
                 }
             }
-            Op::Collective { .. } => {}
+            Op::Collective { .. } | Op::Wait { .. } => {}
         }
     }
 
@@ -247,6 +291,7 @@ impl Run<'_> {
             let left = done.iter().enumerate().filter(|(_, done)| !**done);
             stuck.extend(left.map(|(op, _)| (rank as u32, op as u32)));
         }
-        Ends { ranks: self.busy.iter().map(last).collect(), stuck }
+        let computed = self.busy.iter().map(|busy| busy.computed).collect();
+        Ends { ranks: self.busy.iter().map(last).collect(), computed, stuck }
     }
 }

@@ -20,6 +20,7 @@ fn network(kinds: &[NodeKind], links: &[(u32, u32)]) -> Topology {
         links: links.iter().map(link).collect(),
         host_labels: Vec::new(),
         extra_hosts: 0,
+        parts: Vec::new(),
     }
 }
 

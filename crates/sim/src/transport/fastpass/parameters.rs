@@ -113,6 +113,10 @@ impl TransportParameters for FastpassConfig {
         let help = "bytes of a request, schedule or acknowledgement (published: 40 B)";
         let control = p.size("control", (40, 1, 1000), help);
         let host = arbiter(p, cx.topology);
+        if cx.topology.is_some_and(|topology| !topology.parts.is_empty()) {
+            let message = "its arbiter must reach every host, and no switch joins all parts of this network";
+            p.complain("kind", message.to_string());
+        }
         let (epoch, slot) = epoch_and_slot(p, packet_time(cx.topology, mtu + header));
         let start = start(p, epoch, (cx.base_rtt)(control));
         let help = "computation time of the arbiter before its schedules leave (published: none)";

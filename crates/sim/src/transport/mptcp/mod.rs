@@ -170,9 +170,9 @@ impl Transport for Mptcp {
         self.outgoing.wake_is((port - cx.first_port) as usize, serial)
     }
 
-    fn on_network_change(&mut self, cx: &mut HostContext) -> Option<PortId> {
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
         self.open_waiting(cx);
-        self.touched(cx)
+        self.touched(cx).into_iter().collect()
     }
 
     fn forget(&mut self, flow: FlowId) {

@@ -468,6 +468,36 @@ impl Transport for Rdma {
         self.nics[(port - cx.first_port) as usize].wake_is(serial)
     }
 
+    /// Queue pairs whose port no longer leads to their receivers move to another. What was in flight is repeated after the timeout.
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
+        let mut changed = Vec::new();
+        if self.nics.len() < 2 || cx.settings.rules.queue_per_flow {
+            return changed;
+        }
+        for slot in 0..self.pairs.len() {
+            let pair = &self.pairs[slot];
+            let (old, gate) = (pair.nic, pair.gate);
+            let port = cx.another_port(old, pair.dst, pair.hash).filter(|_| !pair.is_over());
+            let Some(port) = port else { continue };
+            self.pairs[slot].nic = (port - cx.first_port) as u16;
+            // One that rests has no gate: it gets one with its next message.
+            if self.pairs[slot].done {
+                continue;
+            }
+            let due = self.nics[usize::from(old)].due(gate);
+            let pairs = &mut self.pairs;
+            self.nics[usize::from(old)].take_out(gate, |slot, gate| pairs[slot as usize].gate = gate);
+            let pair = &mut self.pairs[slot];
+            let nic = &mut self.nics[usize::from(pair.nic)];
+            pair.gate = nic.add(slot as u32, due, cx.settings.of::<RdmaConfig>(pair.transport).class);
+            pair.update_gate(nic);
+            changed.push(port);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
     fn forget(&mut self, flow: FlowId) {
         self.received.remove(&flow);
     }

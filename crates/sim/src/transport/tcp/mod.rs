@@ -341,6 +341,18 @@ impl Transport for Tcp {
         self.outgoing.wake_is((port - cx.first_port) as usize, serial)
     }
 
+    /// What was in flight is repeated after the timeout.
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
+        let moves = (0..self.outgoing.places()).filter_map(|slot| {
+            let config = config_of(cx.settings, self.outgoing[slot].spec.transport);
+            self.outgoing.follow_routes(slot, config, cx)
+        });
+        let mut changed: Vec<PortId> = moves.collect();
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
     fn forget(&mut self, flow: FlowId) {
         self.received.remove(&flow);
     }

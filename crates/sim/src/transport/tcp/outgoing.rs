@@ -111,6 +111,28 @@ impl Outgoing {
         }
     }
 
+    /// Places, free ones included.
+    pub fn places(&self) -> u32 {
+        self.connections.len() as u32
+    }
+
+    /// A connection whose port no longer leads to its receiver moves to another one; to which.
+    pub fn follow_routes(&mut self, slot: u32, config: &TcpConfig, cx: &HostContext) -> Option<PortId> {
+        let connections = &mut self.connections;
+        let connection = &mut connections[slot as usize];
+        let (old, gate, is_over) = (connection.nic, connection.gate, connection.is_over());
+        let port = cx.another_port(old, connection.spec.dst, connection.hash).filter(|_| !is_over)?;
+        connection.nic = (port - cx.first_port) as u16;
+        if gate != RESTING {
+            self.nics[usize::from(old)].take_out(gate, |slot, gate| connections[slot as usize].gate = gate);
+            let connection = &mut connections[slot as usize];
+            let nic = &mut self.nics[usize::from(connection.nic)];
+            connection.gate = nic.add(slot, Time::ZERO, config.class);
+            connection.update_gate(nic, cx.net.now, config);
+        }
+        Some(port)
+    }
+
     /// The port that a connection leaves by.
     pub fn port(&self, slot: u32, cx: &HostContext) -> PortId {
         cx.first_port + u32::from(self[slot].nic)

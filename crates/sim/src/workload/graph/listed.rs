@@ -14,6 +14,10 @@ pub enum Op {
         time: Time,
         stream: u16,
     },
+    /// Time passes in which the rank does not compute.
+    Wait {
+        time: Time,
+    },
     Send {
         to: u32,
         bytes: u64,

@@ -267,11 +267,14 @@ impl State {
 
     fn woken(&mut self, graph: &JobGraph, rank: u32, op: u32, now: Time, out: &mut Vec<Effect>) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        state.ends_computing(now);
         match &graph.work {
-            Work::Repeated(_) => self.tasks.push_back(Task::Join { rank, instance: op, op }),
+            Work::Repeated(_) => {
+                state.ends_computing(now);
+                self.tasks.push_back(Task::Join { rank, instance: op, op });
+            }
             Work::Listed(work) => {
                 if let Op::Compute { stream, .. } = work.ranks[rank as usize].ops[op as usize] {
+                    state.ends_computing(now);
                     let stream = state.streams.entry(stream).or_default();
                     stream.busy = false;
                     if let Some(next) = stream.waiting.pop_front() {
@@ -417,6 +420,7 @@ impl State {
                 state.begins_computing(now);
                 out.push(Effect::Wake { rank, op, at: now.saturating_add(time) });
             }
+            Op::Wait { time } => out.push(Effect::Wake { rank, op, at: now.saturating_add(time) }),
             Op::Send { to, bytes, tag } => {
                 let number = work.number(rank, op);
                 state.first_sent = state.first_sent.or(Some(now));
