@@ -115,6 +115,8 @@ fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
         fabric,
         subflows: false,
         murmur: false,
+        only_data: false,
+        released: false,
     };
     Hula::new(hula(200), 1, None, &at)
 }

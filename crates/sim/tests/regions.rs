@@ -392,6 +392,8 @@ fn switch() -> impl Strategy<Value = Switch> {
         "kind = \"hula\", probe_interval = \"2us\", gap = \"500ns\", suppress = false, refresh_on_best = false",
         "kind = \"clove\", gap = \"1us\", relay_interval = \"5us\", congested_for = \"20us\", hide_marks = true",
         "kind = \"clove\", gap = \"1us\", relay_interval = \"1us\", feedback = \"int\", time_constant = \"10us\", header = \"8B\"",
+        "kind = \"conweave\", reply_extra = \"100ns\", busy = \"1us\", resume_extra = \"300ns\", wait = \"2us\", inactive = \"5us\", ageing = \"20us\"",
+        "kind = \"conweave\"",
         "kind = \"mp-hula\", probe_interval = \"5us\", gap = \"1us\", hardware_estimator = true, hysteresis = 9",
     ]);
     // Small enough to drop, fast enough for runs of microseconds.

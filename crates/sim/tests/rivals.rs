@@ -208,8 +208,10 @@ fn of_conweave(case: &str, balancer: &str, keys: &[(&'static str, Value)], seed:
     Some(config)
 }
 
+type Keys = Vec<(&'static str, Value)>;
+
 /// The four balancers of those runs, as their files are named, and their keys.
-fn balancers_of_conweave() -> [(&'static str, &'static str, Vec<(&'static str, Value)>); 4] {
+fn balancers_of_conweave() -> [(&'static str, &'static str, Keys); 4] {
     let text = |key, value: &str| (key, Value::Text(value.into()));
     let conga =
         [text("gap", "100us"), text("time_constant", "250us"), text("ageing", "500us"), text("header", "0B")];
@@ -227,7 +229,7 @@ fn theirs(case: &str, file: &str, seed: u64) -> Vec<Vec<u64>> {
     rows(&folder.join(format!("fct_{file}_pfc_s{seed}.csv.gz")))
 }
 
-/// Flows alone take the same nanoseconds under every balancer, and ConWeave asks for an answer as often as there, is always
+/// Flows alone take the same nanoseconds under every balancer, and ConWeave requests as many answers as there, is always
 /// answered in time, and moves nothing.
 #[test]
 fn lone_flows_under_every_balancer_of_conweave_are_equal_to_the_nanosecond() {
@@ -287,7 +289,7 @@ fn balancers_of_conweave_have_the_means_of_its_authors_simulator() {
                     kept.flows.iter().map(|flow| (flow.finish.expect("it ends") - flow.start, flow.ideal));
                 Some(mean_slowdown(times.map(|(time, ideal)| (time.ns(), ideal.ns()))))
             };
-            let Some(own): Option<Vec<f64>> = (1..=10).map(run).collect() else { return };
+            let Some(own): Option<Vec<f64>> = (1..=5).map(run).collect() else { return };
             let given = [1, 2, 3].map(|seed| theirs(case, file, seed));
             let given = given.map(|rows| mean_slowdown(rows.iter().map(|row| (row[1], row[2]))));
             let ratio = mean(&own) / mean(&given);
@@ -296,10 +298,6 @@ fn balancers_of_conweave_have_the_means_of_its_authors_simulator() {
             ours.push(mean(&own));
         }
         let [ecmp, letflow, conga, conweave] = ours[..] else { unreachable!("four balancers") };
-        println!("{ours:?}");
-        if true {
-            continue;
-        }
         assert!(conga.max(conweave) < ecmp.min(letflow), "{case}: {ours:.3?}");
         if case.ends_with("0.5") {
             assert!(conweave < conga, "{case}: {ours:.3?}");

@@ -1,5 +1,5 @@
 -- weftline's own headers for Wireshark and tshark: telemetry of RDMA packets (INT, PINT), tags of load balancers (MP-HULA's
--- marks, CONGA, Clove) and their probes, and the packets of pHost, pFabric and Fastpass.
+-- marks, CONGA, Clove, ConWeave) and their probes, and the packets of pHost, pFabric and Fastpass.
 --
 --     tshark -X lua_script:weftline.lua -r capture.pcapng
 --
@@ -40,7 +40,7 @@ end
 
 -- Tags and probes -----------------------------------------------------------------------------------------------------
 
-local TAGS = names(1, "MP-HULA mark", "CONGA", "Clove", "probe")
+local TAGS = names(1, "MP-HULA mark", "CONGA", "Clove", "probe", "ConWeave", "answer of ConWeave")
 local tag = Proto("weftline.tag", "weftline tag")
 local t = declare(tag, {
   { "uint8", "kind", "Kind", TAGS },
@@ -55,7 +55,23 @@ local t = declare(tag, {
   { "uint8", "told", "Tells of (255: nothing)" },
   { "uint8", "met", "What was met there" },
   { "uint32", "tor", "ToR that it is of" },
+  { "uint8", "flag", "Flag", names(0, "data", "INIT", "TAIL") },
+  { "uint8", "phase", "Phase" },
+  { "uint16", "epoch", "Epoch" },
+  { "uint8", "second_port", "Port at the second switch" },
+  { "uint32", "left", "Departure from the first ToR, or that of the TAIL (ns)" },
+  { "uint8", "answer", "Answer", names(0, "to INIT", "to TAIL (CLEAR)", "path congested (NOTIFY)") },
 })
+
+-- Epoch, path and time of ConWeave; the epoch.
+local function add_epoch(tree, body)
+  local epoch = body(4, 2):uint() % 4096
+  tree:add(t.epoch, body(4, 2), epoch)
+  tree:add(t.second_port, body(6, 1))
+  tree:add(t.uplink, body(7, 1))
+  tree:add(t.left, body(8, 4))
+  return epoch
+end
 
 -- Each takes the option or the probe, and says it in a few words.
 local tag_kinds = {
@@ -84,6 +100,16 @@ local tag_kinds = {
     tree:add(t.tor, body(4, 4))
     tree:add(t.utilisation, body(8, 1))
     return "of ToR " .. body(4, 4):uint() .. ", " .. body(8, 1):uint() .. "/256"
+  end,
+  [5] = function(tree, body)
+    local flag = body(3, 1):uint() % 4
+    tree:add(t.flag, body(3, 1), flag)
+    tree:add(t.phase, body(3, 1), math.floor(body(3, 1):uint() / 4))
+    return "epoch " .. add_epoch(tree, body)
+  end,
+  [6] = function(tree, body)
+    tree:add(t.answer, body(3, 1))
+    return "epoch " .. add_epoch(tree, body)
   end,
 }
 local TAG_BYTES, TAG_OPTION = 12, 158

@@ -11,8 +11,8 @@ use weftline_dataplane::kernel::{Context, Object, Sandbox, Wire};
 use weftline_sim::balance::best_hops::Hop;
 use weftline_sim::balance::hula::{Hula, HulaParameters, PassedOn};
 use weftline_sim::balance::{
-    BalancerParameters, Departure, Fabric, FlowletParameters, LoadBalancer, Neighbour, Place, Ports, Side,
-    SwitchContext,
+    BalancerParameters, Departure, Fabric, FlowletParameters, Held, LoadBalancer, Neighbour, Place, Ports,
+    Side, SwitchContext,
 };
 use weftline_sim::counters::CounterSet;
 use weftline_sim::packet::Packet;
@@ -127,6 +127,12 @@ impl SwitchContext for World {
     fn send(&mut self, port: u32, probe: Packet) {
         self.sent.push((port, probe));
     }
+    fn release(&mut self, _packet: Held) {
+        unreachable!("HULA holds no packets");
+    }
+    fn wake(&mut self, _at: Time) {
+        unreachable!("HULA's timer is periodic");
+    }
 }
 
 struct Rig {
@@ -166,7 +172,7 @@ impl Rig {
         let neighbours: Vec<Neighbour> =
             (0..).zip(&case.sides).map(|(port, &side)| Neighbour { node: 9, port, side }).collect();
         let racks: Vec<u32> = (0..TORS).collect();
-        let fabric = Arc::new(Fabric { tor_of: racks.clone(), host_on: racks });
+        let fabric = Arc::new(Fabric { tor_of: racks.clone(), host_on: racks, ..Fabric::default() });
         let place = Place {
             seed: 7,
             node: 33,
@@ -177,6 +183,8 @@ impl Rig {
             fabric: &fabric,
             subflows: false,
             murmur: false,
+            only_data: false,
+            released: false,
         };
         let fabric_ports = (0..).zip(&case.sides).filter(|(_, side)| **side != Side::Host);
         let all = fabric_ports.fold(0u64, |mask, (port, _)| mask | 1 << port);

@@ -269,8 +269,8 @@ impl Conga {
         let tag = match self.released {
             true => {
                 let drawn = self.random.below(u64::from(self.received[leaf].count_ones()));
-                let known = (0..TAGS as u32).filter(|tag| self.received[leaf] >> tag & 1 == 1);
-                known.skip(drawn as usize).next().unwrap_or(0)
+                let mut known = (0..TAGS as u32).filter(|tag| self.received[leaf] >> tag & 1 == 1);
+                known.nth(drawn as usize).unwrap_or(0)
             }
             false => (turn + among.rotate_right(turn).trailing_zeros()) % TAGS as u32,
         };

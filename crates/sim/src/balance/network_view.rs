@@ -46,7 +46,7 @@ impl NetworkView<'_> {
         self.racks.iter().map(|&(leaf, _)| (uplinks(leaf), leaf)).max()
     }
 
-    /// Of all switches, the one with the most ports, and how many they are.
+    /// The switch with the largest number of ports, and that number.
     pub fn max_ports(&self) -> Option<(usize, NodeId)> {
         self.switches().map(|switch| (self.ports[switch as usize].len(), switch)).max()
     }

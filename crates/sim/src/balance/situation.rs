@@ -31,7 +31,7 @@ pub struct Still {
     pub rates: Vec<Rate>,
     /// Probes that were sent, by port.
     pub sent: Vec<(u32, Packet)>,
-    /// Packets that were released, in turn, and when the timer was asked for.
+    /// Packets that were released, in turn, and the times for which the timer was set.
     pub released: Vec<Held>,
     pub wakes: Vec<Time>,
     /// The ports of every node that lead to hosts.

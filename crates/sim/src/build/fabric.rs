@@ -104,6 +104,8 @@ pub fn each_switch(config: &Config, visit: &mut dyn FnMut(&Surroundings)) {
             fabric: &fabric,
             subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
             murmur: config.rules.murmur_ecmp,
+            only_data: config.rules.only_data_balanced,
+            released: config.rules.released_balancers,
         };
         visit(&Surroundings { place, map: &map });
     }

@@ -68,7 +68,7 @@ fn an_answer_in_time_opens_the_next_epoch_on_the_same_path() {
     let (passes, cx) = comes(&mut last, 1, label, 2000, false);
     let [(1, reply)] = cx.sent[..] else { panic!("one answer by the only port: {:?}", cx.sent) };
     assert!(passes && reply.size == 64 && reply.class == 0 && reply.dst == 0);
-    // A packet before the answer belongs to the same epoch; one behind it opens the next.
+    // A packet before the answer belongs to the same epoch; a later one opens the next.
     assert_eq!(leaves(&mut first, 1000).1.flag, Flag::Data);
     first.on_probe(&reply, 1, &mut Still { now: Time::from_ns(4000), ..Still::default() });
     let (next, label) = leaves(&mut first, 4100);
@@ -76,7 +76,7 @@ fn an_answer_in_time_opens_the_next_epoch_on_the_same_path() {
 }
 
 #[test]
-fn a_late_answer_moves_the_flow_behind_a_tail() {
+fn a_late_answer_moves_the_flow_after_a_tail() {
     let mut first = tor(0);
     let (port, _) = leaves(&mut first, 0);
     // The deadline is 4 us, as links have no delay here; at it, nothing has happened yet.

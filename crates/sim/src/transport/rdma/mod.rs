@@ -88,7 +88,7 @@ impl Rdma {
         if !rules.murmur_ecmp {
             return flow_hash(spec.src, spec.dst, flow);
         }
-        let mut next = |counted: &mut FxHashMap<u32, u32>, host: u32| {
+        let next = |counted: &mut FxHashMap<u32, u32>, host: u32| {
             let count = counted.entry(host).or_insert(0);
             *count += 1;
             *count - 1
