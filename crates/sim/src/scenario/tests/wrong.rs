@@ -26,7 +26,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
         problems("[transport]\nmto = \"1KB\"\n[swich]\nbuffer = \"1MB\"\n[run]\nuntill = \"1ms\"\n"),
         [
             "s.toml:7: transport.mto: unknown key: did you mean \"mtu\"? (known: kind, mtu, header, \
-             ack_header, ack_least, class, ack_priority, recovery, reordering, nack_interval, rto, pacing, window, \
+             ack_header, ack_least, class, ack_priority, acks_first, recovery, reordering, nack_interval, rto, pacing, window, \
              base_rtt, initial_window, plb, plb_rounds, plb_delay, plb_share, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, scale, topology, transport, \
              workload, telemetry, failures, switch, host, run, measure)",
