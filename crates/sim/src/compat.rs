@@ -81,7 +81,7 @@ macro_rules! rules {
             }
 
             /// Those of the ConWeave authors' simulator, which began as that of the HPCC authors.
-            pub const fn conweave_ns3() -> Rules {
+            pub const fn balancing_ns3() -> Rules {
                 Rules {
                     like: "conweave-ns3",
                     counted_ports: true,
@@ -222,7 +222,7 @@ impl Rules {
         let all = [
             Rules::hpcc_ns3(),
             Rules::powertcp_ns3(),
-            Rules::conweave_ns3(),
+            Rules::balancing_ns3(),
             Rules::ns3_3_35(),
             Rules::htsim(),
         ];

@@ -196,7 +196,7 @@ fn of_conweave(case: &str, balancer: &str, keys: &[(&'static str, Value)], seed:
     for threshold in &mut config.switch.ecn {
         (threshold.kmin, threshold.kmax) = (Bytes(100_000), Bytes(400_000));
     }
-    config.rules = Rules::conweave_ns3();
+    config.rules = Rules::balancing_ns3();
     let rate = |name, rate: &str| (name, Value::Text(rate.into()));
     let given = [rate("rai", "40Mbps"), rate("rhai", "100Mbps"), rate("min_rate", "100Mbps")];
     let law = ControllerConfig::read("dcqcn", &mut Parameters::new(&mut Given(&given)));

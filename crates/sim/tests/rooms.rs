@@ -100,17 +100,23 @@ const CRATES: &[(&str, &str, &str)] = &[
     ("pint", "", ""),
     // Collectors of telemetry do not depend on it either; they decode digests by that library.
     ("collect", "weftline-pint", ""),
-    // Programs for switches: what fills their maps; the collector is there in tests alone.
-    ("dataplane", "weftline-pint weftline-collect", ""),
     ("sim", "weftline-pint", ""),
+    // Programs for switches, and what fills their maps: from the parameters of balancers, so that the law is in one place. The
+    // collector is there in tests alone.
+    (
+        "dataplane",
+        "weftline-pint weftline-collect weftline-sim",
+        "balance packet tag",
+    ),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
     // A region's ports between real interfaces: what is in the packet loop, and what configures it.
     ("ports", "weftline-sim", "config counters engine net packet queue scenario topology units"),
     (
         "python",
         "weftline-collect weftline-dataplane weftline-pint weftline-ports weftline-results weftline-sim",
-        // Topologies: what a collector of digests knows about the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units why",
+        // Topologies: what a collector of digests knows about the network; queues: what a flow cache misses, without one; balancers and
+        // packets: the maps of a switch's programs, and probes.
+        "balance config congestion describe estimate measure packet parameters queue scenario schemes telemetry topology units why",
     ),
 ];
 
