@@ -103,11 +103,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     ("sim", "weftline-pint", ""),
     // Programs for switches, and what fills their maps: from the parameters of balancers, so that the law is in one place. The
     // collector is there in tests alone.
-    (
-        "dataplane",
-        "weftline-pint weftline-collect weftline-sim",
-        "balance packet tag",
-    ),
+    ("dataplane", "weftline-pint weftline-collect weftline-sim", "balance packet tag"),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
     // A region's ports between real interfaces: what is in the packet loop, and what configures it.
     ("ports", "weftline-sim", "config counters engine net packet queue scenario topology units"),

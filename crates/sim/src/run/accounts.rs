@@ -7,7 +7,7 @@ use crate::engine::random::mix64;
 use crate::measure::{Ending, LossCounters, Outcome, PortTotals, Receiving};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
-use crate::queue::{self, CLASSES, QueueDiscipline};
+use crate::queue::{self, QueueDiscipline};
 
 impl Simulation {
     /// Totals of the run; also checks conservation, in release builds too.
@@ -179,12 +179,15 @@ impl Region {
         for id in 0..self.net.ports.len() {
             let owner = self.net.owner(id as u32);
             let port = &self.net.ports[id];
-            let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
-            let charged = if port.queue.owns_buffer() { 0 } else { charged };
-            if let NodeIndex::Switch(s) = owner {
-                queued[s as usize] += charged;
-            }
+            let charges = !port.queue.owns_buffer();
             while let Some(packet) = self.net.ports[id].queue.evict(&mut self.net.packets) {
+                let sent = &self.net.packets[packet];
+                if let NodeIndex::Switch(s) = owner
+                    && charges
+                    && !sent.is_uncharged()
+                {
+                    queued[s as usize] += u64::from(sent.size);
+                }
                 self.net.leave_in_flight(packet);
                 packets += 1;
             }
