@@ -343,9 +343,10 @@ class Draw:
             table = self.document
             for key in above:
                 table = table[int(key)] if isinstance(table, list) else table[key]
+            # A preset may name keys of a table where the document has a list.
+            place = int(last) if isinstance(table, list) else last
         except (KeyError, IndexError, ValueError, TypeError):
             return self.repair(path.rpartition(".")[0] or "transport", tried)
-        place = int(last) if isinstance(table, list) else last
         there = place in table if isinstance(table, dict) else place < len(table)
         if isinstance(table, list) and not there:
             return self.repair(".".join(above), tried)

@@ -138,6 +138,16 @@ pub fn lower(
         );
         return Err(WorkloadError::new("steps", message));
     }
+    let (of_layer, of_experts) = spec.model.gradients();
+    let gradients =
+        (of_layer.saturating_add(of_experts)).saturating_mul(u64::from(layers.div_ceil(pipeline)));
+    let buckets = gradients.saturating_add(spec.model.vocabulary_gradients()) / spec.bucket.0.max(1);
+    if ranks.saturating_mul(buckets).saturating_mul(u64::from(spec.steps)) > MAX_OPS {
+        let message = format!(
+            "{ranks} ranks with about {buckets} buckets of gradients a step exceed the limit of {MAX_OPS} operations: take a larger bucket"
+        );
+        return Err(WorkloadError::new("bucket", message));
+    }
     let mut made = Made {
         spec,
         layout,

@@ -132,6 +132,9 @@ fn a_job_that_does_not_fit_says_what_it_needs() {
     assert!(
         refused(&[integer("steps", 100_000), integer("micro_batches", 1000)]).contains("exceed the limit")
     );
+    // 98 304 buckets for each of the ranks, each step.
+    let small = [("bucket", text("1B")), integer("steps", 1000)];
+    assert!(refused(&small).contains("take a larger bucket"), "{}", refused(&small));
     for (keys, expected) in [
         (vec![integer("pipeline", 5)], "5 stages for 4 layers"),
         (vec![integer("expert", 2)], "no experts"),
