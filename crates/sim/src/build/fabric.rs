@@ -67,6 +67,29 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
     (tor, neighbours)
 }
 
+/// A switch as its balancer finds it, with its number among those with hosts and its neighbours.
+pub fn place<'a>(
+    config: &'a Config,
+    node: u32,
+    fabric: &'a Arc<Fabric>,
+    (tor, neighbours): (Option<u32>, &'a [Neighbour]),
+) -> Place<'a> {
+    let spec = &config.topology.nodes[node as usize];
+    Place {
+        seed: config.seed,
+        node,
+        name: &spec.name,
+        tier: spec.tier,
+        tor,
+        neighbours,
+        fabric,
+        subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
+        murmur: config.rules.murmur_ecmp,
+        only_data: config.rules.only_data_balanced,
+        released: config.rules.released_balancers,
+    }
+}
+
 /// A switch with what the control plane knows around it, for programs of real switches.
 pub struct Surroundings<'a> {
     pub place: Place<'a>,
@@ -92,22 +115,9 @@ impl Surroundings<'_> {
 pub fn each_switch(config: &Config, visit: &mut dyn FnMut(&Surroundings)) {
     let map = super::map(config);
     let fabric = Arc::new(of(config, &map));
-    for (node, spec) in (0..).zip(&config.topology.nodes).filter(|(_, spec)| spec.kind == NodeKind::Switch) {
+    for (node, _) in (0..).zip(&config.topology.nodes).filter(|(_, spec)| spec.kind == NodeKind::Switch) {
         let (tor, neighbours) = around(config, &fabric, &map, node);
-        let place = Place {
-            seed: config.seed,
-            node,
-            name: &spec.name,
-            tier: spec.tier,
-            tor,
-            neighbours: &neighbours,
-            fabric: &fabric,
-            subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
-            murmur: config.rules.murmur_ecmp,
-            only_data: config.rules.only_data_balanced,
-            released: config.rules.released_balancers,
-        };
-        visit(&Surroundings { place, map: &map });
+        visit(&Surroundings { place: place(config, node, &fabric, (tor, &neighbours)), map: &map });
     }
 }
 

@@ -8,7 +8,7 @@ mod work;
 pub use execution::Execution;
 pub use fabric::{Surroundings, each_switch};
 
-use crate::balance::{Events, Fabric, LoadBalancer, Place};
+use crate::balance::{Events, Fabric, LoadBalancer};
 use crate::capture::Capture;
 use crate::compat::Rules;
 use crate::config::{Config, Forwarding};
@@ -455,19 +455,7 @@ impl Builder<'_> {
         let packet = largest_packet(&config.transports, &config.telemetry);
         let settings = &config.switch;
         let (tor, neighbours) = fabric::around(config, &self.fabric, self.map, node);
-        let place = Place {
-            seed: config.seed,
-            node,
-            name,
-            tier: spec.tier,
-            tor,
-            neighbours: &neighbours,
-            fabric: &self.fabric,
-            subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
-            murmur: config.rules.murmur_ecmp,
-            only_data: config.rules.only_data_balanced,
-            released: config.rules.released_balancers,
-        };
+        let place = fabric::place(config, node, &self.fabric, (tor, &neighbours));
         let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
         let balancer = settings.balancer.start(&place);
         let events = balancer.events();
