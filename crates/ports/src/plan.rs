@@ -1,5 +1,5 @@
-//! What a process serves: the directions of links between pairs of interfaces, and the scenario that
-//! configures them.
+//! What a process serves: the directions of links between pairs of interfaces, with their delays alone or as a
+//! scenario configures their ports.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -32,39 +32,26 @@ pub struct Direction {
     /// What the simulator calls the port that sends in this direction.
     pub entity: String,
     pub delay: Time,
-    /// None: the frames come from a host, whose kernel has the rate and the queue.
+    /// None: the delay alone, where a kernel has the rate and the queue.
     pub port: Option<EnginePort>,
 }
 
 impl Plan {
-    /// Reads a task: `scenario` (TOML), `base`, `directions` of `from`, `to`, `node` (number), `local` (port
-    /// of the node) and `entity`, `hosts` (address to number), `sample_every_ns`.
+    /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns`, or with `node` (number) and
+    /// `local` (port of the node) of the task's `scenario` (TOML, files beside `base`); `hosts` (address to
+    /// number), `sample_every_ns`.
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Plan, String> {
         let task: Value = serde_json::from_str(task).map_err(|error| format!("the task: {error}"))?;
-        let text = |value: &Value, key: &str| {
-            value[key].as_str().map(str::to_string).ok_or_else(|| format!("the task: {key} is missing"))
-        };
-        let number = |value: &Value, key: &str| {
-            let found = value[key].as_u64().and_then(|number| usize::try_from(number).ok());
-            found.ok_or_else(|| format!("the task: {key} is missing"))
-        };
-        let base = text(&task, "base")?;
-        let scenario = Scenario::load(
-            &text(&task, "scenario")?,
-            "scenario",
-            Path::new(&base),
-            &[],
-            None,
-            Hooks::default(),
-        );
-        let config = scenario.and_then(|scenario| scenario.config()).map_err(|error| error.to_string())?;
-        check(&config)?;
+        let config = if task["scenario"].is_null() { None } else { Some(configured(&task)?) };
         let mut directions = Vec::new();
         for one in task["directions"].as_array().into_iter().flatten() {
-            let (node, local) = (number(one, "node")?, number(one, "local")?);
-            let (delay, port) = started(&config, node, local)?;
+            let (delay, port) = match (one["delay_ns"].as_u64(), &config) {
+                (Some(ns), _) => (Time::from_ns(ns), None),
+                (None, Some(config)) => started(config, number(one, "node")?, number(one, "local")?)?,
+                (None, None) => return Err("the task: delay_ns is missing".to_string()),
+            };
             let (from, to, entity) = (text(one, "from")?, text(one, "to")?, text(one, "entity")?);
             directions.push(Direction { from, to, entity, delay, port });
         }
@@ -76,6 +63,24 @@ impl Plan {
         let sample_every = task["sample_every_ns"].as_u64().filter(|&ns| ns > 0).map(Time::from_ns);
         Ok(Plan { directions, names: Names::new(hosts), sample_every })
     }
+}
+
+fn text(value: &Value, key: &str) -> Result<String, String> {
+    value[key].as_str().map(str::to_string).ok_or_else(|| format!("the task: {key} is missing"))
+}
+
+fn number(value: &Value, key: &str) -> Result<usize, String> {
+    let found = value[key].as_u64().and_then(|number| usize::try_from(number).ok());
+    found.ok_or_else(|| format!("the task: {key} is missing"))
+}
+
+/// The scenario of a task, if its ports can be served.
+fn configured(task: &Value) -> Result<Config, String> {
+    let (scenario, base) = (text(task, "scenario")?, text(task, "base")?);
+    let scenario = Scenario::load(&scenario, "scenario", Path::new(&base), &[], None, Hooks::default());
+    let config = scenario.and_then(|scenario| scenario.config()).map_err(|error| error.to_string())?;
+    check(&config)?;
+    Ok(config)
 }
 
 /// What of a scenario's ports cannot stand between real interfaces.

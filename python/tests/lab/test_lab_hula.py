@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,11 @@ def test_a_prober_that_ends_by_itself_ends_the_run(
 ) -> None:
     process = lab("run", fabric, "--out", tmp_path / "lab", "--set", "workload.0.flows.0.size=200MB")
     wait_for_flows(process, nothing_left)
-    os.kill(next(probers_of(process.pid)), signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while not (probers := list(probers_of(process.pid))):
+        assert time.monotonic() < deadline, "no prober was started"
+        time.sleep(0.1)
+    os.kill(probers[0], signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
     assert process.returncode != 0 and "next to leaf" in errors
     assert not ours() - nothing_left

@@ -1,19 +1,22 @@
-"""Ports of the engine in the lab: queue disciplines of the simulator between the interfaces of a run.
+"""Links that pass by a process of the engine (`port_process.py`): their delays, and ports of switches.
 
-Every link passes through one process (`port_process.py`). A switch's port is the simulator's: discipline,
-rate, marks and delay. A host keeps the kernel's port, and the process gives its link the delay alone.
+The kernel stamps every frame as it arrives, so a frame leaves one delay after that however late it was read.
+Where the kernel has rates and queues, those are of the interface that the frame came from. Where the ports of
+switches are the engine's, every link passes by: discipline, rate, marks and delay are the simulator's, and
+hosts keep the kernel's ports.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weftline import _native
 
 if TYPE_CHECKING:
-    from weftline.lab.plan import Plan
+    from weftline.lab.plan import End, Plan
     from weftline.lab.queues import Counters
     from weftline.scenario import Scenario
 
@@ -47,15 +50,8 @@ def task(scenario: Scenario, made: Plan) -> str:
     """
     number = {node.name: place for place, node in enumerate(made.nodes)}
     directions = [
-        {
-            "from": f"w{link.number}{source}",
-            "to": f"w{link.number}{target}",
-            "node": number[end.node],
-            "local": int(end.interface[1:]),
-            "entity": end.entity,
-        }
-        for link in made.links
-        for source, target, end in (("a", "b", link.a), ("b", "a", link.b))
+        {**one, "node": number[end.node], "local": int(end.interface[1:])}
+        for one, end, _ in _directions(made)
     ]
     hosts = [node for node in made.nodes if node.is_host]
     addresses = {address: at for at, node in enumerate(hosts) for address in (node.address, *node.aliases)}
@@ -70,6 +66,19 @@ def task(scenario: Scenario, made: Plan) -> str:
     )
     _native.check_ports(text)
     return text
+
+
+def delays(made: Plan) -> str:
+    """Return the task of the process where it gives links their delays alone."""
+    return json.dumps({"directions": [{**one, "delay_ns": ns} for one, _, ns in _directions(made)]})
+
+
+def _directions(made: Plan) -> Iterator[tuple[dict[str, str], End, int]]:
+    """Yield each direction of the links that pass by: its interfaces, the end that sends, the delay."""
+    for link in made.wires:
+        for source, target, end in (("a", "b", link.a), ("b", "a", link.b)):
+            names = {"from": f"w{link.number}{source}", "to": f"w{link.number}{target}"}
+            yield {**names, "entity": end.entity}, end, link.delay_ns
 
 
 def differs() -> list[str]:

@@ -168,6 +168,8 @@ class Network:
                 for wire in self.plan.wires:
                     for letter in "ab":
                         ports.no_offloads(f"w{wire.number}{letter}")
+        for name in self.namespaces:
+            ports.use_every_core(name)
 
     def _pair(self, node: str, interface: str, peer: str, peer_interface: str, mtu: int) -> None:
         one, other = self.name(node), self.name(peer)

@@ -88,6 +88,7 @@ class Plan:
     engine_ports: bool = False
     """The ports of switches are the engine's, and every link passes by its process."""
     port_task: str = ""
+    """What the process does that links pass by."""
     takes_marks: bool = False
 
     @cached_property
@@ -251,8 +252,8 @@ def make(
         balancing=balancing,
         stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1))),
     )
-    if engine:
-        made.port_task = engine_ports.task(scenario, made)
+    if made.wires:
+        made.port_task = engine_ports.task(scenario, made) if engine else engine_ports.delays(made)
     return made
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -87,3 +88,19 @@ def _ethtool(sock: socket.socket, interface: str, command: int, value: int) -> i
     request = struct.pack("16sP", interface.encode(), ctypes.addressof(data)).ljust(40, b"\0")
     fcntl.ioctl(sock, SIOCETHTOOL, request)
     return struct.unpack("II", data.raw)[1]
+
+
+def use_every_core(namespace: str) -> None:
+    """Let every core receive for the interfaces of a namespace, flow by flow.
+
+    Else a frame is received by the core whose process has sent it, which for all links with a delay is the
+    core of one process.
+    """
+    from weftline.lab.network import run, tool
+
+    mask = f"{sum(1 << core for core in os.sched_getaffinity(0)):x}"
+    groups = ",".join(mask[max(end - 8, 0) : end] for end in range(len(mask) % 8 or 8, len(mask) + 1, 8))
+    # The tool shows the namespace's own interfaces under /sys. A kernel without this has no such files.
+    each = "for queue in /sys/class/net/*/queues/rx-0/rps_cpus"
+    write = f"{each}; do if [ -e $queue ]; then echo {groups} > $queue; fi; done"
+    run(tool("ip"), "netns", "exec", namespace, "/bin/sh", "-c", write)

@@ -219,17 +219,8 @@ class Processes:
 
     def start_wires(self) -> None:
         """Start what gives links their delay."""
-        wires = [
-            {"a": f"w{wire.number}a", "b": f"w{wire.number}b", "delay_ns": wire.delay_ns}
-            for wire in self.network.plan.wires
-        ]
-        made, place = self.network.plan, self.network.name(WIRES)
-        if made.engine_ports:
-            native = str(_native.__file__)
-            self.relay = self._start(place, "port_process.py", native, made.port_task)
-            _expect_ready(self.relay, "the process of the ports")
-            return
-        self.relay = self._start(place, "wires.py", json.dumps(wires))
+        place, native = self.network.name(WIRES), str(_native.__file__)
+        self.relay = self._start(place, "port_process.py", native, self.network.plan.port_task)
         _expect_ready(self.relay, "the process of the links' delays")
 
     def begin(self, zero_ns: int) -> None:
@@ -341,8 +332,8 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
         relay = processes.end()
         if programs:
             programs.end()
-    if made.engine_ports and "ports" not in relay:
-        raise RunFailed("lab: the process of the ports ended without saying what it did")
+    if made.wires and "ports" not in relay:
+        raise RunFailed("lab: the process of the links ended without saying what it did")
     return Outcome(
         zero_ns=zero,
         flows=done,
