@@ -6,7 +6,10 @@
 //! marks back; [`plan`] reads which ports a process serves; [`link`] is one direction between two interfaces;
 //! [`serve`] is the process.
 
+pub mod carrier;
 pub mod frame;
+#[cfg(target_os = "linux")]
+pub mod hosts;
 #[cfg(target_os = "linux")]
 mod link;
 pub mod plan;
@@ -15,6 +18,8 @@ pub mod port;
 mod serve;
 #[cfg(target_os = "linux")]
 mod socket;
+#[cfg(target_os = "linux")]
+mod waiting;
 
 #[cfg(target_os = "linux")]
 pub use serve::serve;

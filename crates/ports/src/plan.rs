@@ -65,11 +65,11 @@ impl Plan {
     }
 }
 
-fn text(value: &Value, key: &str) -> Result<String, String> {
+pub(crate) fn text(value: &Value, key: &str) -> Result<String, String> {
     value[key].as_str().map(str::to_string).ok_or_else(|| format!("the task: {key} is missing"))
 }
 
-fn number(value: &Value, key: &str) -> Result<usize, String> {
+pub(crate) fn number(value: &Value, key: &str) -> Result<usize, String> {
     let found = value[key].as_u64().and_then(|number| usize::try_from(number).ok());
     found.ok_or_else(|| format!("the task: {key} is missing"))
 }

@@ -6,7 +6,6 @@
 //! link's delay is shorter.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
@@ -15,57 +14,13 @@ use weftline_sim::units::Time;
 use crate::link::Link;
 use crate::plan::Plan;
 use crate::socket::{Batch, Interface};
+use crate::waiting::{Clock, Histogram, Ready, UNIT_NS, end_on_signal, ended};
 
-/// Bucket k of a histogram counts what was up to 2^k of this late.
-const UNIT_NS: u64 = 1000;
-const BUCKETS: usize = 40;
-/// The longest sleep: a signal that came just before it is seen after this.
-const LONGEST_NS: u64 = 200_000_000;
 /// Rounds of reading in a turn: senders that never pause must not keep what is due from leaving.
 const MOST_BATCHES: usize = 4;
 const MOST_SAMPLES: usize = 5_000_000;
-const MOST_EVENTS: usize = 256;
 /// Rounds of reading at the end: who sends on is not waited for.
 const MOST_LEFT: usize = 64;
-
-static ENDED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn end(_signal: libc::c_int) {
-    ENDED.store(true, Ordering::Relaxed);
-}
-
-fn clock(which: libc::clockid_t) -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is that of `now`.
-    unsafe { libc::clock_gettime(which, &mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// Monotonic time since the start, and its place in the time of day.
-struct Clock {
-    started: u64,
-}
-
-impl Clock {
-    fn now(&self) -> Time {
-        Time::from_ns(clock(libc::CLOCK_MONOTONIC) - self.started)
-    }
-
-    /// What to take off a time of day to have this clock's.
-    fn offset(&self) -> i128 {
-        i128::from(clock(libc::CLOCK_REALTIME)) - i128::from(self.now().ns())
-    }
-}
-
-#[derive(Clone)]
-struct Histogram([u64; BUCKETS]);
-
-impl Histogram {
-    fn add(&mut self, late: Time) {
-        let bucket = (u64::BITS - (late.ns() / UNIT_NS).leading_zeros()) as usize;
-        self.0[bucket.min(BUCKETS - 1)] += 1;
-    }
-}
 
 struct Server {
     plan_every: Option<Time>,
@@ -74,7 +29,7 @@ struct Server {
     interfaces: Vec<Interface>,
     /// By interface: the link that begins there.
     link_of: Vec<Option<usize>>,
-    epoll: i32,
+    ready: Ready,
     clock: Clock,
     frames: u64,
     late: Histogram,
@@ -88,9 +43,7 @@ struct Server {
 ///
 /// Errors: an interface that cannot be opened.
 pub fn serve(plan: Plan, ready: impl FnOnce()) -> io::Result<String> {
-    let handler = end as extern "C" fn(libc::c_int);
-    // SAFETY: the handler only stores a flag.
-    unsafe { libc::signal(libc::SIGTERM, handler as libc::sighandler_t) };
+    end_on_signal();
     let mut server = Server::open(plan)?;
     ready();
     server.run();
@@ -99,22 +52,17 @@ pub fn serve(plan: Plan, ready: impl FnOnce()) -> io::Result<String> {
 
 impl Server {
     fn open(plan: Plan) -> io::Result<Server> {
-        // SAFETY: no pointers.
-        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if epoll < 0 {
-            return Err(io::Error::last_os_error());
-        }
         let mut server = Server {
             plan_every: plan.sample_every,
             names: plan.names,
             links: Vec::new(),
             interfaces: Vec::new(),
             link_of: Vec::new(),
-            epoll,
-            clock: Clock { started: clock(libc::CLOCK_MONOTONIC) },
+            ready: Ready::new()?,
+            clock: Clock::from_now(),
             frames: 0,
-            late: Histogram([0; BUCKETS]),
-            early: Histogram([0; BUCKETS]),
+            late: Histogram::default(),
+            early: Histogram::default(),
             samples: Vec::new(),
             next_sample: Time::ZERO,
         };
@@ -135,13 +83,7 @@ impl Server {
         let opened = Interface::open(name)
             .map_err(|error| io::Error::new(error.kind(), format!("interface {name}: {error}")))?;
         let place = self.interfaces.len();
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: place as u64 };
-        // SAFETY: the pointer is that of `event`.
-        let added =
-            unsafe { libc::epoll_ctl(self.epoll, libc::EPOLL_CTL_ADD, opened.descriptor(), &mut event) };
-        if added != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        self.ready.add(&opened, place)?;
         self.interfaces.push(opened);
         self.link_of.push(None);
         known.insert(name.to_string(), place);
@@ -150,18 +92,12 @@ impl Server {
 
     fn run(&mut self) {
         let mut batch = Batch::new();
-        // SAFETY: events of zeros are valid values.
-        let mut events: [libc::epoll_event; MOST_EVENTS] = unsafe { std::mem::zeroed() };
-        while !ENDED.load(Ordering::Relaxed) {
+        while !ended() {
             // Whatever came before this moment can be read now.
             let until = self.clock.now();
-            let places = events.as_mut_ptr();
-            // SAFETY: pointer and number are those of `events`.
-            let ready = unsafe { libc::epoll_wait(self.epoll, places, MOST_EVENTS as i32, 0) };
-            let ready = usize::try_from(ready).unwrap_or(0);
-            let mut all_read = ready < MOST_EVENTS;
-            for event in &events[..ready] {
-                all_read &= self.read(event.u64 as usize, &mut batch);
+            let (places, mut all_read) = self.ready.places();
+            for place in places {
+                all_read &= self.read(place, &mut batch);
             }
             if all_read {
                 for link in &mut self.links {
@@ -225,11 +161,7 @@ impl Server {
         let next = self.links.iter().filter_map(Link::due).min();
         let sample = self.plan_every.map(|_| self.next_sample);
         let next = [next, sample].into_iter().flatten().min();
-        let left = next.map_or(LONGEST_NS, |at| at.saturating_sub(self.clock.now()).ns().min(LONGEST_NS));
-        let timeout = libc::timespec { tv_sec: 0, tv_nsec: left as _ };
-        let mut poll = libc::pollfd { fd: self.epoll, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the pointers are those of `poll` and `timeout`; no signals are masked.
-        unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
+        self.ready.wait(next.map(|at| at.saturating_sub(self.clock.now())));
     }
 
     fn report(&mut self) -> Value {
@@ -250,20 +182,13 @@ impl Server {
             "matched": self.interfaces.iter().map(|one| one.matched).sum::<u64>(),
             "missed": missed,
             "refused": self.links.iter().map(|link| link.refused).sum::<u64>(),
-            "late": self.late.0.to_vec(),
-            "out_of_order": self.early.0.to_vec(),
+            "late": self.late.counts(),
+            "out_of_order": self.early.counts(),
             "unit_ns": UNIT_NS,
             "not_conserved": lost,
             "ports": ports,
             "entities": names,
             "samples": self.samples,
         })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // SAFETY: the descriptor is this value's own.
-        unsafe { libc::close(self.epoll) };
     }
 }

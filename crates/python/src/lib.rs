@@ -54,7 +54,7 @@ mod _native {
         pint_encode, pint_port, pint_replay, pint_vectors,
     };
     #[pymodule_export]
-    use crate::ports::{check_ports, serve_ports};
+    use crate::ports::{check_hosts, check_ports, serve_hosts, serve_ports};
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

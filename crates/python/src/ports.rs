@@ -34,6 +34,51 @@ pub fn serve_ports(py: Python<'_>, task: &str) -> PyResult<String> {
     })
 }
 
+/// Finds out whether the engine's hosts can run a task (JSON) beside real switches; nothing is opened.
+///
+/// Errors: what they cannot run, and why.
+#[pyfunction]
+#[cfg(target_os = "linux")]
+pub fn check_hosts(py: Python<'_>, task: &str) -> PyResult<()> {
+    use weftline_ports::hosts::Hosts;
+
+    py.detach(|| Hosts::read(task).and_then(Hosts::check)).map_err(input)
+}
+
+/// Runs the hosts of a task between real interfaces until their flows are done or SIGTERM comes, and returns what they did, as
+/// JSON. Calls `begin` once every interface is open; it returns the time of day, in ns, at which the scenario begins.
+///
+/// Errors: what cannot be run; an interface that cannot be opened; another system than Linux.
+#[pyfunction]
+#[cfg(target_os = "linux")]
+pub fn serve_hosts(py: Python<'_>, task: &str, begin: Py<PyAny>) -> PyResult<String> {
+    use crate::errors::failed;
+    use weftline_ports::hosts::Hosts;
+
+    py.detach(|| {
+        let hosts = Hosts::read(task).map_err(input)?;
+        let ready = || {
+            let zero = Python::attach(|py| begin.call0(py)?.extract::<u64>(py));
+            zero.map_err(|error| std::io::Error::other(error.to_string()))
+        };
+        hosts.serve(ready).map_err(failed)
+    })
+}
+
+/// There are such interfaces on Linux alone.
+#[pyfunction]
+#[cfg(not(target_os = "linux"))]
+pub fn check_hosts(_task: &str) -> PyResult<()> {
+    Err(input("hosts between real interfaces need Linux"))
+}
+
+/// There are such interfaces on Linux alone.
+#[pyfunction]
+#[cfg(not(target_os = "linux"))]
+pub fn serve_hosts(_task: &str, _begin: Py<PyAny>) -> PyResult<String> {
+    Err(input("hosts between real interfaces need Linux"))
+}
+
 /// There are such interfaces on Linux alone.
 #[pyfunction]
 #[cfg(not(target_os = "linux"))]

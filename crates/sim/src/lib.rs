@@ -35,7 +35,7 @@ pub mod workload;
 
 pub use build::{Execution, Surroundings, each_switch};
 pub use capture::tag;
-pub use run::{Plan, RunError, Simulation};
+pub use run::{Plan, RunError, Simulation, beside};
 
 use config::Config;
 use measure::{Outcome, Progress, Sink};

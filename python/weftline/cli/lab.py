@@ -78,6 +78,13 @@ def _scenario(command: argparse.ArgumentParser) -> None:
         help="whose ports switches have (default auto: the kernel's if all are FIFO and mark nothing, "
         "else the simulator's)",
     )
+    command.add_argument(
+        "--hosts",
+        choices=("auto", "kernel", "engine"),
+        default="auto",
+        help="whose transports hosts have (default auto: the kernel's TCP and MPTCP, all others of the "
+        "simulator)",
+    )
     command.add_argument("--seed", type=int, metavar="N", help="seed, in place of the scenario's")
 
 
@@ -104,7 +111,14 @@ def _run(options: argparse.Namespace) -> int:
     from weftline.terminal import say
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
-    found = runs.run(scenario, options.out, force=options.force, repeats=options.repeats, ports=options.ports)
+    found = runs.run(
+        scenario,
+        options.out,
+        force=options.force,
+        repeats=options.repeats,
+        ports=options.ports,
+        hosts=options.hosts,
+    )
     for one in found:
         for text in one.warnings:
             say("warning", f"{one.out}: {text}")
@@ -139,7 +153,7 @@ def _up(options: argparse.Namespace) -> int:
     from weftline.terminal import say
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
-    made, _ = runs.planned(scenario, options.ports)
+    made, _ = runs.planned(scenario, options.ports, options.hosts)
     if made.stamping or made.balancing:
         say(
             "warning",

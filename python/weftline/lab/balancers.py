@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from weftline.scenario import Scenario
 
 KERNEL = "ecmp"
+LABEL = "label"
+"""A hash of a label that the engine's hosts choose for each packet: of its UDP port, in the lab."""
 
 
 class Balancing(Protocol):
@@ -59,11 +61,13 @@ def _kind(values: dict[str, Any]) -> str:
     return str(values.get("switch", {}).get("balancer", {}).get("kind", KERNEL))
 
 
-def problems(values: dict[str, Any], *, engine: bool = False) -> list[str]:
-    """Return why a resolved scenario's balancer cannot be had here."""
+def problems(values: dict[str, Any], *, engine: bool = False, hosts: bool = False) -> list[str]:
+    """Return why a resolved scenario's balancer cannot be had here; `hosts`: hosts are the engine's."""
     kind = _kind(values)
-    if kind == KERNEL:
+    if kind == KERNEL or (hosts and kind == LABEL):
         return []
+    if hosts:
+        return [f'switch.balancer.kind = "{kind}": beside hosts of the engine the lab has "ecmp", "label"']
     if kind not in PROGRAMMED:
         has = ", ".join(f'"{name}"' for name in (KERNEL, *PROGRAMMED))
         return [f'switch.balancer.kind = "{kind}": the lab has {has}']

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import engine_ports, lateness, stamps
+from weftline.lab import engine_hosts, engine_ports, lateness, stamps
 from weftline.lab.plan import Plan
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -190,6 +190,7 @@ def summary_of(
                 for port, found in sorted(counters.items())
             },
             "engine_ports": engine_ports.account(outcome.relay) if made.engine_ports else None,
+            "engine_hosts": engine_hosts.account(outcome.of_hosts) if made.engine_hosts else None,
             "samples_missed": outcome.missed_samples,
             "failed": {str(i): one["wrong"] for i, one in outcome.flows.items() if one.get("wrong")},
         },

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError, RunFailed
-from weftline.lab import ports
+from weftline.lab import engine_hosts, ports
 from weftline.lab.plan import Plan
 
 RECORDS = Path("/run/weftline-lab")
@@ -96,6 +96,8 @@ class Network:
     id: str = field(default_factory=lambda: secrets.token_hex(3))
     namespaces: dict[str, int] = field(default_factory=dict)
     """Those that exist or are about to, with their inode numbers (0: about to)."""
+    macs: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Addresses of interfaces, by node and name."""
     keep: bool = False
     """It outlives the process: `up`."""
 
@@ -110,8 +112,8 @@ class Network:
 
     def build(self) -> None:
         """Make everything; what was made is removed again if that fails."""
-        names = [self.name(node.name) for node in self.plan.nodes]
-        names += [self.name(WIRES)] if self.plan.wires else []
+        names = [self.name(node.name) for node in self.plan.own_nodes]
+        names += [self.name(WIRES)] if self.plan.wires or self.plan.host_links else []
         taken = [name for name in names if (NAMED / name).exists()]
         if taken:
             raise InputError(
@@ -156,6 +158,8 @@ class Network:
         for wire in self.plan.wires:
             for end, inner in ((wire.a, f"w{wire.number}a"), (wire.b, f"w{wire.number}b")):
                 self._pair(end.node, end.interface, WIRES, inner, wire.mtu)
+        for link, end in self.plan.host_links:
+            self._pair(end.node, end.interface, WIRES, engine_hosts.interface(link.number), link.mtu)
         for link in self.plan.direct:
             self._pair(link.a.node, link.a.interface, link.b.node, link.b.interface, link.mtu)
         for end in self.plan.ends():
@@ -163,11 +167,12 @@ class Network:
                 ports.no_offloads(end.interface)
             if not (self.plan.engine_ports and end.port.is_switch):
                 ports.set_up(self.name(end.node), end.interface, end.port)
-        if self.plan.wires:
+        passing = [f"w{wire.number}{letter}" for wire in self.plan.wires for letter in "ab"]
+        passing += [engine_hosts.interface(link.number) for link, _ in self.plan.host_links]
+        if passing:
             with inside(self.name(WIRES)):
-                for wire in self.plan.wires:
-                    for letter in "ab":
-                        ports.no_offloads(f"w{wire.number}{letter}")
+                for interface in passing:
+                    ports.no_offloads(interface)
         for name in self.namespaces:
             ports.use_every_core(name)
 
@@ -184,7 +189,10 @@ class Network:
         """Addresses of hosts, fixed neighbours (nothing asks who has which), and all shortest paths."""
         ends = {(end.node, end.interface): end for end in self.plan.ends()}
         macs = {key: mac(self.name(key[0]), key[1]) for key in ends}
-        for node in self.plan.nodes:
+        for link, end in self.plan.host_links:
+            macs[end.peer] = engine_hosts.mac_of_host(link.number)
+        self.macs = macs
+        for node in self.plan.own_nodes:
             lines = []
             own = [node.address, *node.aliases] if node.address else []
             lines += [f"address add {address}/32 dev lo" for address in own]

@@ -14,7 +14,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.lab import balancers, engine_ports, stamps
+from weftline.lab import balancers, engine_hosts, engine_ports, stamps
 from weftline.lab.ports import Port
 from weftline.scenario import Scenario
 
@@ -90,45 +90,76 @@ class Plan:
     port_task: str = ""
     """What the process does that links pass by."""
     takes_marks: bool = False
+    engine_hosts: bool = False
+    """Hosts are the engine's: they have no namespaces, and their process gives their links rate and delay."""
+
+    @cached_property
+    def host_links(self) -> list[tuple[Link, End]]:
+        """Links of the engine's hosts, each with its end at the switch."""
+        if not self.engine_hosts:
+            return []
+        return [
+            (link, end)
+            for link in self.links
+            for end, other in ((link.a, link.b), (link.b, link.a))
+            if not other.port.is_switch
+        ]
+
+    @cached_property
+    def _others(self) -> list[Link]:
+        own = {link.number for link, _ in self.host_links}
+        return [link for link in self.links if link.number not in own]
 
     @cached_property
     def wires(self) -> list[Link]:
         """Links that pass by the process of delays: those with one, or all where that has the ports."""
-        return [link for link in self.links if link.delay_ns or self.engine_ports]
+        return [link for link in self._others if link.delay_ns or self.engine_ports]
 
     @cached_property
     def direct(self) -> list[Link]:
-        """Links that do not."""
-        return [link for link in self.links if not (link.delay_ns or self.engine_ports)]
+        """Links between namespaces that do not."""
+        return [link for link in self._others if not (link.delay_ns or self.engine_ports)]
+
+    @property
+    def own_nodes(self) -> list[Node]:
+        """Nodes that have a namespace."""
+        return [node for node in self.nodes if not (node.is_host and self.engine_hosts)]
 
     def ends(self) -> Iterator[End]:
-        """Yield both ends of every link."""
+        """Yield every end of a link that is in the namespace of a node."""
         for link in self.links:
-            yield link.a
-            yield link.b
+            for end in (link.a, link.b):
+                if end.port.is_switch or not self.engine_hosts:
+                    yield end
 
     @property
     def shortest_delay_ns(self) -> int | None:
         """The shortest delay of a link that has one."""
-        return min((link.delay_ns for link in self.wires if link.delay_ns), default=None)
+        return min((link.delay_ns for link in self.links if link.delay_ns), default=None)
 
 
-def problems(values: dict[str, Any], kernel_has: list[str], *, engine: bool = False) -> list[str]:
+def problems(
+    values: dict[str, Any], kernel_has: list[str], *, engine: bool = False, hosts: bool = False
+) -> list[str]:
     """Return everything in a resolved scenario that the lab cannot run, each as a sentence.
 
-    `engine`: the ports of switches are the engine's, which says itself what they cannot do.
+    `engine`: the ports of switches are the engine's, which says itself what they cannot do. `hosts`: so are
+    the hosts.
     """
     found = []
     switch, transport = values.get("switch", {}), values.get("transport", {})
     kind = transport.get("kind")
-    if kind not in ("tcp", "mptcp"):
+    if hosts:
+        found += engine_hosts.problems(values, engine_ports=engine)
+    elif kind not in engine_hosts.KERNEL:
         found.append(
-            f'transport.kind = "{kind}": the hosts of the lab have the kernel\'s transports: tcp and mptcp'
+            f'transport.kind = "{kind}": kernels have tcp and mptcp; hosts of the engine have all: leave '
+            "--hosts out"
         )
     controllers = dict.fromkeys([_controller(transport), *_own_controllers(values).values()])
     ours = ", ".join(f'"{name}"' for name, theirs in CONGESTION.items() if theirs in kernel_has)
     for controller in controllers:
-        if kind in ("tcp", "mptcp") and CONGESTION.get(controller) not in kernel_has:
+        if not hosts and kind in engine_hosts.KERNEL and CONGESTION.get(controller) not in kernel_has:
             found.append(
                 f'transport.controller.kind = "{controller}": this kernel has {ours}'
                 + (" (dctcp: CONFIG_TCP_CONG_DCTCP or a BPF program)" if controller == "dctcp" else "")
@@ -157,9 +188,9 @@ def problems(values: dict[str, Any], kernel_has: list[str], *, engine: bool = Fa
             "switch.ecn.enabled: no queue of this kernel marks packets: set it to false, or leave --ports out"
         )
     subflows = transport.get("subflows", 1)
-    if kind == "mptcp" and subflows > MOST_SUBFLOWS:
+    if not hosts and kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
-    found += balancers.problems(values, engine=engine)
+    found += balancers.problems(values, engine=engine, hosts=hosts)
     failures = values.get("failures", {})
     if failures.get("event") or failures.get("loss"):
         found.append("failures: the lab cannot make links fail: leave them out")
@@ -168,7 +199,8 @@ def problems(values: dict[str, Any], kernel_has: list[str], *, engine: bool = Fa
         found.append("compat.like: another simulator's rules do not hold for real packets: leave it out")
     for number, workload in enumerate(values.get("workload", [])):
         own = workload.get("transport", {})
-        if extra := {key for key in own if key != "controller" and own[key] != transport.get(key)}:
+        extra = {key for key in own if key != "controller" and own[key] != transport.get(key)}
+        if extra and not hosts:
             found.append(
                 f"workload.{number}.transport.{min(extra)}: only the controller of a workload may differ "
                 "from [transport]: leave it out"
@@ -202,7 +234,12 @@ def _own_controllers(values: dict[str, Any]) -> dict[str, str]:
 
 
 def make(
-    scenario: Scenario, kernel_has: list[str], flows: list[dict[str, Any]], *, engine: bool = False
+    scenario: Scenario,
+    kernel_has: list[str],
+    flows: list[dict[str, Any]],
+    *,
+    engine: bool = False,
+    hosts: bool = False,
 ) -> Plan:
     """Return the plan of a scenario that has no `problems`.
 
@@ -223,11 +260,12 @@ def make(
         for number, one in enumerate(graph["nodes"])
     ]
     for number, node in enumerate(nodes):
-        if node.is_host and transport["kind"] == "mptcp":
+        if node.is_host and transport["kind"] == "mptcp" and not hosts:
             extra = range(1, int(transport.get("subflows", 1)))
             node.aliases = [_address(10 + subflow, number) for subflow in extra]
     balancing = balancers.asked(scenario)
-    links = _links(graph, nodes, queue, mss + TCP_HEADER, bool(balancing and balancing.probes_first))
+    bands = hosts or bool(balancing and balancing.probes_first)
+    links = _links(graph, nodes, queue, MTU if hosts else mss + TCP_HEADER, bands, hosts)
     _routes(nodes, links)
     own = _own_controllers(values)
     measured = values.get("measure", {}).get("queues")
@@ -238,15 +276,19 @@ def make(
         nodes=nodes,
         links=links,
         flows=[
-            {**flow, "congestion": CONGESTION[own.get(flow["group"], _controller(transport))]}
+            {**flow, "congestion": CONGESTION.get(own.get(flow["group"], _controller(transport)), "")}
             for flow in flows
         ],
-        multipath=transport["kind"] == "mptcp",
+        multipath=transport["kind"] == "mptcp" and not hosts,
         route_settings=_route_settings(transport),
         queue_every_ns=_ns(measured.get("every")) if isinstance(measured, dict) else None,
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
         until_ns=None if until in (None, "flows-done") else _ns(until),
-        differs=[*_differs(values), *(engine_ports.differs() if engine else [])],
+        differs=[
+            *(engine_hosts.differs() if hosts else _differs(values)),
+            *(engine_ports.differs() if engine else []),
+        ],
+        engine_hosts=hosts,
         engine_ports=engine,
         takes_marks=engine and engine_ports.takes_marks(values),
         balancing=balancing,
@@ -254,6 +296,8 @@ def make(
     )
     if made.wires:
         made.port_task = engine_ports.task(scenario, made) if engine else engine_ports.delays(made)
+    if hosts:
+        engine_hosts.check(scenario, made)
     return made
 
 
@@ -293,8 +337,17 @@ def _address(first: int, number: int) -> str:
 
 
 def _links(
-    graph: dict[str, Any], nodes: list[Node], queue: dict[str, Any], mtu: int, probes_first: bool
+    graph: dict[str, Any],
+    nodes: list[Node],
+    queue: dict[str, Any],
+    mtu: int,
+    probes_first: bool,
+    hosts_too: bool,
 ) -> list[Link]:
+    """Return the links.
+
+    `probes_first`: ports between switches have bands; `hosts_too`: those to hosts as well.
+    """
     used = [0] * len(nodes)
     links = []
     for number, one in enumerate(graph["links"]):
@@ -320,7 +373,10 @@ def _links(
                 queue_packets=packets,
                 mtu=mtu,
                 is_switch=is_switch,
-                bands=probes_first and is_switch and not nodes[other].is_host,
+                bands=probes_first
+                and is_switch
+                and (hosts_too or not nodes[other].is_host)
+                and bool(packets),
             )
             return End(
                 node=nodes[place].name,

@@ -1,4 +1,4 @@
-"""The process of the engine's ports, inside the namespace where links pass through.
+"""The process of the engine's ports and of links' delays, inside the namespace where links pass through.
 
 Run as a file of its own, without the package: the native module is loaded from the path in the first line
 of standard input. The second line is the task. What was done is printed as JSON when the process is ended.
@@ -12,13 +12,15 @@ import importlib.util
 import os
 import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import die_with_parent  # type: ignore[import-not-found]
 
 
-def main() -> None:
-    """Load the engine, then serve the ports."""
+def serve(what: Callable[[Any, str], str]) -> None:
+    """Load the engine, then do what the task says; `what` takes the native module and the task."""
     if "stays" not in sys.argv:
         die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -31,11 +33,11 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     try:
-        print(native.serve_ports(sys.stdin.readline()), flush=True)
+        print(what(native, sys.stdin.readline()), flush=True)
     except (ValueError, RuntimeError) as error:
         print(str(error).replace("\n", "; "), flush=True)
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    serve(lambda native, task: str(native.serve_ports(task)))

@@ -16,7 +16,7 @@ from typing import Any
 
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import doctor, engine_ports, lateness, plan
+from weftline.lab import doctor, engine_hosts, engine_ports, lateness, plan
 from weftline.lab import programs as switch_programs
 from weftline.lab.network import WIRES, Network
 from weftline.lab.plan import PORT
@@ -69,10 +69,12 @@ def _asked_scale(text: str, settings: list[tuple[str, str]]) -> object:
     return 1
 
 
-def planned(scenario: Scenario, ports: engine_ports.Ports = "auto") -> tuple[plan.Plan, Run]:
+def planned(
+    scenario: Scenario, ports: engine_ports.Ports = "auto", hosts: engine_hosts.Hosts = "auto"
+) -> tuple[plan.Plan, Run]:
     """Return the plan of a scenario and the simulated run that its flows are from.
 
-    `ports`: whose ports switches have.
+    `ports`: whose ports switches have; `hosts`: whose transports hosts have.
 
     Raises
     ------
@@ -80,8 +82,11 @@ def planned(scenario: Scenario, ports: engine_ports.Ports = "auto") -> tuple[pla
         With everything for which the lab cannot run it; nothing was changed then.
     """
     kernel = doctor.congestion_controls()
-    engine = engine_ports.wanted(scenario.values, ports)
-    if wrong := plan.problems(scenario.values, kernel, engine=engine):
+    engine, own_hosts = (
+        engine_ports.wanted(scenario.values, ports),
+        engine_hosts.wanted(scenario.values, hosts),
+    )
+    if wrong := plan.problems(scenario.values, kernel, engine=engine, hosts=own_hosts):
         name = scenario.source.file
         raise InputError("\n".join(f"{name}: {text}" for text in wrong))
     doctor.require()
@@ -99,7 +104,7 @@ def planned(scenario: Scenario, ports: engine_ports.Ports = "auto") -> tuple[pla
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
-    return plan.make(scenario, kernel, flows, engine=engine), simulated
+    return plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts), simulated
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
@@ -131,6 +136,8 @@ class Outcome:
     goodput: list[tuple[int, int, int]] = field(default_factory=list)
     """Time since zero, flow, bytes acknowledged until then."""
     notes: list[str] = field(default_factory=list)
+    of_hosts: dict[str, Any] = field(default_factory=dict)
+    """What the process of the engine's hosts counted, empty without one."""
 
 
 @contextlib.contextmanager
@@ -148,11 +155,16 @@ def up(made: plan.Plan, *, keep: bool = False) -> Iterator[Network]:
 class Processes:
     """The processes inside the namespaces: started, given time zero, ended."""
 
-    def __init__(self, network: Network, *, dies: bool = True) -> None:
+    def __init__(self, network: Network, *, dies: bool = True, host_task: str = "") -> None:
         self.network = network
+        self.host_task = host_task
         self.dies = dies
         self.relay: subprocess.Popen[str] | None = None
+        self.hosts: subprocess.Popen[str] | None = None
+        """The process of the engine's hosts."""
         self.agents: dict[str, subprocess.Popen[str]] = {}
+        self.of_hosts: dict[str, Any] = {}
+        """What the process of the hosts printed at its end."""
         self.companions: dict[str, subprocess.Popen[str]] = {}
         """Those next to switches, and what each printed at its end."""
         self.reports: dict[str, dict[str, Any]] = {}
@@ -180,7 +192,12 @@ class Processes:
         made = self.network.plan
         if made.wires:
             self.start_wires()
-        hosts = [node for node in made.nodes if node.is_host]
+        if made.engine_hosts:
+            self.hosts = self._start(
+                self.network.name(WIRES), "host_process.py", str(_native.__file__), self.host_task
+            )
+            _expect_ready(self.hosts, "the process of the hosts")
+        hosts = [node for node in made.own_nodes if node.is_host]
         addresses = [node.address for node in hosts]
         for number, node in enumerate(hosts):
             mine = [flow for flow in made.flows if flow["src"] == number]
@@ -225,10 +242,10 @@ class Processes:
 
     def begin(self, zero_ns: int) -> None:
         """Tell every agent when time zero is."""
-        for agent in self.agents.values():
-            assert agent.stdin is not None
-            agent.stdin.write(f"{zero_ns}\n")
-            agent.stdin.flush()
+        for process in (*self.agents.values(), *([self.hosts] if self.hosts else [])):
+            assert process.stdin is not None
+            process.stdin.write(f"{zero_ns}\n")
+            process.stdin.flush()
 
     def end(self) -> dict[str, Any]:
         """End all and return what the relay counted."""
@@ -238,7 +255,9 @@ class Processes:
         for process in self.companions.values():
             process.terminate()
         self.reports = {node: _last_words(process) for node, process in self.companions.items()}
-        return _last_words(self.relay) if self.relay is not None else {}
+        self.of_hosts = _last_words(self.hosts) if self.hosts is not None else {}
+        relay = _last_words(self.relay) if self.relay is not None else {}
+        return engine_hosts.added(relay, self.of_hosts) if self.hosts is not None else relay
 
 
 def _last_words(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -269,10 +288,19 @@ def programs_of(network: Network) -> switch_programs.Programs | None:
     return switch_programs.Programs(network, loads) if loads else None
 
 
-def carry(network: Network, simulated: Run, progress: Callable[[int, int], None] | None = None) -> Outcome:
-    """Run the flows in a network that exists."""
+def carry(
+    network: Network,
+    simulated: Run,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    host_task: str = "",
+) -> Outcome:
+    """Run the flows in a network that exists; `host_task`: of the engine's hosts, if it has them."""
     made = network.plan
-    processes, sampler = Processes(network), Sampler(network, made.queue_every_ns)
+    processes, sampler = (
+        Processes(network, host_task=host_task),
+        Sampler(network, made.queue_every_ns),
+    )
     programs = programs_of(network)
     done: dict[int, dict[str, Any]] = {}
     flows = {flow["flow_id"]: flow for flow in made.flows}
@@ -298,6 +326,8 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
             left = (until - time.time_ns()) / 1e9 if until else last + patience - time.monotonic()
             if left <= 0:
                 status = "done" if until else "stalled"
+                break
+            if processes.hosts is not None and processes.hosts.poll() is not None:
                 break
             ready, _, _ = select.select(list(outputs), [], [], min(left, 0.5))
             for stream in ready:
@@ -334,6 +364,12 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
             programs.end()
     if made.wires and "ports" not in relay:
         raise RunFailed("lab: the process of the links ended without saying what it did")
+    if made.engine_hosts:
+        if "flows" not in processes.of_hosts:
+            raise RunFailed("lab: the process of the hosts ended without saying what it did")
+        done = engine_hosts.flows(processes.of_hosts, zero)
+        if all(one["finish_ns"] is not None for one in done.values()) and len(done) == len(made.flows):
+            status = "done"
     return Outcome(
         zero_ns=zero,
         flows=done,
@@ -350,6 +386,7 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
         ports=ports,
         ports_used_twice=twice,
         goodput=goodput,
+        of_hosts=processes.of_hosts,
     )
 
 
@@ -360,10 +397,12 @@ def run(
     force: bool = False,
     repeats: int = 1,
     ports: engine_ports.Ports = "auto",
+    hosts: engine_hosts.Hosts = "auto",
 ) -> list[Run]:
     """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
 
     `ports`: whose ports switches have; "auto": the kernel's where its FIFO is enough, else the engine's.
+    `hosts`: whose transports hosts have; "auto": the kernel's where it has them, else the engine's.
 
     Raises
     ------
@@ -383,11 +422,12 @@ def run(
                 "overwrite it with --force" if status_of(place) is not None else "choose another with --out"
             )
             raise InputError(f"{place}: is not empty; {hint}")
-    made, simulated = planned(scenario, ports)
+    made, simulated = planned(scenario, ports, hosts)
     found = []
     for place in places:
         with up(made) as network:
-            outcome = carry(network, simulated)
+            task = engine_hosts.task(scenario, made, network.macs) if made.engine_hosts else ""
+            outcome = carry(network, simulated, host_task=task)
         folder.write(place, scenario, made, simulated, outcome)
         found.append(Run.read(place))
     return found

@@ -54,13 +54,32 @@ use std::sync::Arc;
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
     pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
-        caught(|| Simulation::build(config, execution))?
+        caught(|| {
+            Simulation::build(
+                config,
+                |config, map| execution::plan(config, &map.routes, execution),
+                execution.windows,
+            )
+        })?
     }
 
-    fn build(config: Config, execution: Execution) -> Result<Simulation, RunError> {
+    /// Builds the network with the hosts as the first region and the switches as the second one.
+    pub(crate) fn hosts_apart(config: Config) -> Result<Simulation, RunError> {
+        let plan = Plan { threads: 1, regions: 2, lookahead: Time::MAX, why_fewer: None };
+        caught(|| {
+            Simulation::build(config, |config, _| (plan, Split::hosts_apart(&config.topology)), Some(false))
+        })?
+    }
+
+    /// Builds the network, cut as `cut` says.
+    fn build(
+        config: Config,
+        cut: impl FnOnce(&Config, &Map) -> (Plan, Split),
+        windows: Option<bool>,
+    ) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
         let map = Arc::new(map(&config));
-        let (mut plan, split) = execution::plan(&config, &map.routes, execution);
+        let (mut plan, split) = cut(&config, &map);
         // What ranks send to each other outside the network crosses regions too.
         for graph in config.traffic.sources.iter().filter_map(|source| source.graph()) {
             plan.lookahead = plan.lookahead.min(graph.shortest_delay().unwrap_or(Time::MAX));
@@ -77,7 +96,7 @@ impl Simulation {
             places: &places,
             map: &map,
             split: &split,
-            windows: execution.windows,
+            windows,
             horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
             nic_rate: nic_rate(&config.topology),

@@ -31,6 +31,12 @@ impl Split {
         Split { part: vec![0; topology.nodes.len()], parts: 1, lookahead: Time::MAX }
     }
 
+    /// The hosts, then the switches.
+    pub fn hosts_apart(topology: &Topology) -> Split {
+        let part = topology.nodes.iter().map(|node| u16::from(node.kind != NodeKind::Host)).collect();
+        Split { part, parts: 2, lookahead: Time::MAX }
+    }
+
     /// At most `parts` parts, with the longest lookahead that leaves them about equal; fewer where the network does not
     /// have as many units, and one where only links without delay could be cut.
     pub fn new(topology: &Topology, work: &Work, parts: usize) -> Split {

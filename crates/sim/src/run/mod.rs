@@ -8,6 +8,7 @@
 
 mod accounts;
 pub(crate) mod balance;
+pub mod beside;
 pub(crate) mod changes;
 pub(crate) mod flows;
 pub(crate) mod graphs;

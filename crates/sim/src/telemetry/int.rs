@@ -297,6 +297,14 @@ impl IntStacks {
         to.extend_from_slice(self.records.elements(id, used));
     }
 
+    /// A stack with what [`IntStacks::copy_out`] copied out of one, as far as it has places for it.
+    pub fn copy_in(&mut self, places: &[IntRecord]) -> u32 {
+        let id = self.insert();
+        let kept = places.len().min(self.max_hops + 1);
+        self.records.elements_mut(id, kept).copy_from_slice(&places[..kept]);
+        id
+    }
+
     /// Number of places in use, including the head.
     #[inline]
     fn places_in_use(&self, head: &IntRecord) -> usize {

@@ -1,0 +1,246 @@
+//! Packets of the engine's hosts as frames: Ethernet, IPv4, UDP, and the fields that a host of the engine reads.
+//!
+//! The IPv4 packet is as long as the simulated one, at least [`LEAST_BYTES`] and what the packet carries beside its fields (SACK
+//! blocks: 32 bytes); what is left is zeros. Switches of a kernel see
+//! addresses, ports that follow from the packet's label (so that they choose among equal paths by it), a type of service that
+//! follows from its class, and an ECN-capable codepoint.
+
+use weftline_sim::packet::{NONE, Packet, PacketKind, flag};
+use weftline_sim::telemetry::int::IntRecord;
+use weftline_sim::units::Time;
+
+/// Bytes of the shortest IPv4 packet that carries the fields.
+pub const LEAST_BYTES: usize = IP_BYTES + UDP_BYTES + FIELD_BYTES;
+/// The UDP port to which all are sent.
+pub const PORT: u16 = 22_342;
+
+const ETHERNET_BYTES: usize = 14;
+const IP_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
+const FIELD_BYTES: usize = 48;
+const RECORD_BYTES: usize = 16;
+const MOST_RECORDS: usize = u8::MAX as usize;
+const UDP: u8 = 17;
+const HOPS: u8 = 64;
+/// Of the fields' layout.
+const VERSION: u8 = 1;
+const FIRST_SOURCE_PORT: u16 = 49_152;
+const CONGESTION_BITS: u8 = 0b11;
+const CAPABLE: u8 = 0b10;
+/// Type of service by class, in the order in which the kernel's bands serve them: minimise delay, none, maximise throughput.
+const SERVICES: [u8; 3] = [0x10, 0x00, 0x08];
+const KINDS: [PacketKind; 7] = [
+    PacketKind::Data,
+    PacketKind::Ack,
+    PacketKind::Nack,
+    PacketKind::Pause,
+    PacketKind::Resume,
+    PacketKind::Probe,
+    PacketKind::Control,
+];
+
+/// Who sends to whom on a link.
+#[derive(Debug, Clone, Copy)]
+pub struct Ends {
+    pub macs: [[u8; 6]; 2],
+    /// Addresses of the hosts that the packet is from and for.
+    pub addresses: [[u8; 4]; 2],
+}
+
+/// The frame of a packet and of what it carries.
+pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
+    let records = &records[..records.len().min(MOST_RECORDS)];
+    let length = usize::from(packet.size).max(LEAST_BYTES + records.len() * RECORD_BYTES);
+    let mut frame = vec![0; ETHERNET_BYTES + length];
+    let (ethernet, ip) = frame.split_at_mut(ETHERNET_BYTES);
+    let [from, to] = ends.macs;
+    ethernet[..6].copy_from_slice(&to);
+    ethernet[6..12].copy_from_slice(&from);
+    ethernet[12..].copy_from_slice(&[0x08, 0x00]);
+    let capable = packet.kind == PacketKind::Data && packet.flags & flag::NOT_CAPABLE == 0;
+    let congestion = match packet.marked() && packet.kind == PacketKind::Data {
+        true => CONGESTION_BITS,
+        false if capable => CAPABLE,
+        false => 0,
+    };
+    ip[0] = 0x45;
+    ip[1] = SERVICES[usize::from(packet.wire_class).min(SERVICES.len() - 1)] | congestion;
+    // Both lengths fit: a packet's size is a number of 16 bits.
+    ip[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+    (ip[8], ip[9]) = (HOPS, UDP);
+    ip[12..16].copy_from_slice(&ends.addresses[0]);
+    ip[16..20].copy_from_slice(&ends.addresses[1]);
+    let sum = sum(&ip[..IP_BYTES]);
+    ip[10..12].copy_from_slice(&(!sum).to_be_bytes());
+    let source = FIRST_SOURCE_PORT | (packet.hash ^ packet.hash >> 14) as u16 & !FIRST_SOURCE_PORT;
+    let udp = &mut ip[IP_BYTES..];
+    udp[..2].copy_from_slice(&source.to_be_bytes());
+    udp[2..4].copy_from_slice(&PORT.to_be_bytes());
+    udp[4..6].copy_from_slice(&((length - IP_BYTES) as u16).to_be_bytes());
+    let (fields, rest) = udp[UDP_BYTES..].split_at_mut(FIELD_BYTES);
+    write(packet, fields);
+    fields[46] = records.len() as u8;
+    let words = records.iter().flat_map(|one| [one.time, one.sent, one.queue, one.rate_kbps]);
+    rest.chunks_mut(4).zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_be_bytes()));
+    frame
+}
+
+/// The packet that a frame carries, `src` and `dst` by their addresses, and what that carries; none if it carries none.
+pub fn packet(frame: &[u8], host: impl Fn([u8; 4]) -> Option<u32>) -> Option<(Packet, Vec<IntRecord>)> {
+    let ip = frame.get(ETHERNET_BYTES..).filter(|_| frame[12..14] == [0x08, 0x00])?;
+    let [header, service, ..] = *ip else { return None };
+    if ip.len() < LEAST_BYTES || header != 0x45 || ip[9] != UDP {
+        return None;
+    }
+    let udp = &ip[IP_BYTES..];
+    if udp[2..4] != PORT.to_be_bytes() {
+        return None;
+    }
+    let (fields, rest) = udp[UDP_BYTES..].split_at(FIELD_BYTES);
+    let mut packet = read(fields)?;
+    let words = rest.get(..usize::from(fields[46]) * RECORD_BYTES)?;
+    let word = |at: &[u8]| u32::from_be_bytes([at[0], at[1], at[2], at[3]]);
+    let record = |at: &[u8]| IntRecord {
+        time: word(at),
+        sent: word(&at[4..]),
+        queue: word(&at[8..]),
+        rate_kbps: word(&at[12..]),
+    };
+    let records = words.chunks(RECORD_BYTES).map(record).collect();
+    let address = |at: usize| ip[at..at + 4].try_into().ok().and_then(&host);
+    (packet.src, packet.dst) = (address(12)?, address(16)?);
+    if packet.kind == PacketKind::Data && service & CONGESTION_BITS == CONGESTION_BITS {
+        packet.flags |= flag::MARKED;
+    }
+    Some((packet, records))
+}
+
+fn write(packet: &Packet, to: &mut [u8]) {
+    to[..8].copy_from_slice(&packet.seq.to_be_bytes());
+    to[8..16].copy_from_slice(&packet.sent.0.to_be_bytes());
+    let words = [packet.flow, packet.sender, packet.hash, packet.aux];
+    for (place, word) in to[16..32].chunks_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_be_bytes());
+    }
+    for (place, short) in to[32..38].chunks_mut(2).zip([packet.payload, packet.group, packet.size]) {
+        place.copy_from_slice(&short.to_be_bytes());
+    }
+    let kind = packet.kind as u8;
+    let bytes = [kind, packet.class, packet.wire_class, packet.flags, packet.transport, packet.profile];
+    to[38..44].copy_from_slice(&bytes);
+    (to[44], to[45]) = (packet.trimming, VERSION);
+}
+
+fn read(from: &[u8]) -> Option<Packet> {
+    let long = |at: usize| Some(u64::from_be_bytes(from.get(at..at + 8)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_be_bytes(from.get(at..at + 4)?.try_into().ok()?));
+    let short = |at: usize| Some(u16::from_be_bytes(from.get(at..at + 2)?.try_into().ok()?));
+    let [kind, class, wire_class, flags, transport, profile, trimming, version] = *from.get(38..46)? else {
+        return None;
+    };
+    (version == VERSION).then_some(Packet {
+        seq: long(0)?,
+        sent: Time(long(8)?),
+        flow: word(16)?,
+        sender: word(20)?,
+        hash: word(24)?,
+        aux: word(28)?,
+        payload: short(32)?,
+        group: short(34)?,
+        size: short(36)?,
+        kind: *KINDS.get(usize::from(kind))?,
+        class,
+        wire_class,
+        flags,
+        transport,
+        profile,
+        trimming,
+        telemetry: NONE,
+        next: NONE,
+        ..Packet::default()
+    })
+}
+
+/// The sum of RFC 1071.
+fn sum(bytes: &[u8]) -> u16 {
+    let whole: u32 = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let folded = (whole & 0xffff) + (whole >> 16);
+    ((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDS: Ends =
+        Ends { macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], addresses: [[10, 0, 0, 1], [10, 0, 0, 2]] };
+
+    fn host(address: [u8; 4]) -> Option<u32> {
+        (address[..3] == [10, 0, 0]).then(|| u32::from(address[3]))
+    }
+
+    #[test]
+    fn every_field_comes_back_for_every_kind() {
+        for (number, kind) in KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            let sent = Packet {
+                seq: 1 << 40,
+                sent: Time(987_654_321_012),
+                flow: 7,
+                src: 1,
+                dst: 2,
+                sender: 9,
+                hash: 0xdead_beef,
+                aux: 77,
+                size: 1500,
+                payload: 1400,
+                group: 3,
+                kind,
+                class: 2,
+                wire_class: 1,
+                flags: 0x50,
+                transport: 1,
+                profile: 2,
+                trimming: 4,
+                telemetry: NONE,
+                next: NONE,
+                ..Packet::default()
+            };
+            for carried in 0..4 {
+                let records: Vec<IntRecord> = (0..carried)
+                    .map(|n| IntRecord { time: n, sent: n + 10, queue: !n, rate_kbps: n << 20 })
+                    .collect();
+                let frame = frame(&sent, &records, &ENDS);
+                assert_eq!((frame.len(), sum(&frame[14..34])), (1514, 0xffff));
+                let came = packet(&frame, host).unwrap();
+                assert_eq!(format!("{came:?}"), format!("{:?}", (sent, records)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_of_the_network_arrives_and_short_packets_are_filled_up() {
+        let sent = Packet { size: 40, kind: PacketKind::Data, ..Packet::default() };
+        let mut marked = frame(&sent, &[], &ENDS);
+        assert_eq!(marked.len(), 14 + LEAST_BYTES);
+        assert!(crate::frame::mark(&mut marked));
+        let (came, _) = packet(&marked, host).unwrap();
+        assert!(came.marked() && came.size == 40);
+        let ack = frame(&Packet { kind: PacketKind::Ack, ..sent }, &[], &ENDS);
+        assert!(!crate::frame::mark(&mut ack.clone()), "acknowledgements are not marked");
+    }
+
+    #[test]
+    fn what_is_cut_off_or_from_elsewhere_is_no_packet() {
+        let whole = frame(&Packet::default(), &[IntRecord::default()], &ENDS);
+        for length in 0..whole.len() {
+            assert!(packet(&whole[..length], host).is_none());
+        }
+        assert!(packet(&whole, |_| None).is_none());
+        for at in [12, 14, 23, 36, 80, 87, 88] {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 0x55;
+            assert!(packet(&wrong, host).is_none(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+"""Hosts of the engine in the lab: the simulator's transports send real packets through the kernel's switches.
+
+One process (`host_process.py`) runs all hosts of a scenario. Their links lead from it to the switches: rate,
+queue and delay of a host's side are the simulator's, those of the switch's port the kernel's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from weftline import _native
+from weftline.lab.lateness import Histogram
+
+if TYPE_CHECKING:
+    from weftline.lab.plan import Plan
+    from weftline.scenario import Scenario
+
+Hosts = Literal["auto", "kernel", "engine"]
+KERNEL = ("tcp", "mptcp")
+"""Transports that a kernel has."""
+
+
+def wanted(values: dict[str, Any], asked: Hosts) -> bool:
+    """Return whether hosts are the engine's; "auto": where the kernel has no such transport."""
+    if asked != "auto":
+        return asked == "engine"
+    own = [values.get("transport", {}), *(one.get("transport", {}) for one in values.get("workload", []))]
+    kinds = [one.get("kind", values.get("transport", {}).get("kind")) for one in own]
+    return any(kind not in KERNEL for kind in kinds)
+
+
+def problems(values: dict[str, Any], *, engine_ports: bool) -> list[str]:
+    """Return what of a resolved scenario keeps the engine's hosts from running, each as a sentence."""
+    found = []
+    if engine_ports:
+        found.append(
+            "hosts of the engine: their switches have the kernel's ports: leave out what needs ports of the "
+            "engine (marks, queues other than fifo), and --ports engine"
+        )
+    return found
+
+
+def task(scenario: Scenario, made: Plan, addresses: dict[tuple[str, str], str]) -> str:
+    """Return the task of the process; `addresses`: the MAC address of each switch's interface."""
+    number = {node.name: place for place, node in enumerate(made.nodes)}
+    links = [
+        {
+            "interface": interface(link.number),
+            "node": number[switch.node],
+            "local": int(switch.interface[1:]),
+            "from": mac_of_host(link.number),
+            "to": addresses.get((switch.node, switch.interface), mac_of_host(0)),
+        }
+        for link, switch in made.host_links
+    ]
+    return json.dumps(
+        {
+            "scenario": scenario.resolved,
+            "base": os.fspath(scenario.source.base_dir),
+            "addresses": [node.address for node in made.nodes if node.is_host],
+            "links": links,
+        }
+    )
+
+
+def check(scenario: Scenario, made: Plan) -> None:
+    """Find out whether the hosts can run a scenario.
+
+    Raises
+    ------
+    InputError
+        If not, with the reason.
+    """
+    _native.check_hosts(task(scenario, made, {}))
+
+
+def interface(link: int) -> str:
+    """Return the interface by which the process sends on a link of a host."""
+    return f"h{link}"
+
+
+def mac_of_host(link: int) -> str:
+    """Return a host's address on its link; the interface has another one, so that it takes nothing itself."""
+    return f"06:00:00:00:{link >> 8 & 255:02x}:{link & 255:02x}"
+
+
+def differs() -> list[str]:
+    """Return what engine and lab do not have alike with these hosts."""
+    return [
+        "hosts are the engine's: packets are UDP with the simulator's fields, at least 76 bytes of IPv4, so "
+        "that acknowledgements and control packets are longer than simulated",
+        "priorities: three bands at most, by the class in which a packet leaves its host, and only where the "
+        "switch's queue has a limit in packets",
+        "a port of the kernel counts 14 bytes of Ethernet more than the simulator",
+        "hosts of the engine write no series",
+        "delays of links: a process gives them, as late as the lateness histogram says",
+        "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
+    ]
+
+
+def flows(report: dict[str, Any], zero_ns: int) -> dict[int, dict[str, Any]]:
+    """Return the flows that ended, as the agents of other hosts report theirs."""
+    return {
+        one["flow"]: {
+            **one,
+            "start_ns": zero_ns + round(one["start_ns"]),
+            "finish_ns": zero_ns + round(one["finish_ns"]) if one["finish_ns"] is not None else None,
+        }
+        for one in report.get("flows", [])
+    }
+
+
+def added(relay: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+    """Return what the process of links has counted, with frames of the hosts' links."""
+    both = {**relay}
+    for key in ("frames", "missed", "refused"):
+        both[key] = (relay.get(key) or 0) + (report.get("received" if key == "frames" else key) or 0)
+    pairs = zip(
+        Histogram.of(relay.get("late") or [0] * 40).counts, report.get("late") or [0] * 40, strict=False
+    )
+    both["late"] = [one + other for one, other in pairs]
+    return both
+
+
+def account(report: dict[str, Any]) -> dict[str, Any]:
+    """Return what the process counted, for the summary.
+
+    `behind` is of packets that came for a time that had passed.
+    """
+    keys = ("sent", "received", "foreign", "refused", "missed", "on_links")
+    behind = Histogram.of(report.get("behind", []))
+    return {**{key: report.get(key) for key in keys}, "behind": behind.as_json()}
