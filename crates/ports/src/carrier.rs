@@ -1,6 +1,6 @@
 //! Packets of the engine's hosts as frames: Ethernet, IPv4, UDP, and the fields that a host of the engine reads.
 //!
-//! The IPv4 packet is as long as the simulated one, at least [`LEAST_BYTES`] and what the packet carries beside its fields (SACK
+//! The IPv4 packet has the length of the simulated one, but not shorter than [`MIN_BYTES`] and what the packet carries in addition to its fields (SACK
 //! blocks: 32 bytes); what is left is zeros. Switches of a kernel see
 //! addresses, ports that follow from the packet's label (so that they choose among equal paths by it), a type of service that
 //! follows from its class, and an ECN-capable codepoint.
@@ -10,7 +10,7 @@ use weftline_sim::telemetry::int::IntRecord;
 use weftline_sim::units::Time;
 
 /// Bytes of the shortest IPv4 packet that carries the fields.
-pub const LEAST_BYTES: usize = IP_BYTES + UDP_BYTES + FIELD_BYTES;
+pub const MIN_BYTES: usize = IP_BYTES + UDP_BYTES + FIELD_BYTES;
 /// The UDP port to which all are sent.
 pub const PORT: u16 = 22_342;
 
@@ -50,7 +50,7 @@ pub struct Ends {
 /// The frame of a packet and of what it carries.
 pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
     let records = &records[..records.len().min(MOST_RECORDS)];
-    let length = usize::from(packet.size).max(LEAST_BYTES + records.len() * RECORD_BYTES);
+    let length = usize::from(packet.size).max(MIN_BYTES + records.len() * RECORD_BYTES);
     let mut frame = vec![0; ETHERNET_BYTES + length];
     let (ethernet, ip) = frame.split_at_mut(ETHERNET_BYTES);
     let [from, to] = ends.macs;
@@ -89,7 +89,7 @@ pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
 pub fn packet(frame: &[u8], host: impl Fn([u8; 4]) -> Option<u32>) -> Option<(Packet, Vec<IntRecord>)> {
     let ip = frame.get(ETHERNET_BYTES..).filter(|_| frame[12..14] == [0x08, 0x00])?;
     let [header, service, ..] = *ip else { return None };
-    if ip.len() < LEAST_BYTES || header != 0x45 || ip[9] != UDP {
+    if ip.len() < MIN_BYTES || header != 0x45 || ip[9] != UDP {
         return None;
     }
     let udp = &ip[IP_BYTES..];
@@ -222,7 +222,7 @@ mod tests {
     fn a_mark_of_the_network_arrives_and_short_packets_are_filled_up() {
         let sent = Packet { size: 40, kind: PacketKind::Data, ..Packet::default() };
         let mut marked = frame(&sent, &[], &ENDS);
-        assert_eq!(marked.len(), 14 + LEAST_BYTES);
+        assert_eq!(marked.len(), 14 + MIN_BYTES);
         assert!(crate::frame::mark(&mut marked));
         let (came, _) = packet(&marked, host).unwrap();
         assert!(came.marked() && came.size == 40);

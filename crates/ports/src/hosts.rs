@@ -1,7 +1,7 @@
 //! The process of hosts: the hosts of a scenario as the engine has them, between real interfaces that lead to switches.
 //!
 //! A frame counts from when the kernel received it plus the link's delay, and what a host sends leaves here when it is due at
-//! the far end of its link. So a process that is late decides as one that is not, as long as it is late by less than a delay.
+//! the far end of its link. So a process that is late decides as one that is not, if it is late by less than a delay.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,21 +10,19 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
-use weftline_sim::Simulation;
-use weftline_sim::beside::{Passing, World};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{FlowRecord, Outcome, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::NodeKind;
-use weftline_sim::transport::largest_packet;
 use weftline_sim::units::Time;
+use weftline_sim::{Passing, Simulation, World};
 
 use crate::carrier::{self, Ends};
 use crate::plan::{number, text};
 use crate::socket::{Batch, Interface};
 use crate::waiting::{Clock, Histogram, Ready, UNIT_NS, end_on_signal, ended};
 
-/// Frames of a host that may be on their way to its switch: more are refused and counted.
+/// Frames of a host that may be in flight to its switch: more are refused and counted.
 const MOST_FRAMES: usize = 1 << 17;
 /// Bytes of the longest IPv4 packet.
 const MTU: u64 = 1500;
@@ -49,7 +47,7 @@ struct HostLink {
 }
 
 impl Hosts {
-    /// Reads a task: `scenario` (TOML, files beside `base`), `addresses` of the hosts in their order, and `links` of `interface`,
+    /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their order, and `links` of `interface`,
     /// `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the host and the switch).
     ///
     /// Errors: what of it cannot be served, for people.
@@ -84,19 +82,13 @@ impl Hosts {
                 delay: config.topology.links[link as usize].delay,
             })
         };
-        let longest = largest_packet(&config.transports, &config.telemetry);
-        if longest > MTU {
-            return Err(format!(
-                "transport: packets have up to {longest} bytes, and links between interfaces carry {MTU}: make them shorter"
-            ));
-        }
         let links = list(&task["links"]).map(link).collect::<Result<Vec<_>, String>>()?;
         Ok(Hosts { config, links, addresses })
     }
 
-    /// Finds out whether the engine's hosts can run the scenario beside real switches.
+    /// Finds out whether the engine's hosts can run the scenario with real switches.
     pub fn check(self) -> Result<(), String> {
-        Simulation::of_hosts(self.config).map(drop).map_err(|error| error.to_string())
+        Simulation::of_hosts(self.config, MTU).map(drop).map_err(|error| error.to_string())
     }
 
     /// Runs the hosts until their flows are done, the scenario's end, or SIGTERM. `ready` is called once every interface is open
@@ -106,11 +98,11 @@ impl Hosts {
     pub fn serve(self, ready: impl FnOnce() -> io::Result<u64>) -> io::Result<String> {
         end_on_signal();
         let Hosts { config, links, addresses } = self;
-        let simulation = Simulation::of_hosts(config).map_err(io::Error::other)?;
+        let simulation = Simulation::of_hosts(config, MTU).map_err(io::Error::other)?;
         let mut network = Network::open(links, addresses)?;
         network.clock = Clock::from(ready()?);
         let mut flows = Flows::default();
-        let outcome = simulation.run_beside(&mut network, &mut flows).map_err(io::Error::other)?;
+        let outcome = simulation.run_in(&mut network, &mut flows).map_err(io::Error::other)?;
         Ok(network.report(&flows.0, &outcome).to_string())
     }
 }
@@ -123,7 +115,7 @@ fn mac(value: &Value, key: &str) -> Result<[u8; 6], String> {
     let written = text(value, key)?;
     let bytes: Result<Vec<u8>, _> = written.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect();
     let bytes = bytes.ok().and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or_else(|| format!("the task: {key} = \"{written}\" is no MAC address"))
+    bytes.ok_or_else(|| format!("the task: {key} = \"{written}\" is not a MAC address"))
 }
 
 /// The records of flows.
@@ -140,7 +132,7 @@ impl Sink for Flows {
     }
 }
 
-/// A host's link with what is on its way to the switch, by the time at which it is due there.
+/// A host's link with what is in flight to the switch, by the time at which it is due there.
 struct Wire {
     link: HostLink,
     interface: Interface,
@@ -165,7 +157,7 @@ struct Network {
     refused: u64,
     late: Histogram,
     /// Packets that came for a time that had passed, and how long before.
-    behind: Histogram,
+    overdue: Histogram,
 }
 
 impl Network {
@@ -184,7 +176,7 @@ impl Network {
             sent: 0,
             refused: 0,
             late: Histogram::default(),
-            behind: Histogram::default(),
+            overdue: Histogram::default(),
         };
         for link in links {
             let interface = Interface::open(&link.interface).map_err(|error| {
@@ -260,7 +252,7 @@ impl Network {
             "refused": self.refused,
             "missed": self.wires.iter().map(|wire| wire.interface.missed).sum::<u64>(),
             "late": self.late.counts(),
-            "behind": self.behind.counts(),
+            "overdue": self.overdue.counts(),
             "unit_ns": UNIT_NS,
         })
     }
@@ -277,7 +269,7 @@ impl World for Network {
             self.send();
             if !came.is_empty() || until > next || ended() {
                 let before = std::mem::replace(&mut self.until, until);
-                came.iter().filter(|one| one.at < before).for_each(|one| self.behind.add(before - one.at));
+                came.iter().filter(|one| one.at < before).for_each(|one| self.overdue.add(before - one.at));
                 return until;
             }
             let due = self.wires.iter().filter_map(|wire| wire.due.front().map(|(at, _)| *at)).min();

@@ -38,7 +38,7 @@ pub struct Direction {
 
 impl Plan {
     /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns`, or with `node` (number) and
-    /// `local` (port of the node) of the task's `scenario` (TOML, files beside `base`); `hosts` (address to
+    /// `local` (port of the node) of the task's `scenario` (TOML, with files relative to `base`); `hosts` (address to
     /// number), `sample_every_ns`.
     ///
     /// Errors: what of it cannot be served, for people.

@@ -48,7 +48,7 @@ impl Clock {
         Clock { started: clock(libc::CLOCK_MONOTONIC) }
     }
 
-    /// Starts at a time of day (ns); until then it stands at zero.
+    /// Starts at a time of day (ns); until then it is zero.
     pub fn from(time_of_day: u64) -> Clock {
         let left = i128::from(time_of_day) - i128::from(clock(libc::CLOCK_REALTIME));
         let started = i128::from(clock(libc::CLOCK_MONOTONIC)) + left;
@@ -121,8 +121,8 @@ impl Ready {
     }
 
     /// Waits until an interface has a frame, or this long.
-    pub fn wait(&self, at_most: Option<Time>) {
-        let left = at_most.map_or(LONGEST_NS, |time| time.ns().min(LONGEST_NS));
+    pub fn wait(&self, longest: Option<Time>) {
+        let left = longest.map_or(LONGEST_NS, |time| time.ns().min(LONGEST_NS));
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: left as _ };
         let mut poll = libc::pollfd { fd: self.epoll, events: libc::POLLIN, revents: 0 };
         // SAFETY: the pointers are those of `poll` and `timeout`; no signals are masked.

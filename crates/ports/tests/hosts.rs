@@ -1,4 +1,4 @@
-//! Hosts beside a world of another make: a star whose switch is ports without a simulator, in virtual time, between frames.
+//! Hosts in a world of another make: a star whose switch is ports without a simulator, in virtual time, between frames.
 //! Flows must complete at the picosecond at which they do in a simulation of the whole.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,6 @@ use std::path::Path;
 
 use weftline_ports::carrier::{self, Ends};
 use weftline_ports::port::{EnginePort, Markers};
-use weftline_sim::beside::{Passing, World};
 use weftline_sim::config::Config;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
@@ -17,7 +16,7 @@ use weftline_sim::queue::PortPlace;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::telemetry::int::IntRecord;
 use weftline_sim::units::Time;
-use weftline_sim::{RunError, Simulation};
+use weftline_sim::{Passing, RunError, Simulation, World};
 
 const HOSTS: u32 = 5;
 
@@ -60,13 +59,13 @@ impl Sink for Records {
     }
 }
 
-/// The switch: node and a port for each host, with the host behind it.
+/// The switch: node and a port for each host, with the host at it.
 struct Star {
     node: u32,
     ports: Vec<EnginePort>,
     hosts: Vec<u32>,
     delay: Time,
-    /// What is on its way to the switch, by time, and of one time by port, as the simulator has it.
+    /// What is in flight to the switch, by time, and of one time by port, as the simulator has it.
     coming: BTreeMap<(Time, u32, u64), (u32, Vec<u8>)>,
     taken: u64,
     until: Time,
@@ -155,12 +154,12 @@ impl World for Star {
 }
 
 fn both(transport: &str) -> [Records; 2] {
-    let (mut whole, mut beside) = (Records::default(), Records::default());
+    let (mut whole, mut hosts) = (Records::default(), Records::default());
     weftline_sim::run(scenario(transport, INCAST), &mut whole, &mut |_| true).unwrap();
     let config = scenario(transport, INCAST);
     let mut star = Star::new(&config);
-    Simulation::of_hosts(config).unwrap().run_beside(&mut star, &mut beside).unwrap();
-    [whole, beside]
+    Simulation::of_hosts(config, 2000).unwrap().run_in(&mut star, &mut hosts).unwrap();
+    [whole, hosts]
 }
 
 #[test]
@@ -170,16 +169,18 @@ fn flows_complete_at_the_picosecond_of_a_simulation_of_the_whole() {
         "{ kind = \"tcp\" }",
         "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }",
     ] {
-        let [whole, beside] = both(transport);
+        let [whole, hosts] = both(transport);
         assert_eq!(whole.0.len(), 5);
         assert!(whole.0.values().all(|(_, finish, _)| finish.is_some()), "{transport}: {:?}", whole.0);
-        assert_eq!(whole.0, beside.0, "{transport}");
+        assert_eq!(whole.0, hosts.0, "{transport}");
     }
 }
 
 #[test]
-fn what_hosts_cannot_do_beside_real_switches_is_refused() {
+fn what_hosts_cannot_do_with_real_switches_is_refused() {
     let hpcc = scenario("{ kind = \"rdma\", controller = { kind = \"hpcc\" } }", INCAST);
-    let Err(RunError::Impossible(why)) = Simulation::of_hosts(hpcc) else { panic!("expected a refusal") };
+    let Err(RunError::Impossible(why)) = Simulation::of_hosts(hpcc, 1500) else {
+        panic!("expected a refusal")
+    };
     assert!(why.starts_with("telemetry: "), "{why}");
 }

@@ -34,7 +34,7 @@ pub fn serve_ports(py: Python<'_>, task: &str) -> PyResult<String> {
     })
 }
 
-/// Finds out whether the engine's hosts can run a task (JSON) beside real switches; nothing is opened.
+/// Finds out whether the engine's hosts can run a task (JSON) with real switches; nothing is opened.
 ///
 /// Errors: what they cannot run, and why.
 #[pyfunction]

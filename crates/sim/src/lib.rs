@@ -35,7 +35,9 @@ pub mod workload;
 
 pub use build::{Execution, Surroundings, each_switch};
 pub use capture::tag;
-pub use run::{Plan, RunError, Simulation, beside};
+pub use net::passing::Passing;
+pub use run::alone::World;
+pub use run::{Plan, RunError, Simulation};
 
 use config::Config;
 use measure::{Outcome, Progress, Sink};

@@ -105,8 +105,12 @@ const CRATES: &[(&str, &str, &str)] = &[
     // collector is there in tests alone.
     ("dataplane", "weftline-pint weftline-collect weftline-sim", "balance packet tag"),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
-    // A region's ports between real interfaces: what is in the packet loop, and what configures it.
-    ("ports", "weftline-sim", "config counters engine net packet queue scenario topology units"),
+    // A region's ports and hosts between real interfaces: what is in the packet loop, what configures it, and records of flows.
+    (
+        "ports",
+        "weftline-sim",
+        "config counters engine measure net packet queue scenario telemetry topology units",
+    ),
     (
         "python",
         "weftline-collect weftline-dataplane weftline-pint weftline-ports weftline-results weftline-sim",

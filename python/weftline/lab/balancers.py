@@ -67,7 +67,7 @@ def problems(values: dict[str, Any], *, engine: bool = False, hosts: bool = Fals
     if kind == KERNEL or (hosts and kind == LABEL):
         return []
     if hosts:
-        return [f'switch.balancer.kind = "{kind}": beside hosts of the engine the lab has "ecmp", "label"']
+        return [f'switch.balancer.kind = "{kind}": with hosts of the engine the lab has "ecmp", "label"']
     if kind not in PROGRAMMED:
         has = ", ".join(f'"{name}"' for name in (KERNEL, *PROGRAMMED))
         return [f'switch.balancer.kind = "{kind}": the lab has {has}']

@@ -89,7 +89,7 @@ def mac_of_host(link: int) -> str:
 def differs() -> list[str]:
     """Return what engine and lab do not have alike with these hosts."""
     return [
-        "hosts are the engine's: packets are UDP with the simulator's fields, at least 76 bytes of IPv4, so "
+        "hosts are the engine's: packets are UDP with the simulator's fields, 76 bytes or more of IPv4, so "
         "that acknowledgements and control packets are longer than simulated",
         "priorities: three bands at most, by the class in which a packet leaves its host, and only where the "
         "switch's queue has a limit in packets",
@@ -127,8 +127,8 @@ def added(relay: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
 def account(report: dict[str, Any]) -> dict[str, Any]:
     """Return what the process counted, for the summary.
 
-    `behind` is of packets that came for a time that had passed.
+    `overdue` is of packets that came for a time that had passed.
     """
     keys = ("sent", "received", "foreign", "refused", "missed", "on_links")
-    behind = Histogram.of(report.get("behind", []))
-    return {**{key: report.get(key) for key in keys}, "behind": behind.as_json()}
+    overdue = Histogram.of(report.get("overdue", []))
+    return {**{key: report.get(key) for key in keys}, "overdue": overdue.as_json()}

@@ -63,12 +63,31 @@ impl Simulation {
         })?
     }
 
-    /// Builds the network with the hosts as the first region and the switches as the second one.
-    pub(crate) fn hosts_apart(config: Config) -> Result<Simulation, RunError> {
-        let plan = Plan { threads: 1, regions: 2, lookahead: Time::MAX, why_fewer: None };
-        caught(|| {
-            Simulation::build(config, |config, _| (plan, Split::hosts_apart(&config.topology)), Some(false))
-        })?
+    /// Builds the hosts of a network, whose switches are outside the simulator and carry packets of up to `mtu` bytes: the first
+    /// region, with the switches as the second one.
+    ///
+    /// Errors: what hosts cannot do with such switches.
+    pub fn of_hosts(config: Config, mtu: u64) -> Result<Simulation, RunError> {
+        let longest = largest_packet(&config.transports, &config.telemetry);
+        let why = if config.rules.insertion_order {
+            let like = config.rules.like;
+            format!(
+                "compat.like = \"{like}\": with switches outside the simulator there is no order of the whole network"
+            )
+        } else if !matches!(config.telemetry, TelemetryConfig::None) {
+            "telemetry: hosts read none of switches outside the simulator: leave it out, and schemes that need it".to_string()
+        } else if config.traffic.sources.iter().any(|source| source.graph().is_some()) {
+            "job graphs: hosts with switches outside the simulator run flows alone".to_string()
+        } else if longest > mtu {
+            format!(
+                "transport: packets have up to {longest} bytes, and the links carry {mtu}: make them shorter"
+            )
+        } else {
+            let plan = Plan { threads: 1, regions: 2, lookahead: Time::MAX, why_fewer: None };
+            let cut = |config: &Config, _: &Map| (plan, Split::hosts_apart(&config.topology));
+            return caught(|| Simulation::build(config, cut, Some(false)))?;
+        };
+        Err(RunError::Impossible(why))
     }
 
     /// Builds the network, cut as `cut` says.

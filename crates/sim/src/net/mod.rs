@@ -12,6 +12,7 @@ pub mod map;
 pub mod memory;
 pub mod outbox;
 pub mod partition;
+pub mod passing;
 pub mod port;
 pub mod switch;
 pub mod tap;

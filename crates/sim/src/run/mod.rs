@@ -7,8 +7,8 @@
 //! nowhere in the results.
 
 mod accounts;
+pub mod alone;
 pub(crate) mod balance;
-pub mod beside;
 pub(crate) mod changes;
 pub(crate) mod flows;
 pub(crate) mod graphs;
