@@ -2,8 +2,9 @@
 
 use crate::common::{
     Given, case, controller, flows_of, load, losses_of, normal, published, rdma_of, reference, rows, run,
-    total,
+    run_as, total,
 };
+use weftline_sim::Execution;
 use weftline_sim::balance::BalancerConfig;
 use weftline_sim::balance::label::LabelParameters;
 use weftline_sim::compat::Rules;
@@ -155,6 +156,69 @@ fn no_flow_is_stuck_at_20_percent_loss_among_others() {
     }
 }
 
+/// IRN, PLB and ConWeave in a fabric that loses 20 % of all packets and a link, several transports in one run, with and without PFC: every flow
+/// ends, and 1, 2 and 4 threads give the same bits.
+#[test]
+fn irn_plb_and_conweave_lose_no_flow_at_20_percent_loss() {
+    let text = r#"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 3
+        spines = 2
+        hosts_per_leaf = 4
+        host_link = { rate = "100Gbps", delay = "1us" }
+        fabric_link = { rate = "100Gbps", delay = "1us" }
+        [switch]
+        buffer = "1MB"
+        ecn = { kmin = "5KB", kmax = "50KB", pmax = 1.0 }
+        [transport]
+        kind = "rdma"
+        recovery = "irn"
+        rto = "300us"
+        rto_low = "50us"
+        controller = { kind = "dcqcn" }
+        [failures]
+        loss = 0.2
+        [[failures.event]]
+        link = ["leaf0", "spine0"]
+        at = "20us"
+        change = "down"
+        [[workload]]
+        kind = "permutation"
+        size = "60KB"
+        [[workload]]
+        kind = "incast"
+        hosts = "0-5"
+        receiver = "11"
+        size = "30KB"
+        transport = { kind = "rdma", recovery = "irn", rto = "300us", bdp_cap = "20KB", plb = "marks", plb_rounds = 1, plb_pause = "50us", controller = { kind = "hpcc" } }
+        [[workload]]
+        kind = "incast"
+        hosts = "6-9"
+        receiver = "0"
+        size = "30KB"
+        transport = { kind = "tcp", rto_min = "300us", rto_initial = "1ms", rto_max = "1ms", retries = 1000, syn_retries = 1000, plb = "marks", plb_rounds = 1, plb_pause = "50us", controller = { kind = "dctcp" } }
+    "#;
+    for balancer in ["ecmp", "conweave"] {
+        for pfc in ["true", "false"] {
+            let sets = [("switch.balancer.kind", balancer), ("switch.pfc.enabled", pfc)];
+            let scenario = load(text, &sets).unwrap_or_else(|error| panic!("{error}"));
+            let config = || scenario.config().expect("a configuration");
+            let (kept, outcome) = run(config());
+            let ended = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+            assert_eq!((kept.flows.len(), ended), (22, 22), "{balancer}, PFC {pfc}");
+            for threads in [2, 4] {
+                let execution = Execution { threads, regions: Some(4), windows: Some(threads == 4) };
+                assert_eq!(
+                    run_as(execution, config()).1,
+                    outcome,
+                    "{balancer}, PFC {pfc}, {threads} threads"
+                );
+            }
+        }
+    }
+}
+
 /// With IRN no more than the cap is ever outstanding: a flow alone sends a cap per round trip, and of an incast nothing is lost in a buffer for the
 /// caps of all senders. PFC is off unless asked for.
 #[test]
@@ -224,7 +288,9 @@ fn plb_moves_flows_that_share_an_uplink_apart() {
         let times = kept.flows.iter().map(|flow| (flow.finish.expect("it ends") - flow.start).as_us());
         times.sum::<f64>() / kept.flows.len() as f64
     };
-    let cases = [("rdma", "swift", "delay", "5")];
+    // Of two flows under DCTCP few packets are marked, so any marked round counts.
+    let cases =
+        [("rdma", "swift", "delay", "5"), ("tcp", "dctcp", "marks", "1"), ("tcp", "swift", "delay", "5")];
     for (transport, controller, plb, rounds) in cases {
         let without = mean(transport, controller, "none", rounds);
         let with = mean(transport, controller, plb, rounds);
