@@ -17,7 +17,7 @@ pub use crate::telemetry::TelemetryConfig;
 pub use crate::topology::PortSet;
 use crate::topology::Topology;
 pub use crate::transport::TransportConfig;
-pub use crate::transport::rdma::{RdmaConfig, Recovery};
+pub use crate::transport::rdma::{IrnConfig, RdmaConfig, Recovery};
 use crate::units::Time;
 use crate::workload::Traffic;
 

@@ -136,7 +136,7 @@ fn rdma_keys(draw: &mut Draw) -> String {
         "swift",
     ]);
     write!(text, ", controller = {{ kind = \"{controller}\" }}").unwrap();
-    draw.key(&mut text, "recovery", &["\"go-back-n\"", "\"selective-repeat\""]);
+    draw.key(&mut text, "recovery", &["\"go-back-n\"", "\"selective-repeat\"", "\"irn\""]);
     draw.key(&mut text, "nack_interval", &["\"10us\"", "\"500us\""]);
     text
 }

@@ -10,6 +10,8 @@ pub struct Fabric {
     pub tor_of: Vec<u32>,
     /// By number, a host on it: the ways to it are those to the switch.
     pub host_on: Vec<u32>,
+    /// By number, the switch as a node.
+    pub node_of: Vec<u32>,
     /// By node and port, where it leads, and the link's delay.
     pub links: Vec<Vec<(u32, Time)>>,
 }

@@ -33,7 +33,8 @@ fn racks(topology: &Topology, peer: &dyn Fn(u32, u32) -> u32) -> Fabric {
     let tor_of: Vec<u32> = hosts.iter().map(|&host| number[peer(host, 0) as usize]).collect();
     let mut host_on = vec![0; count as usize];
     (0..hosts.len()).rev().for_each(|host| host_on[tor_of[host] as usize] = host as u32);
-    Fabric { host_on, tor_of, links: Vec::new() }
+    let node_of = (0..number.len() as u32).filter(|&node| number[node as usize] != u32::MAX).collect();
+    Fabric { host_on, tor_of, node_of, links: Vec::new() }
 }
 
 /// Of one switch: its number among those with hosts, and where its ports lead.

@@ -1,14 +1,19 @@
 //! PLB: a flow whose path stays congested takes another one.
 //!
-//! A round is a window of data. With `delay` a round is congested if none of its round-trip times is below a threshold; with
-//! `marks`, if at least a share of its acknowledgements bring a mark. After `rounds` to `rounds` + 2 congested rounds in a row
-//! (drawn again for every change), and after a retransmission timeout, the flow gets another hash, so that balancers that
-//! choose by hash choose again.
+//! ```text
+//! a round     a window of data; congested, if none of its round-trip times is below a threshold (delay), or at least a share of
+//!             the bytes acknowledged in it come with a mark (marks)
+//! a change    after `rounds` congested rounds in a row, or `idle_rounds` if nothing is in flight then; after a timeout
+//! a pause     no change by congestion for `pause` to twice that after a timeout
+//! ```
 //!
-//! Source: Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing", SIGCOMM 2022, §3 (marks, a
-//! share of 0.5); for delays and 5 to 7 rounds, the Swift sender of Broadcom/csg-htsim at 841d9e7, whose rounds are smoothed
-//! round-trip times.
-//! Differs from the source: an idle flow does not change more readily, and no path is kept after a timeout for a minute.
+//! A change gives the flow another hash, so that balancers that choose by hash choose again.
+//!
+//! Source: Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing", SIGCOMM 2022, §3, and
+//! Linux 6.2 (tcp_plb: a share of 0.5, 12 rounds, 3 idle ones, a pause of 60 s to 120 s after a timeout, which itself changes the
+//! path); for delays and 5 to 7 rounds, drawn again for every change, without a pause, the Swift sender of Broadcom/csg-htsim
+//! at 841d9e7, whose rounds are smoothed round-trip times.
+//! Differs from the source: with delays, too, an idle flow changes more readily.
 
 use crate::engine::random::{RandomStream, mix64};
 use crate::parameters::{Names, Parameters};
@@ -17,11 +22,17 @@ use crate::units::Time;
 const SIGNALS: Names = &[
     ("none", "flows keep their paths"),
     ("delay", "a round is congested if none of its round-trip times is below `plb_delay`"),
-    ("marks", "a round is congested if at least `plb_share` of its acknowledgements bring a mark"),
+    ("marks", "a round is congested if at least `plb_share` of what is acknowledged in it comes with a mark"),
 ];
 
-/// Rounds beyond `rounds` that are drawn at random.
+/// With delays, rounds beyond `rounds` that are drawn at random.
 const SPREAD: u64 = 3;
+/// Linux's pause after a timeout.
+const PAUSE: Time = Time::from_ms(60_000);
+/// Rounds of csg-htsim.
+pub const ROUNDS_OF_DELAY: i64 = 5;
+/// Rounds of Linux.
+pub const ROUNDS_OF_MARKS: i64 = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Signal {
@@ -34,44 +45,61 @@ enum Signal {
 pub struct PlbParameters {
     signal: Signal,
     rounds: u32,
+    /// 0: an idle flow is like others.
+    idle_rounds: u32,
+    pause: Time,
 }
 
 impl PlbParameters {
-    /// Reads the keys; none: flows keep their paths.
-    pub fn read(p: &mut Parameters) -> Option<PlbParameters> {
+    /// Reads the keys; none: flows keep their paths. `rounds`: the transport's default.
+    pub fn read(p: &mut Parameters, rounds: i64) -> Option<PlbParameters> {
         let help = "PLB: flows change their paths when these stay congested, and after timeouts";
         let chosen = p.choice("plb", "none", SIGNALS, help);
-        let help =
-            "with plb: congested rounds in a row before a change; up to two more are drawn (csg-htsim: 5)";
-        let rounds = p.integer("plb_rounds", 5, (1, 1 << 20), help) as u32;
+        let help = "with plb: congested rounds in a row before a change; with plb = \"delay\" up to two more are drawn (csg-htsim: 5; \
+                    Linux: 12)";
+        let rounds = p.integer("plb_rounds", rounds, (1, 1 << 20), help) as u32;
+        let help = "with plb: congested rounds in a row before a change where nothing is in flight (Linux: 3); 0: plb_rounds";
+        let idle_rounds = p.integer("plb_idle_rounds", 3, (0, 1 << 20), help) as u32;
+        let help = "with plb: after a timeout the path is not changed for a random time from this one to twice this one, except by further timeouts; \
+                    auto: 60 s with marks (Linux), 0s with delays (csg-htsim)";
+        let pause = p.time_or_auto("plb_pause", help);
         let help = "with plb = \"delay\": round-trip time of a path that is not congested; auto: twice the base RTT (csg-htsim: 20 us)";
         let delay = p.time_or_auto("plb_delay", help);
-        let help = "with plb = \"marks\": share of marked acknowledgements of a congested round (paper: 0.5)";
+        let help =
+            "with plb = \"marks\": share of a congested round that comes with marks (paper, Linux: 0.5)";
         let share = p.number("plb_share", 0.5, (1e-6, 1.0), help);
-        let signal = match chosen {
-            "delay" => Signal::Delay(delay),
-            "marks" => Signal::Marks(share),
+        let (signal, auto) = match chosen {
+            "delay" => (Signal::Delay(delay), Time::ZERO),
+            "marks" => (Signal::Marks(share), PAUSE),
             _ => return None,
         };
-        Some(PlbParameters { signal, rounds })
+        Some(PlbParameters { signal, rounds, idle_rounds, pause: pause.unwrap_or(auto) })
     }
 
-    /// The state of a flow whose base RTT is this; `seed` makes its draws its own.
-    pub fn start(&self, base_rtt: Time, seed: u64) -> Plb {
-        let signal = match self.signal {
-            Signal::Delay(delay) => Signal::Delay(Some(delay.unwrap_or(Time(2 * base_rtt.0)))),
-            marks => marks,
-        };
+    /// Flows change their paths by marks.
+    pub fn needs_marks(&self) -> bool {
+        matches!(self.signal, Signal::Marks(_))
+    }
+
+    /// What follows from the base RTT of the network.
+    pub fn settle(&mut self, base_rtt: Time) {
+        if let Signal::Delay(delay) = &mut self.signal {
+            delay.get_or_insert(Time(2 * base_rtt.0));
+        }
+    }
+
+    /// The state of a flow; `seed` makes its draws its own.
+    pub fn start(&self, seed: u64) -> Plb {
         let mut plb = Plb {
-            signal,
-            rounds: self.rounds,
+            parameters: *self,
             random: RandomStream::new(seed, "plb"),
             limit: 0,
             congested: 0,
             round_ends: 0,
-            acks: 0,
+            counted: 0,
             marked: 0,
             shortest: Time::MAX,
+            paused: Time::ZERO,
             changes: 0,
         };
         plb.draw();
@@ -79,10 +107,24 @@ impl PlbParameters {
     }
 }
 
+/// What an acknowledgement says to PLB.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Feedback {
+    pub now: Time,
+    /// None: it gives no sample.
+    pub rtt: Option<Time>,
+    pub marked: bool,
+    /// How much it counts among those of its round.
+    pub weight: u64,
+    /// Everything below has arrived.
+    pub acknowledged: u64,
+    /// The next byte to send.
+    pub next: u64,
+}
+
 /// PLB of one flow.
 pub struct Plb {
-    signal: Signal,
-    rounds: u32,
+    parameters: PlbParameters,
     random: RandomStream,
     /// Congested rounds in a row before the next change.
     limit: u64,
@@ -90,46 +132,51 @@ pub struct Plb {
     congested: u64,
     /// The round ends when everything below is acknowledged.
     round_ends: u64,
-    acks: u64,
+    counted: u64,
     marked: u64,
     shortest: Time,
+    /// Until then only timeouts change the path.
+    paused: Time,
     changes: u64,
 }
 
 impl Plb {
     fn draw(&mut self) {
-        self.limit = u64::from(self.rounds) + self.random.next_u64() % SPREAD;
+        let more = match self.parameters.signal {
+            Signal::Delay(_) => self.random.next_u64() % SPREAD,
+            Signal::Marks(_) => 0,
+        };
+        self.limit = u64::from(self.parameters.rounds) + more;
         self.congested = 0;
     }
 
-    /// An acknowledgement of everything below `acknowledged`, when `next` is the next byte to send. The flow's new hash, if it
-    /// takes another path now.
-    pub fn on_ack(
-        &mut self,
-        rtt: Time,
-        marked: bool,
-        acknowledged: u64,
-        next: u64,
-        hash: u32,
-    ) -> Option<u32> {
-        self.acks += 1;
-        self.marked += u64::from(marked);
-        self.shortest = self.shortest.min(rtt);
-        if acknowledged < self.round_ends {
+    /// An acknowledgement. The flow's new hash, if it takes another path now.
+    pub fn on_ack(&mut self, ack: &Feedback, hash: u32) -> Option<u32> {
+        self.counted += ack.weight;
+        self.marked += if ack.marked { ack.weight } else { 0 };
+        self.shortest = self.shortest.min(ack.rtt.unwrap_or(Time::MAX));
+        if ack.acknowledged < self.round_ends {
             return None;
         }
-        let is_congested = match self.signal {
+        let is_congested = match self.parameters.signal {
             Signal::Delay(threshold) => self.shortest >= threshold.unwrap_or(Time::ZERO),
-            Signal::Marks(share) => self.marked as f64 >= share * self.acks as f64,
+            Signal::Marks(share) => self.marked > 0 && self.marked as f64 >= share * self.counted as f64,
         };
         self.congested = if is_congested { self.congested + 1 } else { 0 };
-        self.round_ends = next;
-        (self.acks, self.marked, self.shortest) = (0, 0, Time::MAX);
-        (self.congested >= self.limit).then(|| self.change(hash))
+        self.round_ends = ack.next;
+        (self.counted, self.marked, self.shortest) = (0, 0, Time::MAX);
+        let idle = u64::from(self.parameters.idle_rounds);
+        let rests = idle > 0 && ack.acknowledged >= ack.next && self.congested >= idle;
+        (ack.now >= self.paused && (rests || self.congested >= self.limit)).then(|| self.change(hash))
     }
 
     /// A retransmission timeout has expired: the flow's new hash.
-    pub fn on_timeout(&mut self, hash: u32) -> u32 {
+    pub fn on_timeout(&mut self, now: Time, hash: u32) -> u32 {
+        let pause = self.parameters.pause.0;
+        if pause > 0 {
+            let more = self.random.next_u64() % pause;
+            self.paused = now.saturating_add(Time(pause)).saturating_add(Time(more));
+        }
         self.change(hash)
     }
 
@@ -147,59 +194,4 @@ impl Plb {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BASE: Time = Time::from_us(10);
-
-    fn plb(signal: Signal, rounds: u32) -> Plb {
-        PlbParameters { signal, rounds }.start(BASE, 1)
-    }
-
-    /// Rounds of one acknowledgement with this round-trip time and mark until the path changes.
-    fn rounds_until_a_change(plb: &mut Plb, rtt: Time, marked: bool) -> Option<u64> {
-        (1..100).find(|round| plb.on_ack(rtt, marked, 1000 * round, 1000 * round + 1000, 7).is_some())
-    }
-
-    #[test]
-    fn delays_of_twice_the_base_change_the_path_after_five_to_seven_rounds() {
-        let mut seen = [0; 8];
-        for seed in 0..60 {
-            let mut plb = PlbParameters { signal: Signal::Delay(None), rounds: 5 }.start(BASE, seed);
-            let after = rounds_until_a_change(&mut plb, Time::from_us(20), false).expect("a change");
-            seen[after as usize] += 1;
-        }
-        assert!(seen[5] > 5 && seen[6] > 5 && seen[7] > 5 && seen.iter().sum::<i32>() == 60, "{seen:?}");
-        let mut below = plb(Signal::Delay(None), 5);
-        assert_eq!(rounds_until_a_change(&mut below, Time(Time::from_us(20).0 - 1), false), None);
-    }
-
-    #[test]
-    fn one_short_round_trip_begins_the_count_again() {
-        let mut plb = plb(Signal::Delay(Some(BASE)), 5);
-        for round in 1..100 {
-            let rtt = if round % 5 == 0 { Time(BASE.0 - 1) } else { BASE };
-            assert_eq!(plb.on_ack(rtt, false, 1000 * round, 1000 * round + 1000, 7), None);
-        }
-    }
-
-    #[test]
-    fn half_of_the_marks_make_a_congested_round() {
-        for (marks, changes) in [(1, false), (2, true), (4, true)] {
-            let mut plb = plb(Signal::Marks(0.5), 1);
-            // Windows of four packets.
-            let changed = (0..40_u64).any(|packet| {
-                let acknowledged = (packet + 1) * 1000;
-                plb.on_ack(BASE, packet % 4 < marks, acknowledged, acknowledged + 4000, 7).is_some()
-            });
-            assert_eq!(changed, changes, "{marks} of four");
-        }
-    }
-
-    #[test]
-    fn a_timeout_changes_the_path_at_once_and_every_hash_is_new() {
-        let mut plb = plb(Signal::Marks(0.5), 5);
-        let (first, second) = (plb.on_timeout(7), plb.on_timeout(7));
-        assert!(first != 7 && second != 7 && first != second);
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use crate::common::*;
 use weftline_sim::balance::BalancerConfig;
 use weftline_sim::balance::spray::SprayParameters;
-use weftline_sim::config::{Change, Config, Failure, Failures, Recovery};
+use weftline_sim::config::{Change, Config, Failure, Failures, IrnConfig, Recovery};
 use weftline_sim::measure::Outcome;
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
@@ -124,6 +124,22 @@ fn a_lost_last_packet_is_sent_again_after_the_timeout() {
         let eighth = Time(4_000_000 + 9 * 83_840 + 2 * 4_800);
         let again = Time(4_000_000 + 3 * 83_840 + 2 * 4_800);
         assert_eq!(completion_times(&kept)[0], eighth + Time::from_us(500) + again);
+    }
+}
+
+/// Of ten packets the first ones arrive, and the timeout runs from the last acknowledgement: the short one, if few are outstanding.
+#[test]
+fn irn_waits_for_the_short_timeout_only_while_few_packets_are_outstanding() {
+    let low = Time::from_us(200);
+    let irn = Recovery::Irn(IrnConfig { reordering: 1, bdp_cap: None, rto_low: Some(low) });
+    for (there, timeout) in [(8, low), (7, low), (6, Time::from_us(500)), (5, Time::from_us(500))] {
+        let from = Time(1_000_000 + there * 83_840 + 40_000);
+        let (kept, outcome) = cut(irn, 10_000, 0, from, Time::from_us(2));
+        assert_eq!(sum_of(&outcome, |port| port.packets_lost), 10 - there);
+        assert_eq!(kept.flows[0].packets_retransmitted, 10 - there);
+        let last = Time(4_000_000 + (there + 1) * 83_840 + 2 * 4_800);
+        let again = Time(4_000_000 + (11 - there) * 83_840 + 2 * 4_800);
+        assert_eq!(completion_times(&kept)[0], last + timeout + again, "{there} arrived");
     }
 }
 

@@ -13,7 +13,7 @@ fn leaf(own: u32) -> Conga {
         header: 2,
         three_tier: false,
     };
-    let fabric = Arc::new(Fabric { tor_of: vec![0, 1, 2], host_on: vec![0, 1, 2], links: Vec::new() });
+    let fabric = Arc::new(Fabric { tor_of: vec![0, 1, 2], host_on: vec![0, 1, 2], ..Fabric::default() });
     let neighbour = |side| Neighbour { node: 9, port: 0, side };
     let neighbours = [Side::Host, Side::Up, Side::Up, Side::Up].map(neighbour);
     let at = Place { node: own, tor: Some(own), neighbours: &neighbours, ..place(&fabric) };

@@ -22,7 +22,7 @@ fn config() -> HulaParameters {
 
 /// A switch with two ports down to ToRs 0 and 1 and two up, by which ToR 2 is reached; or, `tor` given, with two up alone.
 fn switch(tor: Option<u32>, ranks: u8, config: HulaParameters) -> Hula {
-    let fabric = Arc::new(Fabric { tor_of: vec![0, 1, 2], host_on: vec![0, 1, 2], links: Vec::new() });
+    let fabric = Arc::new(Fabric { tor_of: vec![0, 1, 2], host_on: vec![0, 1, 2], ..Fabric::default() });
     let neighbour = |side| Neighbour { node: 9, port: 0, side };
     let neighbours = [Side::Down, Side::Down, Side::Up, Side::Up].map(neighbour);
     let at = Place { node: 4, tier: 2, tor, neighbours: &neighbours, ..place(&fabric) };

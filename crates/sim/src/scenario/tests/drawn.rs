@@ -46,7 +46,7 @@ proptest! {
         delay_ns in 1..100_000u64,
         class in 1..8u8,
         kind in prop::sample::select(vec!["hpcc", "dcqcn", "timely", "dctcp", "none"]),
-        recovery in prop::sample::select(vec!["go-back-n", "selective-repeat"]),
+        recovery in prop::sample::select(vec!["go-back-n", "selective-repeat", "irn"]),
         workload in prop::sample::select(vec!["permutation", "all-to-all", "incast", "poisson"]),
         compat in prop::sample::select(vec!["none", "hpcc-ns3"]),
         marking in any::<bool>(),

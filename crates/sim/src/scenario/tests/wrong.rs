@@ -26,8 +26,9 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
         problems("[transport]\nmto = \"1KB\"\n[swich]\nbuffer = \"1MB\"\n[run]\nuntill = \"1ms\"\n"),
         [
             "s.toml:7: transport.mto: unknown key: did you mean \"mtu\"? (known: kind, mtu, header, \
-             ack_header, ack_least, class, ack_priority, acks_first, recovery, reordering, nack_interval, rto, pacing, window, \
-             base_rtt, initial_window, plb, plb_rounds, plb_delay, plb_share, controller)",
+             ack_header, ack_least, class, ack_priority, acks_first, recovery, reordering, nack_interval, rto, \
+             bdp_cap, rto_low, pacing, window, base_rtt, initial_window, plb, plb_rounds, plb_idle_rounds, plb_pause, \
+             plb_delay, plb_share, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, scale, topology, transport, \
              workload, telemetry, failures, switch, host, run, measure)",
             "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
@@ -112,6 +113,33 @@ fn keys_without_effect_are_refused() {
     let scenario = scenario.ok().unwrap();
     let rdma = rdma_of(&scenario.transports[0]);
     assert_eq!(rdma.recovery, Recovery::SelectiveRepeat { reordering: 5 });
+    assert_eq!(
+        problems("[transport]\nbdp_cap = \"10KB\"\n"),
+        ["s.toml:7: transport.bdp_cap: has no effect without IRN: set recovery = \"irn\""]
+    );
+}
+
+#[test]
+fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
+    let irn = |keys: &str| problems(&format!("[transport]\nrecovery = \"irn\"\nrto = \"100us\"\n{keys}\n"));
+    assert_eq!(
+        irn("rto_low = \"200us\""),
+        ["s.toml:9: transport.rto_low: expected 1us to 100us (transport.rto), found 200us"]
+    );
+    assert_eq!(
+        irn("bdp_cap = \"0B\""),
+        ["s.toml:9: transport.bdp_cap: a cap of 0 would never send: expected a size above 0B"]
+    );
+}
+
+#[test]
+fn plb_by_marks_needs_ecn() {
+    assert_eq!(
+        problems("[transport]\nkind = \"tcp\"\nplb = \"marks\"\n"),
+        [
+            "s.toml:8: transport.plb: \"marks\" needs ECN, which is off: set transport.ecn = \"exact\", or plb = \"delay\""
+        ]
+    );
 }
 
 #[test]

@@ -232,6 +232,7 @@ fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
     let refused = [
         ("app_rate", tcp.application.rate.is_some(), "an application that writes at a rate"),
         ("app_read_rate", tcp.application.read_rate.is_some(), "an application that reads at a rate"),
+        ("plb", tcp.plb.is_some(), "a subflow that changes its path"),
         ("fin", tcp.fin, "the close of a connection"),
         ("reactions", tcp.recovery.reactions.by_state, "the order in which ns-3.35 reacts"),
     ];

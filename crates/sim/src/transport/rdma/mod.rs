@@ -11,6 +11,7 @@
 //! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
 
 mod flow_queues;
+mod irn;
 mod pair;
 mod parameters;
 mod receiver;
@@ -19,11 +20,13 @@ mod selective;
 mod stream;
 mod windowed;
 
+pub use irn::IrnConfig;
 pub use parameters::{RdmaConfig, Recovery};
 pub use stream::FIRST;
 
 use super::messages::Message;
 use super::nic::{Choice, Nic};
+use super::plb::Feedback;
 use super::{FlowView, Hold, HostContext, Look, Transport};
 use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
@@ -141,13 +144,10 @@ impl Rdma {
         let nic = &mut self.nics[usize::from(pair.nic)];
         nic.set_due(pair.gate, due);
         pair.update_gate(nic);
-        if let Some(rto) = settings.rto {
-            if !pair.rto_armed {
-                pair.rto_armed = true;
-                pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
-                pair.rto_event = pair.rto_deadline;
-                cx.set_timer(pair.rto_deadline, slot * TOKENS + RETRANSMIT as u32);
-            }
+        if settings.rto.is_some() && !pair.rto_armed {
+            pair.rto_armed = true;
+            pair.rto_since = now;
+            set_timeout(pair, slot, settings, cx);
         }
         cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
         cx.net.packets.insert(packet)
@@ -167,7 +167,12 @@ impl Rdma {
         let before = pair.windowed.is_some().then(|| pair.before(&packet, mtu, now));
         let newly = pair.acknowledge(&packet, settings);
         if newly > 0 {
-            pair.progress(now, settings.rto);
+            pair.progress(now);
+            // With less outstanding the timeout may be the shorter one.
+            let shortens = settings.recovery.irn().is_some() && pair.rto_armed;
+            if shortens && pair.rto_deadline(settings).is_some_and(|at| at < pair.rto_event) {
+                set_timeout(pair, packet.sender, settings, cx);
+            }
         }
         if pair.acknowledged >= pair.goal {
             end_flows(pair, &self.nics, cx);
@@ -200,8 +205,10 @@ impl Rdma {
             Some(before) => pair.tell_acknowledged(&before, &ack, mtu),
         }
         if let Some(plb) = &mut pair.plb {
-            let (acknowledged, next) = (pair.acknowledged, pair.next);
-            pair.hash = plb.on_ack(ack.rtt, ack.marked, acknowledged, next, pair.hash).unwrap_or(pair.hash);
+            let (rtt, marked) = (Some(ack.rtt), ack.marked);
+            let feedback =
+                Feedback { now, rtt, marked, weight: 1, acknowledged: pair.acknowledged, next: pair.next };
+            pair.hash = plb.on_ack(&feedback, pair.hash).unwrap_or(pair.hash);
         }
         cx.net.discard(id);
         let slot = packet.sender;
@@ -254,28 +261,26 @@ impl Rdma {
         if pair.done || !pair.rto_armed || pair.rto_event != now {
             return None;
         }
-        let rto = cx.settings.of::<RdmaConfig>(pair.transport).rto?;
+        let settings = cx.settings.of::<RdmaConfig>(pair.transport);
         if pair.in_flight() == 0 && !pair.has_data() {
             pair.rto_armed = false;
             return None;
         }
         let before = pair.control.rate;
-        let expired = now >= pair.rto_deadline;
+        let expired = now >= pair.rto_deadline(settings)?;
         if expired {
             let outstanding = pair.outstanding();
             pair.give_up_in_flight();
             let group = pair.group;
             cx.timed_out(group);
-            pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
+            pair.rto_since = now;
             pair.controller.on_timeout(now, &mut pair.control);
             pair.tell_timed_out(outstanding, now);
             if let Some(plb) = &mut pair.plb {
-                pair.hash = plb.on_timeout(pair.hash);
+                pair.hash = plb.on_timeout(now, pair.hash);
             }
         }
-        pair.rto_event = pair.rto_deadline;
-        let at = pair.rto_deadline;
-        cx.set_timer(at, slot * TOKENS + RETRANSMIT as u32);
+        set_timeout(pair, slot, settings, cx);
         if !expired {
             return None;
         }
@@ -284,6 +289,14 @@ impl Rdma {
             self.hand_over(slot, cx);
         }
         Some(cx.first_port + u32::from(self.pairs[slot as usize].nic))
+    }
+}
+
+/// An event comes when the timeout expires.
+fn set_timeout(pair: &mut QueuePair, slot: u32, settings: &RdmaConfig, cx: &mut HostContext) {
+    if let Some(at) = pair.rto_deadline(settings) {
+        pair.rto_event = at;
+        cx.set_timer(at, slot * TOKENS + RETRANSMIT as u32);
     }
 }
 
@@ -372,10 +385,7 @@ impl Transport for Rdma {
             pair.start_windowed(cx.now());
         }
         pair.hash = hash;
-        pair.plb = settings.plb.as_ref().map(|plb| {
-            let seed = mix64(cx.settings.seed) ^ u64::from(flow);
-            Box::new(plb.start(settings.derived.base_rtt, seed))
-        });
+        pair.plb = settings.plb.map(|plb| Box::new(plb.start(mix64(cx.settings.seed) ^ u64::from(flow))));
         pair.nic = nic_number;
         pair.start = cx.now();
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);

@@ -48,6 +48,8 @@ pub struct QueuePair {
     window_rule: Window,
     /// Bytes allowed in flight at the present rate; 0: unlimited.
     pub window_now: u64,
+    /// Bytes that may be sent beyond those acknowledged in order.
+    bdp_cap: u64,
     pub control: Control,
     pub controller: Controller,
     /// The flows that it carries one after the other, if it stays open.
@@ -60,7 +62,8 @@ pub struct QueuePair {
     pub timers_set: [Time; TIMERS],
     pub rto_armed: bool,
     backoff: u32,
-    pub rto_deadline: Time,
+    /// The timeout runs from then on.
+    pub rto_since: Time,
     /// Time of the event that checks the deadline.
     pub rto_event: Time,
     /// Selective repeat's record of what arrived; none under go-back-N.
@@ -102,6 +105,7 @@ impl QueuePair {
             window_limit,
             window_rule: settings.derived.window,
             window_now: 0,
+            bdp_cap: settings.bdp_cap(line_rate),
             control,
             controller,
             windowed: None,
@@ -110,7 +114,7 @@ impl QueuePair {
             timers_set: [Time::MAX; TIMERS],
             rto_armed: false,
             backoff: 0,
-            rto_deadline: Time::MAX,
+            rto_since: Time::ZERO,
             rto_event: Time::MAX,
             scoreboard: settings.derived.selective.map(|r| Box::new(Scoreboard::new(r, settings.mtu))),
             start: spec.start,
@@ -136,7 +140,13 @@ impl QueuePair {
     /// Something is left to send.
     #[inline]
     pub fn has_data(&self) -> bool {
-        self.next < self.size || self.scoreboard.as_ref().is_some_and(|board| board.has_lost())
+        self.next < self.size || self.has_lost()
+    }
+
+    /// Packets are known to be lost and not yet sent again.
+    #[inline]
+    fn has_lost(&self) -> bool {
+        self.scoreboard.as_ref().is_some_and(|board| board.has_lost())
     }
 
     /// The window at the present rate: floor(W0 * rate / line rate), at least a byte (HPCC authors' simulator).
@@ -160,7 +170,8 @@ impl QueuePair {
     /// Tells the NIC whether this queue pair may send.
     #[inline]
     pub fn update_gate(&self, nic: &mut Nic) {
-        let open = self.window_now == 0 || self.in_flight() < self.window_now;
+        let in_window = self.window_now == 0 || self.in_flight() < self.window_now;
+        let open = in_window && (self.outstanding() < self.bdp_cap || self.has_lost());
         nic.update(self.gate, self.has_data(), open, self.done);
     }
 
@@ -232,15 +243,15 @@ impl QueuePair {
     }
 
     /// The receiver has got further: the timeout begins anew.
-    pub fn progress(&mut self, now: Time, rto: Option<Time>) {
+    pub fn progress(&mut self, now: Time) {
         self.backoff = 0;
-        if let Some(rto) = rto {
-            self.rto_deadline = now + rto;
-        }
+        self.rto_since = now;
     }
 
-    pub fn backed_off(&self, rto: Time) -> Time {
-        Time(rto.0.saturating_mul(1 << self.backoff))
+    /// When the timeout expires, as things stand; none: there is no timeout.
+    pub fn rto_deadline(&self, settings: &RdmaConfig) -> Option<Time> {
+        let rto = settings.timeout(self.outstanding())?;
+        Some(self.rto_since.saturating_add(Time(rto.0.saturating_mul(1 << self.backoff))))
     }
 
     /// A window controller says what the flow starts with.

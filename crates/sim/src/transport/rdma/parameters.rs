@@ -1,6 +1,7 @@
 //! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of
 //! their authors' simulator.
 
+use super::irn::{self, IrnConfig};
 use super::pair::MAX_BACKOFF;
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
@@ -14,7 +15,7 @@ use crate::transport::controllers::{Controllers, names};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
 };
-use crate::transport::plb::PlbParameters;
+use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Time};
@@ -22,9 +23,10 @@ use std::sync::Arc;
 
 const RECOVERIES: Names = &[
     ("go-back-n", "after a gap, all packets from the missing one on are sent again"),
+    ("selective-repeat", "out-of-order packets are kept and only missing ones are sent again"),
     (
-        "selective-repeat",
-        "out-of-order packets are kept and only missing ones are sent again (IRN, SIGCOMM 2018)",
+        "irn",
+        "selective repeat with a cap on the bytes outstanding and two timeouts, PFC off by default (IRN, SIGCOMM 2018)",
     ),
 ];
 
@@ -76,11 +78,28 @@ pub struct RdmaConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     GoBackN,
-    /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet
-    /// counts as lost when one sent this many packets later has arrived.
+    /// Out-of-order placement, selective acknowledgement and retransmission: a packet counts as lost when one
+    /// sent this many packets later has arrived.
     SelectiveRepeat {
         reordering: u32,
     },
+    /// The same with the rest of IRN.
+    Irn(IrnConfig),
+}
+
+impl Recovery {
+    /// After how many later packets a missing one is lost, if only missing ones are sent again.
+    pub fn selective(&self) -> Option<u32> {
+        match self {
+            Recovery::GoBackN => None,
+            Recovery::SelectiveRepeat { reordering } => Some(*reordering),
+            Recovery::Irn(irn) => Some(irn.reordering),
+        }
+    }
+
+    pub fn irn(&self) -> Option<&IrnConfig> {
+        if let Recovery::Irn(irn) = self { Some(irn) } else { None }
+    }
 }
 
 /// What follows from the other keys, from telemetry and from the network, once a run is built.
@@ -183,10 +202,14 @@ impl TransportParameters for RdmaConfig {
         }
         let help = "acknowledgements leave every switch before all data, in class 0";
         let acks_first = p.flag("acks_first", cx.rules.acks_first, help);
-        let recovery = recovery(p);
+        let mut recovery = recovery(p);
         let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
         let nack_interval = p.time("nack_interval", Time::from_us(500), help);
         let rto = retransmission_timeout(p, cx, mtu);
+        let (bdp_cap, rto_low) = irn::read(p, rto, recovery.irn().is_some());
+        if let Recovery::Irn(irn) = &mut recovery {
+            (irn.bdp_cap, irn.rto_low) = (bdp_cap, rto_low);
+        }
         let help = "pace the packets of a flow at its rate (published: true)";
         let pacing = p.flag("pacing", true, help);
         let help = "maximum bytes in flight of a flow with a window; auto: line rate times base RTT";
@@ -201,7 +224,7 @@ impl TransportParameters for RdmaConfig {
             p.complain("base_rtt", message);
         }
         initial_window(p, controller.as_mut());
-        let plb = PlbParameters::read(p);
+        let plb = PlbParameters::read(p, plb::ROUNDS_OF_DELAY);
         Some(RdmaConfig {
             controller: controller?,
             mtu,
@@ -241,8 +264,8 @@ impl TransportParameters for RdmaConfig {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let (overtaken, wants_lossless) = match self.recovery {
-            Recovery::GoBackN => (
+        let (overtaken, wants_lossless) = match self.recovery.selective() {
+            None => (
                 Overtaken::LostAfter {
                     packets: 1,
                     why: "go-back-N treats an overtaken packet as lost and sends all packets from it on again",
@@ -253,9 +276,9 @@ impl TransportParameters for RdmaConfig {
                     "transport.recovery = \"selective-repeat\"",
                 )),
             ),
-            Recovery::SelectiveRepeat { reordering } => (
+            Some(packets) => (
                 Overtaken::LostAfter {
-                    packets: reordering,
+                    packets,
                     why: "packets count as lost after a number of later packets have arrived",
                     instead: "a transport.reordering as large as a window of packets",
                 },
@@ -279,7 +302,7 @@ impl TransportParameters for RdmaConfig {
 
     fn switch_defaults(&self) -> SwitchDefaults {
         let ecn = if self.controller.marks_at_step() { EcnDefaults::Step } else { EcnDefaults::Ramp };
-        SwitchDefaults { ecn, ..SwitchDefaults::LOSSLESS }
+        SwitchDefaults { ecn, lossless: self.recovery.irn().is_none(), ..SwitchDefaults::LOSSLESS }
     }
 
     fn window(&self, run: &RunContext) -> Option<u64> {
@@ -299,6 +322,14 @@ impl TransportParameters for RdmaConfig {
             ("ack_priority", Some(Value::Flag(self.ack_priority))),
             ("acks_first", self.acks_first.then_some(Value::Flag(true))),
             ("rto_ns", self.rto.map(|rto| rto.as_ns().into())),
+            ("rto_low_ns", self.recovery.irn().zip(self.rto).map(|(irn, rto)| irn.low(rto).as_ns().into())),
+            (
+                "bdp_cap_bytes",
+                self.recovery.irn().map(|irn| {
+                    let auto = || run.topology.host_rate().bytes_in(base_rtt);
+                    irn.bdp_cap.unwrap_or_else(auto).0.into()
+                }),
+            ),
         ]
     }
 
@@ -311,6 +342,8 @@ impl TransportParameters for RdmaConfig {
         let needs = self.controller.needs();
         let (longest, bdp) = run.base_rtt(self.mtu);
         let telemetry_bytes = self.telemetry_bytes(run.telemetry);
+        let base_rtt = self.base_rtt.unwrap_or(longest);
+        self.plb.iter_mut().for_each(|plb| plb.settle(base_rtt));
         let whole_network = run.rules.widest_window.then_some(bdp);
         // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind
         // it.
@@ -328,16 +361,13 @@ impl TransportParameters for RdmaConfig {
             telemetry_bytes,
             ack_bytes: (self.ack_header + telemetry_bytes).max(self.min_ack) as u16,
             ack_class: if ignores_pause { 0 } else { self.class },
-            base_rtt: self.base_rtt.unwrap_or(longest),
+            base_rtt,
             window_bytes: self.window.map(|w| w.0).or(whole_network),
             window: match (needs.window, self.window) {
                 (Window::None, Some(_)) => Window::Fixed,
                 (window, _) => window,
             },
-            selective: match self.recovery {
-                Recovery::GoBackN => None,
-                Recovery::SelectiveRepeat { reordering } => Some(reordering),
-            },
+            selective: self.recovery.selective(),
         };
     }
 
@@ -412,16 +442,20 @@ fn initial_window(p: &mut Parameters, controller: Option<&mut ControllerConfig>)
 fn recovery(p: &mut Parameters) -> Recovery {
     let help = "which packets are sent again after a loss (published: go-back-n)";
     let chosen = p.choice("recovery", "go-back-n", RECOVERIES, help);
-    let help = "with selective-repeat: a packet counts as lost when a packet sent this number of packets later has \
-                arrived (3, like TCP's duplicate acknowledgements)";
-    let reordering = p.integer("reordering", 3, (1, 1 << 20), help) as u32;
-    if chosen == "selective-repeat" {
-        return Recovery::SelectiveRepeat { reordering };
+    let help = "with selective-repeat and irn: a packet counts as lost when a packet sent this number of packets later has \
+                arrived (3, like TCP's duplicate acknowledgements; irn: 1, as published)";
+    let default = if chosen == "irn" { 1 } else { 3 };
+    let reordering = p.integer("reordering", default, (1, 1 << 20), help) as u32;
+    match chosen {
+        "selective-repeat" => Recovery::SelectiveRepeat { reordering },
+        "irn" => Recovery::Irn(IrnConfig { reordering, bdp_cap: None, rto_low: None }),
+        _ => {
+            p.without_effect("reordering", || {
+                "has no effect with recovery = \"go-back-n\": set recovery = \"selective-repeat\"".to_string()
+            });
+            Recovery::GoBackN
+        }
     }
-    p.without_effect("reordering", || {
-        "has no effect with recovery = \"go-back-n\": set recovery = \"selective-repeat\"".to_string()
-    });
-    Recovery::GoBackN
 }
 
 /// A time, `auto` or `none`.

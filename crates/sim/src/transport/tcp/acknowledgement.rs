@@ -23,6 +23,7 @@ use super::rack::Bounds;
 use super::rto::RttEstimator;
 use super::scoreboard::{BLOCKS, Block, Update};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
+use crate::transport::plb::Feedback;
 use crate::transport::tcp::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
 use crate::units::Time;
 
@@ -108,6 +109,17 @@ impl Connection {
         }
         self.tell_losses(now);
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
+        if let Some(plb) = &mut self.plb {
+            let feedback = Feedback {
+                now,
+                rtt: sampled.then(|| RttEstimator::sample(ack.echo, now, config.rtt.clock)),
+                marked: acked.marked,
+                weight: update.delivered,
+                acknowledged: acked.acknowledged,
+                next: acked.next,
+            };
+            self.hash = plb.on_ack(&feedback, self.hash).unwrap_or(self.hash);
+        }
         (update, acked)
     }
 
@@ -380,7 +392,7 @@ impl Connection {
     /// The retransmission timeout has expired: everything counts as lost, with RACK what is overdue (RFC 8985 §6.3), and one segment
     /// may be sent (RFC 5681 §3.1).
     fn time_out_last(&mut self, now: Time, config: &TcpConfig) {
-        self.count_timeout();
+        self.count_timeout(now);
         if self.timeouts > config.retries {
             self.phase = Phase::Dead;
             return;

@@ -1,6 +1,7 @@
 //! What a flow over TCP runs under.
 
 use crate::congestion::window::WindowConfig;
+use crate::transport::plb::PlbParameters;
 use crate::units::{Rate, Time};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +40,8 @@ pub struct TcpConfig {
     /// SYNs that are repeated before it does.
     pub syn_retries: u32,
     pub application: ApplicationConfig,
+    /// None: flows keep their paths.
+    pub plb: Option<PlbParameters>,
 }
 
 impl TcpConfig {

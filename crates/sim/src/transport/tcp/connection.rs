@@ -19,6 +19,7 @@ use crate::measure::FlowRecord;
 use crate::net::port::cut_transmission_time;
 use crate::transport::messages::Messages;
 use crate::transport::nic::Nic;
+use crate::transport::plb::Plb;
 use crate::transport::rate_sample::RateEstimator;
 use crate::transport::tcp::config::{Reactions, TcpConfig, TcpPacing};
 use crate::units::{Rate, Time};
@@ -126,6 +127,8 @@ pub struct Connection {
     /// Whether the last timeout was spurious.
     pub f_rto: ForwardRto,
     pub rates: Option<Box<RateEstimator>>,
+    /// What changes its path, if something does.
+    pub plb: Option<Box<Plb>>,
     /// Duplicate acknowledgements in a row.
     pub duplicates: u32,
     /// Recovery ends when everything below is acknowledged.
@@ -205,6 +208,7 @@ impl Connection {
             probe: LossProbe::default(),
             f_rto: ForwardRto::default(),
             rates,
+            plb: None,
             duplicates: 0,
             recover: 0,
             reactions,
@@ -427,9 +431,12 @@ impl Connection {
     }
 
     /// A timeout expires, of a SYN or of data.
-    pub fn count_timeout(&mut self) {
+    pub fn count_timeout(&mut self, now: Time) {
         self.timeouts += 1;
         self.expired += 1;
+        if let Some(plb) = &mut self.plb {
+            self.hash = plb.on_timeout(now, self.hash);
+        }
         if let Some(messages) = &mut self.messages {
             messages.count_timeout();
         }

@@ -37,7 +37,7 @@ pub(super) use parameters::{Wire, read};
 
 use super::{Ended, FlowView, Hold, HostContext, Look, Transport};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
-use crate::engine::random::RandomStream;
+use crate::engine::random::{RandomStream, mix64};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind};
@@ -251,6 +251,8 @@ impl Tcp {
         let mut connection =
             Connection::new(flow, spec, settings, random.next_u64(), cx.switches_to(spec.dst), cx.now());
         connection.hash = flow_hash(spec.src, spec.dst, flow);
+        connection.plb =
+            settings.plb.map(|plb| Box::new(plb.start(mix64(cx.settings.seed) ^ u64::from(flow))));
         // Without a route the first SYN is lost, and the timeout tries again.
         let port = cx.port_to(spec.dst, connection.hash).unwrap_or(cx.first_port);
         connection.nic = (port - cx.first_port) as u16;
@@ -380,6 +382,9 @@ impl Transport for Tcp {
             ("rto_ns", connection.rtt.rto().as_ns()),
         ];
         connection.law.internals(&mut internals);
+        if let Some(plb) = &connection.plb {
+            plb.internals(&mut internals);
+        }
         Some(FlowView {
             rate_bps: window.pacing.map(|rate| rate.0 as f64),
             cwnd_bytes: Some(window.cwnd as f64),

@@ -264,7 +264,7 @@ impl Outgoing {
         let connection = &mut self[slot];
         let (before, group) = (connection.expired, connection.spec.group);
         if connection.phase == Phase::Opening {
-            connection.count_timeout();
+            connection.count_timeout(cx.now());
             if connection.timeouts <= config.syn_retries {
                 cx.timed_out(group);
                 return self.send_syn(slot, config, cx);

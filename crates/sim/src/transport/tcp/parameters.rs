@@ -24,6 +24,7 @@ use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
 };
+use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
@@ -184,6 +185,11 @@ impl TransportParameters for TcpConfig {
         WireFormat::Segments(self)
     }
 
+    fn settle(&mut self, run: &RunContext) {
+        let base_rtt = self.base_rtt(run);
+        self.plb.iter_mut().for_each(|plb| plb.settle(base_rtt));
+    }
+
     fn start(&self, host: &HostPlan) -> Box<Tcp> {
         Box::new(Tcp::new(host.ports))
     }
@@ -244,8 +250,16 @@ pub fn read(
     let help = "a flow that ends sends the three packets of a close, each of ack_header bytes; the flow still \
                 completes with the acknowledgement of its last byte, and these packets are not retransmitted";
     let fin = p.flag("fin", false, help);
+    let application = application(p, wire.mss);
+    let plb = PlbParameters::read(p, plb::ROUNDS_OF_MARKS);
+    if ecn == EcnEcho::Off && plb.is_some_and(|plb| plb.needs_marks()) {
+        p.complain(
+            "plb",
+            "\"marks\" needs ECN, which is off: set transport.ecn = \"exact\", or plb = \"delay\"".into(),
+        );
+    }
     TcpConfig {
-        application: application(p, wire.mss),
+        application,
         controller,
         mss: wire.mss,
         header: wire.header,
@@ -268,6 +282,7 @@ pub fn read(
         fin,
         retries,
         syn_retries,
+        plb,
     }
 }
 

@@ -23,6 +23,10 @@
 //! that no epoch is taken for an older one.
 //! Parameters: reply_extra 4 us, busy 16 us, resume_extra 16 us, wait 200 us, inactive 300 us, ageing 2 ms.
 
+mod first;
+mod label;
+mod last;
+
 use super::ecmp::{EcmpParameters, EitherEcmp};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::{
@@ -34,17 +38,15 @@ use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::packet::{Packet, PacketKind};
 use crate::parameters::Parameters;
-use crate::topology::NextHops;
 use crate::units::Time;
+use first::Outgoing;
+use label::{Flag, Label, Reply};
+use last::Incoming;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Bytes of an answer, which is in the class before all others.
-const REPLY_BYTES: u16 = 64;
-/// From a TAIL to the packets that were held for it.
-const BEHIND_TAIL: Time = Time::from_ns(1);
 /// Ports that one of the two parts of a path can name.
 const PORTS: usize = 256;
 
@@ -216,91 +218,8 @@ static MOVES: CounterGroup = CounterGroup {
     ..CounterGroup::NONE
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flag {
-    Data,
-    Init,
-    Tail,
-}
-
-/// What a packet carries between its first and its last ToR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Label {
-    flag: Flag,
-    phase: bool,
-    epoch: u16,
-    /// The port at the first ToR, and above it that at the next switch.
-    path: u16,
-    /// In ns: of phase 0 when it left the first ToR, of phase 1 when the TAIL did.
-    time: u32,
-}
-
-/// Epochs are numbers of 12 bits.
-const EPOCHS: u16 = 1 << 12;
-const VALID: u64 = 1 << 63;
-
-impl Label {
-    fn pack(self) -> u64 {
-        let head = VALID | (self.flag as u64) << 61 | u64::from(self.phase) << 60;
-        head | u64::from(self.epoch) << 48 | u64::from(self.path) << 32 | u64::from(self.time)
-    }
-
-    fn unpack(word: u64) -> Option<Label> {
-        let flag = [Flag::Data, Flag::Init, Flag::Tail, Flag::Data][(word >> 61 & 3) as usize];
-        let label = Label {
-            flag,
-            phase: word >> 60 & 1 == 1,
-            epoch: (word >> 48) as u16 % EPOCHS,
-            path: (word >> 32) as u16,
-            time: word as u32,
-        };
-        (word & VALID != 0).then_some(label)
-    }
-}
-
-/// What a probe of the last ToR says, as its `aux`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reply {
-    Init,
-    Clear,
-    Notify,
-}
-
-const REPLIES: [Reply; 3] = [Reply::Init, Reply::Clear, Reply::Notify];
-
 /// A flow as a ToR knows it.
 type Key = (u32, u32);
-
-/// A flow at its first ToR.
-#[derive(Debug, Clone, Copy)]
-struct Outgoing {
-    /// Its path answered in time.
-    stable: bool,
-    active: Time,
-    deadline: Time,
-    epoch: u16,
-    phase: bool,
-    path: u16,
-    tail: u32,
-}
-
-/// A flow at its last ToR.
-#[derive(Debug, Default)]
-struct Incoming {
-    active: Time,
-    epoch: u16,
-    phase: bool,
-    /// When the last packet of phase 0 of this epoch left the first ToR and came here.
-    sample: Option<(u32, Time)>,
-    /// Packets kept, in turn; some, while it puts the flow in order.
-    kept: Vec<Held>,
-    until: Time,
-    /// When the TAIL left, as what is kept says.
-    tail: u32,
-    /// The timer is set for this time.
-    armed: Time,
-    tail_came: bool,
-}
 
 pub struct ConWeave {
     config: ConWeaveParameters,
@@ -369,202 +288,6 @@ impl ConWeave {
         self.neighbours[port as usize].side
     }
 
-    /// A packet of a host here for another rack: its path. What it takes along is kept for [`LoadBalancer::on_forward`].
-    fn steer(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> u32 {
-        let (now, key) = (ports.now(), key(packet));
-        self.sweep(now);
-        let goes = |path: u16| candidates.contains(&u32::from(path & 255));
-        let known = self.outgoing.get(&key).copied().filter(|flow| goes(flow.path));
-        let mut flow = known.unwrap_or_else(|| Outgoing {
-            stable: true,
-            active: Time::ZERO,
-            deadline: Time::MAX,
-            epoch: self.outgoing.get(&key).map_or(0, |flow| flow.epoch),
-            phase: false,
-            path: 0,
-            tail: 0,
-        });
-        let expired = known.is_none() || now > flow.active + self.config.inactive;
-        let renews = expired || flow.stable;
-        flow.active = now;
-        let mut flag = Flag::Data;
-        let (mut phase, old) = (flow.phase, flow.path);
-        let stamp = now.ns() as u32;
-        if renews {
-            flow.stable = false;
-            (flow.epoch, flow.phase) = ((flow.epoch + 1) % EPOCHS, false);
-            flow.deadline = now + self.round_trip(packet.dst, ports) + self.config.reply_extra;
-            (flag, phase) = (Flag::Init, false);
-            self.counts.requests += 1;
-        } else if flow.deadline < now {
-            flow.deadline = Time::MAX;
-            (flag, flow.phase, flow.tail) = (Flag::Tail, true, stamp);
-            self.counts.moves += 1;
-        }
-        let mut path = old;
-        if expired || flag == Flag::Tail {
-            let (first, free) = self.draw(packet.dst, candidates, ports);
-            let stays = if known.is_none() { first } else { old };
-            flow.path = free.unwrap_or(stays);
-            // A TAIL still takes the old path.
-            path = if flag == Flag::Tail { old } else { flow.path };
-        }
-        self.outgoing.insert(key, flow);
-        let time = if phase { flow.tail } else { stamp };
-        self.label = Label { flag, phase, epoch: flow.epoch, path, time }.pack();
-        u32::from(path & 255)
-    }
-
-    /// Draws two paths to a host: the first, and the first that is not avoided.
-    fn draw(&mut self, dst: u32, candidates: &[u32], ports: &impl Ports) -> (u16, Option<u16>) {
-        let (tor, now) = (self.fabric.tor_of[dst as usize], ports.now());
-        let mut one = || {
-            let port = candidates[self.random.below(candidates.len() as u64) as usize];
-            let above = match ports.hops(self.neighbours[port as usize].node, dst) {
-                NextHops::Many(ports) => ports[self.random.below(ports.len() as u64) as usize],
-                NextHops::One(_) | NextHops::None => 0,
-            };
-            (port & 255 | (above & 255) << 8) as u16
-        };
-        let drawn = [one(), one()];
-        let free = |path: &u16| self.busy.get(&(tor, *path)).is_none_or(|&until| until < now);
-        (drawn[0], drawn.into_iter().find(free))
-    }
-
-    /// There and back to the ToR of a host, over links alone.
-    fn round_trip(&mut self, host: u32, ports: &impl Ports) -> Time {
-        let tor = self.fabric.tor_of[host as usize];
-        let (fabric, own) = (&self.fabric, self.node);
-        *self.round_trips.entry(tor).or_insert_with(|| {
-            let (mut node, mut delay) = (own, Time::ZERO);
-            // No shortest path is longer than up and down again.
-            for _ in 0..8 {
-                let port = match ports.hops(node, host) {
-                    NextHops::One(port) => port,
-                    NextHops::Many(ports) => ports[0],
-                    NextHops::None => break,
-                };
-                let Some(&(next, link)) = fabric.links.get(node as usize).and_then(|l| l.get(port as usize))
-                else {
-                    break;
-                };
-                let last = matches!(ports.hops(next, host), NextHops::None);
-                if last {
-                    break;
-                }
-                (node, delay) = (next, delay + link);
-            }
-            // The last link is that to the host.
-            Time(2 * delay.0)
-        })
-    }
-
-    /// A packet comes to its last ToR with a label: given back, unless it is kept.
-    fn order(
-        &mut self,
-        packet: &Packet,
-        held: Held,
-        label: Label,
-        cx: &mut impl SwitchContext,
-    ) -> Option<Held> {
-        let (now, key) = (cx.now(), key(packet));
-        let ConWeaveParameters { resume_extra, wait, ageing, .. } = self.config;
-        let fresh =
-            || Incoming { epoch: label.epoch, phase: label.flag == Flag::Tail, ..Incoming::default() };
-        let flow = self.incoming.entry(key).or_insert_with(fresh);
-        if flow.kept.is_empty() && now > flow.active + ageing {
-            *flow = fresh();
-        }
-        flow.active = now;
-        let tail = label.flag == Flag::Tail;
-        let ahead = label.epoch.wrapping_sub(flow.epoch) % EPOCHS;
-        if ahead >= EPOCHS / 2 {
-            return Some(held);
-        }
-        let reordering = !flow.kept.is_empty();
-        if ahead > 0 {
-            (flow.epoch, flow.phase, flow.sample) = (label.epoch, tail, None);
-        } else if tail && !reordering {
-            flow.phase = true;
-        }
-        if !label.phase {
-            flow.sample = Some((label.time, now));
-        }
-        let mut passes = Some(held);
-        if label.phase && (reordering || !flow.phase) {
-            if !reordering {
-                (flow.tail, flow.tail_came) = (label.time, false);
-                let expected = flow.sample.map_or(now + wait, |(left, came)| came + after(label.time, left));
-                flow.until = expected + resume_extra;
-                self.counts.holds += 1;
-            }
-            flow.kept.extend(passes.take());
-            self.held += 1;
-            self.counts.kept += 1;
-            self.counts.max_held = self.counts.max_held.max(self.held);
-        } else if reordering && tail {
-            (flow.until, flow.tail_came) = (now + BEHIND_TAIL, true);
-        } else if reordering && !label.phase && !flow.tail_came {
-            // The TAIL is as late on the same path.
-            flow.until = now + after(flow.tail, label.time) + resume_extra;
-        }
-        if !flow.kept.is_empty() && (flow.armed <= now || flow.until < flow.armed) {
-            flow.armed = flow.until;
-            self.due.push(Reverse((flow.until, key)));
-            cx.wake(flow.until);
-        }
-        passes
-    }
-
-    /// Answers the first ToR of a packet.
-    fn reply(&mut self, packet: &Packet, reply: Reply, label: Label, cx: &mut impl SwitchContext) {
-        let probe = Packet {
-            size: REPLY_BYTES,
-            class: 0,
-            src: packet.dst,
-            dst: packet.src,
-            flow: packet.flow,
-            sender: packet.hash,
-            hash: packet.hash,
-            aux: reply as u32,
-            seq: label.pack(),
-            sent: cx.now(),
-            ..Packet::default()
-        };
-        self.pass_on(probe, cx);
-    }
-
-    /// Sends an answer on towards the ToR of its host.
-    fn pass_on(&mut self, probe: Packet, cx: &mut impl SwitchContext) {
-        let port = match cx.hops(self.node, probe.dst) {
-            NextHops::One(port) => port,
-            NextHops::Many(ports) => ports[self.hash.choose(&probe, ports, cx)],
-            NextHops::None => return,
-        };
-        if cx.is_up(port) {
-            cx.send(port, probe);
-        }
-    }
-
-    fn learn(&mut self, probe: &Packet, now: Time) {
-        let Some(label) = Label::unpack(probe.seq) else { return };
-        let Some(reply) = REPLIES.get(probe.aux as usize) else { return };
-        if *reply == Reply::Notify {
-            let tor = self.fabric.tor_of[probe.src as usize];
-            self.busy.insert((tor, label.path), now + self.config.busy);
-            return;
-        }
-        let Some(flow) = self.outgoing.get_mut(&(probe.flow, probe.sender)) else { return };
-        let waits = match reply {
-            Reply::Init => !flow.phase && flow.deadline >= now && flow.deadline != Time::MAX,
-            _ => flow.phase,
-        };
-        if waits && label.epoch == flow.epoch {
-            (flow.stable, flow.deadline) = (true, Time::MAX);
-            self.counts.answers += u64::from(*reply == Reply::Init);
-        }
-    }
-
     /// Forgets silent flows and paths that are free again, now and then.
     fn sweep(&mut self, now: Time) {
         let ageing = self.config.ageing;
@@ -576,12 +299,6 @@ impl ConWeave {
         self.incoming.retain(|_, flow| !flow.kept.is_empty() || flow.active + ageing >= now);
         self.busy.retain(|_, until| *until >= now);
     }
-}
-
-/// How much later one time in ns was than another; zero, if it was earlier.
-fn after(later: u32, earlier: u32) -> Time {
-    let ns = later.wrapping_sub(earlier);
-    if ns < u32::MAX / 2 { Time::from_ns(u64::from(ns)) } else { Time::ZERO }
 }
 
 impl LoadBalancer for ConWeave {
@@ -628,6 +345,9 @@ impl LoadBalancer for ConWeave {
             return Some(held);
         };
         self.sweep(cx.now());
+        if !self.is_current(packet, label, cx.now()) {
+            return Some(held);
+        }
         match label.flag {
             Flag::Init => self.reply(packet, Reply::Init, label, cx),
             Flag::Tail => self.reply(packet, Reply::Clear, label, cx),
@@ -650,28 +370,7 @@ impl LoadBalancer for ConWeave {
 
     /// Sends what was held for long enough.
     fn on_timer(&mut self, cx: &mut impl SwitchContext) -> Option<Time> {
-        let now = cx.now();
-        while let Some(&Reverse((at, key))) = self.due.peek()
-            && at <= now
-        {
-            self.due.pop();
-            let Some(flow) = self.incoming.get_mut(&key).filter(|flow| !flow.kept.is_empty()) else {
-                continue;
-            };
-            if flow.until > now {
-                if flow.armed <= now {
-                    flow.armed = flow.until;
-                    self.due.push(Reverse((flow.until, key)));
-                    cx.wake(flow.until);
-                }
-                continue;
-            }
-            flow.phase = true;
-            flow.armed = Time::ZERO;
-            self.counts.timed_out += u64::from(!flow.tail_came);
-            self.held -= flow.kept.len() as u64;
-            flow.kept.drain(..).for_each(|held| cx.release(held));
-        }
+        self.release_due(cx);
         None
     }
 
