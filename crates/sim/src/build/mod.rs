@@ -116,6 +116,7 @@ impl Simulation {
             now: Time::ZERO,
             samples: Vec::new(),
             windows: Windows::default(),
+            memo: config.memo.then(Box::default),
             plan,
         })
     }
