@@ -86,7 +86,7 @@ fn repeat_of(workload: &str) -> u32 {
 }
 
 #[test]
-fn marks_that_are_drawn_are_not_repeated_and_it_is_said_why_a_busy_step_is_not() {
+fn steps_with_random_marks_and_steps_that_overlap_are_not_repeated() {
     // Two children at once send to their parent: ECN's ramp draws, so no state comes back.
     let tree = "operation = \"all-reduce\"\nalgorithm = \"tree\"\nbytes = \"4MB\"\nrepeat = 3";
     let crowded = text(STAR, "dcqcn", tree).replace("60us", "3ms");
@@ -109,8 +109,8 @@ fn what_does_not_repeat_is_refused_by_its_key() {
         text(LEAVES, "none", "operation = \"all-reduce\"\nbytes = \"100KB\"\nrepeat = 4\n[run]\nmemo = true");
     let refused = |text: &str, sets: &[(&str, &str)], key: &str| {
         let problems = load(text, sets).err().unwrap_or_default();
-        let said = format!("run.memo: {key}");
-        assert!(problems.contains(&said), "expected {said:?}, found: {problems}");
+        let expected = format!("run.memo: {key}");
+        assert!(problems.contains(&expected), "expected {expected:?}, found: {problems}");
     };
     refused(&base, &[("workload.0.connections", "kept")], "workload.0.connections: ");
     refused(&base, &[("workload.0.compute", "0us")], "workload.0.compute: ");

@@ -74,8 +74,8 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
     if scenario.host.resequencing.is_some() {
         refuse("host.resequencing", "what hosts hold back is not known to repeat: leave it out");
     }
-    let least = MeasureConfig { ideal: scenario.measure.ideal, ..MeasureConfig::default() };
-    if scenario.measure != least {
+    let none = MeasureConfig { ideal: scenario.measure.ideal, ..MeasureConfig::default() };
+    if scenario.measure != none {
         let why =
             "series, histograms and captures are taken on a time grid of their own: leave out all but ideal";
         refuse("measure", why);
