@@ -22,6 +22,7 @@
 //! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
 //! capture  { packets, bytes, stopped_ns }                   of capture.pcapng; stopped_ns: when it was full, else null
 //! failures [ {at_ns, change} ]                              changes of links and switches; those drawn, by name
+//! memo     { steps_simulated, steps_repeated, why_not }     with run.memo; why a step was not taken for another, the last time
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!
@@ -101,6 +102,10 @@ pub(crate) fn of(
     });
     if !outcome.waiting.is_empty() {
         summary.insert("waiting".into(), json!(outcome.waiting));
+    }
+    if let Some(memo) = &outcome.memo {
+        let found = json!({ "steps_simulated": memo.simulated, "steps_repeated": memo.repeated, "why_not": memo.why_not });
+        summary.insert("memo".into(), found);
     }
     if !names.failures.is_empty() {
         let change = |(at, what): &(Time, String)| json!({ "at_ns": at.as_ns(), "change": what });

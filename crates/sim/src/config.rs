@@ -36,6 +36,8 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub rules: Rules,
+    /// Repeated steps of a job that cannot differ are simulated once.
+    pub memo: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -211,6 +211,12 @@ macro_rules! counters {
             pub fn each(&self) -> impl Iterator<Item = (&'static $crate::counters::Counter, u64)> {
                 Self::ALL.iter().zip([$(self.$field,)*])
             }
+
+            /// The values, to be changed.
+            #[allow(dead_code)]
+            pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+                [$(&mut self.$field,)*].into_iter()
+            }
         }
 
         impl std::ops::AddAssign for $name {

@@ -14,6 +14,7 @@ mod homa;
 mod ideal;
 mod limits;
 mod lossy;
+mod memo;
 mod mptcp;
 mod ndp;
 mod persistent;

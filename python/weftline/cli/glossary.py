@@ -115,6 +115,10 @@ SUMMARY = {
         "key of summary.json",
         "Kind of the digests in digests.json: of every file of the run.",
     ),
+    "memo": (
+        "key of summary.json",
+        "With run.memo: steps that were simulated, steps that were repeated, and why one was not.",
+    ),
     "warnings": ("key of summary.json", "Warnings: check them before you trust the result."),
     "events": ("key of summary.json", "Events that the engine handled."),
     "bytes_on_wire": ("key of summary.json, bytes", "Transmitted on any link: every hop counts."),

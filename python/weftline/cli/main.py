@@ -180,6 +180,11 @@ def parser() -> argparse.ArgumentParser:
     )
     arguments.add_out(run, "DIR", "folder for the results (default out/<name>-<hash>)")
     run.add_argument(
+        "--memo",
+        action="store_true",
+        help="do not simulate steps of a collective again that cannot differ (run.memo = true)",
+    )
+    run.add_argument(
         "--force",
         action="store_true",
         help="run even if its results are there, and replace what the folder holds",
@@ -416,6 +421,10 @@ def _run(options: argparse.Namespace) -> int:
             print(reused_text(run, "--force"), file=sys.stderr)
         for warning in run.summary.get("warnings", []):
             terminal.say("warning", warning)
+        if memo := run.summary.get("memo"):
+            why = f"; {memo['why_not']}" if memo["why_not"] else ""
+            repeated = f"{memo['steps_repeated']} of {memo['steps_simulated'] + memo['steps_repeated']}"
+            print(f"memo: {repeated} steps repeated, the others simulated{why}", file=sys.stderr)
     if options.json:
         arguments.print_json({**run.summary, "out": str(run.out), "reused": run.reused})
     elif not options.quiet:
@@ -447,6 +456,8 @@ def _scenario(options: argparse.Namespace) -> Any:
 
         source = replace(source, controllers=controllers.parse(options.controller))
     changes = [scenarios.parse_set(argument) for argument in options.set]
+    if getattr(options, "memo", False):
+        changes.append(("run.memo", "true"))
     return Scenario.of(source, changes, seed=options.seed)
 
 

@@ -6,7 +6,7 @@
 //! Source: Zahavi et al., "Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns",
 //! Concurrency and Computation: Practice and Experience 22(2), 2010.
 
-use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -31,6 +31,9 @@ impl BalancerParameters for DestinationParameters {
     }
     fn start(&self, at: &Place) -> Destination {
         Destination::new(at.tier)
+    }
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { repeats: true, ..BalancerFacts::default() }
     }
     fn order(&self) -> Reorders {
         Reorders::Never

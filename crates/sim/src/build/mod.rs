@@ -154,6 +154,7 @@ impl Simulation {
             now: Time::ZERO,
             samples: Vec::new(),
             windows: Windows::default(),
+            memo: config.memo.then(Box::default),
             plan,
         })
     }

@@ -39,6 +39,11 @@ impl RandomStream {
         RandomStream { state: std::array::from_fn(|_| splitmix64(&mut state)) }
     }
 
+    /// A number for its position.
+    pub fn position(&self) -> u64 {
+        self.state.iter().fold(0, |sum, &word| mix64(sum ^ word))
+    }
+
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);

@@ -285,6 +285,17 @@ pub struct Outcome {
     pub deliveries: Vec<(FlowId, Time)>,
     /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
     pub disciplines: Vec<(u32, u32, CounterSet)>,
+    /// What became of the steps of a run with `run.memo`.
+    pub memo: Option<Memoised>,
+}
+
+/// Steps of a job that were simulated, and those whose results were taken from them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memoised {
+    pub simulated: u32,
+    pub repeated: u32,
+    /// Why a step could not be taken for another, the last time.
+    pub why_not: Option<String>,
 }
 
 /// Arrivals at hosts.

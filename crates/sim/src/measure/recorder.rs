@@ -31,6 +31,48 @@ pub struct Recorder {
     pub record_pauses: bool,
     /// Flows that are counted without a row in the table.
     pub unrecorded: Vec<Range<FlowId>>,
+    /// Copies of what is recorded, where it may be repeated.
+    pub log: Option<Log>,
+}
+
+/// Flows that have ended.
+#[derive(Default)]
+pub struct Log {
+    pub ended: Vec<Ended>,
+    /// Those of them that have a row.
+    pub rows: Vec<FlowRecord>,
+}
+
+/// What the hash of a run has of a flow that has ended.
+#[derive(Clone, Copy)]
+pub struct Ended {
+    pub flow: FlowId,
+    src: u32,
+    dst: u32,
+    size: u64,
+    pub start: Time,
+    pub finish: Time,
+    packets: u64,
+}
+
+impl Ended {
+    fn of(record: &FlowRecord, finish: Time) -> Ended {
+        let &FlowRecord { flow, src, dst, size, start, .. } = record;
+        let packets = record.packets_sent ^ record.packets_retransmitted << 40;
+        Ended { flow, src, dst, size, start, finish, packets }
+    }
+
+    /// The same flow with another number, later.
+    pub fn later(self, flows: FlowId, by: Time) -> Ended {
+        Ended { flow: self.flow + flows, start: self.start + by, finish: self.finish + by, ..self }
+    }
+
+    pub fn hash(&self) -> u64 {
+        let identity = mix64(u64::from(self.flow) ^ self.size.rotate_left(32));
+        let ends = u64::from(self.src) << 32 | u64::from(self.dst);
+        let times = mix64(self.start.0 ^ mix64(self.finish.0)) ^ ends;
+        mix64(identity ^ mix64(times ^ mix64(self.packets)))
+    }
 }
 
 impl Recorder {
@@ -51,6 +93,7 @@ impl Recorder {
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
             unrecorded: Vec::new(),
+            log: None,
         }
     }
 
@@ -58,11 +101,11 @@ impl Recorder {
     pub fn flow(&mut self, record: FlowRecord) {
         if let Some(finish) = record.finish {
             self.flows_done += 1;
-            let identity = mix64(u64::from(record.flow) ^ record.size.rotate_left(32));
-            let ends = u64::from(record.src) << 32 | u64::from(record.dst);
-            let times = mix64(record.start.0 ^ mix64(finish.0)) ^ ends;
-            let packets = record.packets_sent ^ record.packets_retransmitted << 40;
-            self.hash = self.hash.wrapping_add(mix64(identity ^ mix64(times ^ mix64(packets))));
+            let ended = Ended::of(&record, finish);
+            self.hash = self.hash.wrapping_add(ended.hash());
+            if let Some(log) = &mut self.log {
+                log.ended.push(ended);
+            }
         }
         let losses = &mut self.losses[usize::from(record.group)];
         losses.data_sent = losses.data_sent.wrapping_add(record.packets_sent);
@@ -70,7 +113,24 @@ impl Recorder {
         self.flows_recorded += 1;
         if self.unrecorded.iter().all(|flows| !flows.contains(&record.flow)) {
             self.flows.push(record);
+            if let Some(log) = &mut self.log {
+                log.rows.push(record);
+            }
         }
+    }
+
+    /// Adds the row of a flow that is counted already.
+    pub fn repeat(&mut self, record: FlowRecord) {
+        self.flows.push(record);
+    }
+
+    /// Visits every number that is counted up.
+    pub fn each_number(&mut self, visit: &mut impl FnMut(&mut u64)) {
+        for number in [&mut self.flows_done, &mut self.flows_recorded, &mut self.delivered] {
+            visit(number);
+        }
+        self.group_delivered.iter_mut().for_each(&mut *visit);
+        self.losses.iter_mut().flat_map(LossCounters::each_mut).for_each(visit);
     }
 
     /// Counts payload that arrived in order at its receiver.

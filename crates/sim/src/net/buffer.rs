@@ -175,6 +175,13 @@ impl SharedBuffer {
         }
     }
 
+    /// It holds nothing and pauses no port.
+    pub fn is_at_rest(&self) -> bool {
+        let rests = |share: &Ingress| share.bytes == 0 && share.headroom_used == 0 && !share.paused;
+        let all = |buffer: &Lossless| buffer.shared_used == 0 && buffer.ingress.iter().all(rests);
+        self.held == 0 && self.lossless.as_ref().is_none_or(all)
+    }
+
     pub fn held(&self) -> u64 {
         self.held
     }

@@ -53,7 +53,7 @@ impl QueueParameters for FifoConfig {
 
     fn facts(&self) -> QueueFacts {
         match self {
-            FifoConfig::Shared => QueueFacts { serves_in_turn: true, ..QueueFacts::default() },
+            FifoConfig::Shared => QueueFacts { serves_in_turn: true, repeats: true, ..QueueFacts::default() },
             FifoConfig::Own(own) => own.facts(),
         }
     }

@@ -147,6 +147,8 @@ pub struct QueueFacts {
     pub trims: bool,
     /// Classes are served in turn, none above the others.
     pub serves_in_turn: bool,
+    /// Once empty, it serves the packets of one class as if none had come before.
+    pub repeats: bool,
 }
 
 /// The parameters of a queue discipline: a file of this room, and a line in the registry below.

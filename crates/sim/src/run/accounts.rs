@@ -37,6 +37,7 @@ impl Simulation {
             losses: self.losses(),
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
+            memo: self.memo.as_ref().map(|memo| memo.report(steps.len())),
             steps,
             ranks,
             waiting,
@@ -67,7 +68,7 @@ impl Simulation {
     }
 
     /// What switches and hosts have counted.
-    fn counters(&mut self) -> CounterSet {
+    pub(super) fn counters(&mut self) -> CounterSet {
         let mut counters = CounterSet::default();
         for region in &mut self.regions {
             region.switches.iter_mut().for_each(|switch| switch.count(self.now, &mut counters));

@@ -39,6 +39,8 @@ pub struct Flows {
     pub deliveries: Option<Vec<(FlowId, Time)>>,
     /// Why a flow that was announced cannot be sent.
     pub stranded: Option<String>,
+    /// Copies of what ranks did, where it may be repeated.
+    pub step_log: Option<Vec<RankStep>>,
 }
 
 /// What is known of a job so far.
@@ -81,6 +83,7 @@ impl Flows {
             shapes: traffic.sources.iter().map(|source| shape_of(&**source)).collect(),
             deliveries: None,
             stranded: None,
+            step_log: None,
         }
     }
 
@@ -172,6 +175,7 @@ impl Simulation {
         }
         self.flows.first_flows[usize::from(source)] = first;
         self.begin_graph(source, first, &graph);
+        self.begin_memo(&graph);
     }
 
     /// Notes the first of these pairs of hosts that are in different parts of the network.
@@ -209,6 +213,9 @@ impl Simulation {
     pub(crate) fn settle_jobs(&mut self) {
         for region in &mut self.regions {
             for (source, step) in region.graphs.steps.drain(..) {
+                if let Some(log) = &mut self.flows.step_log {
+                    log.push(step);
+                }
                 self.flows.settle_step(source, step);
             }
             if let (Some(all), Some(own)) = (&mut self.flows.deliveries, &mut region.graphs.deliveries) {
@@ -291,7 +298,7 @@ impl Simulation {
 
 impl Flows {
     /// A rank has ended its part of a step.
-    fn settle_step(&mut self, source: u16, step: RankStep) {
+    pub(super) fn settle_step(&mut self, source: u16, step: RankStep) {
         let Some(graph) = self.graphs[usize::from(source)].clone() else { return };
         let number = self.jobs.number(source, step.step);
         let span = &mut self.spans[number as usize];

@@ -30,6 +30,8 @@ pub struct Graphs {
     /// When flows were delivered, if that is requested.
     pub deliveries: Option<Vec<(FlowId, Time)>>,
     effects: Vec<Effect>,
+    /// When ranks that compute begin which operation, by rank, if that is to be known.
+    pub computing: Option<FxHashMap<u32, (Time, u32)>>,
 }
 
 struct Playing {
@@ -99,6 +101,11 @@ impl Graphs {
         self.playing.iter().map(|playing| u64::from(playing.player.unfinished())).sum()
     }
 
+    /// What ranks have not done yet is done elsewhere.
+    pub fn leave(&mut self) {
+        self.playing.iter_mut().for_each(|playing| playing.player.leave());
+    }
+
     pub fn is_empty(&self) -> bool {
         self.playing.is_empty()
     }
@@ -154,6 +161,9 @@ impl Region {
                 Effect::Send { number } => self.send(index, number, now),
                 Effect::Wake { rank, op, at } => {
                     let host = self.graphs.playing[index].player.graph().hosts[rank as usize];
+                    if let Some(computing) = &mut self.graphs.computing {
+                        computing.insert(rank, (at, op));
+                    }
                     let due = Due::Woken { graph: index as u16, rank, op };
                     self.schedule_due(host, FlowId::MAX - op, due, at);
                 }
@@ -212,8 +222,10 @@ impl Region {
         let flow = playing.first + number;
         self.graphs.started += 1;
         let keeps = self.settings.keeps_connections[usize::from(spec.transport)];
-        if keeps && !self.settings.rules.pair_per_message {
-            let Message { from, to, channel, .. } = message;
+        let Message { from, to, channel, .. } = message;
+        if graph.fresh {
+            spec.path_of = Some(*playing.connections.entry((from, to, channel)).or_insert(flow));
+        } else if keeps && !self.settings.rules.pair_per_message {
             let connection = *playing.connections.entry((from, to, channel)).or_insert(flow);
             spec.connection = Some(connection);
             if self.starts.host_is_here(spec.dst) {
@@ -229,6 +241,9 @@ impl Region {
 
     /// A rank's computation has ended.
     pub(super) fn wake_rank(&mut self, index: usize, rank: u32, op: u32) {
+        if let Some(computing) = &mut self.graphs.computing {
+            computing.remove(&rank);
+        }
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let now = self.net.now;
         self.graphs.playing[index].player.woken(rank, op, now, &mut effects);

@@ -12,6 +12,7 @@ pub(crate) mod balance;
 pub(crate) mod changes;
 pub(crate) mod flows;
 pub(crate) mod graphs;
+pub(crate) mod memo;
 pub(crate) mod places;
 pub(crate) mod probes;
 pub(crate) mod region;
@@ -34,6 +35,7 @@ use crate::workload::merge::MAX_FLOWS;
 use balance::Windows;
 use changes::Changes;
 use flows::Flows;
+use memo::Memo;
 use places::Places;
 use probes::Probes;
 use region::Region;
@@ -70,6 +72,8 @@ pub struct Simulation {
     /// Where packets of some links are written down.
     pub(crate) capture: Option<Capture>,
     pub(crate) windows: Windows,
+    /// What steps of a job came to that may be repeated.
+    pub(crate) memo: Option<Box<Memo>>,
 }
 
 /// How a run is executed: as requested, on this network. It does not affect the results.
@@ -122,6 +126,7 @@ impl<F: FnMut(&mut Regions)> Workers for F {
 impl Simulation {
     /// Lets the outcome state when each flow of a job was delivered.
     pub fn note_deliveries(&mut self) {
+        self.memo = None;
         self.flows.deliveries = Some(Vec::new());
         self.regions.iter_mut().for_each(|region| region.graphs.deliveries = Some(Vec::new()));
     }
@@ -203,6 +208,16 @@ impl Simulation {
             look && !watch(&run.progress(started))
         };
         let ending = 'run: loop {
+            if self.repeats() {
+                self.repeat_step(sink)?;
+                if stopped(self) {
+                    break Ending::Interrupted;
+                }
+                if let Some(ending) = self.probes.ending.take() {
+                    break ending;
+                }
+                continue;
+            }
             let next = self.next_time();
             let measure = self.probes.next_time();
             if measure.min(next) > LATEST {
@@ -269,6 +284,7 @@ impl Simulation {
             false => self.announce_flows(next, limit),
             true => self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1))),
         };
+        limit = self.up_to_step(next, limit);
         for region in &mut self.regions {
             region.limit = limit;
         }
@@ -282,6 +298,7 @@ impl Simulation {
         self.exchange();
         self.settle_jobs();
         self.forget_delivered();
+        self.look_for_step(limit);
         if self.settings.rules.late_announcements
             && self.flows.next_start().is_some_and(|start| start < limit)
         {

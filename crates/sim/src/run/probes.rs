@@ -156,6 +156,12 @@ impl Probes {
         self.probes.iter().map(|probe| probe.due).min().unwrap_or(Time::MAX)
     }
 
+    /// The points of time at which the run may end once all is done.
+    pub fn grid(&self) -> Time {
+        let ends = |probe: &&Probe| matches!(probe.measure, Measure::FlowsDone { .. });
+        self.probes.iter().find(ends).map_or(Time(1), |probe| probe.every)
+    }
+
     /// The flows that are watched.
     pub fn watched(&self) -> impl Iterator<Item = FlowId> {
         self.watched.keys().copied()

@@ -13,6 +13,7 @@ pub(crate) mod document;
 mod failures;
 mod host;
 pub(crate) mod measure;
+mod memo;
 pub(crate) mod network;
 mod pairs;
 pub mod presets;
@@ -78,6 +79,7 @@ pub struct Scenario {
     pub(crate) until: Until,
     pub(crate) measure: MeasureConfig,
     pub(crate) rules: Rules,
+    pub(crate) memo: bool,
 }
 
 impl Scenario {
@@ -170,6 +172,7 @@ impl Scenario {
             until: self.until,
             measure: self.measure.clone(),
             rules,
+            memo: self.memo,
         })
     }
 }
@@ -235,7 +238,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         },
     );
     let network = network.filter(|_| !transports.is_empty())?;
-    Some(Scenario {
+    let scenario = Scenario {
         name,
         seed,
         threads: run.threads,
@@ -253,7 +256,12 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         until: run.until,
         measure,
         rules,
-    })
+        memo: run.memo,
+    };
+    for refusal in memo::refusals(&scenario) {
+        root.complain("run.memo", refusal);
+    }
+    Some(scenario)
 }
 
 /// Reads the table under `key` by `read`.

@@ -23,6 +23,7 @@ pub struct RunConfig {
     pub threads: usize,
     /// The run ends when the process holds more.
     pub memory: Option<Bytes>,
+    pub memo: bool,
 }
 
 /// `auto_stall`: the stall time where none is given.
@@ -46,7 +47,13 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
         Some(time) => Until::At(time),
         None => Until::FlowsDone { grid, stall },
     };
-    RunConfig { until, threads, memory: memory(section) }
+    let help = "repeated steps of a collective that begin in a state of the network seen before are not simulated \
+                again: the same results, bit by bit; refused where that is not certain";
+    let memo = section.parameters().flag("memo", false, help);
+    if !memo {
+        section.forget("memo");
+    }
+    RunConfig { until, threads, memory: memory(section), memo }
 }
 
 /// Most memory that the process may hold; none: no limit.

@@ -28,6 +28,8 @@ pub struct Nic {
     open: u32,
     wake_at: Option<Time>,
     wake_serial: u32,
+    /// Once all its flows are finished, it returns to its first state.
+    pub resets: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,12 @@ impl Nic {
         if self.last >= at {
             self.last = self.last.checked_sub(1).unwrap_or(self.gates.len().saturating_sub(1));
         }
+    }
+
+    /// All its queue pairs are finished: nothing of them stays.
+    pub fn reset(&mut self) {
+        self.gates.clear();
+        (self.last, self.open, self.wake_at) = (0, 0, None);
     }
 
     /// Queue pairs, with those that are finished and not yet taken out.

@@ -218,6 +218,9 @@ pub struct Facts<'a> {
     pub timer_left: Time,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
+    /// A flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) does what an equal
+    /// one did at another time, and leaves nothing at its hosts.
+    pub repeats: bool,
     /// CPU time of a packet-hop in ns, if all data fits the caches.
     pub ns_per_hop: f64,
 }
@@ -238,6 +241,7 @@ impl Default for Facts<'_> {
             longest_timeout: Time::ZERO,
             timer_left: Time::ZERO,
             connection_bytes: super::tcp::CONNECTION_BYTES,
+            repeats: false,
             ns_per_hop: 100.0,
         }
     }

@@ -38,6 +38,14 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("barrier", "every rank waits until all have come"),
 ];
 
+const CONNECTIONS: &[(&str, &str)] = &[
+    ("kept", "messages of one rank to another use one connection, whose window, rate and path last"),
+    (
+        "fresh",
+        "every message has a connection of its own, in its first state, on the path of the first message",
+    ),
+];
+
 /// What an operation is, and the algorithm that its name states.
 fn named(operation: &str) -> (Kind, Option<&'static str>) {
     match operation {
@@ -63,6 +71,7 @@ pub struct CollectiveSpec {
     pub repeat: u64,
     pub compute: Time,
     pub messages: bool,
+    fresh: bool,
 }
 
 impl CollectiveSpec {
@@ -150,6 +159,11 @@ impl WorkloadParameters for CollectiveSpec {
         if channels == 1 && p.peek("channels").is_none() {
             p.without_effect("channels", String::new);
         }
+        let connections_help = "What one message leaves to the next. fresh: of rdma.";
+        let fresh = p.choice("connections", "kept", CONNECTIONS, connections_help) == "fresh";
+        if !fresh && p.peek("connections").is_none() {
+            p.without_effect("connections", String::new);
+        }
         if messages && p.peek("messages").is_none() {
             p.without_effect("messages", String::new);
         }
@@ -167,6 +181,7 @@ impl WorkloadParameters for CollectiveSpec {
                 as u64,
             compute: p.time("compute", Time::ZERO, "Computation time of a host between two operations."),
             messages,
+            fresh,
         }
     }
 
@@ -210,6 +225,7 @@ impl WorkloadParameters for CollectiveSpec {
             hosts,
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
+            fresh: self.fresh,
             work: Work::Repeated(repeated),
         })))
     }

@@ -125,6 +125,7 @@ impl WorkloadParameters for JobFileSpec {
             hosts,
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
+            fresh: false,
             work: Work::Listed(graph),
         })))
     }

@@ -135,6 +135,8 @@ pub struct FlowSpec {
     /// flows of a connection come after the flow that opens it, and have the same ends, group and transport.
     /// Flows of a connection start in their order, even if a later one is due first.
     pub connection: Option<FlowId>,
+    /// It has a connection of its own, on the path of this flow.
+    pub path_of: Option<FlowId>,
 }
 
 /// A generator of flows in order of their start times, with `waits_for` set in every flow.

@@ -184,6 +184,7 @@ impl WorkloadParameters for TrainingSpec {
             hosts,
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
+            fresh: false,
             work: Work::Listed(listed),
         })))
     }

@@ -89,7 +89,7 @@ impl Rdma {
             return flow;
         }
         if !rules.murmur_ecmp {
-            return flow_hash(spec.src, spec.dst, flow);
+            return flow_hash(spec.src, spec.dst, spec.path_of.unwrap_or(flow));
         }
         let next = |counted: &mut FxHashMap<u32, u32>, host: u32| {
             let count = counted.entry(host).or_insert(0);
@@ -252,6 +252,12 @@ impl Rdma {
     fn retire(&mut self, slot: u32) {
         if self.pairs[slot as usize].is_over() {
             self.free.push(slot);
+            let resets = || self.nics.iter().any(|nic| nic.resets);
+            if self.free.len() == self.pairs.len() && resets() {
+                // The next ones get places, and turns at the NIC, as the first did.
+                self.nics.iter_mut().for_each(Nic::reset);
+                self.free.sort_unstable_by(|a, b| b.cmp(a));
+            }
         }
     }
 
@@ -390,6 +396,7 @@ impl Transport for Rdma {
         pair.start = cx.now();
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
         let nic = &mut self.nics[usize::from(nic_number)];
+        nic.resets |= spec.path_of.is_some() && !cx.settings.rules.queue_per_flow;
         pair.gate = nic.add(slot, cx.net.now, settings.class);
         if spec.connection.is_some() {
             pair.keep_open(Message::new(flow, spec, cx.now()));

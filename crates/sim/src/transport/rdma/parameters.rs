@@ -296,6 +296,7 @@ impl TransportParameters for RdmaConfig {
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,
             ns_per_hop: self.controller.ns_per_hop(),
+            repeats: self.repeats(),
             ..Facts::default()
         }
     }
@@ -404,6 +405,15 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
     let mut controller = ControllerConfig::read(kind, table)?;
     controller.follow(&cx.rules);
     Some(controller)
+}
+
+impl RdmaConfig {
+    /// [`Facts::repeats`]: a law of TCP draws by the number of its flow, telemetry says times and counters
+    /// since the start of the run, and nothing is known of controllers of other crates.
+    fn repeats(&self) -> bool {
+        let own = !matches!(self.controller, ControllerConfig::Window(_) | ControllerConfig::External(_));
+        own && self.plb.is_none() && !self.derived.stack && !self.controller.needs().int
+    }
 }
 
 /// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.

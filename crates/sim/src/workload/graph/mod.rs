@@ -37,6 +37,8 @@ pub struct JobGraph {
     pub flow: FlowSpec,
     /// Whether its messages are flows in the results.
     pub recorded: bool,
+    /// Every message has a connection of its own, on the path of the first between its ranks.
+    pub fresh: bool,
     pub work: Work,
 }
 
@@ -190,6 +192,14 @@ impl JobGraph {
     pub fn messages_of_first(&self) -> Option<u32> {
         match &self.work {
             Work::Repeated(work) => Some(work.each()),
+            Work::Listed(_) => None,
+        }
+    }
+
+    /// The operation that is repeated, if there is one.
+    pub fn repeated(&self) -> Option<&Repeated> {
+        match &self.work {
+            Work::Repeated(work) => Some(work),
             Work::Listed(_) => None,
         }
     }

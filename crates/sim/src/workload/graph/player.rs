@@ -172,6 +172,12 @@ impl Player {
         self.state.woken(&self.graph, rank, op, now, out);
     }
 
+    /// What its ranks have not done yet is done elsewhere.
+    pub fn leave(&mut self) {
+        self.state.unfinished = 0;
+        self.state.ranks.iter_mut().flatten().for_each(|rank| rank.done = true);
+    }
+
     /// The steps that had not ended when the run did.
     pub fn finish(&self, now: Time) -> Vec<RankStep> {
         self.state.finish(&self.graph, now)

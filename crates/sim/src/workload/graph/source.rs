@@ -140,7 +140,9 @@ impl FlowSource for GraphSource {
             _ => Time::ZERO,
         };
         let waits_for = self.waits().counts.get(number as usize).copied().unwrap_or(0);
-        Some(FlowSpec { waits_for, compute, connection: Some(opener), ..self.graph.flow(&message) })
+        let (connection, path_of) =
+            if self.graph.fresh { (None, Some(opener)) } else { (Some(opener), None) };
+        Some(FlowSpec { waits_for, compute, connection, path_of, ..self.graph.flow(&message) })
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {

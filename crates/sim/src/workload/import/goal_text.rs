@@ -34,7 +34,10 @@ struct Rank<'t> {
 }
 
 impl Rank<'_> {
-    fn list(self) -> RankList {
+    fn list(mut self) -> RankList {
+        self.ops.shrink_to_fit();
+        self.places.shrink_to_fit();
+        self.resources.shrink_to_fit();
         let mut list = RankList::new(self.ops, self.places, &self.ends, &self.starts);
         list.resources = self.resources;
         list
