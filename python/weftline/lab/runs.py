@@ -17,6 +17,7 @@ from typing import Any
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
 from weftline.lab import doctor, engine_ports, lateness, plan
+from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
 from weftline.lab.network import WIRES, Network
 from weftline.lab.plan import PORT
@@ -128,6 +129,10 @@ class Outcome:
     ports: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Flows by source, port of the source and destination."""
     ports_used_twice: int = 0
+    waited: lateness.Histogram = field(default_factory=lateness.Histogram)
+    """How late a process that only sleeps woke, at the priority of the agents."""
+    priority: str = priorities.NORMAL
+    """The lowest that a process of the run had."""
     goodput: list[tuple[int, int, int]] = field(default_factory=list)
     """Time since zero, flow, bytes acknowledged until then."""
     notes: list[str] = field(default_factory=list)
@@ -148,16 +153,24 @@ def up(made: plan.Plan, *, keep: bool = False) -> Iterator[Network]:
 class Processes:
     """The processes inside the namespaces: started, given time zero, ended."""
 
-    def __init__(self, network: Network, *, dies: bool = True) -> None:
+    def __init__(
+        self, network: Network, *, dies: bool = True, priority: priorities.Priority = "auto"
+    ) -> None:
         self.network = network
         self.dies = dies
+        self.priority = priority
+        self.kinds: list[str] = []
+        """What priority each process got."""
+        self.watch: subprocess.Popen[str] | None = None
         self.relay: subprocess.Popen[str] | None = None
         self.agents: dict[str, subprocess.Popen[str]] = {}
         self.companions: dict[str, subprocess.Popen[str]] = {}
         """Those next to switches, and what each printed at its end."""
         self.reports: dict[str, dict[str, Any]] = {}
+        self.waited = lateness.Histogram()
+        """How late a process of the agents' priority woke during the run."""
 
-    def _start(self, namespace: str, file: str, *lines: str) -> subprocess.Popen[str]:
+    def _start(self, namespace: str, file: str, level: int, *lines: str) -> subprocess.Popen[str]:
         from weftline.lab.network import tool
 
         stays = [] if self.dies else ["stays"]
@@ -170,10 +183,16 @@ class Processes:
             text=True,
             start_new_session=True,
         )
+        self.give(started, level)
         assert started.stdin is not None
         started.stdin.write("".join(f"{line}\n" for line in lines))
         started.stdin.flush()
         return started
+
+    def give(self, process: subprocess.Popen[str], level: int) -> None:
+        """Let a process go before others, unless that is not wanted."""
+        if self.priority != "normal":
+            self.kinds.append(priorities.give(process.pid, level))
 
     def start(self) -> None:
         """Start all and wait until each is ready."""
@@ -204,16 +223,22 @@ class Processes:
                 "flows": flows,
                 "every_ns": made.goodput_every_ns,
             }
-            self.agents[node.name] = self._start(self.network.name(node.name), "agent.py", json.dumps(task))
+            self.agents[node.name] = self._start(
+                self.network.name(node.name), "agent.py", priorities.HOSTS, json.dumps(task)
+            )
         for name, agent in self.agents.items():
             _expect_ready(agent, f"the agent of {name}")
         self.start_balancers()
+        # As late as an agent would be.
+        place = self.network.name(hosts[0].name)
+        self.watch = self._start(place, "lateness.py", priorities.HOSTS, "")
+        _expect_ready(self.watch, "the process that measures lateness")
 
     def start_balancers(self) -> None:
         """Start what runs next to the programs of switches."""
         balancing = self.network.plan.balancing
         for node, (file, task) in (balancing.tasks(self.network) if balancing else {}).items():
-            started = self._start(self.network.name(node), file, json.dumps(task))
+            started = self._start(self.network.name(node), file, priorities.SWITCHES, json.dumps(task))
             self.companions[node] = started
             _expect_ready(started, f"the process next to {node}")
 
@@ -226,10 +251,10 @@ class Processes:
         made, place = self.network.plan, self.network.name(WIRES)
         if made.engine_ports:
             native = str(_native.__file__)
-            self.relay = self._start(place, "port_process.py", native, made.port_task)
+            self.relay = self._start(place, "port_process.py", priorities.LINKS, native, made.port_task)
             _expect_ready(self.relay, "the process of the ports")
             return
-        self.relay = self._start(place, "wires.py", json.dumps(wires))
+        self.relay = self._start(place, "wires.py", priorities.LINKS, json.dumps(wires))
         _expect_ready(self.relay, "the process of the links' delays")
 
     def begin(self, zero_ns: int) -> None:
@@ -247,16 +272,17 @@ class Processes:
         for process in self.companions.values():
             process.terminate()
         self.reports = {node: _last_words(process) for node, process in self.companions.items()}
+        if self.watch is not None:
+            self.waited = lateness.Histogram.of(_last_words(self.watch) or [])
         return _last_words(self.relay) if self.relay is not None else {}
 
 
-def _last_words(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _last_words(process: subprocess.Popen[str]) -> Any:
     """End a process and return what it prints then, nothing if it had to be killed."""
     process.terminate()
     try:
         out, _ = process.communicate(timeout=5)
-        report: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
-        return report
+        return json.loads(out.strip().splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError):
         process.kill()
         process.wait()
@@ -278,10 +304,16 @@ def programs_of(network: Network) -> switch_programs.Programs | None:
     return switch_programs.Programs(network, loads) if loads else None
 
 
-def carry(network: Network, simulated: Run, progress: Callable[[int, int], None] | None = None) -> Outcome:
+def carry(
+    network: Network,
+    simulated: Run,
+    progress: Callable[[int, int], None] | None = None,
+    priority: priorities.Priority = "auto",
+) -> Outcome:
     """Run the flows in a network that exists."""
     made = network.plan
-    processes, sampler = Processes(network), Sampler(network, made.queue_every_ns)
+    processes = Processes(network, priority=priority)
+    sampler = Sampler(network, made.queue_every_ns)
     programs = programs_of(network)
     done: dict[int, dict[str, Any]] = {}
     flows = {flow["flow_id"]: flow for flow in made.flows}
@@ -294,6 +326,8 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
     try:
         if programs:
             programs.start()
+            assert programs.process is not None
+            processes.give(programs.process, priorities.SWITCHES)
         processes.start()
         zero = time.time_ns() + int(LEAD_S * 1e9)
         processes.begin(zero)
@@ -359,6 +393,8 @@ def carry(network: Network, simulated: Run, progress: Callable[[int, int], None]
         ports=ports,
         ports_used_twice=twice,
         goodput=goodput,
+        waited=processes.waited,
+        priority=priorities.lowest(processes.kinds),
     )
 
 
@@ -369,10 +405,12 @@ def run(
     force: bool = False,
     repeats: int = 1,
     ports: engine_ports.Ports = "auto",
+    priority: priorities.Priority = "auto",
 ) -> list[Run]:
     """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
 
     `ports`: whose ports switches have; "auto": the kernel's where its FIFO is enough, else the engine's.
+    `priority`: "auto": real-time where this user may; "normal": that of all other processes.
 
     Raises
     ------
@@ -396,7 +434,7 @@ def run(
     found = []
     for place in places:
         with up(made) as network:
-            outcome = carry(network, simulated)
+            outcome = carry(network, simulated, priority=priority)
         folder.write(place, scenario, made, simulated, outcome)
         found.append(Run.read(place))
     return found
