@@ -293,6 +293,9 @@ def _pint(reports: list[dict[str, Any]], plan: str | None) -> str:
     queries = {query["name"]: query for query in pint.Plan.open(plan).facts()["queries"]}
     rows = [row for report in reports for row in report_rows(report, {}, queries)]
     note = f"\n{CEILING_NOTE}" if any(CEILING in row[-1] for row in rows[:SHOWN_ROWS]) else ""
+    found = (query for report in reports for query in report["queries"].values())
+    if any("candidates" in query and query["digests"] and not query["hops"] for query in found):
+        note += "\npaths: hashes of switch ids are decoded with the switches: give --topology"
     return _table(["flow", "query", "digests", "result"], rows, left=2) + note
 
 
