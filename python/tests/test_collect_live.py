@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 from packet_bytes import classic
@@ -134,6 +135,91 @@ def test_digests_in_ipv4_ids_give_the_path(tmp_path):
     assert query["hops"] == path and query["decoded_after"] < 60
     (counts,) = found.summary["pint"]
     assert counts["inconsistent"] == counts["impossible"] == counts["other_plan"] == 0
+    for shards in (1, 2, 4):
+        again = weftline.collect(capture, pint_ipv4_id=True, plan=plan_file, topology=topology, shards=shards)
+        assert (again.pint, again.events, again.paths) == (found.pint, found.events, found.paths)
+    with pytest.raises(weftline.InputError, match="shards: expected 1 to 64, found 0"):
+        weftline.collect(capture, shards=0)
+    options = ("--pint-ipv4-id", "--plan", plan_file, "--topology", topology)
+    done = subprocess.run(command(capture, *options), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "67 68 69 70 71" in done.stdout and "PINT: 400 digests, 1 paths known" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('# options\nlistn = "udp:1"', "c.toml:2: unknown option 'listn'; did you mean 'listen'?"),
+        ("listen = 5", "c.toml:1: listen: expected text or a list of texts, found 5"),
+        ('listen = "udp:0"\nshards = "x"', "c.toml:2: shards: expected a whole number, found 'x'"),
+        ('listen = ["udp:0", 3]', "c.toml:1: listen: expected text or a list of texts, found 3 in it"),
+        ('listen = "udp:0"\nshards = 0', "shards: expected 1 to 64, found 0"),
+        ('listen = "udp:0"\nplan = "p.toml"', 'p.toml:3: query.p.valu: unknown key "valu"'),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_file_is_named_with_its_line(tmp_path, monkeypatch, text, error):
+    monkeypatch.chdir(tmp_path)
+    Path("c.toml").write_text(text)
+    Path("p.toml").write_text('[[query]]\nname = "p"\nvalu = "switch-id"\n')
+    done = subprocess.run(command("--config", "c.toml"), capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and error in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--shards", "0"), ("--interval", "0s")])
+def test_zero_is_not_taken_for_an_option_that_is_missing(option):
+    done = subprocess.run(command("--listen", "udp:0", *option), capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and "expected" in done.stderr
+
+
+def test_values_at_the_largest_code_are_marked(tmp_path, capsys):
+    from weftline.cli.main import main
+
+    plan_file = tmp_path / "plan.toml"
+    plan_file.write_text(
+        'bits = 8\nhops = { expected = 2, maximal = 8 }\n[[query]]\nname = "latency"\nvalue = "hop-latency"\n'
+        'aggregation = "quantiles"\nquantiles = [0.5, 0.99]\napproximation = { epsilon = 0.025 }\nbits = 8\n'
+    )
+    plan = pint.Plan.open(plan_file)
+    rows = ["packet_id,digest,hops,plan_version,src"]
+    for packet in range(2000):
+        # The first hop holds packets for a second, the second one for 1 us.
+        hops = [{"hop-latency": 10**9}, {"hop-latency": 1000}]
+        rows.append(f"{packet},{plan.encode(packet_id=packet, hops=hops)[-1]},2,{plan.version},10.0.0.1")
+    table = tmp_path / "digests.csv"
+    table.write_text("\n".join(rows) + "\n")
+    (report,) = pint.decode(plan, table)["reports"]
+    first, second = report["queries"]["latency"]["hops"]
+    assert all(found["at_ceiling"] and found["high"] is None for found in first["quantiles"])
+    assert 290_000 < first["quantiles"][0]["value"] < 300_000
+    assert not any("at_ceiling" in found for found in second["quantiles"])
+    assert main(["pint", "decode", str(table), "--plan", str(plan_file)]) == 0
+    text = capsys.readouterr().out
+    assert "p50/p99 ≥ 295 us/≥ 295 us, 1.01 us/1.01 us" in text and "the largest code of the plan" in text
+
+
+def test_a_port_that_holds_packets_for_longer_than_the_codes_reach_is_reported(tmp_path):
+    query = 'name = "latency"\nvalue = "hop-latency"\naggregation = "quantiles"\nbits = 8\n'
+    warned = {}
+    for epsilon in (0.025, 0.1):
+        queries = tmp_path / f"{epsilon}.toml"
+        queries.write_text(f"bits = 8\n[[query]]\n{query}approximation = {{ epsilon = {epsilon} }}\n")
+        scenario = tmp_path / "scenario.toml"
+        scenario.write_text(
+            '[topology]\nkind = "dumbbell"\nleft = 1\nright = 1\n'
+            'host_link = { rate = "1Gbps", delay = "1us" }\n'
+            'bottleneck_link = { rate = "100Mbps", delay = "1us" }\n'
+            '[switch]\nqueue = { kind = "fifo", limit = "100KB" }\n[transport]\nkind = "tcp"\n'
+            f'[telemetry]\nkind = "pint"\nqueries = "{epsilon}.toml"\n'
+            '[[workload]]\nkind = "flows"\nflows = [{ src = 0, dst = 1, size = "10KB" }]\n'
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "weftline", "check", str(scenario)],
+            capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        warned[epsilon] = done.stdout + done.stderr
+    assert 'codes of query "latency" end at 29' in warned[0.025] and "may wait 8ms" in warned[0.025]
+    assert "codes of query" not in warned[0.1]
 
 
 def command(*arguments):

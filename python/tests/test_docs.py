@@ -209,7 +209,7 @@ def test_a_command_that_is_not_weftlines_names_what_there_is(page):
 
 
 def _names_what_cargo_has(words: list[str]) -> None:
-    crate = {"weftline-sim": "sim", "weftline-pint": "pint"}
+    crate = {"weftline-sim": "sim", "weftline-pint": "pint", "weftline-collect": "collect"}
     for option, value in itertools.pairwise(words):
         if option == "-p":
             assert value in crate, words

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import zlib
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,20 @@ def test_the_lock_file_of_the_fuzzers_has_the_dependencies_of_the_crates():
             assert not missing, (
                 f"fuzz/Cargo.lock: run `cargo metadata --manifest-path fuzz/Cargo.toml` for {name}"
             )
+
+
+def test_the_size_of_the_native_module_in_the_docs_is_not_stale():
+    """Within 20 %, compressed as in a wheel; of a release build, which is stripped."""
+    from weftline import _native
+
+    module = Path(_native.__file__).read_bytes()
+    # Names of sections, as linkers write them.
+    if b"\0.symtab\0.shstrtab\0" in module or b"\0.symtab\0.strtab\0" in module:
+        pytest.skip("a development build, whose symbols are not in the wheel")
+    text = (ROOT / "docs/collect.md").read_text("utf-8")
+    found = re.search(r"The module takes ([\d.]+) MB and ([\d.]+) MB compressed", text)
+    assert found is not None
+    for stated, size in zip(found.groups(), (len(module), len(zlib.compress(module))), strict=True):
+        assert abs(float(stated) * 1e6 / size - 1) < 0.2, (
+            f"docs/collect.md states {stated} MB of {size} bytes"
+        )

@@ -242,6 +242,7 @@ def collect(
     flow_label: bool = False,
     plan: str | None = None,
     topology: str | None = None,
+    shards: int | None = None,
 ) -> str: ...
 def write_rows(path: Path, rows: Json) -> None: ...
 

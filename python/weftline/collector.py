@@ -81,6 +81,7 @@ def collect(
     pint_flow_label: bool = False,
     plan: str | os.PathLike[str] | None = None,
     topology: str | os.PathLike[str] | None = None,
+    shards: int | None = None,
 ) -> Collected:
     """Read captures in turn and return what their telemetry says.
 
@@ -100,6 +101,9 @@ def collect(
         Plan of PINT: digests are decoded.
     topology : path
         Topology, or scenario: the switches that digests may name, and their links.
+    shards : int, optional
+        Threads that keep flows, next to the one that reads. Default: one less than there are cores, at
+        most 4.
 
     Raises
     ------
@@ -122,8 +126,9 @@ def collect(
             else [_within("report_ports", port, 65_535) for port in report_ports],
             pint_ipv4_id,
             pint_flow_label,
-            None if plan is None else read_text(plan),
+            None if plan is None else read_plan(plan),
             None if topology is None else os.fspath(topology),
+            checked_shards(shards),
         )
     )
     return Collected(**found)
@@ -137,12 +142,29 @@ def checked_memory(size: str | int) -> int:
     return int(found)
 
 
+def checked_shards(shards: int | None) -> int | None:
+    """Return a number of threads that keep flows."""
+    if shards is not None and not 1 <= shards <= 64:
+        raise InputError(f"shards: expected 1 to 64, found {shards}")
+    return shards
+
+
+def read_plan(path: str | os.PathLike[str]) -> str:
+    """Return the text of a plan of PINT, which was read once: errors name file and line."""
+    from weftline.pint import Plan
+
+    Plan.open(Path(path))
+    return read_text(path)
+
+
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a file."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8 text") from None
 
 
 def _within(name: str, number: int | None, largest: int) -> int | None:

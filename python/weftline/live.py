@@ -14,28 +14,25 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from weftline.collector import Collected, checked_memory, read_text
+from weftline.collector import Collected, checked_memory, checked_shards, read_plan
 from weftline.errors import InputError
 
 LISTS = ("listen", "interface", "allow", "report_ports")
 """Options that take one value or several."""
 FILES = ("out", "checkpoint", "topology")
-OPTIONS = {
-    *LISTS,
-    *FILES,
-    "memory",
-    "shards",
-    "interval_s",
-    "int_dscp",
-    "int_port",
-    "int_gre",
-    "pint_ipv4_id",
-    "pint_flow_label",
-    "plan",
-    "prometheus",
-    "otlp",
-    "parquet",
+_TEXTS = "text or a list of texts"
+OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("listen", "interface", "allow"), ((str, list, tuple), _TEXTS)),
+    "report_ports": ((int, list, tuple), "a port or a list of ports"),
+    **dict.fromkeys(("out", "checkpoint", "topology", "plan"), ((str, os.PathLike), "a path")),
+    "memory": ((str, int), 'a size such as "256MB"'),
+    **dict.fromkeys(("shards", "int_dscp", "int_port", "int_gre"), ((int,), "a whole number")),
+    "interval_s": ((int, float), "seconds"),
+    **dict.fromkeys(("pint_ipv4_id", "pint_flow_label", "parquet"), ((bool,), "true or false")),
+    "prometheus": ((str,), 'an address such as ":9464"'),
+    "otlp": ((str,), "a URL"),
 }
+"""What values options take, and how that is called."""
 
 
 class LiveCollector:
@@ -115,15 +112,29 @@ def collecting(**options: Any) -> LiveCollector:
     return LiveCollector(options)
 
 
-def _config(options: Mapping[str, Any]) -> dict[str, Any]:
+def wrong_option(name: str, value: Any) -> str | None:
+    """Return what is wrong with the name of an option or with the type of its value."""
     import difflib
 
+    if name not in OPTIONS:
+        near = difflib.get_close_matches(name, OPTIONS, 1)
+        return f"unknown option {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    types, expected = OPTIONS[name]
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return f"{name}: expected {expected}, found {value!r}"
+    inside = value if isinstance(value, list | tuple) else []
+    kind = int if name == "report_ports" else str
+    if wrong := [each for each in inside if not isinstance(each, kind) or isinstance(each, bool)]:
+        return f"{name}: expected {expected}, found {wrong[0]!r} in it"
+    return None
+
+
+def _config(options: Mapping[str, Any]) -> dict[str, Any]:
     config = {name: value for name, value in options.items() if value is not None}
-    for name in config:
-        if name not in OPTIONS:
-            near = difflib.get_close_matches(name, OPTIONS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"collector: unknown option {name!r}{hint}")
+    for name, value in config.items():
+        if wrong := wrong_option(name, value):
+            raise InputError(f"collector: {wrong}")
+    checked_shards(config.get("shards"))
     config.pop("parquet", None)
     if "memory" in config:
         config["memory_bytes"] = checked_memory(config.pop("memory"))
@@ -136,5 +147,5 @@ def _config(options: Mapping[str, Any]) -> dict[str, Any]:
         if name in config:
             config[name] = os.fspath(config[name])
     if "plan" in config:
-        config["plan"] = read_text(config["plan"])
+        config["plan"] = read_plan(config["plan"])
     return config

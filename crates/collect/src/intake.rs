@@ -4,6 +4,7 @@
 //! in the units of the devices. Every packet and every refusal is counted, once: see [`Counts::adds_up`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -154,7 +155,7 @@ impl SavedIntake {
 /// Takes packets in: reads their telemetry, counts it, and keeps what is known of hops and sources.
 #[derive(Debug)]
 pub struct Intake {
-    markers: Markers,
+    markers: Arc<Markers>,
     counts: Counts,
     malformed: BTreeMap<Malformed, u64>,
     digests: BTreeMap<DigestCarrier, u64>,
@@ -171,7 +172,7 @@ impl Intake {
     /// `limit_bytes`: of the measurements of hops.
     pub fn new(markers: Markers, limit_bytes: usize) -> Intake {
         Intake {
-            markers,
+            markers: Arc::new(markers),
             counts: Counts::default(),
             malformed: BTreeMap::new(),
             digests: BTreeMap::new(),
@@ -250,10 +251,8 @@ impl Intake {
         match Group::parse(bytes) {
             Ok(group) => {
                 self.counts.with_telemetry += 1;
-                let markers = std::mem::take(&mut self.markers);
-                let whole = self.group(&group, &markers, time_ns, sink);
-                self.markers = markers;
-                whole
+                let markers = Arc::clone(&self.markers);
+                self.group(&group, &markers, time_ns, sink)
             }
             Err(malformed) => {
                 self.counts.malformed_packets += 1;
@@ -289,7 +288,7 @@ impl Intake {
                 return;
             }
         };
-        let markers = std::mem::take(&mut self.markers);
+        let markers = Arc::clone(&self.markers);
         let (mut found, mut refused) = (false, false);
         telemetry(&ip, &markers, &mut |result| match result {
             Ok(telemetry) => {
@@ -301,7 +300,6 @@ impl Intake {
                 self.refuse(malformed);
             }
         });
-        self.markers = markers;
         match (found, refused) {
             (true, _) => self.counts.with_telemetry += 1,
             (false, true) => self.counts.malformed_packets += 1,

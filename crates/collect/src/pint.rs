@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use pint::collector::{Collector, Event, FlowReport, Limits, Sink};
+use pint::collector::{Collector, Event, EventKind, FlowReport, Limits, Sink};
 use pint::hash::mix;
 use pint::path::PathDecoder;
 use pint::plan::Plan;
@@ -116,33 +116,43 @@ pub struct Decoding {
     refused: BTreeMap<String, u64>,
 }
 
+/// A record of a flow: the flow, the name of its key, how many records of the flow were before.
+type RecordOrder = (Flow, &'static str, u32);
+/// When, and to what flow.
+type EventOrder = (u64, Flow);
+
 #[derive(Debug)]
 struct Kept {
     plan: Arc<Plan>,
-    events: Vec<Value>,
-    ended: Vec<Value>,
+    events: Vec<(EventOrder, Value)>,
+    ended: Vec<(RecordOrder, Value)>,
     /// Of both, beyond the limit.
     lost: u64,
 }
 
-impl Kept {
-    fn keep(&mut self, event: bool, value: impl FnOnce(&Plan) -> Value) {
-        let list = if event { &mut self.events } else { &mut self.ended };
-        if list.len() >= MAX_WAITING {
-            self.lost += 1;
-        } else {
-            list.push(value(&self.plan));
-        }
-    }
+fn order(report: &FlowReport) -> RecordOrder {
+    (report.flow, report.key.name(), report.epoch)
 }
 
 impl Sink for Kept {
     fn event(&mut self, event: Event) {
-        self.keep(true, |plan| event.to_json(plan));
+        // Paths that become known leave room for those that change.
+        let decoded = matches!(event.kind, EventKind::PathDecoded { .. });
+        if self.events.len() >= if decoded { MAX_WAITING / 2 } else { MAX_WAITING } {
+            self.lost += 1;
+            return;
+        }
+        let mut row = event.to_json(&self.plan);
+        row["kind"] = json!(format!("pint {}", row["event"].as_str().unwrap_or_default()));
+        self.events.push(((event.time_ns, event.flow), row));
     }
 
     fn ended(&mut self, report: FlowReport) {
-        self.keep(false, |plan| report.to_json(plan));
+        if self.ended.len() >= MAX_WAITING {
+            self.lost += 1;
+            return;
+        }
+        self.ended.push((order(&report), report.to_json(&self.plan)));
     }
 }
 
@@ -183,22 +193,17 @@ impl Decoding {
         }
     }
 
-    /// The events since the last call.
-    pub fn take_events(&mut self) -> Vec<Value> {
-        let mut events = std::mem::take(&mut self.kept.events);
-        for event in &mut events {
-            event["kind"] = json!(format!("pint {}", event["event"].as_str().unwrap_or_default()));
-        }
-        events
+    /// The events since the last call, with when and to which flow they happened.
+    pub fn take_events(&mut self) -> Vec<((u64, Flow), Value)> {
+        std::mem::take(&mut self.kept.events)
     }
 
-    /// What is known of all flows: records that ended, then those that are kept.
-    pub fn rows(&self) -> Vec<Value> {
-        let kept = self.collector.reports().map(|report| report.to_json(&self.kept.plan));
-        self.kept.ended.iter().cloned().chain(kept).collect()
+    fn rows(&self) -> impl Iterator<Item = (RecordOrder, Value)> {
+        let kept = self.collector.reports().map(|report| (order(&report), report.to_json(&self.kept.plan)));
+        self.kept.ended.iter().cloned().chain(kept)
     }
 
-    pub fn summary(&self) -> Value {
+    fn summary(&self) -> Value {
         let counts = self.collector.counts();
         json!({
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
@@ -207,5 +212,31 @@ impl Decoding {
             "inconsistent": counts.inconsistent, "strays": counts.strays, "evicted": counts.evicted,
             "not_kept": self.kept.lost, "refused": self.refused,
         })
+    }
+}
+
+/// What is known of all flows, in their order: records that ended, and those that are kept.
+pub fn rows(decodings: &[Decoding]) -> Vec<Value> {
+    let mut rows: Vec<_> = decodings.iter().flat_map(Decoding::rows).collect();
+    rows.sort_by_key(|(order, _)| *order);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// What happened to the digests of all shards, as a list of one; empty without a plan.
+pub fn summary(decodings: &[Decoding]) -> Value {
+    let total = decodings.iter().map(Decoding::summary).reduce(|mut total, summary| {
+        add(&mut total, &summary);
+        total
+    });
+    total.into_iter().collect()
+}
+
+/// Adds the numbers of an object to those of the same names in another.
+fn add(total: &mut Value, more: &Value) {
+    for (name, value) in more.as_object().into_iter().flatten() {
+        match value.as_u64() {
+            Some(number) => total[name] = json!(total[name].as_u64().unwrap_or(0) + number),
+            None => add(&mut total[name], value),
+        }
     }
 }

@@ -1,12 +1,21 @@
-//! Packets for `weftline bench`: telemetry from memory, through the parsers alone or through the whole
-//! collector.
+//! Packets for `weftline bench` and for measurements: telemetry from memory, through the parsers alone or
+//! through the whole collector.
+
+use std::sync::Arc;
+
+use pint::encoder::Encoder;
+use pint::graph::Graph;
+use pint::hash::mix;
+use pint::path::{Knowledge, PathDecoder};
+use pint::plan::{Plan, read};
 
 use crate::capture::Packet;
 use crate::collector::Collector;
 use crate::int::Values;
 use crate::ioam::Ioam;
-use crate::ip::{Ip, Link, UDP};
+use crate::ip::{Ip, Link, TCP, UDP};
 use crate::packet::{Markers, Telemetry, telemetry};
+use crate::pint::{Decoder, packet_id};
 
 /// Different packets of a workload, which are taken in turns.
 const PACKETS: u32 = 1_024;
@@ -20,6 +29,60 @@ pub enum Carried {
     /// A pre-allocated trace of five nodes: ids, time, interfaces, namespace data and queue, as Linux writes
     /// it.
     Traces,
+}
+
+/// A path and the delays of its hops, in 16 bits.
+const PATH_AND_LATENCY: &str = r#"
+bits = 16
+hops = { expected = 5, maximal = 64 }
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 8
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+quantiles = [0.5, 0.99]
+approximation = { epsilon = 0.025 }
+bits = 8
+"#;
+const SWITCHES: u64 = 80;
+const HOPS: u32 = 5;
+
+/// Digests of PINT: a plan for path and latency, and the decoder of its digests.
+pub fn digest_decoder() -> Result<Decoder, String> {
+    let queries = read(PATH_AND_LATENCY, "queries").map_err(|error| error.to_string())?;
+    let plan = Plan::new(queries).map_err(|error| error.to_string())?;
+    let graph = Graph::of_ids((0..SWITCHES).collect()).map_err(|error| error.to_string())?;
+    let knowledge = Knowledge { graph, ..Knowledge::default() };
+    let paths = PathDecoder::new(&plan, knowledge).map_err(|error| error.to_string())?;
+    Ok(Decoder { plan: Arc::new(plan), paths: Arc::new(paths) })
+}
+
+/// The switches of a flow of [`digest_frame`].
+pub fn switches_of(flow: u32) -> [u64; HOPS as usize] {
+    let first = mix(u64::from(flow)) % SWITCHES;
+    // 7 has no divisor in common with the number of switches: no switch is there twice.
+    std::array::from_fn(|hop| (first + 7 * hop as u64) % SWITCHES)
+}
+
+/// The `number`-th frame of a flow over these switches: a TCP segment whose IPv4 id is the digest of five hops.
+pub fn digest_frame(encoder: &Encoder, flow: u32, number: u32, switches: [u64; HOPS as usize]) -> Vec<u8> {
+    let mut segment = (flow as u16).to_be_bytes().to_vec();
+    segment.extend([0, 80]);
+    segment.extend(number.to_be_bytes());
+    segment.extend([0, 0, 0, 1, 0x50, 0x10, 1, 0]);
+    segment.extend(mix(u64::from(flow) << 32 | u64::from(number)).to_be_bytes());
+    let mut frame = ethernet(0x0800, &ipv4_of(TCP, 64 - HOPS as u8, flow, &segment));
+    let packet = Ip::parse(&frame[14..]).map_or(0, |ip| packet_id(&ip));
+    let latency = |hop: u32| mix(packet ^ u64::from(hop)) % 5_000;
+    let hops = (1..).zip(switches);
+    let digest =
+        hops.fold(0, |digest, (hop, switch)| encoder.encode(digest, packet, hop, &[switch, latency(hop)]));
+    frame[18..20].copy_from_slice(&(digest as u16).to_be_bytes());
+    frame
 }
 
 /// Ethernet frames that the parsers read.
@@ -102,7 +165,6 @@ fn trace(n: u32) -> Vec<u8> {
         }
     }
     option[5] = (option.len() - 6) as u8;
-    option.extend([1, 2, 0, 0]);
     option[1] = (option.len() / 8 - 1) as u8;
     option.extend(udp(9_000 + (n % 64) as u16, &[]));
     option
@@ -118,9 +180,16 @@ fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 fn ipv4(payload: &[u8]) -> Vec<u8> {
+    ipv4_of(UDP, 61, 1, payload)
+}
+
+/// From 10.x.x.x, by a number, to 10.0.0.2.
+fn ipv4_of(protocol: u8, hop_limit: u8, source: u32, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend((20 + payload.len() as u16).to_be_bytes());
-    packet.extend([0, 0, 0x40, 0, 61, UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    packet.extend([0, 0, 0x40, 0, hop_limit, protocol, 0, 0]);
+    packet.extend((10 << 24 | source).to_be_bytes());
+    packet.extend([10, 0, 0, 2]);
     packet.extend(payload);
     packet
 }

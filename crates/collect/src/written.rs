@@ -10,6 +10,7 @@ use crate::flows::{Change, FlowState, FlowTable, Point};
 use crate::histogram::{ERROR, Histogram};
 use crate::intake::{Counts, HopKey, HopState, Intake, UNKNOWN_NODE};
 use crate::ip::FlowKey;
+use crate::pint::{self, Decoding};
 use crate::sequence::Sequence;
 
 impl Collector {
@@ -37,6 +38,27 @@ impl Collector {
     pub fn source_rows(&self) -> Vec<Value> {
         source_rows(self.sources())
     }
+}
+
+/// All findings of an intake and its shards: the same for any number of these.
+pub fn found(intake: &Intake, tables: &[FlowTable], mut decodings: Vec<Decoding>) -> Value {
+    let mut summary = summary(intake, tables);
+    summary["pint"] = pint::summary(&decodings);
+    let of_table = |table| FlowTable::changes(table).iter().map(move |change| (table, change));
+    let mut changes: Vec<(&FlowTable, &Change)> = tables.iter().flat_map(of_table).collect();
+    // Changes of one flow at one time stay in the order of arrival.
+    changes.sort_by_key(|(_, change)| (change.time_ns, change.flow, change.point));
+    let mut of_pint: Vec<_> = decodings.iter_mut().flat_map(Decoding::take_events).collect();
+    of_pint.sort_by_key(|(order, _)| *order);
+    let changed = changes.into_iter().map(|(table, change)| event_row(table, change));
+    json!({
+        "events": changed.chain(of_pint.into_iter().map(|(_, event)| event)).collect::<Vec<_>>(),
+        "pint": pint::rows(&decodings),
+        "summary": summary,
+        "paths": path_rows(tables),
+        "hops": hop_rows(intake.hops()),
+        "sources": source_rows(intake.sources()),
+    })
 }
 
 /// What happened to the input of an intake and its tables of flows.

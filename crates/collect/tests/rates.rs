@@ -16,9 +16,10 @@ use weftline_collect::intake::Intake;
 use weftline_collect::ip::FlowKey;
 use weftline_collect::live::Live;
 use weftline_collect::live::config::Config;
-use weftline_collect::live::shards::start;
 use weftline_collect::packet::Markers;
-use weftline_collect::workload::{Carried, frames};
+use weftline_collect::parallel::ParallelCollector;
+use weftline_collect::shards::start;
+use weftline_collect::workload::{Carried, digest_decoder, digest_frame, frames, switches_of};
 
 const BATCH: usize = 64;
 
@@ -95,11 +96,15 @@ fn capture(frames: &[Vec<u8>], count: usize) -> Vec<u8> {
     let mut file: Vec<u8> =
         [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 65_535, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
     for (number, frame) in frames.iter().cycle().take(count).enumerate() {
-        let length = frame.len() as u32;
-        file.extend([7, number as u32, length, length].iter().flat_map(|word| word.to_le_bytes()));
-        file.extend(frame);
+        add_record(&mut file, number as u32, frame);
     }
     file
+}
+
+fn add_record(file: &mut Vec<u8>, number: u32, frame: &[u8]) {
+    let length = frame.len() as u32;
+    file.extend([7, number, length, length].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend(frame);
 }
 
 #[test]
@@ -149,6 +154,60 @@ fn cpu_of(name: &str) -> f64 {
         head.ends_with(&format!("({name}")).then(|| fields[10] + fields[11])
     });
     ticks.sum::<i64>() as f64 / 100.0
+}
+
+/// CPU seconds of the whole process.
+fn cpu() -> f64 {
+    // SAFETY: zeros are a valid value, which the call fills in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn digests() {
+    const FLOWS: u32 = 2_000;
+    const COUNT: u32 = 2_400_000;
+    let decoder = digest_decoder().unwrap();
+    let encoder = decoder.plan.encoder().unwrap();
+    let flows: u32 = std::env::var("WEFTLINE_RATES_FLOWS").map_or(FLOWS, |text| text.parse().unwrap());
+    let one = |n: u32| {
+        let flow = n % flows;
+        digest_frame(&encoder, flow, n / flows, switches_of(flow))
+    };
+    let mut file = capture(&[one(0)], 0);
+    for n in 0..COUNT {
+        add_record(&mut file, n, &one(n));
+    }
+    if let Some(path) = std::env::var_os("WEFTLINE_RATES_CAPTURE") {
+        std::fs::write(path, &file).unwrap();
+    }
+    let file: &'static [u8] = file.leak();
+    let rounds: usize = std::env::var("WEFTLINE_RATES_ROUNDS").map_or(3, |text| text.parse().unwrap());
+    for shards in [1, 2, 4].into_iter().cycle().take(3 * rounds) {
+        let markers = Markers { pint_ipv4_id: true, ..Markers::default() };
+        let mut collector = ParallelCollector::start(markers, 256_000_000, shards, Some(&decoder)).unwrap();
+        let mut reader = Reader::new(Box::new(file), "memory".into()).unwrap();
+        let (begin, before) = (Instant::now(), cpu());
+        while let Some(packet) = reader.next_packet().unwrap() {
+            collector.take(&packet);
+        }
+        let found = collector.finish().unwrap();
+        let (wall, busy) = (begin.elapsed().as_secs_f64(), cpu() - before);
+        let of = |seconds: f64| f64::from(COUNT) / seconds / 1e6;
+        println!(
+            "digests through the reader and {shards} shards: {:.2} M/s, {:.2} M for each CPU second ({wall:.2} s, {busy:.2} CPU s)",
+            of(wall),
+            of(busy)
+        );
+        assert_eq!(found["summary"]["pint"][0]["paths_decoded"], flows);
+        assert_eq!(found["summary"]["pint"][0]["digests"], COUNT);
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use weftline_collect::capture::Reader;
-use weftline_collect::collector::Collector;
 use weftline_collect::live::{Live, config::Config};
 use weftline_collect::packet::Markers;
+use weftline_collect::parallel::ParallelCollector;
 
 use crate::errors::{failed, input, of_results};
 use crate::interrupts::interruptible;
@@ -15,12 +15,12 @@ use crate::pint::shared_decoder;
 
 /// Reads captures in turn (`-`: the standard input) and returns what was found, as JSON: summary, paths,
 /// hops, events, sources, and for each capture its packets and what ended it early. Markers that are None
-/// keep their default.
+/// keep their default; so does the number of shards.
 ///
 /// Errors: a capture of which nothing can be read.
 #[pyfunction]
 #[pyo3(signature = (captures, memory, int_dscp=None, int_port=None, int_gre=None, report_ports=None, ipv4_id=false,
-                    flow_label=false, plan=None, topology=None))]
+                    flow_label=false, plan=None, topology=None, shards=None))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn collect(
     py: Python<'_>,
@@ -34,6 +34,7 @@ pub fn collect(
     flow_label: bool,
     plan: Option<String>,
     topology: Option<PathBuf>,
+    shards: Option<usize>,
 ) -> PyResult<String> {
     let usual = Markers::default();
     let markers = Markers {
@@ -47,19 +48,20 @@ pub fn collect(
     };
     py.detach(|| {
         interruptible(move || {
-            let collector = match plan {
-                Some(plan) => {
-                    let decoder = shared_decoder(&plan, topology.as_deref())?;
-                    Collector::with_pint(markers, memory, &decoder).map_err(input)?
-                }
-                None => Collector::new(markers, memory),
-            };
-            run(captures, collector)
+            let decoder = plan.map(|plan| shared_decoder(&plan, topology.as_deref())).transpose()?;
+            let shards = shards.unwrap_or_else(usual_shards);
+            let collector = ParallelCollector::start(markers, memory, shards, decoder.as_ref());
+            run(captures, collector.map_err(input)?)
         })
     })
 }
 
-fn run(captures: Vec<PathBuf>, mut collector: Collector) -> PyResult<String> {
+/// One core reads and parses.
+fn usual_shards() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4))
+}
+
+fn run(captures: Vec<PathBuf>, mut collector: ParallelCollector) -> PyResult<String> {
     let mut read: Vec<Value> = Vec::new();
     for path in captures {
         let mut reader = Reader::open(&path).map_err(input)?;
@@ -76,23 +78,8 @@ fn run(captures: Vec<PathBuf>, mut collector: Collector) -> PyResult<String> {
         };
         read.push(json!({"capture": path, "packets": reader.packets(), "ended_early": ended}));
     }
-    let mut summary = collector.summary();
-    summary["captures"] = read.into();
-    let mut events = collector.event_rows();
-    let (mut of_pint, mut pint) = (json!([]), json!([]));
-    if let Some(decoding) = collector.pint() {
-        events.extend(decoding.take_events());
-        (of_pint, pint) = (json!([decoding.summary()]), decoding.rows().into());
-    }
-    summary["pint"] = of_pint;
-    let found = json!({
-        "pint": pint,
-        "summary": summary,
-        "paths": collector.path_rows(),
-        "hops": collector.hop_rows(),
-        "events": events,
-        "sources": collector.source_rows(),
-    });
+    let mut found = collector.finish().map_err(failed)?;
+    found["summary"]["captures"] = read.into();
     Ok(found.to_string())
 }
 

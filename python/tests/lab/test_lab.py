@@ -16,7 +16,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.lab import plan, runs
+from weftline.lab import folder, lateness, plan, priority, runs
 from weftline.lab.network import NAMED, Network, inside, records
 
 pytestmark = pytest.mark.skipif(
@@ -81,6 +81,41 @@ def test_goodput_and_fairness_are_close_to_the_simulation(dumbbell: Path, tmp_pa
     over_time = weftline.Run.read(tmp_path / "lab").over_time("queue_bytes")
     assert 0 < max(value for _, value in over_time["s0.p2"]) <= 103_000
     assert weftline.Run.read(tmp_path / "lab").verify()
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_a_run_says_which_priority_its_processes_had(dumbbell: Path, tmp_path: Path) -> None:
+    found = {}
+    for asked in ("auto", "normal"):
+        done = lab("run", dumbbell, "--out", tmp_path / asked, "--priority", asked, "--json")
+        out, err = done.communicate(timeout=90)
+        assert done.returncode == 0, err
+        found[asked] = json.loads(out)["lab"]
+        # It slept for 5 ms at a time, for three seconds.
+        assert sum(found[asked]["lateness"]["processes"]["counts"]) > 200
+    assert found["normal"]["priority"] == "normal"
+    assert found["auto"]["priority"] in ("real-time", "nice -20")
+
+
+@pytest.mark.parametrize(("waited_ns", "contaminated"), [(100_000, False), (1_000_000, True)])
+def test_pressure_counts_only_where_the_processes_are_not_first(waited_ns: int, contaminated: bool) -> None:
+    waited = lateness.Histogram()
+    waited.add(waited_ns)
+    for kind, expected in ((priority.REAL_TIME, contaminated), (priority.NORMAL, True)):
+        outcome = runs.Outcome(
+            zero_ns=0,
+            flows={},
+            queues=[],
+            counters={},
+            relay={},
+            start_lateness=lateness.Histogram(),
+            pressure=80.0,
+            status="done",
+            seconds=1.0,
+            waited=waited,
+            priority=kind,
+        )
+        assert bool(folder.contamination(lateness.Histogram(), 2_000_000, outcome)) is expected
 
 
 @pytest.mark.usefixtures("machine")

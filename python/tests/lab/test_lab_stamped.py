@@ -35,10 +35,14 @@ def test_one_wrong_digest_or_path_is_different_at_any_interval() -> None:
 
 
 def test_experiments_have_names_and_a_wrong_one_is_answered_with_those() -> None:
-    assert {"lab-cebinae", "lab-pint"} <= set(experiment.named())
+    assert {"lab-cebinae", "lab-pint", "lab-pint-paths"} <= set(experiment.named())
+    rows = experiment.read("lab-pint-paths").rows
+    assert [row.switches for row in rows][::5] == [2, 59] and rows[-1].published == 67.8
     assert isinstance(experiment.read("lab-pint"), stamped.Experiment)
     assert isinstance(experiment.read(experiment.named()["lab-cebinae"]), experiment.Experiment)
-    with pytest.raises(InputError, match="lab-pnt: the lab has lab-cebinae, lab-hula, lab-pint"):
+    with pytest.raises(
+        InputError, match="lab-pnt: the lab has lab-cebinae, lab-hula, lab-pint, lab-pint-paths"
+    ):
         experiment.read("lab-pnt")
     with pytest.raises(InputError, match="has no row 3: it has 2, 5, 10, 25"):
         experiment.read("lab-pint", ["3"])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 20
 """Rows of each table that are printed; `--out` and `--json` have them all."""
+PATH_DECODED = "pint path-decoded"
+"""Events that are in the table of PINT's flows already."""
 
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -43,11 +45,13 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         ("--config", "FILE", 'TOML file with these options, such as listen = ["udp:6000"]'),
     ):
         live.add_argument(name, metavar=place, help=what)
-    live.add_argument("--shards", type=_number, metavar="N", help="threads that keep flows (default: 1)")
     live.add_argument("--interval", metavar="TIME", help="time between exports (default: 5s)")
     live.add_argument("--duration", metavar="TIME", help="stop after this time, such as 60s")
     live.add_argument("--doctor", action="store_true", help="print what this machine allows, and exit")
     collect.add_argument("--memory", metavar="SIZE", help="limit of all tables (default: 256MB)")
+    collect.add_argument(
+        "--shards", type=_number, metavar="N", help="threads that keep flows (default: by cores)"
+    )
     collect.add_argument("--plan", metavar="FILE", help="plan of PINT, to decode digests with")
     collect.add_argument("--topology", metavar="FILE", help="the switches that digests may name")
     for name, what, default in (
@@ -98,7 +102,7 @@ def _collect(options: argparse.Namespace) -> int:
             say("warning", f"{capture['ended_early']}; the packets before it are used")
     if options.out:
         found.save(options.out, parquet=options.parquet)
-    _show(found, options)
+    _show(found, options, options.plan)
     return 0
 
 
@@ -113,16 +117,18 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
         "pint_flow_label": options.pint_flow_label,
         "plan": options.plan,
         "topology": options.topology,
+        "shards": options.shards,
     }
 
 
-def _show(found: Collected, options: argparse.Namespace) -> None:
+def _show(found: Collected, options: argparse.Namespace, plan: str | None) -> None:
     from weftline.collector import TABLES
 
     if options.json:
         arguments.print_json({"summary": found.summary, **{name: getattr(found, name) for name in TABLES}})
         return
-    for text in (_paths(found.paths), _hops(found.hops), _events(found.events), _sources(found.sources)):
+    tables = (_paths(found.paths), _hops(found.hops), _pint(found.pint, plan))
+    for text in (*tables, _events(found.events), _sources(found.sources)):
         if text:
             print(text, end="\n\n")
     print(_summary(found.summary))
@@ -147,13 +153,12 @@ def _collect_live(options: argparse.Namespace) -> int:
         "prometheus": options.prometheus,
         "otlp": options.otlp,
         "checkpoint": options.checkpoint,
-        "shards": options.shards,
         "interval_s": parse_time_ns(options.interval) / 1e9 if options.interval else None,
         "memory": options.memory,
         "out": options.out,
         "parquet": options.parquet,
     }
-    given = {name: value for name, value in given.items() if value not in (None, False)}
+    given = {name: value for name, value in given.items() if value is not None and value is not False}
     settings = {**_file(options.config), **given}
     ends = None if options.duration is None else parse_time_ns(options.duration) / 1e9
     stop = threading.Event()
@@ -167,7 +172,7 @@ def _collect_live(options: argparse.Namespace) -> int:
         for number, handler in usual.items():
             signal.signal(number, handler)
     if collector.found:
-        _show(collector.found, options)
+        _show(collector.found, options, settings.get("plan"))
     return 0
 
 
@@ -177,17 +182,25 @@ _SIGNALS = (2, 15)
 
 def _file(path: str | None) -> dict[str, Any]:
     """Return the options of a configuration file."""
+    import re
     import tomllib
+
+    from weftline.collector import read_text
+    from weftline.live import wrong_option
 
     if path is None:
         return {}
+    text = read_text(path)
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}") from None
+    for name, value in found.items():
+        if wrong := wrong_option(name, value):
+            named = re.compile(rf"\s*[\"']?{re.escape(name)}\b")
+            lines = (number for number, line in enumerate(text.splitlines(), 1) if named.match(line))
+            raise InputError(f"{path}:{next(lines, 1)}: {wrong}")
+    return found
 
 
 def _watch(collector: LiveCollector, stop: threading.Event, seconds: float | None) -> None:
@@ -271,10 +284,25 @@ def _hop(row: dict[str, Any]) -> str:
     return f"node {_text(row['node'])}"
 
 
+def _pint(reports: list[dict[str, Any]], plan: str | None) -> str:
+    from weftline import pint
+    from weftline.cli.pint import CEILING, CEILING_NOTE, report_rows
+
+    if not reports or plan is None:
+        return ""
+    queries = {query["name"]: query for query in pint.Plan.open(plan).facts()["queries"]}
+    rows = [row for report in reports for row in report_rows(report, {}, queries)]
+    note = f"\n{CEILING_NOTE}" if any(CEILING in row[-1] for row in rows[:SHOWN_ROWS]) else ""
+    found = (query for report in reports for query in report["queries"].values())
+    if any("candidates" in query and query["digests"] and not query["hops"] for query in found):
+        note += "\npaths: hashes of switch ids are decoded with the switches: give --topology"
+    return _table(["flow", "query", "digests", "result"], rows, left=2) + note
+
+
 def _events(rows: list[dict[str, Any]]) -> str:
     return _table(
         ["time ns", "event", "flow or hop", "before", "after"],
-        [[str(row["time_ns"]), row["kind"], *_change(row)] for row in rows],
+        [[str(row["time_ns"]), row["kind"], *_change(row)] for row in rows if row["kind"] != PATH_DECODED],
         left=5,
     )
 
@@ -283,6 +311,10 @@ def _change(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return what changed, before and after."""
     if row["kind"] == "path changed":
         return _flow(row), _path(row["before"]), _path(row["after"])
+    if row["kind"].startswith("pint "):
+        from weftline.cli.pint import flow_text
+
+        return flow_text(row["flow"]), _text(row.get("from")), _text(row.get("to"))
     return f"node {row['node']}", str(row["usual"]), str(row["level"])
 
 
@@ -296,6 +328,21 @@ def _sources(rows: list[dict[str, Any]]) -> str:
         ],
         left=1,
     )
+
+
+PINT_COUNTS = (
+    ("paths_decoded", "paths known"),
+    ("paths_changed", "paths changed"),
+    ("inconsistent", "inconsistent"),
+    ("strays", "set aside"),
+    ("unserved", "of packets without a query"),
+    ("other_plan", "of another plan"),
+    ("hops_refused", "with an impossible number of hops"),
+    ("impossible", "that no hop writes"),
+    ("evicted", "records evicted by --memory"),
+    ("not_kept", "records and events beyond the limit"),
+)
+"""What happened to digests of PINT."""
 
 
 def _summary(summary: dict[str, Any]) -> str:
@@ -320,7 +367,7 @@ def _summary(summary: dict[str, Any]) -> str:
         ("ioam_edge_to_edge", "IOAM edge to edge"),
         ("ioam_other", "IOAM of other types"),
         ("hpcc", "HPCC"),
-        ("pint_digests", "PINT digests (see weftline pint decode)"),
+        ("pint_digests", "PINT digests"),
         ("reports", "reports"),
     )
     found = [f"{counts[key]:,} {text}" for key, text in kinds if counts[key]]
@@ -330,6 +377,11 @@ def _summary(summary: dict[str, Any]) -> str:
         names = ("lost", "late", "repeated")
         rest = ", ".join(f"{summary[f'{name}_groups']:,} {name}" for name in names)
         lines.append(f"report datagrams: {counts['report_groups']:,} received, {rest}")
+    for decoded in summary.get("pint", []):
+        happened = [f"{decoded[key]:,} {text}" for key, text in PINT_COUNTS if decoded[key]]
+        lines.append(f"PINT: {decoded['digests']:,} digests" + "".join(f", {text}" for text in happened))
+    if counts["pint_digests"] and not summary.get("pint"):
+        lines.append("PINT: digests are decoded with --plan; those of runs by weftline pint decode")
     if summary["malformed"]:
         reasons = (f"{reason} ({count:,})" for reason, count in summary["malformed"].items())
         lines.append("malformed: " + ", ".join(reasons))

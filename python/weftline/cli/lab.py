@@ -40,6 +40,13 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="N",
         help="runs, into DIR/1 to DIR/N (default 1)",
     )
+    run.add_argument(
+        "--priority",
+        choices=("auto", "normal"),
+        default="auto",
+        help="auto (default): the run's processes get real-time priority where this user may give it; "
+        "normal: they do not",
+    )
     arguments.add_output(run)
     trial = part(
         "experiment", _experiment, "simulate and run the points of an experiment's lab.toml, and compare them"
@@ -118,6 +125,7 @@ def _run(options: argparse.Namespace) -> int:
         repeats=options.repeats,
         ports=options.ports,
         hosts=options.hosts,
+        priority=options.priority,
     )
     for one in found:
         for text in one.warnings:

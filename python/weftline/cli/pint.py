@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 SHOWN = 20
 """Flows and events that `decode` prints."""
+CEILING = "≥ "
+"""Before a value that has the largest code of its query."""
+CEILING_NOTE = (
+    f"{CEILING}: the largest code of the plan; the true value may be any larger one "
+    "(more bits or a larger epsilon reach further)"
+)
 
 
 def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser]) -> None:
@@ -319,20 +325,23 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
             f"digests until a path was known: mean {packets['mean']:.1f}, median {packets['median']}, "
             f"99th percentile {packets['p99']}"
         )
-    rows = [row for report in found["reports"] for row in _report_rows(report, found["names"], queries)]
+    rows = [row for report in found["reports"] for row in report_rows(report, found["names"], queries)]
     if rows:
         more = f"... {found['flows'] - len(found['reports']):,} more" * (
             found["flows"] > len(found["reports"])
         )
         print("\n" + Table(["flow", "query", "digests", "result"], rows, note=more, left=2).text())
+        if any(CEILING in row[-1] for row in rows):
+            print(CEILING_NOTE)
     for event in found["events"]:
-        print(f"{time_text(event['time_ns'])}  {_flow_text(event['flow'])}  {event['event']}")
+        print(f"{time_text(event['time_ns'])}  {flow_text(event['flow'])}  {event['event']}")
 
 
-def _report_rows(
+def report_rows(
     report: dict[str, Any], names: dict[str, str], queries: dict[str, dict[str, Any]]
 ) -> list[list[str]]:
-    flow, path = _flow_text(report["flow"]), _path_of(report, queries)
+    """Return a row for each query of a flow: flow, query, digests, result."""
+    flow, path = flow_text(report["flow"]), _path_of(report, queries)
     rows = []
     for name, query in report["queries"].items():
         digests = query.get("digests", query.get("packets"))
@@ -352,7 +361,8 @@ def _path_of(report: dict[str, Any], queries: dict[str, dict[str, Any]]) -> list
     return []
 
 
-def _flow_text(flow: dict[str, Any]) -> str:
+def flow_text(flow: dict[str, Any]) -> str:
+    """Return what sets a flow apart."""
     ends = [str(flow.get(end, "")) for end in ("src", "dst")]
     ports = [f":{flow[port]}" if port in flow else "" for port in ("src_port", "dst_port")]
     parts = [f"#{flow['flow_id']}"] if "flow_id" in flow else []
@@ -366,22 +376,29 @@ def _result_text(
 ) -> str:
     from weftline.quantities import share_text
 
-    def text(number: float | None) -> str:
-        return _value_text(number, asked, names)
+    def text(number: float | None, at_ceiling: object = False) -> str:
+        return (CEILING if at_ceiling else "") + _value_text(number, asked, names)
 
     if "candidates" in query:
         return _path_text(query, names) if asked["value"] == "switch-id" else _path_text(query, {})
     if "mean" in query:
-        return f"mean {text(query['mean'])}, {text(query['smallest'])} to {text(query['largest'])}"
+        beyond = query["at_ceiling"]
+        return (
+            f"mean {text(query['mean'], beyond)}, {text(query['smallest'], beyond == query['packets'])} to "
+            f"{text(query['largest'], beyond)}"
+        )
     if "hops" not in query:
         return "no loop reported by digests"
     hops, quantiles = [], ""
     for number, hop in enumerate(query["hops"]):
         if "quantiles" in hop:
-            shown = "/".join(text(found["value"]) for found in hop["quantiles"])
+            shown = "/".join(text(found["value"], found.get("at_ceiling")) for found in hop["quantiles"])
             quantiles = "/".join(f"p{100 * found['quantile']:g}" for found in hop["quantiles"])
         else:
-            shown = "/".join(f"{text(v['value'])} ({share_text(v['most'])})" for v in hop["values"][:3])
+            shown = "/".join(
+                f"{text(v['value'], v.get('at_ceiling'))} ({share_text(v['most'])})"
+                for v in hop["values"][:3]
+            )
         switch = path[number] if number < len(path) else None
         name = "" if switch is None else names.get(str(switch), str(switch)) + " "
         hops.append(name + (shown or "–"))

@@ -52,9 +52,13 @@ class Trial(Protocol):
 
 
 def named() -> dict[str, Path]:
-    """Return the folders of the lab's experiments by name: that of PAPER is `lab-PAPER`."""
-    found = (path for directory in experiments.directories() for path in directory.glob(f"*/lab/{FILE}"))
-    return {PREFIX + path.parent.parent.name: path.parent for path in sorted(found)}
+    """Return the folders of the lab's experiments by name.
+
+    PAPER/lab is `lab-PAPER`, PAPER/lab-x is `lab-PAPER-x`.
+    """
+    found = (path for directory in experiments.directories() for path in directory.glob(f"*/lab*/{FILE}"))
+    folders = [path.parent for path in sorted(found)]
+    return {f"{PREFIX}{folder.parent.name}{folder.name.removeprefix('lab')}": folder for folder in folders}
 
 
 def read(folder: str | Path, rows: Sequence[str] = ()) -> Trial:

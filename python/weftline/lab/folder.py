@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import engine_hosts, engine_ports, lateness, stamps
+from weftline.lab import engine_hosts, engine_ports, lateness, priority, stamps
 from weftline.lab.plan import Plan
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -23,6 +23,8 @@ MOST_PRESSURE = 20.0
 """Percent of time in which something waited for a core, above which a run is contaminated."""
 MOST_LATE = 0.2
 """Share of the shortest delay that the p99 of lateness may have."""
+LATE_WITHOUT_DELAYS_NS = 10_000_000
+"""Takes the place of the shortest delay in a network without delays."""
 
 
 def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: Outcome) -> None:
@@ -177,7 +179,12 @@ def summary_of(
         "lab": {
             "kernel": _kernel(),
             "differs": made.differs,
-            "lateness": {"links": wires.as_json(), "starts": outcome.start_lateness.as_json()},
+            "priority": outcome.priority,
+            "lateness": {
+                "links": wires.as_json(),
+                "starts": outcome.start_lateness.as_json(),
+                "processes": outcome.waited.as_json(),
+            },
             "shortest_delay_ns": shortest,
             "cpu_pressure_percent": outcome.pressure,
             "relay": {key: outcome.relay.get(key) for key in ("frames", "missed", "refused")},
@@ -225,7 +232,16 @@ def contamination(wires: lateness.Histogram, shortest: int | None, outcome: Outc
             f"{shortest / 1e6:g} ms: "
             "raise [scale] by"
         )
-    if outcome.pressure is not None and outcome.pressure > MOST_PRESSURE:
+    waited = outcome.waited.quantile_ns(0.99)
+    allowed = MOST_LATE * (shortest or LATE_WITHOUT_DELAYS_NS)
+    # Other processes may wait while those of the lab, which go first, do not.
+    first = outcome.priority == priority.REAL_TIME and waited is not None
+    if first and waited is not None and waited > allowed:
+        found.append(
+            f"processes woke up to {waited / 1e6:g} ms late (p99) at real-time priority, "
+            f"above {allowed / 1e6:g} ms"
+        )
+    if not first and outcome.pressure is not None and outcome.pressure > MOST_PRESSURE:
         found.append(
             f"processes waited for a core in {outcome.pressure:g} % of the time, above {MOST_PRESSURE:g} %"
         )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import os
+import signal
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 UNIT_NS = 1_000
+WATCH_STEP_NS = 5_000_000
 BUCKETS = 40
 SHARE_OF_DELAY = 0.1
 """A time scale is right when the p99 of lateness is below this share of the shortest delay."""
@@ -66,6 +71,17 @@ def measure(seconds: float = 1.0, step_ns: int = 1_000_000) -> Histogram:
     return found
 
 
+def watch() -> None:
+    """Measure until the process is ended, then print the histogram as JSON."""
+    ended = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+    found = Histogram()
+    print("ready", flush=True)
+    while not ended:
+        found.counts = [a + b for a, b in zip(found.counts, measure(0.1, WATCH_STEP_NS).counts, strict=True)]
+    print(json.dumps(found.counts), flush=True)
+
+
 def pressure() -> float | None:
     """Return the share of the last ten seconds in which something waited for a core, in percent."""
     try:
@@ -89,3 +105,13 @@ def scale_for(shortest_delay_ns: float | None, late_ns: int, hops_per_second: fl
             if step * power >= wanted:
                 return step * power
         power *= 10
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from agent import die_with_parent  # type: ignore[import-not-found]
+
+    if "stays" not in sys.argv:
+        die_with_parent()
+    sys.stdin.readline()
+    watch()

@@ -17,6 +17,7 @@ from typing import Any
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
 from weftline.lab import doctor, engine_hosts, engine_ports, lateness, plan
+from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
 from weftline.lab.network import WIRES, Network
 from weftline.lab.plan import PORT
@@ -133,6 +134,10 @@ class Outcome:
     ports: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Flows by source, port of the source and destination."""
     ports_used_twice: int = 0
+    waited: lateness.Histogram = field(default_factory=lateness.Histogram)
+    """How late a process that only sleeps woke, at the priority of the agents."""
+    priority: str = priorities.NORMAL
+    """The lowest that a process of the run had."""
     goodput: list[tuple[int, int, int]] = field(default_factory=list)
     """Time since zero, flow, bytes acknowledged until then."""
     notes: list[str] = field(default_factory=list)
@@ -155,10 +160,21 @@ def up(made: plan.Plan, *, keep: bool = False) -> Iterator[Network]:
 class Processes:
     """The processes inside the namespaces: started, given time zero, ended."""
 
-    def __init__(self, network: Network, *, dies: bool = True, host_task: str = "") -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        dies: bool = True,
+        host_task: str = "",
+        priority: priorities.Priority = "auto",
+    ) -> None:
         self.network = network
         self.host_task = host_task
         self.dies = dies
+        self.priority = priority
+        self.kinds: list[str] = []
+        """What priority each process got."""
+        self.watch: subprocess.Popen[str] | None = None
         self.relay: subprocess.Popen[str] | None = None
         self.hosts: subprocess.Popen[str] | None = None
         """The process of the engine's hosts."""
@@ -168,8 +184,10 @@ class Processes:
         self.companions: dict[str, subprocess.Popen[str]] = {}
         """Those next to switches, and what each printed at its end."""
         self.reports: dict[str, dict[str, Any]] = {}
+        self.waited = lateness.Histogram()
+        """How late a process of the agents' priority woke during the run."""
 
-    def _start(self, namespace: str, file: str, *lines: str) -> subprocess.Popen[str]:
+    def _start(self, namespace: str, file: str, level: int, *lines: str) -> subprocess.Popen[str]:
         from weftline.lab.network import tool
 
         stays = [] if self.dies else ["stays"]
@@ -182,10 +200,16 @@ class Processes:
             text=True,
             start_new_session=True,
         )
+        self.give(started, level)
         assert started.stdin is not None
         started.stdin.write("".join(f"{line}\n" for line in lines))
         started.stdin.flush()
         return started
+
+    def give(self, process: subprocess.Popen[str], level: int) -> None:
+        """Let a process go before others, unless that is not wanted."""
+        if self.priority != "normal":
+            self.kinds.append(priorities.give(process.pid, level))
 
     def start(self) -> None:
         """Start all and wait until each is ready."""
@@ -194,7 +218,11 @@ class Processes:
             self.start_wires()
         if made.engine_hosts:
             self.hosts = self._start(
-                self.network.name(WIRES), "host_process.py", str(_native.__file__), self.host_task
+                self.network.name(WIRES),
+                "host_process.py",
+                priorities.LINKS,
+                str(_native.__file__),
+                self.host_task,
             )
             _expect_ready(self.hosts, "the process of the hosts")
         hosts = [node for node in made.own_nodes if node.is_host]
@@ -221,23 +249,30 @@ class Processes:
                 "flows": flows,
                 "every_ns": made.goodput_every_ns,
             }
-            self.agents[node.name] = self._start(self.network.name(node.name), "agent.py", json.dumps(task))
+            self.agents[node.name] = self._start(
+                self.network.name(node.name), "agent.py", priorities.HOSTS, json.dumps(task)
+            )
         for name, agent in self.agents.items():
             _expect_ready(agent, f"the agent of {name}")
         self.start_balancers()
+        # As late as an agent would be.
+        place = self.network.name(hosts[0].name if hosts else WIRES)
+        self.watch = self._start(place, "lateness.py", priorities.HOSTS, "")
+        _expect_ready(self.watch, "the process that measures lateness")
 
     def start_balancers(self) -> None:
         """Start what runs next to the programs of switches."""
         balancing = self.network.plan.balancing
         for node, (file, task) in (balancing.tasks(self.network) if balancing else {}).items():
-            started = self._start(self.network.name(node), file, json.dumps(task))
+            started = self._start(self.network.name(node), file, priorities.SWITCHES, json.dumps(task))
             self.companions[node] = started
             _expect_ready(started, f"the process next to {node}")
 
     def start_wires(self) -> None:
         """Start what gives links their delay."""
-        place, native = self.network.name(WIRES), str(_native.__file__)
-        self.relay = self._start(place, "port_process.py", native, self.network.plan.port_task)
+        task, native = self.network.plan.port_task, str(_native.__file__)
+        place = self.network.name(WIRES)
+        self.relay = self._start(place, "port_process.py", priorities.LINKS, native, task)
         _expect_ready(self.relay, "the process of the links' delays")
 
     def begin(self, zero_ns: int) -> None:
@@ -255,18 +290,19 @@ class Processes:
         for process in self.companions.values():
             process.terminate()
         self.reports = {node: _last_words(process) for node, process in self.companions.items()}
+        if self.watch is not None:
+            self.waited = lateness.Histogram.of(_last_words(self.watch) or [])
         self.of_hosts = _last_words(self.hosts) if self.hosts is not None else {}
         relay = _last_words(self.relay) if self.relay is not None else {}
         return engine_hosts.added(relay, self.of_hosts) if self.hosts is not None else relay
 
 
-def _last_words(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _last_words(process: subprocess.Popen[str]) -> Any:
     """End a process and return what it prints then, nothing if it had to be killed."""
     process.terminate()
     try:
         out, _ = process.communicate(timeout=5)
-        report: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
-        return report
+        return json.loads(out.strip().splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError):
         process.kill()
         process.wait()
@@ -294,13 +330,12 @@ def carry(
     progress: Callable[[int, int], None] | None = None,
     *,
     host_task: str = "",
+    priority: priorities.Priority = "auto",
 ) -> Outcome:
     """Run the flows in a network that exists; `host_task`: of the engine's hosts, if it has them."""
     made = network.plan
-    processes, sampler = (
-        Processes(network, host_task=host_task),
-        Sampler(network, made.queue_every_ns),
-    )
+    processes = Processes(network, host_task=host_task, priority=priority)
+    sampler = Sampler(network, made.queue_every_ns)
     programs = programs_of(network)
     done: dict[int, dict[str, Any]] = {}
     flows = {flow["flow_id"]: flow for flow in made.flows}
@@ -313,6 +348,8 @@ def carry(
     try:
         if programs:
             programs.start()
+            assert programs.process is not None
+            processes.give(programs.process, priorities.SWITCHES)
         processes.start()
         zero = time.time_ns() + int(LEAD_S * 1e9)
         processes.begin(zero)
@@ -387,6 +424,8 @@ def carry(
         ports_used_twice=twice,
         goodput=goodput,
         of_hosts=processes.of_hosts,
+        waited=processes.waited,
+        priority=priorities.lowest(processes.kinds),
     )
 
 
@@ -398,11 +437,13 @@ def run(
     repeats: int = 1,
     ports: engine_ports.Ports = "auto",
     hosts: engine_hosts.Hosts = "auto",
+    priority: priorities.Priority = "auto",
 ) -> list[Run]:
     """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
 
     `ports`: whose ports switches have; "auto": the kernel's where its FIFO is enough, else the engine's.
     `hosts`: whose transports hosts have; "auto": the kernel's where it has them, else the engine's.
+    `priority`: "auto": real-time where this user may; "normal": that of all other processes.
 
     Raises
     ------
@@ -427,7 +468,7 @@ def run(
     for place in places:
         with up(made) as network:
             task = engine_hosts.task(scenario, made, network.macs) if made.engine_hosts else ""
-            outcome = carry(network, simulated, host_task=task)
+            outcome = carry(network, simulated, host_task=task, priority=priority)
         folder.write(place, scenario, made, simulated, outcome)
         found.append(Run.read(place))
     return found

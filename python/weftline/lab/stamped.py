@@ -65,6 +65,8 @@ class Row:
     accuracy: float = 0.0
     """The same by `weftline pint accuracy`."""
     runs: list[Decoded] = field(default_factory=list)
+    published: float | None = None
+    """The number that the source prints, of its own network."""
 
     def interval(self) -> tuple[float, float] | None:
         """Return the 90 % interval of packets to decode over the expected ones; None of one run."""
@@ -97,6 +99,8 @@ class Experiment:
     queries: Path
     margin: float
     rows: list[Row]
+    delay: str = DELAY
+    """Of every link."""
 
     @classmethod
     def read(cls, path: Path, rows: Sequence[str]) -> Experiment:
@@ -110,12 +114,18 @@ class Experiment:
         try:
             text = tomllib.loads(path.read_text("utf-8"))
             known = [int(row["switches"]) for row in text["row"]]
+            published = {int(row["switches"]): row.get("published") for row in text["row"]}
             found = cls(
                 title=text["title"],
                 scenario=path.parent / text["scenario"],
                 queries=path.parent / text["queries"],
                 margin=text["margin"],
-                rows=[Row(switches) for switches in known if not rows or str(switches) in rows],
+                rows=[
+                    Row(switches, published=published[switches])
+                    for switches in known
+                    if not rows or str(switches) in rows
+                ],
+                delay=text.get("delay", DELAY),
             )
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
@@ -139,8 +149,10 @@ class Experiment:
         for row in self.rows:
             place = out / f"{row.switches}-switches"
             place.mkdir(parents=True, exist_ok=True)
-            (place / "chain.toml").write_text(network(row.switches, _chain(row.switches)), "utf-8")
-            (out / KNOWN).write_text(network(IDS, list(combinations(range(IDS), 2))), "utf-8")
+            (place / "chain.toml").write_text(
+                network(row.switches, _chain(row.switches), self.delay), "utf-8"
+            )
+            (out / KNOWN).write_text(network(IDS, list(combinations(range(IDS), 2)), self.delay), "utf-8")
             tried = pint.accuracy(plan, hops=[row.switches], trials=TRIALS)
             row.accuracy = tried["queries"][0]["lengths"][0]["mean_packets"]
             row.expected = expected(plan, row.switches, place / "library.parquet", out / KNOWN)
@@ -181,6 +193,7 @@ class Experiment:
                     spread,
                     f"{row.expected:.2f}",
                     f"{row.accuracy:.2f}",
+                    "–" if row.published is None else f"{row.published:g}",
                     "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}",
                     f"{sum(bool(run.contaminated) for run in row.runs)} of {len(row.runs)}",
                     row.verdict(self.margin),
@@ -188,7 +201,7 @@ class Experiment:
             )
         head = [
             "chain", "digests equal", "paths known", "contradictions", "packets to decode", "library",
-            "pint accuracy", "lab / library, 90 %", "contaminated", "verdict",
+            "pint accuracy", "published", "lab / library, 90 %", "contaminated", "verdict",
         ]  # fmt: skip
         return Table(head, lines, left=1)
 
@@ -203,6 +216,7 @@ class Experiment:
                 "switches": row.switches,
                 "library_packets": row.expected,
                 "accuracy_packets": row.accuracy,
+                "published_packets": row.published,
                 "interval": row.interval(),
                 "verdict": row.verdict(self.margin),
                 "runs": [vars(run) | {"out": str(run.out)} for run in row.runs],
@@ -268,12 +282,12 @@ def _hops(switches: int) -> list[dict[str, int]]:
     return [{"switch-id": 2 + number} for number in range(switches)]
 
 
-def network(switches: int, links: Sequence[tuple[int, int]]) -> str:
+def network(switches: int, links: Sequence[tuple[int, int]], delay: str = DELAY) -> str:
     """Return the topology file of switches with these links, and a host at the first and the last switch."""
     nodes = ['{ name = "host0", kind = "host" }', '{ name = "host1", kind = "host" }']
     nodes += [f'{{ name = "s{number}", kind = "switch" }}' for number in range(switches)]
     ends = [("host0", "s0"), *((f"s{a}", f"s{b}") for a, b in links), (f"s{switches - 1}", "host1")]
-    texts = [f'[[link]]\na = "{a}"\nb = "{b}"\nrate = "{RATE}"\ndelay = "{DELAY}"\n' for a, b in ends]
+    texts = [f'[[link]]\na = "{a}"\nb = "{b}"\nrate = "{RATE}"\ndelay = "{delay}"\n' for a, b in ends]
     return f"node = [{', '.join(nodes)}]\n\n" + "".join(texts)
 
 

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use super::prometheus;
-use super::shards::Handle;
 use crate::flows::FlowTable;
+use crate::shards::Handle;
 use crate::written::{hop_rows, path_row};
 
 const MAX_CONNECTIONS: usize = 8;

@@ -13,7 +13,6 @@ pub mod otlp;
 pub mod prometheus;
 pub mod reader;
 pub mod ring;
-pub mod shards;
 pub mod snapshot;
 mod ticker;
 pub mod udp;
@@ -31,7 +30,8 @@ use crate::checkpoint::Manifest;
 use crate::collector::HOP_SHARE;
 use crate::flows::FlowTable;
 use crate::intake::Intake;
-use crate::pint::{Decoder, Decoding};
+use crate::pint::{self, Decoder, Decoding};
+use crate::shards::{self, Handle};
 use crate::tables::Tables;
 use crate::written;
 use admission::Admission;
@@ -39,7 +39,6 @@ use config::{Config, Network};
 use otlp::Target;
 use reader::{Input, Reader, Task, now_ns};
 use ring::RingInput;
-use shards::Handle;
 use snapshot::{ExporterCounts, Snapshot};
 use udp::UdpInput;
 
@@ -249,7 +248,7 @@ impl Live {
         }
         let (tables, mut decodings): (Vec<_>, Vec<_>) =
             shards.into_iter().map(|shard| (shard.flows, shard.pint)).unzip();
-        for event in decodings.iter_mut().flatten().flat_map(Decoding::take_events) {
+        for (_, event) in decodings.iter_mut().flatten().flat_map(Decoding::take_events) {
             self.shared.add_event(event);
         }
         for table in &tables {
@@ -274,9 +273,10 @@ impl Live {
         let export = |(name, counts): (&'static str, ExporterCounts)| json!({"name": name, "sent": counts.sent, "failed": counts.failed, "skipped": counts.skipped});
         summary["exports"] = exports.into_iter().map(export).collect();
         summary["events"] = self.shared.next_event.load(Ordering::Acquire).into();
-        summary["pint"] = decodings.iter().flatten().map(Decoding::summary).collect();
+        let decodings: Vec<Decoding> = decodings.into_iter().flatten().collect();
+        summary["pint"] = pint::summary(&decodings);
         Ok(json!({
-            "pint": decodings.iter().flatten().flat_map(Decoding::rows).collect::<Vec<_>>(),
+            "pint": pint::rows(&decodings),
             "summary": summary,
             "paths": written::path_rows(&tables),
             "hops": written::hop_rows(intake.hops()),

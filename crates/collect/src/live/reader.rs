@@ -7,10 +7,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::admission::Admission;
 use super::ring::RingInput;
-use super::shards::Router;
 use super::udp::UdpInput;
 use crate::capture::Packet;
 use crate::intake::Intake;
+use crate::shards::Router;
 
 /// How long the thread sleeps at most when nothing arrives.
 const POLL_MS: libc::c_int = 20;

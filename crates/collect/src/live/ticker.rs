@@ -14,12 +14,12 @@ use super::anomaly::{Anomaly, Quantity, Watch};
 use super::config::Config;
 use super::files::Files;
 use super::reader::{Task, now_ns};
-use super::shards::Handle;
 use super::snapshot::{Snapshot, node};
 use super::{Shared, ask, lock};
 use crate::checkpoint::{Manifest, write_part};
 use crate::flows::FlowCounts;
 use crate::intake::{HopKey, SavedIntake};
+use crate::shards::Handle;
 use crate::written::{event_row, flow_row};
 
 /// Flows that an anomaly names.
@@ -137,7 +137,7 @@ impl Ticker {
             *self.events.entry("path changed".into()).or_insert(0) += found.len() as u64;
             *self.events.entry("pint".into()).or_insert(0) += of_pint.len() as u64;
             rows.extend(found);
-            rows.extend(of_pint);
+            rows.extend(of_pint.into_iter().map(|(_, event)| event));
             snapshot.pint_flows += pint_flows;
             snapshot.flows += flows;
             snapshot.memory_bytes += bytes;

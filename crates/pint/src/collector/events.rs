@@ -153,6 +153,8 @@ pub struct HopQuantiles {
     pub rank_error: f64,
     /// In the order of the query's quantiles; empty without a sample. Bars of 95 %: sampling, sketch and the rounding of values together.
     pub values: Vec<Interval<f64>>,
+    /// What the largest code stands for: a value that is this one may be any larger one.
+    pub ceiling: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -160,6 +162,8 @@ pub struct HopFrequent {
     pub samples: u64,
     /// In descending order of frequency.
     pub values: Vec<FrequentValue>,
+    /// What the largest code stands for: a value that is this one may be any larger one.
+    pub ceiling: f64,
 }
 
 /// A value that may make up the asked share of a hop's stream.
@@ -182,10 +186,13 @@ pub struct Summary {
     pub smallest: f64,
     pub largest: f64,
     pub last: f64,
+    /// Packets with the largest code, whose numbers may be larger: the mean and the largest are then too low.
+    pub at_ceiling: u64,
 }
 
 impl Summary {
-    pub(super) fn take(&mut self, x: f64) {
+    pub(super) fn take(&mut self, x: f64, at_ceiling: bool) {
+        self.at_ceiling += u64::from(at_ceiling);
         if self.packets == 0 {
             (self.smallest, self.largest) = (x, x);
         }

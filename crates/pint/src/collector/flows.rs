@@ -20,10 +20,14 @@ struct Slot<T> {
     id: FlowId,
     /// Bytes that the record holds beyond its own size.
     bytes: usize,
-    /// Seen before and after this one; in a free slot `newer` is the next free one.
+    record: T,
+}
+
+/// The flows that were seen before and after one.
+#[derive(Debug, Clone, Copy)]
+struct Link {
     older: u32,
     newer: u32,
-    record: T,
 }
 
 /// Records of type `T`, each with its share of the memory. Slots of removed flows stay in the table's bytes: they are reused.
@@ -32,6 +36,8 @@ pub(super) struct Flows<T> {
     // Its order is never used, so results do not depend on the random keys that keep hostile flows from colliding.
     places: HashMap<FlowId, u32, Keyed>,
     slots: Vec<Option<Box<Slot<T>>>>,
+    /// Of each slot. Apart from the slots: that a flow was seen changes those of two others.
+    links: Vec<Link>,
     free: Vec<u32>,
     oldest: u32,
     newest: u32,
@@ -41,13 +47,15 @@ pub(super) struct Flows<T> {
 impl<T> Flows<T> {
     /// Bytes of a record's place itself, allocator's rounding included.
     const PLACE: usize = size_of::<Slot<T>>() + 16;
-    /// Bytes of table per slot: the pointer, its mention in `free`, and the entry of `places` (kept between 7/16 and 7/8 full).
-    const SLOT: usize = 2 * (size_of::<usize>() + 4) + 16 * (size_of::<(FlowId, u32)>() + 1) / 7;
+    /// Bytes of table per slot: pointer, links, its mention in `free`, and the entry of `places` (kept between 7/16 and 7/8 full).
+    const SLOT: usize =
+        2 * (size_of::<usize>() + size_of::<Link>() + 4) + 16 * (size_of::<(FlowId, u32)>() + 1) / 7;
 
     pub fn new() -> Flows<T> {
         Flows {
             places: HashMap::default(),
             slots: Vec::new(),
+            links: Vec::new(),
             free: Vec::new(),
             oldest: NONE,
             newest: NONE,
@@ -97,9 +105,10 @@ impl<T> Flows<T> {
     fn insert(&mut self, id: FlowId, (record, bytes): (T, usize)) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
+            self.links.push(Link { older: NONE, newer: NONE });
             self.slots.len() as u32 - 1
         });
-        self.slots[place as usize] = Some(Box::new(Slot { id, bytes, older: NONE, newer: NONE, record }));
+        self.slots[place as usize] = Some(Box::new(Slot { id, bytes, record }));
         self.places.insert(id, place);
         self.bytes += bytes + Self::PLACE;
         place
@@ -140,8 +149,9 @@ impl<T> Flows<T> {
 
     /// All flows, those first that were not seen for longest.
     pub fn iter(&self) -> impl Iterator<Item = (&FlowId, &T)> {
-        let slot = |place: u32| self.slots.get(place as usize).and_then(Option::as_deref);
-        std::iter::successors(slot(self.oldest), move |before| slot(before.newer))
+        let link = |place: u32| self.links.get(place as usize).map(|link| (place, link.newer));
+        std::iter::successors(link(self.oldest), move |&(_, newer)| link(newer))
+            .filter_map(|(place, _)| self.slots.get(place as usize)?.as_deref())
             .map(|slot| (&slot.id, &slot.record))
     }
 
@@ -151,25 +161,23 @@ impl<T> Flows<T> {
     }
 
     fn unlink(&mut self, place: u32) {
-        let slot = self.slot(place);
-        let (older, newer) = (slot.older, slot.newer);
+        let Link { older, newer } = self.links[place as usize];
         match older {
             NONE => self.oldest = newer,
-            _ => self.slot(older).newer = newer,
+            _ => self.links[older as usize].newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            _ => self.slot(newer).older = older,
+            _ => self.links[newer as usize].older = older,
         }
     }
 
     fn link_newest(&mut self, place: u32) {
         let before = std::mem::replace(&mut self.newest, place);
-        let slot = self.slot(place);
-        (slot.older, slot.newer) = (before, NONE);
+        self.links[place as usize] = Link { older: before, newer: NONE };
         match before {
             NONE => self.oldest = place,
-            _ => self.slot(before).newer = place,
+            _ => self.links[before as usize].newer = place,
         }
     }
 }

@@ -148,6 +148,7 @@ impl Codes {
                 exact: sketch.is_exact(),
                 rank_error: if sketch.is_exact() { 0.0 } else { rank_error(sketch.k()) },
                 values: quantiles.iter().filter_map(interval).collect(),
+                ceiling: values.largest(),
             }
         })
     }
@@ -264,11 +265,13 @@ impl<P> Recording<P> {
             (Recording::Packets(summary), kind) => {
                 for field in fields {
                     let code = field.read(row.digest);
-                    summary.take(match kind {
-                        Kind::Coded(values) => values.decode(code),
-                        Kind::Summed(counter) => counter.decode(code),
-                        _ => code as f64,
-                    });
+                    match kind {
+                        Kind::Coded(values) => summary.take(values.decode(code), code >= values.limit()),
+                        Kind::Summed(counter) => {
+                            summary.take(counter.decode(code), code >= u64::MAX >> (64 - counter.bits()))
+                        }
+                        _ => summary.take(code as f64, false),
+                    }
                 }
             }
             (Recording::Loops(digests), _) => *digests += 1,
@@ -291,14 +294,20 @@ impl<P> Recording<P> {
                 Findings::Path(findings)
             }
             (Recording::Quantiles(hops), Kind::Quantiles { values, quantiles }) => {
-                let none = HopQuantiles { samples: 0, exact: true, rank_error: 0.0, values: Vec::new() };
+                let none = HopQuantiles {
+                    samples: 0,
+                    exact: true,
+                    rank_error: 0.0,
+                    values: Vec::new(),
+                    ceiling: values.largest(),
+                };
                 let hop = |codes: &Option<Codes>| {
                     codes.as_ref().map_or(none.clone(), |codes| codes.quantiles(values, quantiles))
                 };
                 Findings::Quantiles(hops.iter().map(hop).collect())
             }
             (Recording::Frequent(hops), Kind::Frequent { values, share }) => {
-                let none = HopFrequent { samples: 0, values: Vec::new() };
+                let none = HopFrequent { samples: 0, values: Vec::new(), ceiling: values.largest() };
                 let hop = |sketch: &Option<SpaceSaving>| {
                     sketch.as_ref().map_or(none.clone(), |s| frequent(s, values, *share))
                 };
@@ -356,5 +365,9 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
             high: wilson(max, 1.0),
         }
     };
-    HopFrequent { samples: sketch.len(), values: sketch.frequent(share).iter().map(value).collect() }
+    HopFrequent {
+        samples: sketch.len(),
+        values: sketch.frequent(share).iter().map(value).collect(),
+        ceiling: values.largest(),
+    }
 }

@@ -111,19 +111,36 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
             "smallest": summary.smallest,
             "largest": summary.largest,
             "last": summary.last,
+            "at_ceiling": summary.at_ceiling,
         }),
         Findings::Loops { digests } => json!({ "digests": digests }),
     }
 }
 
 fn quantiles_json(asked: &[f64], hop: &HopQuantiles) -> Json {
-    let value = |(quantile, found): (&f64, &Interval<f64>)| json!({ "quantile": quantile, "value": found.value, "low": found.low, "high": found.high });
+    let value = |(quantile, found): (&f64, &Interval<f64>)| {
+        let mut value =
+            json!({ "quantile": quantile, "value": found.value, "low": found.low, "high": found.high });
+        mark(&mut value, found.value >= hop.ceiling);
+        value
+    };
     let values: Vec<Json> = asked.iter().zip(&hop.values).map(value).collect();
     json!({ "samples": hop.samples, "exact": hop.exact, "rank_error": hop.rank_error, "quantiles": values })
 }
 
+/// States of a value that it may be any larger one: it has the largest code.
+fn mark(value: &mut Json, at_ceiling: bool) {
+    if at_ceiling {
+        value["at_ceiling"] = json!(true);
+    }
+}
+
 fn frequent_json(hop: &HopFrequent) -> Json {
-    let value = |found: &super::FrequentValue| json!({ "value": found.value, "least": found.min, "most": found.max, "low": found.low, "high": found.high });
+    let value = |found: &super::FrequentValue| {
+        let mut value = json!({ "value": found.value, "least": found.min, "most": found.max, "low": found.low, "high": found.high });
+        mark(&mut value, found.value >= hop.ceiling);
+        value
+    };
     json!({ "samples": hop.samples, "values": hop.values.iter().map(value).collect::<Vec<_>>() })
 }
 

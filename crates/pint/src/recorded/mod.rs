@@ -18,6 +18,7 @@
 mod table;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -27,13 +28,28 @@ use crate::query::FlowKey;
 pub use table::{CsvReader, CsvWriter};
 
 /// Who sends, receives or records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Address {
     #[default]
     Unknown,
     /// A host or switch by its number.
     Number(u64),
     Ip(IpAddr),
+}
+
+impl Address {
+    /// Which kind it is, and what sets it apart from others of its kind: one word, or two.
+    fn words(&self) -> (u8, u64, Option<u64>) {
+        match *self {
+            Address::Unknown => (0, 0, None),
+            Address::Number(number) => (1, number, None),
+            Address::Ip(IpAddr::V4(address)) => (2, address.to_bits().into(), None),
+            Address::Ip(IpAddr::V6(address)) => {
+                let bits = address.to_bits();
+                (3, (bits >> 64) as u64, Some(bits as u64))
+            }
+        }
+    }
 }
 
 impl FromStr for Address {
@@ -61,7 +77,7 @@ impl fmt::Display for Address {
 }
 
 /// A flow, as exactly as the record says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Flow {
     /// None where the record gives flows no numbers.
     pub id: Option<u64>,
@@ -70,6 +86,26 @@ pub struct Flow {
     pub source_port: u16,
     pub destination_port: u16,
     pub protocol: u8,
+}
+
+impl Hash for Flow {
+    /// In few words: a collector looks a flow up for every digest.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (source, destination) = (self.source.words(), self.destination.words());
+        let kinds = source.0 << 3 | destination.0 << 1 | u8::from(self.id.is_some());
+        let ports = u64::from(self.source_port) << 16 | u64::from(self.destination_port);
+        state.write_u64(ports << 16 | u64::from(self.protocol) << 8 | u64::from(kinds));
+        for (_, word, more) in [source, destination] {
+            state.write_u64(word);
+            if let Some(more) = more {
+                state.write_u64(more);
+            }
+        }
+        if let Some(id) = self.id {
+            state.write_u64(id);
+        }
+    }
 }
 
 impl Flow {

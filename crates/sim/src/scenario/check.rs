@@ -9,7 +9,7 @@ use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::{self, RunContext, TransportConfig};
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
 pub fn headroom_fits(
@@ -81,6 +81,46 @@ fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// The first of PINT's queries whose largest code stands for less than a port's buffer may hold, or hold up.
+fn beyond_codes(scenario: &Scenario) -> Option<String> {
+    let TelemetryConfig::Pint(config) = &scenario.telemetry else { return None };
+    let (switch, topology) = (&scenario.switch, &scenario.network.topology);
+    let ports = topology.ports();
+    // One queue alone takes what its multiple of the free buffer comes to.
+    let shared = match switch.pfc.enabled {
+        true => switch.buffer,
+        false => Bytes((switch.buffer.0 as f64 * switch.lossy_alpha / (1.0 + switch.lossy_alpha)) as u64),
+    };
+    let all = topology.switches().into_iter().flat_map(|node| {
+        let places = ports[node as usize].iter().zip(0..);
+        places.map(move |(&(link, _), local)| (node, local, topology.links[link as usize].rate))
+    });
+    let slowest = all
+        .map(|(node, local, rate)| {
+            let bytes = switch.queue_at(node, local).facts().capacity.unwrap_or(shared);
+            (rate.transmission_time(bytes.0), bytes, topology.port_name(node, local))
+        })
+        .max_by_key(|(delay, ..)| *delay);
+    let (delay, bytes, port) = slowest?;
+    config.plan.as_ref()?.queries().queries.iter().find_map(|query| {
+        let largest = query.aggregation.approximation()?.scale.largest(query.copy_bits());
+        let (reach, may) = match query.value {
+            pint::query::Value::HopLatency if delay.as_ns() > largest => {
+                (Time::from_ns(largest as u64).to_string(), format!("a packet may wait {delay}"))
+            }
+            pint::query::Value::QueueBytes if bytes.0 as f64 > largest => {
+                (Bytes(largest as u64).to_string(), format!("{bytes} may wait"))
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "telemetry.queries: the codes of query \"{}\" end at {reach}, but at port {port}, whose buffer is {bytes}, {may}: larger \
+             values are decoded as {reach}; give the query more bits or a larger epsilon",
+            query.name
+        ))
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
@@ -89,6 +129,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(queue_warning(scenario));
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
+    warnings.extend(beyond_codes(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = scenario.network.diameter().saturating_sub(1);
         let needed = scenario

@@ -18,9 +18,22 @@ use crate::packet::Digest;
 use crate::pint::{Decoder, recorded};
 use crate::tables::Tables;
 
-const BATCH: usize = 256;
-/// Batches that wait for a shard at most.
-const QUEUE: usize = 128;
+/// How findings travel.
+#[derive(Debug, Clone, Copy)]
+struct Travel {
+    /// Lanes to each shard. Flows of one lane go together: what a shard keeps of a few flows stays in the cache of its
+    /// core while it takes in a batch of theirs.
+    lanes: usize,
+    /// Findings in a batch.
+    batch: usize,
+    /// Batches that wait for a shard at most.
+    queue: usize,
+}
+
+/// A capture waits, so the queue is short.
+const OF_CAPTURES: Travel = Travel { lanes: 32, batch: 1_024, queue: 4 };
+/// What arrives from a network cannot wait, so the queue is for a moment's delay.
+const OF_NETWORKS: Travel = Travel { lanes: 1, batch: 256, queue: 128 };
 
 /// A path in a batch.
 struct Seen {
@@ -49,6 +62,8 @@ enum Message {
 /// Hands findings to shards.
 pub struct Router {
     seed: u64,
+    travel: Travel,
+    /// Of each lane; those of one shard stand side by side.
     batches: Vec<Batch>,
     senders: Vec<SyncSender<Message>>,
     waits: bool,
@@ -75,9 +90,10 @@ pub fn start(
     counts: FlowCounts,
 ) -> Result<(Router, Vec<JoinHandle<Tables>>), String> {
     let shards = shards.max(1);
+    let travel = if waits { OF_CAPTURES } else { OF_NETWORKS };
     let (mut senders, mut threads) = (Vec::new(), Vec::new());
     for number in 0..shards {
-        let (sender, receiver) = sync_channel(QUEUE);
+        let (sender, receiver) = sync_channel(travel.queue);
         let mut tables = Tables::new(limit_bytes / shards, seed, decoder)?;
         if number == 0 {
             tables.flows.restore_counts(counts);
@@ -90,9 +106,9 @@ pub fn start(
         threads.push(thread.map_err(|error| format!("a thread cannot be started: {error}"))?);
         senders.push(sender);
     }
-    let batches = (0..shards).map(|_| Batch::default()).collect();
+    let batches = (0..shards * travel.lanes).map(|_| Batch::default()).collect();
     let pint = decoder.map(|decoder| (decoder.plan.version(), decoder.divides()));
-    Ok((Router { seed, batches, senders, waits, shed: 0, pint }, threads))
+    Ok((Router { seed, travel, batches, senders, waits, shed: 0, pint }, threads))
 }
 
 /// By the upper bits of a hash: the table of a shard takes the lower ones.
@@ -125,7 +141,7 @@ impl Router {
 
     /// Hands on what was gathered.
     pub fn flush(&mut self) {
-        (0..self.batches.len()).for_each(|shard| self.send(shard));
+        (0..self.batches.len()).for_each(|lane| self.send(lane));
     }
 
     /// Findings that were shed since the last call.
@@ -133,18 +149,18 @@ impl Router {
         std::mem::take(&mut self.shed)
     }
 
-    /// The shard of all flows between two addresses.
-    fn shard_of_ends(&self, ip: &Ip) -> usize {
+    /// The lane of all flows between two addresses.
+    fn lane_of_ends(&self, ip: &Ip) -> usize {
         let ends = FlowKey { source_port: 0, destination_port: 0, protocol: 0, vni: None, ..ip.own_flow() };
         shard_of(Key::new(&ends, Point::Node(0)).hash(self.seed), self.batches.len())
     }
 
-    fn send(&mut self, shard: usize) {
-        let batch = std::mem::take(&mut self.batches[shard]);
+    fn send(&mut self, lane: usize) {
+        let batch = std::mem::take(&mut self.batches[lane]);
         if batch.paths.is_empty() && batch.digests.is_empty() {
             return;
         }
-        let sender = &self.senders[shard];
+        let sender = &self.senders[lane / self.travel.lanes];
         if self.waits {
             // The receiver exists until its thread ends, which ends after this sender.
             let _ = sender.send(Message::Batch(batch));
@@ -159,27 +175,30 @@ impl Sink for Router {
     fn path(&mut self, flow: &FlowKey, point: Point, time_ns: u64, nodes: &[u64]) {
         let key = Key::new(flow, point);
         let hash = key.hash(self.seed);
-        let shard = shard_of(hash, self.batches.len());
-        let batch = &mut self.batches[shard];
+        let lane = shard_of(hash, self.batches.len());
+        let batch = &mut self.batches[lane];
         if batch.paths.is_empty() {
-            batch.paths.reserve_exact(BATCH);
-            batch.nodes.reserve_exact(BATCH * nodes.len());
+            batch.paths.reserve_exact(self.travel.batch);
+            batch.nodes.reserve_exact(self.travel.batch * nodes.len());
         }
         batch.nodes.extend(nodes);
         batch.paths.push(Seen { key, hash, time_ns, end: batch.nodes.len() as u32 });
-        if batch.paths.len() >= BATCH {
-            self.send(shard);
+        if batch.paths.len() >= self.travel.batch {
+            self.send(lane);
         }
     }
 
     fn digest(&mut self, ip: &Ip, digest: &Digest, time_ns: u64) {
         let Some((version, divides)) = self.pint else { return };
         let Some(row) = recorded(ip, digest, version, time_ns) else { return };
-        let shard = if divides { self.shard_of_ends(ip) } else { 0 };
-        let batch = &mut self.batches[shard];
+        let lane = if divides && self.batches.len() > 1 { self.lane_of_ends(ip) } else { 0 };
+        let batch = &mut self.batches[lane];
+        if batch.digests.is_empty() {
+            batch.digests.reserve_exact(self.travel.batch);
+        }
         batch.digests.push(row);
-        if batch.digests.len() >= BATCH {
-            self.send(shard);
+        if batch.digests.len() >= self.travel.batch {
+            self.send(lane);
         }
     }
 }
