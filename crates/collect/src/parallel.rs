@@ -1,5 +1,5 @@
 //! A collector of captures with a thread for each shard: the caller reads and parses, shards keep flows and
-//! decode digests. The findings are those of one shard, whatever their number, as long as no limit of memory
+//! decode digests. The findings are those of one shard, whatever their number, if no limit of memory
 //! is reached; limits hold for each shard with its part of the memory.
 
 use std::thread::JoinHandle;
