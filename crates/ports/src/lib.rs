@@ -1,10 +1,12 @@
-//! Ports of the simulator between interfaces of Linux: frames become packets of the engine's queues, whose
-//! bytes are stored in a side table; the discipline decides about drop, mark and order, and the line about
-//! when, against the monotonic clock.
+//! Ports and hosts of the simulator between interfaces of Linux, against the monotonic clock.
 //!
-//! [`port`] is a port alone, in the time of its arrivals; [`frame`] turns frames into packets and writes
-//! marks back; [`plan`] reads which ports a process serves; [`link`] is one direction between two interfaces;
-//! [`serve`] is the process.
+//! Ports: frames become packets of the engine's queues, whose bytes are stored in a side table; the discipline
+//! decides about drop, mark and order, and the line about when. [`port`] is a port alone, in the time of its
+//! arrivals; [`frame`] turns frames into packets and writes marks back; [`plan`] reads which ports a process
+//! serves; [`link`] is one direction between two interfaces; [`serve`] is the process.
+//!
+//! Hosts: [`carrier`] turns their packets into frames and back; `hosts` is the process that runs all hosts of a
+//! scenario.
 
 pub mod carrier;
 pub mod frame;

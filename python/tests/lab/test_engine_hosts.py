@@ -93,3 +93,16 @@ def test_phost_sends_on_real_packets_what_it_sends_in_a_simulation(star: Path, t
         assert abs(other["start_ns"] - one["start_ns"]) <= 1
         # Nothing on real links is faster than the simulated ones, by more than the burst of a port.
         assert other["fct_ns"] > 0.95 * one["ideal_fct_ns"]
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_up_names_the_switches_alone_and_says_why(star: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from weftline.cli.main import main
+
+    try:
+        assert main(["lab", "up", str(star)]) == 0
+    finally:
+        main(["lab", "down"])
+    printed = capsys.readouterr()
+    assert "hosts of the engine exist during" in printed.err
+    assert "-s0  switch" in printed.out and "host0" not in printed.out

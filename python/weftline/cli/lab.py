@@ -168,6 +168,12 @@ def _up(options: argparse.Namespace) -> int:
             "switches have no programs while the network is up: the kernel's ECMP balances packets, and they "
             "carry no telemetry",
         )
+    if made.engine_hosts:
+        say(
+            "warning",
+            "hosts of the engine exist during `weftline lab run` alone: what is up are the switches and the "
+            "ends of their links",
+        )
     network = Network(made, keep=True)
     network.build()
     processes = runs.Processes(network, dies=False)
@@ -178,13 +184,14 @@ def _up(options: argparse.Namespace) -> int:
         network.remove()
         raise
     if options.json:
-        named = {node.name: (network.name(node.name), node.address) for node in made.nodes}
+        named = {node.name: (network.name(node.name), node.address) for node in made.own_nodes}
         nodes = {name: {"namespace": space, "address": address} for name, (space, address) in named.items()}
         arguments.print_json({"nodes": nodes})
         return DONE
-    for node in made.nodes:
+    for node in made.own_nodes:
         print(f"{network.name(node.name)}  {node.address or 'switch'}")
-    print(f"`ip netns exec {network.name(made.nodes[0].name)} ping ADDRESS`; `weftline lab down` removes it")
+    look = "ip link" if made.engine_hosts else "ping ADDRESS"
+    print(f"`ip netns exec {network.name(made.own_nodes[0].name)} {look}`; `weftline lab down` removes it")
     return DONE
 
 
