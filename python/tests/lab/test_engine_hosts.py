@@ -66,7 +66,7 @@ def test_hosts_have_no_namespaces_and_their_links_lead_to_one_process(star: Path
         ('switch.balancer={ kind = "drill" }', 'has "ecmp", "label"'),
         ('switch.queue={ kind = "pfabric" }', "ports of the engine"),
         ("switch.pfc.enabled=true", "cannot pause each other"),
-        ('transport={ kind = "ndp", mtu = "9000B" }', "carry 1500"),
+        ('transport={ kind = "ndp", mtu = "9000B" }', "carry 1600"),
     ],
 )
 def test_what_the_hosts_cannot_do_is_an_error_before_anything_is_changed(

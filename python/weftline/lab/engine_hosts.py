@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from weftline.scenario import Scenario
 
 Hosts = Literal["auto", "kernel", "engine"]
+MTU = 1600
+"""Bytes of the longest packet: simulated ones may count Ethernet's header, gap and preamble."""
 KERNEL = ("tcp", "mptcp")
 """Transports that a kernel has."""
 

@@ -265,7 +265,8 @@ def make(
             node.aliases = [_address(10 + subflow, number) for subflow in extra]
     balancing = balancers.asked(scenario)
     bands = hosts or bool(balancing and balancing.probes_first)
-    links = _links(graph, nodes, queue, MTU if hosts else mss + TCP_HEADER, bands, hosts)
+    mtu = engine_hosts.MTU if hosts else mss + TCP_HEADER
+    links = _links(graph, nodes, queue, mtu, bands, hosts)
     _routes(nodes, links)
     own = _own_controllers(values)
     measured = values.get("measure", {}).get("queues")

@@ -80,7 +80,7 @@ impl Simulation {
             "job graphs: hosts with switches outside the simulator run flows alone".to_string()
         } else if longest > mtu {
             format!(
-                "transport: packets have up to {longest} bytes, and the links carry {mtu}: make them shorter"
+                "transport: packets have up to {longest} bytes, and the links carry {mtu}: set a shorter mtu or mss"
             )
         } else {
             let plan = Plan { threads: 1, regions: 2, lookahead: Time::MAX, why_fewer: None };

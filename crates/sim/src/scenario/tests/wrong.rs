@@ -31,7 +31,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
              plb_delay, plb_share, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, scale, topology, transport, \
              workload, telemetry, failures, switch, host, run, measure)",
-            "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
+            "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memo, memory)",
         ]
     );
 }
