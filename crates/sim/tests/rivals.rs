@@ -219,6 +219,44 @@ fn irn_plb_and_conweave_lose_no_flow_at_20_percent_loss() {
     }
 }
 
+/// A run may end at any moment while ConWeave holds packets: they are in flight.
+#[test]
+fn packets_that_conweave_holds_when_a_run_ends_are_in_flight() {
+    let text = r#"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 4
+        spines = 2
+        hosts_per_leaf = 2
+        host_link = { rate = "10Gbps", delay = "500ns" }
+        fabric_link = { rate = "10Gbps", delay = "700ns" }
+        [switch]
+        balancer = { kind = "conweave", reply_extra = "100ns", busy = "1us", resume_extra = "300ns", wait = "20us", inactive = "5us", ageing = "200us" }
+        [transport]
+        kind = "rdma"
+        controller = { kind = "dcqcn" }
+        [[workload]]
+        kind = "permutation"
+        size = "200KB"
+        [[workload]]
+        kind = "poisson"
+        size = "20KB"
+        load = 0.5
+        duration = "100us"
+    "#;
+    let mut held = 0;
+    for until in (20..120).step_by(4) {
+        let until = format!("{until}us");
+        let scenario = load(text, &[("run.until", &until)]).unwrap_or_else(|error| panic!("{error}"));
+        let (_, outcome) = run(scenario.config().expect("a configuration"));
+        held += outcome.counters.get("packets_held").unwrap_or(0);
+        for losses in &outcome.losses {
+            assert_eq!(losses.data_sent, losses.data_received + losses.data_in_flight, "until {until}");
+        }
+    }
+    assert!(held > 100, "{held} packets were held");
+}
+
 /// With IRN no more than the cap is ever outstanding: a flow alone sends a cap per round trip, and of an incast nothing is lost in a buffer for the
 /// caps of all senders. PFC is off unless asked for.
 #[test]

@@ -535,6 +535,7 @@ impl Builder<'_> {
             lets_pass: !config.rules.departure_events && !watched,
             events,
             balancer,
+            held: Default::default(),
             markers: markers(MarkedAt::Departure),
             arrival_markers: if settings.ecn.iter().any(|threshold| threshold.at == MarkedAt::Arrival) {
                 markers(MarkedAt::Arrival)

@@ -22,6 +22,7 @@ use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
 use balancing::OwnPorts;
 pub use balancing::leads_to;
+use rustc_hash::FxHashSet;
 
 /// What a switch writes into the packets that take telemetry along.
 pub enum SwitchTelemetry {
@@ -46,6 +47,8 @@ pub struct Switch {
     pub looks_closer: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
+    /// Packets that the balancer holds.
+    pub held: FxHashSet<PacketId>,
     /// Events that the balancer gets.
     pub events: Events,
     /// The balancer gets packets that leave.

@@ -176,6 +176,10 @@ impl Region {
                 _ => {}
             }
         }
+        for id in self.switches.iter_mut().flat_map(|switch| switch.held.drain()) {
+            self.net.leave_in_flight(id);
+            packets += 1;
+        }
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
             let owner = self.net.owner(id as u32);

@@ -87,13 +87,15 @@ impl Switch {
         // It is in no queue yet, so there is room to remember the port.
         net.packets[id].next = out;
         match self.act(net, routes, |balancer, cx| balancer.holds(&forward, Held(id), word, cx)) {
-            Some(Held(passes)) if passes == id => false,
+            Some(Held(passes)) if passes == id => return false,
             Some(Held(other)) => {
+                self.held.remove(&other);
                 self.go_on(net, other);
-                true
             }
-            None => true,
+            None => {}
         }
+        self.held.insert(id);
+        true
     }
 
     /// A packet's trail: one switch more, and which way it took there.
@@ -150,7 +152,10 @@ impl Switch {
         let Acting { mut sent, released, wakes, .. } = acting;
         sent.drain(..).for_each(|(local, probe)| self.send_probe(net, local, probe));
         net.outgoing = sent;
-        released.into_iter().for_each(|Held(id)| self.go_on(net, id));
+        for Held(id) in released {
+            self.held.remove(&id);
+            self.go_on(net, id);
+        }
         wakes.into_iter().for_each(|at| self.wake(net, at));
         result
     }
