@@ -28,7 +28,7 @@ def test_the_configuration_file_has_only_options_that_exist():
     assert set(tomllib.loads(text)) <= set(OPTIONS)
     # Those in comments too.
     lines = [line.removeprefix("# ") for line in text.splitlines()[1:]]
-    assert {line.split(" = ")[0] for line in lines if " = " in line} <= OPTIONS
+    assert {line.split(" = ")[0] for line in lines if " = " in line} <= set(OPTIONS)
 
 
 def query(port: int, expression: str) -> list:
