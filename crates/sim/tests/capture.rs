@@ -80,6 +80,62 @@ fn data_are_numbered_from_the_syn_on_and_as_long_as_in_the_run() {
     assert_eq!(expected, 20_001);
 }
 
+/// The bytes of the MPTCP option of a segment; empty without one.
+fn multipath_option(tcp: &[u8]) -> &[u8] {
+    let mut options = &tcp[20..usize::from(tcp[12] >> 4) * 4];
+    loop {
+        match options {
+            [] | [0, ..] => return &[],
+            [1, rest @ ..] => options = rest,
+            [30, length, ..] => return &options[..usize::from(*length)],
+            [_, length, ..] => options = &options[usize::from(*length)..],
+            [_] => panic!("an option that is cut off"),
+        }
+    }
+}
+
+#[test]
+fn mappings_number_the_stream_and_have_a_checksum_where_hosts_ask_for_one() {
+    let rest = |keys: &str| {
+        format!(
+            "transport = {{ kind = \"mptcp\", subflows = 1, {keys} }}\nmeasure = {{ pcap = \"host0->*\" }}"
+        )
+    };
+    let plain = captured(STAR, &rest("checksum = false"));
+    for (checksum, length) in [(false, 18), (true, 20)] {
+        let (kept, outcome) = captured(STAR, &rest(&format!("checksum = {checksum}")));
+        assert_eq!(outcome, plain.1, "a checksum changes nothing");
+        assert_eq!(
+            kept.frames.iter().map(|frame| u64::from(frame.2)).sum::<u64>(),
+            totals_of(&outcome, 0, 0).bytes_sent
+        );
+        let mut expected = 0;
+        for (_, _, frame, bytes) in &kept.frames {
+            let (ip, tcp) = ip(bytes);
+            let option = multipath_option(tcp);
+            if option[2] >> 4 == 0 {
+                assert_eq!(option[3], if checksum { 0x81 } else { 0x01 }, "the flags of MP_CAPABLE");
+                continue;
+            }
+            assert_eq!((option[1], option[2], option[3]), (length, 0x20, 0x05));
+            let whole = u16::from_be_bytes([ip[2], ip[3]]);
+            assert_eq!(u32::from(whole) + 14, *frame, "the frame ends where the IPv4 packet does");
+            assert_eq!(u32::from_be_bytes(option[8..12].try_into().unwrap()), expected);
+            let payload = u16::from_be_bytes([option[16], option[17]]);
+            expected += u32::from(payload);
+            if checksum {
+                let words =
+                    option[8..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+                let sum: u32 = words.sum();
+                assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "one's complement");
+            }
+        }
+        assert_eq!(expected, 20_000);
+    }
+    let (kept, _) = captured(STAR, &rest("capable = 0"));
+    assert!(kept.frames.iter().all(|(_, _, _, bytes)| multipath_option(ip(bytes).1).is_empty()));
+}
+
 #[test]
 fn a_capture_changes_nothing_of_its_run() {
     for transport in ["kind = \"rdma\"", "kind = \"tcp\"", "kind = \"phost\""] {

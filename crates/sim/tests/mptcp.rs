@@ -30,6 +30,45 @@ fn a_handshake_and_one_window_take_the_time_that_links_take() {
 }
 
 #[test]
+fn a_connection_to_a_host_of_tcp_alone_falls_back_to_one_subflow() {
+    // As above, with no option in any packet: all three packets of the handshake have 50 B.
+    let sets = [("transport.capable", "0"), ("transport.ack_every", "1")];
+    let mut config = four_paths(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
+    config.measure.subflows = true;
+    let (kept, _) = run(config);
+    let alone = |bytes: u64| 4_000_000 + bytes * 176;
+    let data = alone(1050) + 9 * 1050 * 80;
+    assert_eq!(completion_times(&kept)[0].ns(), 2 * alone(50) + 50 * 8 + data + alone(50));
+    assert_eq!(kept.samples.iter().find(|s| s.metric == "subflows_used").expect("a row").value, 1.0);
+}
+
+#[test]
+fn where_some_hosts_support_multipath_tcp_the_connections_between_them_have_several_subflows() {
+    for (version, join) in [("1", "\"confirmed\""), ("0", "\"at-once\"")] {
+        let mut mixed = 0;
+        for seed in 1..=6 {
+            let sets = [
+                ("transport.capable", "0.6"),
+                ("transport.version", version),
+                ("transport.join", join),
+                ("switch.balancer", "{ kind = \"mp-hula\", ranks = 4 }"),
+            ];
+            let flows = (0..4).map(|src| flow(src, 4 + src, 2_000_000, Time::ZERO)).collect();
+            let mut config = four_paths(&sets, flows);
+            config.seed = seed;
+            config.measure.subflows = true;
+            let (kept, _) = run(config);
+            assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+            let used = kept.samples.iter().filter(|s| s.metric == "subflows_used").map(|s| s.value as u32);
+            let used: Vec<u32> = used.collect();
+            assert!(used.iter().all(|&used| used == 1 || used == 4), "{used:?}");
+            mixed += usize::from(used.contains(&1) && used.contains(&4));
+        }
+        assert!(mixed >= 3, "{mixed} of six seeds have both kinds of connections");
+    }
+}
+
+#[test]
 fn four_subflows_carry_a_flow_to_its_end() {
     for scheduler in ["min-rtt", "round-robin", "redundant", "linux"] {
         let kind = format!("\"{scheduler}\"");
@@ -51,7 +90,7 @@ fn whatever_packets_are_lost_no_connection_is_stuck() {
         LinkLoss::control(3),
         LinkLoss::control(4),
     ] {
-        for size in [500, 30_000, 1_000_000] {
+        for (size, capable) in [(500, "1"), (30_000, "1"), (1_000_000, "1"), (500, "0.5"), (30_000, "0")] {
             let flows = (0..4).map(|src| flow(src, 4 + src, size, Time::ZERO)).collect();
             let sets = [
                 ("transport.rto_syn", "\"20ms\""),
@@ -59,6 +98,7 @@ fn whatever_packets_are_lost_no_connection_is_stuck() {
                 ("transport.rto_max", "\"1s\""),
                 ("transport.syn_retries", "30"),
                 ("transport.retries", "1000"),
+                ("transport.capable", capable),
             ];
             let mut config = four_paths(&sets, flows);
             config.failures.loss = Some(LinkLoss { share: 0.05, kinds });
@@ -324,6 +364,8 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
     }
     let wrong = refused(&[("transport.app_rate", "\"1Mbps\"")]);
     assert!(wrong.contains("not modelled over several subflows"), "{wrong}");
+    let wrong = refused(&[("transport.capable", "2")]);
+    assert!(wrong.contains("expected a number from 0 to 1, found 2"), "{wrong}");
     let wrong = refused(&[("transport.subflows", "0")]);
     assert!(wrong.contains("transport.subflows"), "{wrong}");
     let wrong = refused(&[("transport.scheduler", "\"minrtt\"")]);

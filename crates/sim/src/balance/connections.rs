@@ -76,7 +76,7 @@ impl Connections {
             return Some(known.mark);
         }
         match find(segment.options)? {
-            MptcpOption::Capable { version, sender: Some(client), receiver: Some(server) } => {
+            MptcpOption::Capable { version, sender: Some(client), receiver: Some(server), .. } => {
                 let version = if version == 0 { Version::V0 } else { Version::V1 };
                 let tokens = [client, server].map(|key| token(version, key));
                 let connection = u64::from(tokens[0]) << 32 | u64::from(tokens[1]);

@@ -3,7 +3,7 @@
 //! Sequence numbers start with the SYN, which has number 0 at both ends: the first byte of a flow has
 //! number 1. Timestamps are in nanoseconds, modulo 2^32; a segment of the receiver, for which the simulator has no
 //! clock, repeats the timestamp that it echoes. Data sequence numbers are absolute: the first byte of a flow
-//! has number 0.
+//! has number 0. A packet of a connection that fell back to TCP has padding in place of the options of multipath TCP.
 //!
 //! Source: RFC 9293 §3.1, RFC 7323 §2.2 and §3.2, RFC 2018 §3, RFC 3168 §6.1; RFC 8684 §3.1 to §3.3.
 
@@ -62,7 +62,7 @@ pub fn multipath(to: &mut Vec<u8>, packet: &Packet, config: &MptcpConfig, places
         _ => Segment { window: packet.payload, ..acknowledgement(packet) },
     };
     match packet.kind {
-        PacketKind::Data => mapping(&mut segment, packet),
+        PacketKind::Data => mapping(&mut segment, packet, config.checksum),
         PacketKind::Control => set_up_option(&mut segment, numbers(places)),
         _ => {
             data_acknowledgement(&mut segment, packet);
@@ -87,7 +87,7 @@ fn window(bytes: u64, config: &TcpConfig) -> u16 {
 }
 
 fn data(packet: &Packet, config: &TcpConfig) -> Segment {
-    let reduced = if packet.code() == code::REDUCED { CWR } else { 0 };
+    let reduced = if packet.code() & code::REDUCED != 0 { CWR } else { 0 };
     let pushed = if packet.is_last() { PSH } else { 0 };
     Segment {
         flags: ACK | reduced | pushed,
@@ -207,26 +207,48 @@ fn set_up_option(segment: &mut Segment, numbers: Option<[u32; 6]>) {
     segment.options.extend(bytes.iter().take(length));
 }
 
-/// The position of a segment's bytes in the connection (RFC 8684 §3.3.1): the last 32 bits of the number.
-fn mapping(segment: &mut Segment, packet: &Packet) {
-    const HAS_MAPPING: u8 = 4;
-    segment.options.extend([30, 14, 0x20, HAS_MAPPING]);
+/// The position of a segment's bytes in the connection (RFC 8684 §3.3.1), the last 32 bits of the number, and an acknowledgement of
+/// what the other end sends, which is nothing.
+fn mapping(segment: &mut Segment, packet: &Packet, checksum: bool) {
+    const HAS_ACKNOWLEDGEMENT_AND_MAPPING: u8 = 5;
+    /// No operation: in the place of the option where the connection is one of TCP, as packets keep their length.
+    const EMPTY: [u8; 24] = [1; 24];
+    if packet.code() & mptcp::code::PLAIN != 0 {
+        return segment.options.extend(EMPTY);
+    }
+    segment.options.extend([
+        1,
+        1,
+        1,
+        1,
+        30,
+        if checksum { 20 } else { 18 },
+        0x20,
+        HAS_ACKNOWLEDGEMENT_AND_MAPPING,
+    ]);
+    segment.options.extend([0; 4]);
+    let first = segment.options.len();
     segment.options.extend(packet.aux.to_be_bytes());
     // Relative to the SYN of the subflow.
     segment.options.extend(number(packet.seq).to_be_bytes());
     segment.options.extend(packet.payload.to_be_bytes());
-    // End of the option list, twice.
-    segment.options.extend([0, 0]);
+    // A checksum of the mapping and of a payload of zeros, or the end of the option list, twice. It covers 64 bits of the data
+    // sequence number, whose upper half is 0 in the first 4 GB of a connection.
+    let sum = if checksum { headers::checksum(&[&segment.options[first..]]) } else { 0 };
+    segment.options.extend(sum.to_be_bytes());
 }
 
 /// The last 32 bits of the data acknowledgement (RFC 8684 §3.3.2), if the packet's sender has both keys.
 fn data_acknowledgement(segment: &mut Segment, packet: &Packet) {
     const HAS_ACKNOWLEDGEMENT: u8 = 1;
-    if packet.code() == mptcp::code::KEYLESS {
-        return;
+    match packet.code() {
+        mptcp::code::KEYLESS => {}
+        code if code & mptcp::code::PLAIN != 0 => segment.options.extend([1; 8]),
+        _ => {
+            segment.options.extend([30, 8, 0x20, HAS_ACKNOWLEDGEMENT]);
+            segment.options.extend(packet.aux.to_be_bytes());
+        }
     }
-    segment.options.extend([30, 8, 0x20, HAS_ACKNOWLEDGEMENT]);
-    segment.options.extend(packet.aux.to_be_bytes());
 }
 
 fn write(to: &mut Vec<u8>, packet: &Packet, segment: &Segment, ports: [u16; 2]) -> Rest {

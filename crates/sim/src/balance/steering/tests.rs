@@ -31,7 +31,8 @@ fn a_word_brings_a_mark_to_the_other_end() {
 fn a_rack_marks_what_leaves_it_once_it_knows_the_connection_and_nothing_else() {
     let mut tor = steering(SubflowParameters::default(), true);
     assert_eq!(tor.enters(&data(1), true, 0), (0, 0));
-    let both = MptcpOption::Capable { version: 1, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
+    let both =
+        MptcpOption::Capable { version: 1, checksum: false, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
     let (carried, longer) = tor.enters(&with(both, 1), true, 1);
     assert_eq!((mark(carried), longer), (Some(SubflowMark { connection: ID, subflow: 0 }), 9));
     assert_eq!(tor.exits(&data(1), carried, 2), -9);
@@ -43,7 +44,8 @@ fn a_rack_marks_what_leaves_it_once_it_knows_the_connection_and_nothing_else() {
 #[test]
 fn the_rack_of_the_other_end_learns_from_what_comes_in() {
     let mut tor = steering(SubflowParameters::default(), true);
-    let both = MptcpOption::Capable { version: 1, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
+    let both =
+        MptcpOption::Capable { version: 1, checksum: false, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
     tor.exits(&with(both, 1), 0, 0);
     let join = MptcpOption::Join(Join::Syn { address: 1, token: 0xe7c7_6f1d, nonce: 5 });
     tor.exits(&Segment { syn: true, ..with(join, 2) }, 0, 1);

@@ -42,8 +42,10 @@ impl Mptcp {
             (_, 0) => {
                 // Version 0 has the initiator's key at once (RFC 6824 §3.1).
                 let key = (version.number() == 0).then_some(sender.keys[0]);
-                let capable = MptcpOption::Capable { version: version.number(), sender: key, receiver: None };
-                (code::SYN, Some(capable))
+                let version = version.number();
+                let capable =
+                    MptcpOption::Capable { version, checksum: mptcp.checksum, sender: key, receiver: None };
+                (code::SYN, mptcp.is_capable(cx.host, cx.settings.seed).then_some(capable))
             }
             (_, address) => {
                 let token = token(version, sender.keys[1]);
@@ -93,16 +95,37 @@ impl Mptcp {
                     self.distribute(number, cx);
                 }
             }
+            None if sender.paths[at].port == 0 => self.fall_back(slot, packet, cx),
             // The third packet was lost: its timer sends it again.
             _ => {}
         }
+    }
+
+    /// The answer to the first SYN does not say that the other end supports multipath TCP: the connection stays one of TCP (RFC 8684
+    /// §3.7). The answer may have come before, and what confirmed it been lost.
+    fn fall_back(&mut self, slot: u32, packet: &Packet, cx: &mut HostContext) {
+        let (number, at) = self.owners[slot as usize];
+        let sender = &mut self.senders[number as usize];
+        let config = &config_of(cx.settings, packet.profile).tcp;
+        if sender.paths[usize::from(at)].standing == Standing::Opening {
+            (sender.plain, sender.confirmed) = (true, true);
+            sender.stream.acknowledge(0, super::packets::window(packet.payload, config));
+            self.establish(slot, packet, cx);
+        }
+        let header =
+            Packet { sent: cx.now(), sender: sender_of(slot, 0), ..self.outgoing[slot].header(slot, cx) };
+        let exit = self.outgoing.port(slot, cx);
+        signal(code::ESTABLISHED, header, None, exit, config, cx);
+        self.touch(exit, cx);
+        self.distribute(number, cx);
     }
 
     /// Sends both keys, the third packet of the first handshake, or again while nothing says that they have come; once a round
     /// trip at most.
     pub(super) fn tell_keys(&mut self, number: u32, cx: &mut HostContext) {
         let sender = &mut self.senders[number as usize];
-        let config = &config_of(cx.settings, sender.spec.transport).tcp;
+        let mptcp = config_of(cx.settings, sender.spec.transport);
+        let config = &mptcp.tcp;
         let Some(path) = sender.paths.iter().find(|path| path.port == 0 && path.standing == Standing::Up)
         else {
             return;
@@ -124,6 +147,7 @@ impl Mptcp {
         sender.keys_sent = cx.now();
         let both = MptcpOption::Capable {
             version: sender.version.number(),
+            checksum: mptcp.checksum,
             sender: Some(sender.keys[0]),
             receiver: Some(sender.keys[1]),
         };

@@ -6,6 +6,7 @@ use super::Mptcp;
 use super::stream::MAX_SUBFLOWS;
 use crate::congestion::window::Profile;
 use crate::doc::SchemeDoc;
+use crate::engine::random::RandomStream;
 use crate::parameters::{Parameters, Value};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
@@ -63,6 +64,17 @@ pub struct MptcpConfig {
     pub opportunistic: bool,
     /// The subflow that held it up halves its window then.
     pub penalise: bool,
+    /// Mappings have a checksum.
+    pub checksum: bool,
+    /// Share of the hosts that support multipath TCP.
+    pub capable: f64,
+}
+
+impl MptcpConfig {
+    /// Whether a host supports multipath TCP, which follows from the seed alone.
+    pub fn is_capable(&self, host: u32, seed: u64) -> bool {
+        self.capable >= 1.0 || RandomStream::new(seed, &format!("mptcp.host{host}")).uniform() < self.capable
+    }
 }
 
 /// When further subflows are opened, and when they may carry data.
@@ -152,6 +164,12 @@ impl TransportParameters for MptcpConfig {
         let help = "with opportunistic: the slower subflow that blocked the shared window halves its own window, at \
                     most once per round trip (the same paper)";
         let penalise = p.flag("penalise", unblocks, help);
+        let help = "mappings have a checksum (RFC 8684 §3.3); it takes the room of padding, so that results stay as they are, \
+                    and captures show it";
+        let checksum = p.flag("checksum", false, help);
+        let help = "share of the hosts that support multipath TCP; the seed chooses them. A connection from or to any other \
+                    falls back to one subflow of TCP (RFC 8684 §3.7)";
+        let capable = p.number("capable", 1.0, (0.0, 1.0), help);
         let config = MptcpConfig {
             tcp,
             version,
@@ -164,6 +182,8 @@ impl TransportParameters for MptcpConfig {
             reinject,
             opportunistic,
             penalise,
+            checksum,
+            capable,
         };
         known.then_some(config)
     }

@@ -6,7 +6,7 @@ use super::sender::{data_sequence, version};
 use super::{Mptcp, config_of};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::Entity;
-use crate::packet::{Packet, PacketId, flag};
+use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::transport::mptcp::parameters::MptcpConfig;
 use crate::transport::tcp::incoming::StreamKey;
 use crate::transport::tcp::packets::{segment, send_answer_by};
@@ -30,8 +30,10 @@ pub struct Arrivals {
 struct Arrival {
     key: u64,
     token: u32,
-    /// The initiator's, once it is known.
+    /// The initiator's, once it is known; 0 where the connection is one of TCP.
     other: Option<u64>,
+    /// The connection fell back to TCP.
+    plain: bool,
     assembly: Assembly,
     /// Places of its subflows among the streams that are received here.
     streams: Vec<u32>,
@@ -47,6 +49,15 @@ struct Joining {
 }
 
 impl Arrival {
+    /// The code of its acknowledgements.
+    fn says(&self) -> u8 {
+        match (self.plain, self.other) {
+            (true, _) => code::PLAIN,
+            (_, None) => code::KEYLESS,
+            _ => 0,
+        }
+    }
+
     /// This end's nonce for the join by a port.
     fn nonce(&self, port: u8) -> u32 {
         mix64(self.key ^ u64::from(port)) as u32
@@ -74,6 +85,7 @@ impl Arrivals {
                 key,
                 token,
                 other: None,
+                plain: false,
                 assembly: Assembly::default(),
                 streams: Vec::new(),
                 joins: Vec::new(),
@@ -89,17 +101,24 @@ fn key_of(packet: &Packet) -> StreamKey {
 impl Mptcp {
     /// A SYN has come: of a new connection, or of a subflow that joins one.
     pub(super) fn receive_syn(&mut self, packet: &Packet, option: Option<MptcpOption>, cx: &mut HostContext) {
-        let version = version(config_of(cx.settings, packet.profile));
+        let config = config_of(cx.settings, packet.profile);
+        let version = version(config);
         match option {
-            Some(MptcpOption::Capable { sender, .. }) => {
-                if self.arrivals.received.contains_key(&packet.flow) {
-                    return;
-                }
+            Some(MptcpOption::Capable { .. }) | None if self.arrivals.received.contains_key(&packet.flow) => {
+            }
+            Some(MptcpOption::Capable { sender, .. }) if config.is_capable(cx.host, cx.settings.seed) => {
                 let arrival = self.arrivals.take_in(packet.flow, version, cx);
                 arrival.other = arrival.other.or(sender);
-                let key = Some(arrival.key);
-                let answer = MptcpOption::Capable { version: version.number(), sender: key, receiver: None };
+                let (version, sender) = (version.number(), Some(arrival.key));
+                let answer =
+                    MptcpOption::Capable { version, checksum: config.checksum, sender, receiver: None };
                 self.reply(code::SYN_ACK, packet, Some(answer), cx);
+            }
+            // One of the two hosts does not support multipath TCP.
+            Some(MptcpOption::Capable { .. }) | None => {
+                let arrival = self.arrivals.take_in(packet.flow, version, cx);
+                (arrival.other, arrival.plain) = (Some(0), true);
+                self.reply(code::SYN_ACK, packet, None, cx);
             }
             Some(MptcpOption::Join(Join::Syn { token, nonce, .. })) => {
                 let port = subflow_of(packet).1;
@@ -226,11 +245,11 @@ impl Mptcp {
     /// Sends an acknowledgement in the place of packet `id`, of the subflow that `to` came by.
     fn acknowledge(&mut self, id: PacketId, to: &Packet, answer: Answer, cx: &mut HostContext) {
         let config = config_of(cx.settings, to.profile);
-        let (data, keyless) = match self.arrivals.open.get(&to.flow) {
-            Some(arrival) => (arrival.assembly.expected(), arrival.other.is_none()),
-            None => (self.arrivals.received.get(&to.flow).copied().unwrap_or(0), false),
+        let (data, says) = match self.arrivals.open.get(&to.flow) {
+            Some(arrival) => (arrival.assembly.expected(), arrival.says()),
+            None => (self.arrivals.received.get(&to.flow).copied().unwrap_or(0), 0),
         };
-        self.send(id, turned(to), answer, (data, keyless), config, cx);
+        self.send(id, turned(to), answer, (data, says), config, cx);
     }
 
     fn send(
@@ -238,7 +257,7 @@ impl Mptcp {
         id: PacketId,
         back: Packet,
         mut answer: Answer,
-        (data, keyless): (u64, bool),
+        (data, says): (u64, u8),
         config: &MptcpConfig,
         cx: &mut HostContext,
     ) {
@@ -252,9 +271,7 @@ impl Mptcp {
         // By the NIC that the subflow comes in by.
         let port = cx.first_port + u32::from(back.ingress);
         send_answer_by(port, id, back, &answer, data as u32, &config.tcp, cx);
-        if keyless {
-            cx.net.packets[id].flags |= code::KEYLESS << flag::CODE_SHIFT;
-        }
+        cx.net.packets[id].flags |= says << flag::CODE_SHIFT;
         self.touch(port, cx);
     }
 
@@ -309,7 +326,8 @@ impl Mptcp {
             duplicate: (0, 0),
         };
         let id = cx.net.packets.insert(Packet { telemetry: crate::packet::NONE, ..Packet::default() });
-        self.send(id, turned(to), answer, (length, false), config, cx);
+        let plain = if to.kind == PacketKind::Data { to.code() & code::PLAIN } else { 0 };
+        self.send(id, turned(to), answer, (length, plain), config, cx);
     }
 
     /// Acknowledges what has come on the subflow of a packet, if anything has.

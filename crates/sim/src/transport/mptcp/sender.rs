@@ -11,7 +11,7 @@ use crate::transport::messages::Messages;
 use crate::transport::mptcp::parameters::{MptcpConfig, SchedulerKind};
 use crate::transport::tcp::outgoing::Outgoing;
 use crate::units::{Rate, Time};
-use crate::wire::mptcp::{MptcpOption, Version, sender_of};
+use crate::wire::mptcp::{MptcpOption, Version, code, sender_of};
 use crate::workload::{FlowId, FlowSpec};
 use std::collections::VecDeque;
 
@@ -158,8 +158,10 @@ pub struct Sender {
     pub opened: u32,
     /// The NIC that the first of them left by.
     pub first_nic: u32,
-    /// Data have been acknowledged, so the other end knows both keys.
+    /// Data have been acknowledged, so the other end knows both keys; or there are none.
     pub confirmed: bool,
+    /// It fell back to TCP.
+    pub plain: bool,
     /// The keys were sent last.
     pub keys_sent: Time,
     /// How often they were sent again because nothing was heard.
@@ -195,6 +197,7 @@ impl Sender {
             opened: 0,
             first_nic: 0,
             confirmed: false,
+            plain: false,
             keys_sent: Time::ZERO,
             unanswered: 0,
             turn: 0,
@@ -336,6 +339,7 @@ impl Sender {
         packet.sender = sender_of(path.slot, path.port);
         packet.aux = given.start as u32;
         packet.flags |= if given.last { flag::LAST } else { 0 };
+        packet.flags |= if self.plain { code::PLAIN << flag::CODE_SHIFT } else { 0 };
         let copied = !repeated && self.stream.leaves(given.piece);
         let counts = match &mut self.messages {
             Some(messages) => messages.count(given.start, repeated || copied),

@@ -84,7 +84,7 @@ pub fn segment(packet: &Packet, config: &TcpConfig) -> Incoming {
         sent: packet.sent,
         last: packet.is_last(),
         marked: packet.marked() && config.ecn != EcnEcho::Off,
-        reduced: packet.code() == code::REDUCED,
+        reduced: packet.code() & code::REDUCED != 0,
     }
 }
 

@@ -23,6 +23,8 @@ pub mod code {
     pub const GIVEN_UP: u8 = 6;
     /// Of an acknowledgement: its sender does not know both keys, so it acknowledges no data yet.
     pub const KEYLESS: u8 = 1;
+    /// A bit of data and acknowledgements: the connection fell back to TCP, so they have no option.
+    pub const PLAIN: u8 = 8;
 }
 
 /// Bits of `sender` that name the place of the subflow at its sender.

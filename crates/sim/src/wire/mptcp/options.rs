@@ -6,13 +6,17 @@
 //! Source: RFC 9293 §3.1; RFC 6824 §3.1 and §3.2, RFC 8684 §3.1 and §3.2.
 
 const MPTCP: u8 = 30;
+/// Flag A of MP_CAPABLE.
+const CHECKSUM: u8 = 0x80;
 
 /// One MPTCP option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MptcpOption {
-    /// MP_CAPABLE: its keys. A first packet of version 1 has no key, the answer the server's, the third both.
+    /// MP_CAPABLE: its keys. A first packet of version 1 has no key, the answer the server's, the third both. `checksum`: mappings
+    /// will have one.
     Capable {
         version: u8,
+        checksum: bool,
         sender: Option<u64>,
         receiver: Option<u64>,
     },
@@ -54,10 +58,10 @@ impl MptcpOption {
             length += more.len();
         };
         let (subtype, low, flags) = match *self {
-            MptcpOption::Capable { version, sender, receiver } => {
+            MptcpOption::Capable { version, checksum, sender, receiver } => {
                 [sender, receiver].iter().flatten().for_each(|key| put(&key.to_be_bytes()));
-                // Keys by HMAC-SHA1 or -SHA256, no checksums (RFC 8684 §3.1).
-                (0, version, 0x01)
+                // Keys by HMAC-SHA1 or -SHA256 (RFC 8684 §3.1).
+                (0, version, 0x01 | if checksum { CHECKSUM } else { 0 })
             }
             MptcpOption::Join(Join::Syn { address, token, nonce }) => {
                 put(&token.to_be_bytes());
@@ -107,7 +111,8 @@ fn read(option: &[u8]) -> Option<MptcpOption> {
     match (subtype, option.len()) {
         // 22 and 24 bytes: with data.
         (0, 4 | 12 | 20 | 22 | 24) => {
-            Some(MptcpOption::Capable { version: low, sender: key(4), receiver: key(12) })
+            let checksum = address.is_some_and(|flags| flags & CHECKSUM != 0);
+            Some(MptcpOption::Capable { version: low, checksum, sender: key(4), receiver: key(12) })
         }
         (1, 12) => Some(MptcpOption::Join(Join::Syn { address: address?, token: word(4)?, nonce: word(8)? })),
         (1, 16) => {

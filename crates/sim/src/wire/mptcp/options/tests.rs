@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 #[test]
 fn the_forms_of_both_versions_are_distinguished_by_their_length() {
-    let capable = |version, sender, receiver| Some(MptcpOption::Capable { version, sender, receiver });
+    let capable =
+        |version, sender, receiver| Some(MptcpOption::Capable { version, checksum: true, sender, receiver });
     // After a maximum segment size, padding and a timestamp, as in a first packet.
     let mut syn = vec![2, 4, 5, 0xb4, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0];
     syn.extend([30, 4, 0x01, 0x81]);
@@ -25,8 +26,10 @@ fn the_forms_of_both_versions_are_distinguished_by_their_length() {
 
 #[test]
 fn what_was_written_is_found_again() {
-    let capable = |version, sender, receiver| MptcpOption::Capable { version, sender, receiver };
+    let capable =
+        |version, sender, receiver| MptcpOption::Capable { version, checksum: false, sender, receiver };
     let all = [
+        (MptcpOption::Capable { version: 1, checksum: true, sender: None, receiver: None }, 4),
         (capable(1, None, None), 4),
         (capable(0, Some(7), None), 12),
         (capable(1, Some(7), Some(u64::MAX)), 20),
