@@ -74,7 +74,9 @@ def test_a_sitting_leaves_what_would_end_later_and_the_next_call_goes_on(book, e
     assert "the shortest takes 1:23 min" in capsys.readouterr().err and engine.runs == []
     assert main(["reproduce", "--published", "--sitting", "1h", "--quiet"]) == 0
     assert len(engine.runs) == 7
-    assert main(["reproduce", "--published", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["reproduce", "--published", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"], "one document: the ledger"
     assert len(engine.runs) == 7
     assert [runs[3] for runs in planned(capsys)] == [1, 2, 4]
 

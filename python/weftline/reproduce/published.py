@@ -94,7 +94,10 @@ def command(options: argparse.Namespace) -> int:
         return 1
     (out / "ledger" / "results").mkdir(parents=True, exist_ok=True)
     _collect(rounds, out)
-    _show([one for one in rounds if not all(one.done)], jobs, options)
+    unfinished = [one for one in rounds if not all(one.done)]
+    # With --json the ledger alone is printed; --dry-run --json prints what is left.
+    if unfinished and not options.json:
+        _show(unfinished, jobs, options)
     book = ledger.load()
     tasks = [all_experiments.task(name, out, full=False) for name in book.experiments]
     results = all_experiments.with_published(all_experiments.collected(tasks), out / "ledger" / "results")
