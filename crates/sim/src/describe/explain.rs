@@ -18,6 +18,9 @@ use crate::{topology, transport};
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 
+/// Schemes whose sources a key lists, if they share it.
+const MOST_SOURCES: usize = 3;
+
 /// The section with the keys of queue disciplines.
 const QUEUE: &str = "switch.queue";
 
@@ -92,17 +95,10 @@ fn scheme(name: &str) -> Option<Value> {
     let keys = sections().iter().find(|s| {
         s.path == scheme.section && !s.path.is_empty() && (s.kind.is_none() || s.kind == Some(scheme.name))
     });
-    let docs = match scheme.section {
-        TCP_CONTROLLER => congestion::window::DOCS,
-        "transport" => transport::DOCS,
-        "topology" => topology::DOCS,
-        "workload" => workload::DOCS,
-        QUEUE => crate::queue::DOCS,
-        "switch.balancer" => balance::DOCS,
-        "telemetry" => crate::telemetry::DOCS,
-        _ => congestion::DOCS,
-    };
-    let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));
+    let doc = docs(scheme.section)
+        .iter()
+        .find(|doc| doc.name == scheme.name)
+        .or_else(|| external::doc(scheme.name));
     let described = doc.filter(|doc| !doc.text.is_empty());
     let title =
         described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
@@ -121,6 +117,20 @@ fn scheme(name: &str) -> Option<Value> {
         found["package"] = json!(package);
     }
     Some(found)
+}
+
+/// What the schemes with keys in a section are.
+fn docs(section: &str) -> &'static [SchemeDoc] {
+    match section {
+        TCP_CONTROLLER => congestion::window::DOCS,
+        "transport" => transport::DOCS,
+        "topology" => topology::DOCS,
+        "workload" => workload::DOCS,
+        QUEUE => crate::queue::DOCS,
+        "switch.balancer" => balance::DOCS,
+        "telemetry" => crate::telemetry::DOCS,
+        _ => congestion::DOCS,
+    }
 }
 
 fn preset(name: &str) -> Option<Value> {
@@ -211,6 +221,7 @@ fn key(name: &str) -> Option<Value> {
         }
     }
     let (path, declared, _) = found.first()?;
+    let source = source_of_key(name, path);
     let title = match found.len() {
         1 => format!("key {path}"),
         n => format!("{n} keys"),
@@ -219,7 +230,31 @@ fn key(name: &str) -> Option<Value> {
         let path = kind.map_or(path.clone(), |kind| format!("{path} (kind = \"{kind}\")"));
         parameter(&path, declared)
     });
-    Some(entry(name, &title, declared.help, source_of(path), None, list.collect()))
+    Some(entry(name, &title, declared.help, &source, None, list.collect()))
+}
+
+/// The sources of the schemes that have a key, or those of the section's defaults where schemes share it.
+fn source_of_key(name: &str, path: &str) -> String {
+    let end = format!(".{name}");
+    let has = |section: &&SectionKeys| {
+        section.keys.iter().any(|(key, _)| {
+            let full = format!("{}.{key}", section.path);
+            full == name || full.ends_with(&end)
+        })
+    };
+    let mut sources: Vec<&str> = Vec::new();
+    for section in sections().iter().filter(has) {
+        let of_kind = section.kind.and_then(|kind| docs(section.path).iter().find(|doc| doc.name == kind));
+        let source = of_kind.map_or_else(|| source_of(path), |doc| doc.source);
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    match sources.len() {
+        1..=MOST_SOURCES => sources.join("; and "),
+        // Each scheme's own name explains where its values are from.
+        _ => String::new(),
+    }
 }
 
 /// The keys of a table within a section, such as `measure.queues` or `pfc`.
@@ -241,12 +276,9 @@ fn table(name: &str) -> Option<Value> {
     Some(entry(name, &format!("the keys of {name}"), "", source, None, list))
 }
 
-/// The source of the defaults of a section, or of the section of a key.
+/// The source of the defaults of a section, or of a key that no scheme has for itself.
 fn source_of(path: &str) -> &'static str {
-    match path.split('.').next() {
-        Some("switch" | "transport" | "telemetry") => PUBLISHED,
-        _ => "",
-    }
+    if path.split('.').next() == Some("switch") { PUBLISHED } else { "" }
 }
 
 fn entry(

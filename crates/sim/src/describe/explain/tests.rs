@@ -35,6 +35,18 @@ fn schemes_keys_sections_and_metrics_are_explained() {
 }
 
 #[test]
+fn a_key_is_from_where_its_scheme_is() {
+    let source = |name: &str| explain(name).unwrap()["source"].as_str().unwrap().to_string();
+    assert!(source("transport.capable").contains("RFC 8684"), "{}", source("transport.capable"));
+    assert!(source("transport.free_tokens").contains("pHost"));
+    assert!(!source("transport.free_tokens").contains("HPCC"));
+    assert!(source("switch.ecn.kmin").contains("HPCC"));
+    let both = source("transport.controller.g");
+    assert!(both.contains("DCQCN") || both.contains("Large-Scale RDMA"), "{both}");
+    assert_eq!(source("run.until"), "");
+}
+
+#[test]
 fn an_unknown_name_gets_the_nearest() {
     assert_eq!(explain("hpc").unwrap_err(), "unknown name \"hpc\": did you mean \"hpcc\"?");
 }
