@@ -167,6 +167,8 @@ pub struct Acked {
     pub rtt: Option<Time>,
     /// The minimum of these so far; [`Time::MAX`] before the first.
     pub min_rtt: Time,
+    /// Of the round trip of the packet that it answers: what it and the packet waited for processors of hosts.
+    pub in_hosts: Time,
     pub rate: RateSample,
     /// It echoes congestion (ECN).
     pub marked: bool,

@@ -20,6 +20,8 @@ pub struct Incoming {
     pub first: u64,
     pub payload: u16,
     pub sent: Time,
+    /// What it waited for the processor of its host, in ps.
+    pub wait: u64,
     pub last: bool,
     pub marked: bool,
     /// The sender has reduced its window (CWR).
@@ -48,6 +50,8 @@ pub struct Answer {
     pub expected: u64,
     pub blocks: [Block; BLOCKS],
     pub echo: Time,
+    /// What the segment whose time is echoed waited.
+    pub wait: u64,
     /// ECN echo.
     pub marked: bool,
     /// What has come twice, to be reported once; empty: nothing.
@@ -79,6 +83,7 @@ pub struct Receiver {
     duplicate: Block,
     /// Of the segment to be echoed.
     echo: Time,
+    wait: u64,
     /// The newest timestamp that has come, in ticks, if that matters.
     newest: u64,
     /// `expected` of the last acknowledgement.
@@ -100,6 +105,7 @@ impl Receiver {
             unanswered: 0,
             duplicate: (0, 0),
             echo: Time::ZERO,
+            wait: 0,
             newest: 0,
             answered: 0,
             congested: false,
@@ -166,7 +172,7 @@ impl Receiver {
             self.newest = segment.sent.0 / config.stamp_clock.0;
         }
         if segment.first <= self.answered && self.answered < end && !stale {
-            self.echo = segment.sent;
+            (self.echo, self.wait) = (segment.sent, segment.wait);
         }
         self.unanswered += 1;
         if config.duplicates && self.has((segment.first, end)) {
@@ -251,6 +257,13 @@ impl Receiver {
         self.unanswered = 0;
         self.answered = self.expected;
         let duplicate = std::mem::take(&mut self.duplicate);
-        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested, duplicate }
+        Answer {
+            expected: self.expected,
+            blocks,
+            echo: self.echo,
+            wait: self.wait,
+            marked: self.congested,
+            duplicate,
+        }
     }
 }
