@@ -136,13 +136,13 @@ fn swift(law: &str, packet_time: &str) -> (Time, Outcome, impl Fn(&str) -> f64 +
 fn swift_holds_the_hosts_delay_at_its_target_and_keeps_the_fabric_open() {
     let ideal = swift("", "0s").0;
     let packets = 20_000;
-    for (target, least) in [(100, 0.75), (40, 0.75)] {
+    for target in [100, 40] {
         let (fct, outcome, mean) = swift(&format!(", endpoint_target = \"{target}us\""), "1us");
         // The host is never idle: a packet each microsecond, and a round trip.
         assert!(fct > us(packets) && fct < us(packets + 20), "{fct}");
         let delay = mean("host_delay_ns") / 1e3;
         println!("target {target} us: delay {delay:.1} us, {} packets", total(&outcome, "max_host_packets"));
-        assert!(delay > least * f64::from(target) && delay < 1.05 * f64::from(target), "{delay} us");
+        assert!(delay > 0.9 * f64::from(target) && delay < 1.05 * f64::from(target), "{delay} us");
         // The fabric is empty: 4 us of links, and no more.
         let fabric = mean("fabric_delay_ns");
         assert!(fabric > 4_000.0 && fabric < 4_300.0, "{fabric} ns");

@@ -345,6 +345,10 @@ fn scenario(seed: u64) -> (String, u64, LinkLoss) {
             writeln!(text, "transport = {}", transport(draw, mtu, policy)).unwrap();
         }
     }
+    if text.contains("\"ndp\"") {
+        // Its queues trim, and say nothing of dropping.
+        text = text.replace(", drop = \"tail\"", "");
+    }
     if text.contains("phost") {
         // Queues with equal classes are refused where pHost sends short flows above long ones.
         text = text.replace("{ kind = \"fifo\" }", "{ kind = \"priority\" }");
@@ -381,7 +385,8 @@ fn config(text: &str, loss: LinkLoss) -> Config {
 /// Every flow is there and has ended, with as many packets as it takes, or more where a window may cut them; all payload was
 /// delivered, once.
 fn check(kept: &Kept, outcome: &Outcome, mtu: u64, text: &str) {
-    let cut = text.contains("app_read_rate");
+    // Windows cut packets, and so does the boundary of what Homa sends without a grant.
+    let cut = text.contains("app_read_rate") || text.contains("homa");
     let unfinished: Vec<_> = kept.flows.iter().filter(|flow| flow.finish.is_none()).collect();
     assert_eq!(outcome.ending, Ending::Done, "at {}: {unfinished:?}", outcome.end);
     assert_eq!((outcome.flows_done, kept.flows.len() as u64), (outcome.flows, outcome.flows));

@@ -8,7 +8,6 @@ mod telemetry_shim;
 
 pub use config::{HostConfig, ResequencingConfig};
 pub use edge::Edge;
-pub use processor::WAITS;
 pub use resequencer::TRAIL_SHIFT;
 pub use telemetry_shim::{TelemetryShim, record_digest};
 

@@ -337,8 +337,8 @@ fn auto_stall(
     let longest =
         transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
     let rounds = failures.loss.zip(network).map_or(10, |(loss, network)| {
-        // A packet and its answer arrive over the longest path.
-        let arrive = (1.0 - loss.share).powi(2 * network.diameter() as i32);
+        // Two packets and their answers (a request and its grant, data and their acknowledgement) arrive over the longest path.
+        let arrive = (1.0 - loss.share).powi(4 * network.diameter() as i32);
         (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
     });
     let processed = Time(host.packet_time.0.saturating_mul(1000));

@@ -84,6 +84,7 @@ pub struct SwiftParameters {
 impl WindowParameters for SwiftParameters {
     type State = Swift;
     const FOLLOWS_DELAY: bool = true;
+    const ACKS_AT_ONCE: bool = true;
     const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, _profile: Profile) -> SwiftParameters {

@@ -1,60 +1,16 @@
 //! A host's processor: it takes a time for every packet that the host receives, one after the other in the order in which they
 //! came, before a transport sees them. Pauses are the NIC's and take none.
 //!
-//! What a packet waited, its own time included, stands in [`Partition::waits`] when its transport sees it. Queue pairs and TCP
+//! What a packet waited, its own time included, is written to [`Partition::waits`] when its transport sees it. Queue pairs and TCP
 //! receivers return it with the acknowledgement, to which its own wait at the sender is added: so a sender knows how much of a
 //! round trip hosts took.
 
-use crate::counters::{Counter, CounterGroup, CounterSet, Fold, Metric};
+use crate::counters::CounterSet;
+use crate::measure::WAITS;
 use crate::net::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
 use crate::units::Time;
 use std::collections::VecDeque;
-
-/// What processors count.
-pub static WAITS: CounterGroup = CounterGroup {
-    counters: &[
-        Counter::sum(
-            "host_packets",
-            "packets",
-            "packets processed by hosts",
-            "Packets that processors of hosts took in ([host] packet_time), acknowledgements and signals included.",
-        ),
-        Counter::sum(
-            "host_wait_ns",
-            "ns",
-            "wait for processors of hosts",
-            "From the arrival of these packets until their transports saw them, summed over all packets.",
-        ),
-        Counter {
-            key: "max_host_wait_ns",
-            unit: "ns",
-            title: "maximum wait for a host's processor",
-            text: "The longest time from the arrival of a packet until its transport saw it.",
-            fold: Fold::Max,
-        },
-        Counter {
-            key: "max_host_packets",
-            unit: "packets",
-            title: "maximum of packets in a host",
-            text: "The maximum number of packets that a host's processor had at a time.",
-            fold: Fold::Max,
-        },
-    ],
-    metrics: &[
-        Metric {
-            name: "mean_host_wait",
-            title: "mean wait for a host's processor (ns)",
-            text: "Mean time from the arrival of a packet at a host until its transport saw it, in ns.",
-            part: "host_wait_ns",
-            over: &["host_packets"],
-            ..Metric::NONE
-        },
-        Metric { name: "max_host_wait", part: "max_host_wait_ns", ..Metric::NONE },
-        Metric { name: "max_host_packets", part: "max_host_packets", ..Metric::NONE },
-    ],
-    ..CounterGroup::NONE
-};
 
 pub struct Processor {
     packet_time: Time,
@@ -139,7 +95,7 @@ impl Processor {
     }
 
     pub fn count(&self, counters: &mut CounterSet) {
-        let most = self.max_packets as u64;
-        counters.add(&WAITS, [self.done, self.waited.0, self.max_wait.0, most]);
+        let max_packets = self.max_packets as u64;
+        counters.add(&WAITS, [self.done, self.waited.0, self.max_wait.0, max_packets]);
     }
 }

@@ -3,7 +3,7 @@
 //! Segments in order are acknowledged after every second one or a delay; anything else at once: a segment beyond a hole, one
 //! that fills a hole, one that came before, and the last of the flow (whose FIN would be). An acknowledgement reports the
 //! block that changed last first, then others by when they changed. The time that is echoed is that of the segment that
-//! moved the stream on first since the last acknowledgement.
+//! moved the stream on first since the last acknowledgement, or of a newer one that came again.
 //!
 //! Source: RFC 9293 §3.8, RFC 5681 §4.2 (delayed acknowledgements), RFC 2018 §4 (blocks), RFC 7323 §4.3 (the time echoed),
 //! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark), RFC 2883 §4 (what has come twice, in the first block).
@@ -171,7 +171,9 @@ impl Receiver {
         if !stale && config.stamp_clock > Time::ZERO && end >= self.expected {
             self.newest = segment.sent.0 / config.stamp_clock.0;
         }
-        if segment.first <= self.answered && self.answered < end && !stale {
+        // RFC 7323 §4.3: also of what came before, if it was sent again; ns-3 follows RFC 1323, which leaves that out.
+        let again = config.stamp_clock == Time::ZERO && segment.sent > self.echo;
+        if segment.first <= self.answered && (self.answered < end || again) && !stale {
             (self.echo, self.wait) = (segment.sent, segment.wait);
         }
         self.unanswered += 1;
