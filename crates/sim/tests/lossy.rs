@@ -346,7 +346,7 @@ fn scenario(seed: u64) -> (String, u64, LinkLoss) {
         }
     }
     if text.contains("\"ndp\"") {
-        // Its queues trim, and say nothing of dropping.
+        // Its queues trim packets: they have no rule for drops.
         text = text.replace(", drop = \"tail\"", "");
     }
     if text.contains("phost") {
