@@ -246,6 +246,10 @@ impl World {
             measure.group_goodput = Some(Time::from_us(11));
             (measure.pauses, measure.reordering, measure.paths) = (true, true, true);
         }
+        if self.detection_us % 3 == 1 {
+            // Slower than some links and faster than others.
+            config.host.packet_time = Time(11_001 * (1 + self.detection_us));
+        }
         if self.transport.kind == "rdma" && self.transport.selective {
             let (timeout, buffer) = (Time::from_us(20), Bytes(10_000));
             config.host.resequencing = Some(ResequencingConfig { timeout, buffer });

@@ -488,18 +488,36 @@ fn balancers_of_conweave_have_the_means_of_its_authors_simulator_with_irn() {
     let mut ours = Vec::new();
     for (name, file) in [("ecmp", "fecmp_irn"), ("conweave", "conweave_irn")] {
         let mut own = Vec::new();
-        for seed in 1..=5 {
+        for seed in seeds() {
             let Some(config) = of_conweave("ls32_ali_0.5", name, &[], seed) else { return };
             let (mean, _) = run_mean(with_irn(config));
             own.push(mean);
         }
         let given = mean_slowdown(theirs("ls32_ali_0.5", file, 1).iter().map(|row| (row[1], row[2])));
         let mean = own.iter().sum::<f64>() / own.len() as f64;
-        println!("{name} with IRN: ours {own:.3?}, theirs {given:.3}, ratio {:.4}", mean / given);
+        let width = with_interval(&own).1;
+        println!(
+            "{name} with IRN: ours {mean:.4} +- {width:.4} {own:.3?}, theirs {given:.3}, ratio {:.4}",
+            mean / given
+        );
         assert!((mean / given - 1.0).abs() < 0.03, "{name} with IRN: ratio {:.4}", mean / given);
         ours.push(mean);
     }
     assert!(ours[1] < ours[0], "{ours:.3?}");
+}
+
+/// Seeds of a comparison of means: five, or the number in `RIVALS_SEEDS`.
+fn seeds() -> std::ops::RangeInclusive<u64> {
+    1..=std::env::var("RIVALS_SEEDS").map_or(5, |text| text.parse().expect("a whole number"))
+}
+
+/// Mean, and half the width of its 95 % interval over seeds (5 or 10 of them).
+fn with_interval(all: &[f64]) -> (f64, f64) {
+    let n = all.len() as f64;
+    let mean = all.iter().sum::<f64>() / n;
+    let variance = all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let student = if all.len() == 10 { 2.262 } else { 2.776 };
+    (mean, student * (variance / n).sqrt())
 }
 
 /// Means of our seeds over those of their three, and the order of the balancers. Means vary from seed to seed, most where hashes
@@ -513,11 +531,15 @@ fn balancers_of_conweave_have_the_means_of_its_authors_simulator() {
         let mut ours = Vec::new();
         for ((name, file, keys), bound) in balancers_of_conweave().into_iter().zip(bounds) {
             let run = |seed| Some(run_mean(of_conweave(case, name, &keys, seed)?).0);
-            let Some(own): Option<Vec<f64>> = (1..=5).map(run).collect() else { return };
+            let Some(own): Option<Vec<f64>> = seeds().map(run).collect() else { return };
             let given = [1, 2, 3].map(|seed| theirs(case, file, seed));
             let given = given.map(|rows| mean_slowdown(rows.iter().map(|row| (row[1], row[2]))));
             let ratio = mean(&own) / mean(&given);
-            println!("{case} {name}: ours {own:.3?}, theirs {given:.3?}, ratio {ratio:.4}");
+            let (own_mean, width) = with_interval(&own);
+            println!(
+                "{case} {name}: ours {own_mean:.4} +- {width:.4} {own:.3?}, theirs {given:.3?}, ratio {ratio:.4} +- {:.4}",
+                width / mean(&given)
+            );
             assert!((ratio - 1.0).abs() < bound, "{case} under {name}: ratio {ratio:.4}");
             ours.push(mean(&own));
         }

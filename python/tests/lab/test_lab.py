@@ -205,6 +205,7 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("switch.queue.limit=0B", "share no buffer"),
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
         ("switch.pfc.enabled=true", "cannot pause"),
+        ("host.packet_time=1us", "take the time that they take"),
     ],
 )
 def test_what_cannot_be_run_is_named(change: str, expected: str, dumbbell: Path) -> None:

@@ -99,6 +99,14 @@ def test_seeds_are_a_number_a_list_or_ranges(value, expected):
     assert sweepfile.parse_seeds(value, "seeds") == expected
 
 
+def test_axes_whose_keys_end_alike_are_called_by_their_paths():
+    values = ["a", "b"]
+    entries = [{"key": "switch.balancer.kind", "values": values}, {"key": "transport.kind", "values": values}]
+    assert list(axes.read(entries, lambda *_: "here")) == ["switch.balancer.kind", "transport.kind"]
+    entries[0]["name"] = "balancer"
+    assert list(axes.read(entries, lambda *_: "here")) == ["balancer", "kind"]
+
+
 @pytest.mark.parametrize(
     "text, message",
     [

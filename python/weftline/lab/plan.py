@@ -187,6 +187,11 @@ def problems(
         found.append(
             "switch.ecn.enabled: no queue of this kernel marks packets: set it to false, or leave --ports out"
         )
+    if not hosts and quantities.parse_time_ns(values.get("host", {}).get("packet_time", "0s")) > 0:
+        found.append(
+            "host.packet_time: hosts of the kernel take the time that they take: leave it out, or use hosts "
+            "of the engine (--hosts engine)"
+        )
     subflows = transport.get("subflows", 1)
     if not hosts and kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")

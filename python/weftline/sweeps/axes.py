@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -40,16 +41,27 @@ def read(entries: object, where: Where) -> dict[str, Axis]:
     """Return the axes of a parsed file by name, in order."""
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise InputError(f"{where()}: axis: expected [[axis]] tables, found {entries!r}")
+    # Different keys may end alike, such as those of two kinds: they are called by their whole paths.
+    ends = Counter(key.rsplit(".", 1)[-1] for key in {_first_key(entry) for entry in entries})
     found: dict[str, Axis] = {}
     for number, entry in enumerate(entries):
-        axis = _axis(entry, number, where)
+        key = _first_key(entry)
+        end = key.rsplit(".", 1)[-1]
+        axis = _axis(entry, number, where, key if ends[end] > 1 else end)
         if axis.name in found:
             raise InputError(f'{where("name", "axis", number)}: two axes are called "{axis.name}"')
         found[axis.name] = axis
     return found
 
 
-def _axis(entry: Mapping[str, Any], number: int, where: Where) -> Axis:
+def _first_key(entry: Mapping[str, Any]) -> str:
+    """Return the path that an axis without a name is called after; empty if it has a name or no path."""
+    keys = [] if "name" in entry else entry.get("keys", [entry.get("key")])
+    first = keys[0] if isinstance(keys, list) and keys else None
+    return first if isinstance(first, str) else ""
+
+
+def _axis(entry: Mapping[str, Any], number: int, where: Where, called: str) -> Axis:
     here = where("", "axis", number)
     check_keys(entry, "axis", _AXIS_KEYS, where, "axis", number)
     forms = [key for key in ("key", "keys", "variants") if key in entry]
@@ -62,7 +74,7 @@ def _axis(entry: Mapping[str, Any], number: int, where: Where) -> Axis:
         raise InputError(
             f'{here}: {forms[0]}: expected a path such as "workload.0.load", found {entry[forms[0]]!r}'
         )
-    name = entry.get("name", keys[0].rsplit(".", 1)[-1] if keys else None)
+    name = entry.get("name", called or None)
     if not isinstance(name, str) or not name.strip() or name == "seed":
         raise InputError(f'{here}: name: expected a text other than "seed", found {name!r}')
     here = f'{here}: axis "{name}"'

@@ -2,7 +2,7 @@
 
 use super::metrics;
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
-use crate::measure::LossCounters;
+use crate::measure::{LossCounters, WAITS};
 use crate::{balance, external, queue, telemetry, transport};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub fn counters() -> Vec<&'static CounterGroup> {
     let rooms_of_docs = [balance::DOCS, transport::DOCS, telemetry::DOCS].into_iter().flatten();
     let schemes = rooms_of_docs.chain(added).flat_map(|doc| doc.counters);
     let mut all: Vec<&CounterGroup> = Vec::new();
-    for group in rooms.chain(schemes) {
+    for group in rooms.chain(&[&WAITS]).chain(schemes) {
         if !all.contains(group) {
             all.push(group);
         }

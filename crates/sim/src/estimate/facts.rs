@@ -25,7 +25,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         Until::At(time) => Some(time.as_ns()),
         Until::FlowsDone { .. } => None,
     };
-    json!({
+    let mut facts = json!({
         "name": scenario.name,
         "seed": scenario.seed,
         "compat": scenario.rules.like,
@@ -52,6 +52,26 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         },
         "estimate": estimate_facts(&estimate),
         "warnings": warnings,
+    });
+    if scenario.host.packet_time > Time::ZERO {
+        facts["host"] = host_facts(scenario);
+    }
+    facts
+}
+
+/// What the time that hosts take for a packet allows.
+fn host_facts(scenario: &Scenario) -> Value {
+    let time = scenario.host.packet_time;
+    let packets = 1.0 / time.as_seconds();
+    let rate = |transport: &TransportConfig| {
+        let payload = transport.framing(&scenario.telemetry).payload as f64 * 8.0;
+        json!({ "transport": transport.name(), "most_payload_bps": (payload * packets).round() })
+    };
+    json!({
+        "packet_time_ns": time.as_ns(),
+        "packets_per_second": packets,
+        "full_packets": scenario.transports.iter().map(rate).collect::<Vec<_>>(),
+        "counted_in_ideal_times": false,
     })
 }
 

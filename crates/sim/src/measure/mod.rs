@@ -4,10 +4,12 @@ mod balance;
 mod config;
 mod losses;
 pub mod recorder;
+mod waits;
 
 pub use balance::{Balance, RegionWork};
 pub use config::{CaptureConfig, IdealFct, MeasureConfig, Sampled};
 pub use losses::LossCounters;
+pub use waits::WAITS;
 
 use crate::counters::CounterSet;
 use crate::topology::HostId;

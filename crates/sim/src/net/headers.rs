@@ -1,4 +1,4 @@
-//! What packets carry for load balancers between their first and their last switch, or for measures of their way, one word each:
+//! What packets carry for load balancers between their first and their last switch, for measures of their way, or of waits in hosts, one word each:
 //! beside the packets, by their index, so that others do not pay for it.
 
 use crate::packet::PacketId;

@@ -2,6 +2,7 @@
 
 mod config;
 mod edge;
+mod processor;
 mod resequencer;
 mod telemetry_shim;
 
@@ -93,8 +94,9 @@ impl Host {
     fn deliver_ready(&mut self, cx: &mut HostContext) {
         let Some(edge) = &mut self.edge else { return };
         let ready = edge.ready();
-        if let Some(at) = edge.alarm() {
-            let timer = Action::Timer { host: self.index, token: 0, transport: agenda::EDGE };
+        for (token, at) in edge.alarms().into_iter().enumerate() {
+            let Some(at) = at else { continue };
+            let timer = Action::Timer { host: self.index, token: token as u32, transport: agenda::EDGE };
             cx.net.schedule(self.index, at, timer);
         }
         ready.iter().for_each(|&id| self.deliver(id, cx));
@@ -133,7 +135,7 @@ impl Host {
     /// A timer of one of the transports, or of the edge.
     pub fn timer(&mut self, transport: u8, token: u32, cx: &mut HostContext) {
         if transport == agenda::EDGE {
-            self.edge.iter_mut().for_each(|edge| edge.timer(cx.net));
+            self.edge.iter_mut().for_each(|edge| edge.timer(token, cx.net));
             return self.deliver_ready(cx);
         }
         cx.transport = transport;

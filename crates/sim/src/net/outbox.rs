@@ -19,14 +19,23 @@ pub struct Outbox {
     pub headers: Vec<u64>,
     /// Where they have been, likewise.
     pub trails: Vec<u64>,
+    /// What they have waited in hosts, likewise.
+    pub waits: Vec<u64>,
     /// When the first packet arrives.
     first: Time,
 }
 
 impl Default for Outbox {
     fn default() -> Outbox {
-        let (nodes, arrivals, headers, trails) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Outbox { nodes, arrivals, stacks: 0, headers, trails, first: Time::MAX }
+        Outbox {
+            nodes: Vec::new(),
+            arrivals: Vec::new(),
+            stacks: 0,
+            headers: Vec::new(),
+            trails: Vec::new(),
+            waits: Vec::new(),
+            first: Time::MAX,
+        }
     }
 }
 
@@ -62,6 +71,12 @@ impl Outbox {
         self.trails.push(trail);
     }
 
+    /// What the packet that was appended last has waited in hosts.
+    pub fn post_wait(&mut self, wait: u64) {
+        self.waits.resize(self.arrivals.len() - 1, 0);
+        self.waits.push(wait);
+    }
+
     /// All packets have been taken out.
     pub fn clear(&mut self) {
         self.nodes.clear();
@@ -69,6 +84,7 @@ impl Outbox {
         self.stacks = 0;
         self.headers.clear();
         self.trails.clear();
+        self.waits.clear();
         self.first = Time::MAX;
     }
 }

@@ -33,6 +33,8 @@ pub struct Partition {
     pub headers: Headers,
     /// Where they have been, if that is measured.
     pub trails: Headers,
+    /// What they, and the packets that they acknowledge, have waited for processors of hosts, in ps.
+    pub waits: Headers,
     /// When a packet was lost or stranded last.
     pub last_loss: Option<Time>,
     /// On links whose packets are written down.
@@ -107,6 +109,7 @@ impl Partition {
             stacks,
             headers: Headers::default(),
             trails: Headers::default(),
+            waits: Headers::default(),
             last_loss: None,
             taps: Taps::default(),
             totals: vec![PortTotals::default(); plan.ports.len()],
@@ -241,6 +244,10 @@ impl Partition {
         for (&trail, event) in inbox.trails.iter().zip(&inbox.arrivals) {
             self.trails.set(event.packet(), trail);
         }
+        if !(self.waits.is_empty() && inbox.waits.is_empty()) {
+            let waits = inbox.waits.iter().copied().chain(std::iter::repeat(0));
+            inbox.arrivals.iter().zip(waits).for_each(|(event, wait)| self.waits.set(event.packet(), wait));
+        }
         self.agenda.push_all(&inbox.nodes, &inbox.arrivals);
         inbox.clear();
     }
@@ -292,6 +299,9 @@ impl Partition {
         }
         if !self.trails.is_empty() {
             outbox.post_trail(self.trails.get(id));
+        }
+        if !self.waits.is_empty() {
+            outbox.post_wait(self.waits.get(id));
         }
         if self.packets[id].telemetry != NONE {
             outbox.stacks += 1;

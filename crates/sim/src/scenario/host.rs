@@ -1,4 +1,4 @@
-//! `[host]`: what stands between the transports of a host and its links.
+//! `[host]`: what a host does with packets before its transports see them.
 
 use super::section::Section;
 use crate::config::{HostConfig, ResequencingConfig};
@@ -6,8 +6,17 @@ use crate::parameters::Source;
 use crate::transport::TransportConfig;
 use crate::units::{Bytes, Time};
 
+/// More would be a host that answers once a second.
+const MAX_PACKET_TIME: Time = Time::from_ms(1000);
+
 /// Reads `[host]`.
 pub fn read(section: &mut Section, transports: &[TransportConfig]) -> HostConfig {
+    let help = "time that a host's processor takes for each packet that comes, data, acknowledgement or signal, one after the other; \
+                the packets wait for it in order, without limit";
+    let packet_time = section.parameters().time("packet_time", Time::ZERO, help);
+    if packet_time > MAX_PACKET_TIME {
+        section.complain("packet_time", format!("expected at most {MAX_PACKET_TIME}, found {packet_time}"));
+    }
     let mut table = section.child("resequencing");
     let help = "receivers put data packets back in order before their transports see them; packet-level balancers need it";
     let enabled = table.parameters().flag("enabled", false, help);
@@ -33,5 +42,6 @@ pub fn read(section: &mut Section, transports: &[TransportConfig]) -> HostConfig
         }
     }
     section.absorb("resequencing", table);
-    HostConfig { resequencing: enabled.then_some(ResequencingConfig { timeout, buffer }) }
+    let resequencing = enabled.then_some(ResequencingConfig { timeout, buffer });
+    HostConfig { resequencing, packet_time }
 }

@@ -74,6 +74,9 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
     if scenario.host.resequencing.is_some() {
         refuse("host.resequencing", "what hosts hold back is not known to repeat: leave it out");
     }
+    if scenario.host.packet_time > Time::ZERO {
+        refuse("host.packet_time", "what waits in hosts is not known to repeat: leave it out");
+    }
     let none = MeasureConfig { ideal: scenario.measure.ideal, ..MeasureConfig::default() };
     if scenario.measure != none {
         let why =

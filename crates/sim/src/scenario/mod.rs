@@ -223,7 +223,8 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         config
     });
     let host = within(root, "host", |section| host::read(section, &transports));
-    let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
+    let run =
+        within(root, "run", |section| run::read(section, auto_stall(&transports, &host, &failures, net)));
     let measure = within(root, "measure", |section| measure::read(section, net, &rules));
     let traffic = workloads.finish(
         root,
@@ -325,11 +326,23 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
     rates
 }
 
-/// Long enough that no retransmission is pending: ten timeouts at their longest backoff, and at least 100 ms.
-fn auto_stall(transports: &[TransportConfig]) -> Time {
+/// Long enough that no retransmission is pending: ten timeouts at their longest backoff, and at least 100 ms; and that hosts have
+/// processed a thousand packets. Where links lose packets at random, one flow of a million would be given up.
+fn auto_stall(
+    transports: &[TransportConfig],
+    host: &HostConfig,
+    failures: &Failures,
+    network: Option<&Network>,
+) -> Time {
     let longest =
         transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
-    Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))
+    let rounds = failures.loss.zip(network).map_or(10, |(loss, network)| {
+        // Two packets and their answers (a request and its grant, data and their acknowledgement) arrive over the longest path.
+        let arrive = (1.0 - loss.share).powi(4 * network.diameter() as i32);
+        (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
+    });
+    let processed = Time(host.packet_time.0.saturating_mul(1000));
+    Time::from_ms(100).max(Time(longest.0.saturating_mul(rounds))).saturating_add(processed)
 }
 
 /// The sections of the resolved scenario in the order in which people write them.

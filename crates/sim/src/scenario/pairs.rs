@@ -22,9 +22,25 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(dropped_from(scenario, transport));
         found.extend(never_marked(scenario, transport));
         found.extend(held_back(scenario, transport));
+        found.extend(slow_hosts(scenario, transport));
     }
     found.dedup();
     found
+}
+
+/// Hosts take fewer packets than their links bring.
+fn slow_hosts(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let (time, framing) = (scenario.host.packet_time, transport.framing(&scenario.telemetry));
+    let packet = framing.data_bytes(framing.payload);
+    let line = scenario.network.topology.host_rate();
+    (time > line.transmission_time(packet)).then(|| {
+        format!(
+            "host.packet_time: a host takes a packet every {time}, and its link of {line} brings one of {} ({packet} B) every {}: \
+             what comes faster waits in the host without limit, and ideal completion times do not count it",
+            transport.name(),
+            line.transmission_time(packet)
+        )
+    })
 }
 
 /// Why packets of a flow overtake each other.

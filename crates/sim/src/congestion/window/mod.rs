@@ -167,6 +167,8 @@ pub struct Acked {
     pub rtt: Option<Time>,
     /// The minimum of these so far; [`Time::MAX`] before the first.
     pub min_rtt: Time,
+    /// Of the round trip of the packet that it answers: what it and the packet waited for processors of hosts.
+    pub in_hosts: Time,
     pub rate: RateSample,
     /// It echoes congestion (ECN).
     pub marked: bool,
@@ -277,6 +279,8 @@ pub trait WindowParameters: Sized {
     const NEEDS_MARKS: bool = false;
     /// The law takes longer round trips for congestion.
     const FOLLOWS_DELAY: bool = false;
+    /// Its delay must not contain the time that a receiver delays an acknowledgement: by default each segment is answered at once.
+    const ACKS_AT_ONCE: bool = false;
     /// A key whose value requires something that only TCP's acknowledgements provide, and why a queue pair
     /// cannot support it.
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
@@ -346,6 +350,13 @@ impl WindowConfig {
     /// Whether it takes longer round trips for congestion.
     pub fn follows_delay(&self) -> bool {
         each_kind!(self, law => declared(law)).3
+    }
+    /// Whether receivers should answer each segment at once.
+    pub fn acks_at_once(&self) -> bool {
+        fn at_once<P: WindowParameters>(_: &P) -> bool {
+            P::ACKS_AT_ONCE
+        }
+        each_kind!(self, law => at_once(law))
     }
     /// Mean window in segments where links lose this share of the packets at random; none: losses do not limit it.
     pub fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {

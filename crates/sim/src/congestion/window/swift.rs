@@ -1,6 +1,6 @@
 //! Swift: additive increase and multiplicative decrease around a target of the end-to-end delay.
 //!
-//! Per acknowledgement with round-trip time `delay`, the window w in packets:
+//! Per acknowledgement, with `delay` the part of the round trip that hosts did not take, the window w of the fabric in packets:
 //!
 //! ```text
 //! target   = base + hops per_hop + clamp(alpha / sqrt(w) + beta', 0, range)
@@ -8,15 +8,20 @@
 //! delay < target    w += ai acked / w  (w >= 1),  w += ai acked  (w < 1)
 //! else              w = w max(1 - beta (delay - target) / delay, 1 - max_mdf), once per RTT
 //! loss, timeout     w = w (1 - max_mdf), once per RTT; after `resets` timeouts in a row w = least_window
+//! hosts             a window of their own by the same law, with what they took of the round trip as its delay, smoothed,
+//!                   against `endpoint_target`, which is not scaled; the smaller of the two windows counts as w below
 //! w < 1             one packet every rtt / w; otherwise no pacing
 //! ```
 //!
+//! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the acknowledgement
+//! waited at the sender. Where they take nothing there is no second window.
+//!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
 //! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
-//! Differs from the source: hosts answer without delay, so the window of end hosts never counts and is left
-//! out; what a receiver's NIC holds back counts as fabric. Hops are switches on the path at the start of the
-//! flow (the paper reads them from TTL). `law = "released"` is the arithmetic of csg-htsim: windows of whole
-//! bytes, the square root of whole packets, no hops (its senders lose their number), times cut to picoseconds.
+//! Differs from the source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the mean and
+//! `endpoint_target` are ours. Hops are switches on the path at the start of the flow (the paper reads them from TTL).
+//! `law = "released"` is the arithmetic of csg-htsim: one window, of whole bytes, for the whole delay, the square root of whole
+//! packets, no hops (its senders lose their number), times cut to picoseconds.
 //! Parameters: see [`SwiftParameters::read`].
 
 use super::{
@@ -33,11 +38,13 @@ pub const DOC: SchemeDoc = SchemeDoc {
     title: "Swift: window from the end-to-end delay against a target that scales with hops and flows",
     text: "The window grows while the round-trip time is below a target and shrinks in proportion to the excess above it, \
            once per round trip. The target grows with the number of switches on the path and as the window becomes \
-           small, so that many flows share a link with windows below one packet, which are paced.",
+           small, so that many flows share a link with windows below one packet, which are paced. A second window \
+           follows the time that packets wait in the hosts, against a target of its own; the smaller one counts.",
     source: "Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020; \
              Broadcom/csg-htsim at 841d9e7",
     equations: "target = base + hops per_hop + clamp(alpha / sqrt(w) + beta', 0, range)\n\
                 delay < target: w + ai acked / w; else w max(1 - beta (delay - target) / delay, 1 - max_mdf), once per RTT\n\
+                two windows: delay = rtt - hosts against target, delay = hosts against endpoint_target; w = the smaller one\n\
                 w < 1: one packet every rtt / w",
     validation: "Steps by hand. With like = \"htsim\", completion times equal those of csg-htsim to the picosecond on lone flows, a \
                  16-to-1 incast, four flows that join a bottleneck, web search on a pod, and 320 paced flows (tests/rivals.rs).",
@@ -49,6 +56,10 @@ const LAWS: Names = &[("paper", "as published"), ("released", "the arithmetic of
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwiftParameters {
     pub base_target: Time,
+    /// Of the time that the hosts take of a round trip.
+    pub endpoint_target: Time,
+    /// Of the mean of that time, the share of the newest.
+    pub endpoint_gain: f64,
     /// Added to the target for each switch on the path.
     pub per_hop: Time,
     /// The largest amount that small windows add to the target.
@@ -73,12 +84,18 @@ pub struct SwiftParameters {
 impl WindowParameters for SwiftParameters {
     type State = Swift;
     const FOLLOWS_DELAY: bool = true;
+    const ACKS_AT_ONCE: bool = true;
     const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, _profile: Profile) -> SwiftParameters {
         let ns = Time::from_ns;
         let help = "target of the delay before scaling (csg-htsim: 20 us)";
         let base_target = p.time("base_target", ns(20_000), help);
+        let help =
+            "target of the time that packet and acknowledgement wait in hosts ([host] packet_time; ours)";
+        let endpoint_target = p.time("endpoint_target", ns(100_000), help);
+        let help = "share of the newest such time in their mean (the paper smooths them, its share is not known; ours)";
+        let endpoint_gain = p.number("endpoint_gain", 0.125, (1e-3, 1.0), help);
         let help =
             "added to the target for each switch on the path (csg-htsim means base / 6.55, but adds nothing)";
         let per_hop = p.time("per_hop", ns(3_053), help);
@@ -105,6 +122,8 @@ impl WindowParameters for SwiftParameters {
         let released = p.choice_or_auto("law", LAWS, help).map(|chosen| chosen == "released");
         SwiftParameters {
             base_target,
+            endpoint_target,
+            endpoint_gain,
             per_hop,
             range,
             fs_min,
@@ -136,11 +155,12 @@ impl WindowParameters for SwiftParameters {
             alpha,
             beta: -alpha / self.fs_max.sqrt(),
             fixed: self.base_target.0.saturating_add(self.per_hop.0.saturating_mul(hops)),
-            window: flow.initial as f64,
+            fabric: Limit { window: flow.initial as f64, last_decrease: Time::ZERO },
+            hosts: None,
             srtt: Time::ZERO,
-            last_decrease: Time::ZERO,
             timeouts: 0,
             target: Time::ZERO,
+            fabric_delay: Time::ZERO,
         }
     }
 }
@@ -157,19 +177,34 @@ pub struct Swift {
     beta: f64,
     /// The target before it, in ps.
     fixed: u64,
-    /// The window in bytes.
-    window: f64,
+    fabric: Limit,
+    /// What follows the time that hosts take, once they have taken any.
+    hosts: Option<Hosts>,
     srtt: Time,
-    last_decrease: Time,
     /// Timeouts since something was acknowledged.
     timeouts: u32,
-    /// The target of the last acknowledgement.
+    /// The target of the last acknowledgement, and its delay without hosts.
     target: Time,
+    fabric_delay: Time,
+}
+
+/// A window in bytes, and when it became smaller last.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    window: f64,
+    last_decrease: Time,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hosts {
+    limit: Limit,
+    /// The mean of what they took, in ps.
+    delay: f64,
 }
 
 impl Swift {
     fn target(&self) -> Time {
-        let packets = self.window / self.mss;
+        let packets = self.fabric.window / self.mss;
         // csg-htsim: whole packets, and infinity below one.
         let packets = if self.released { packets.floor() } else { packets };
         let scaled = (self.alpha / packets.sqrt() + self.beta).clamp(0.0, self.p.range.0 as f64);
@@ -179,40 +214,60 @@ impl Swift {
         }
     }
 
-    /// Processes a delay, with the bytes that are newly acknowledged.
-    fn take(&mut self, delay: Time, acked: u64, now: Time) {
-        let may_decrease = now.saturating_sub(self.last_decrease) >= self.srtt;
+    /// Processes a round trip, of which hosts took a part, with the bytes that are newly acknowledged.
+    fn take(&mut self, rtt: Time, in_hosts: Time, acked: u64, now: Time) {
+        let before = self.srtt;
         self.srtt = match self.srtt {
-            Time::ZERO => delay,
-            mean => Time(mean.0 * 7 / 8 + delay.0 / 8),
+            Time::ZERO => rtt,
+            mean => Time(mean.0 * 7 / 8 + rtt.0 / 8),
         };
+        let in_hosts = if self.released { Time::ZERO } else { in_hosts };
         self.target = self.target();
-        if delay < self.target {
+        self.fabric_delay = rtt.saturating_sub(in_hosts);
+        if in_hosts > Time::ZERO && self.hosts.is_none() {
+            self.hosts = Some(Hosts { limit: self.fabric, delay: in_hosts.0 as f64 });
+        }
+        self.fabric = self.follow(self.fabric, self.fabric_delay, self.target, acked, before, now);
+        if let Some(mut hosts) = self.hosts {
+            hosts.delay += (in_hosts.0 as f64 - hosts.delay) * self.p.endpoint_gain;
+            let (delay, target) = (Time(hosts.delay as u64), self.p.endpoint_target);
+            hosts.limit = self.follow(hosts.limit, delay, target, acked, before, now);
+            self.hosts = Some(hosts);
+        }
+    }
+
+    /// A window after a delay; it becomes smaller once per round trip, which takes `rtt`.
+    fn follow(&self, limit: Limit, delay: Time, target: Time, acked: u64, rtt: Time, now: Time) -> Limit {
+        if delay < target {
             let acked = acked as f64 * self.p.ai;
-            let step = if self.window >= self.mss { self.mss * acked / self.window } else { acked };
-            self.set(self.window + step);
-        } else if may_decrease {
-            let excess = (delay.0 - self.target.0) as f64 / delay.0 as f64;
-            self.decrease((1.0 - self.p.beta * excess).max(1.0 - self.p.max_mdf), now);
+            let step = if limit.window >= self.mss { self.mss * acked / limit.window } else { acked };
+            Limit { window: self.within(limit.window + step), ..limit }
+        } else if now.saturating_sub(limit.last_decrease) >= rtt {
+            let excess = (delay.0 - target.0) as f64 / (delay.0 as f64).max(1.0);
+            self.decreased(limit, (1.0 - self.p.beta * excess).max(1.0 - self.p.max_mdf), now)
+        } else {
+            limit
         }
     }
 
-    fn decrease(&mut self, factor: f64, now: Time) {
-        let before = self.window;
-        self.set(self.window * factor);
-        if self.window < before {
-            self.last_decrease = now;
-        }
+    fn decreased(&self, limit: Limit, factor: f64, now: Time) -> Limit {
+        let window = self.within(limit.window * factor);
+        Limit { window, last_decrease: if window < limit.window { now } else { limit.last_decrease } }
     }
 
-    fn set(&mut self, bytes: f64) {
+    fn within(&self, bytes: f64) -> f64 {
         let limited = bytes.clamp(self.p.min_window * self.mss, self.p.max_window * self.mss);
-        self.window = if self.released { limited.floor() } else { limited };
+        if self.released { limited.floor() } else { limited }
+    }
+
+    /// The smaller of the two windows, in bytes.
+    fn window(&self) -> f64 {
+        self.hosts.map_or(self.fabric.window, |hosts| hosts.limit.window.min(self.fabric.window))
     }
 
     /// Whole packets, and a pace below one.
     fn apply(&self, window: &mut CongestionWindow) {
-        let packets = self.window / self.mss;
+        let packets = self.window() / self.mss;
         window.cwnd = packets.floor().max(1.0) as u64 * window.mss;
         window.ssthresh = window.cwnd;
         window.pacing = (packets < 1.0 && self.srtt > Time::ZERO).then(|| {
@@ -232,7 +287,7 @@ impl WindowController for Swift {
             self.timeouts = 0;
         }
         if let Some(delay) = ack.rtt {
-            self.take(delay, ack.bytes, ack.now);
+            self.take(delay, ack.in_hosts.min(delay), ack.bytes, ack.now);
         }
         self.apply(window);
     }
@@ -242,15 +297,18 @@ impl WindowController for Swift {
         // Nothing is lost of what was not sent: a timeout while a packet waits for its pace has no meaning.
         let timeout = congestion.by == Signal::Timeout && congestion.in_flight > 0;
         self.timeouts += u32::from(timeout);
-        if timeout && self.timeouts >= self.p.resets {
-            self.set(0.0);
-            self.last_decrease = now;
-        } else if (timeout || congestion.by == Signal::Loss)
-            && now.saturating_sub(self.last_decrease) >= self.srtt
-        {
-            self.decrease(1.0 - self.p.max_mdf, now);
+        let resets = timeout && self.timeouts >= self.p.resets;
+        if !(resets || timeout || congestion.by == Signal::Loss) {
+            return (self.window() as u64).max(window.mss);
         }
-        (self.window as u64).max(window.mss)
+        let lost = |limit: Limit| match now.saturating_sub(limit.last_decrease) >= self.srtt {
+            _ if resets => Limit { window: self.within(0.0), last_decrease: now },
+            true => self.decreased(limit, 1.0 - self.p.max_mdf, now),
+            false => limit,
+        };
+        let (fabric, hosts) = (lost(self.fabric), self.hosts.map(|h| Hosts { limit: lost(h.limit), ..h }));
+        (self.fabric, self.hosts) = (fabric, hosts);
+        (self.window() as u64).max(window.mss)
     }
 
     fn on_state(&mut self, _change: &Change, window: &mut CongestionWindow) {
@@ -262,13 +320,19 @@ impl WindowController for Swift {
     }
 
     fn pacing_delay(&self) -> Option<Time> {
-        let paced = self.window < self.mss && self.srtt > Time::ZERO;
-        paced.then(|| Time((self.srtt.0 as f64 * self.mss / self.window) as u64))
+        let (window, mss) = (self.window(), self.mss);
+        (window < mss && self.srtt > Time::ZERO).then(|| Time((self.srtt.0 as f64 * mss / window) as u64))
     }
 
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
         out.push(("target_ns", self.target.as_ns()));
-        out.push(("window_packets", self.window / self.mss));
+        out.push(("window_packets", self.window() / self.mss));
+        if let Some(hosts) = &self.hosts {
+            out.push(("fabric_delay_ns", self.fabric_delay.as_ns()));
+            out.push(("fabric_window_packets", self.fabric.window / self.mss));
+            out.push(("host_delay_ns", hosts.delay / 1e3));
+            out.push(("host_window_packets", hosts.limit.window / self.mss));
+        }
     }
 }
 

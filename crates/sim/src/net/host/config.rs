@@ -1,4 +1,4 @@
-//! What stands between the transports of a host and its links, resolved.
+//! What a host does with packets before its transports see them, resolved.
 
 use crate::units::{Bytes, Time};
 
@@ -6,6 +6,8 @@ use crate::units::{Bytes, Time};
 pub struct HostConfig {
     /// Receivers put packets in order before their transports see them.
     pub resequencing: Option<ResequencingConfig>,
+    /// For each packet that comes, one after the other.
+    pub packet_time: Time,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! A host's edge: what stands between its transports and its links, as a virtual switch does. It sees every packet that leaves
-//! or comes, may send it by another path, may hold it back, puts telemetry in and takes it off, and counts. A host that nobody asks for anything has none.
+//! or comes, may send it by another path, may hold it back, puts telemetry in and takes it off, counts,
+//! and lets what came wait for the host's processor. A host that nobody asks for anything has none.
 
 use super::HostConfig;
+use super::processor::Processor;
 use super::resequencer::Resequencer;
 use super::telemetry_shim::TelemetryShim;
 use crate::balance::{Balancer, HostPort, LoadBalancer};
@@ -17,6 +19,7 @@ pub struct Edge {
     balancer: Option<Balancer>,
     shim: Option<TelemetryShim>,
     resequencer: Option<Resequencer>,
+    processor: Option<Processor>,
     /// Packets that the transports are to see now, in order.
     ready: Vec<PacketId>,
 }
@@ -32,8 +35,9 @@ impl Edge {
         let resequencing = host.resequencing;
         let asked = resequencing.is_some() || measure.reordering || measure.paths;
         let resequencer = asked.then(|| Resequencer::new(resequencing, measure.paths));
-        let needed = balancer.is_some() || shim.is_some() || resequencer.is_some();
-        needed.then(|| Box::new(Edge { balancer, shim, resequencer, ready: Vec::new() }))
+        let processor = (host.packet_time > Time::ZERO).then(|| Processor::new(host.packet_time));
+        let needed = balancer.is_some() || shim.is_some() || resequencer.is_some() || processor.is_some();
+        needed.then(|| Box::new(Edge { balancer, shim, resequencer, processor, ready: Vec::new() }))
     }
 
     /// A packet leaves for the link behind a port.
@@ -68,6 +72,14 @@ impl Edge {
             }
             _ => self.ready.push(id),
         }
+        self.hand_over(net.now);
+    }
+
+    /// What has come through the rest of the edge waits for the processor, if there is one.
+    fn hand_over(&mut self, now: Time) {
+        if let Some(processor) = &mut self.processor {
+            self.ready.drain(..).for_each(|id| processor.take(id, now));
+        }
     }
 
     /// Takes out what the transports are to see, to be given back empty by [`Edge::give_back`].
@@ -80,15 +92,21 @@ impl Edge {
         self.ready = ready;
     }
 
-    /// When packets are given up waiting for, if an event is to be set for it.
-    pub fn alarm(&mut self) -> Option<Time> {
-        self.resequencer.as_mut().and_then(Resequencer::alarm)
+    /// When packets are given up waiting for, and when the processor is done with the next one, where an event is to be set for it.
+    pub fn alarms(&mut self) -> [Option<Time>; 2] {
+        let given_up = self.resequencer.as_mut().and_then(Resequencer::alarm);
+        [given_up, self.processor.as_mut().and_then(Processor::alarm)]
     }
 
-    /// An event that was set by [`Edge::alarm`] has come.
-    pub fn timer(&mut self, net: &mut Partition) {
-        if let Some(resequencer) = &mut self.resequencer {
-            resequencer.expire(net, &mut self.ready);
+    /// An event that was set for one of [`Edge::alarms`], by its place there, has come.
+    pub fn timer(&mut self, alarm: u32, net: &mut Partition) {
+        if alarm == 0 {
+            if let Some(resequencer) = &mut self.resequencer {
+                resequencer.expire(net, &mut self.ready);
+            }
+            self.hand_over(net.now);
+        } else if let Some(processor) = &mut self.processor {
+            processor.expire(net, &mut self.ready);
         }
     }
 
@@ -104,11 +122,17 @@ impl Edge {
         if let Some(resequencer) = &mut self.resequencer {
             resequencer.finish(net);
         }
+        if let Some(processor) = &mut self.processor {
+            processor.finish(net);
+        }
     }
 
     pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
         if let Some(balancer) = &mut self.balancer {
             balancer.count(now, counters);
+        }
+        if let Some(processor) = &self.processor {
+            processor.count(counters);
         }
     }
 

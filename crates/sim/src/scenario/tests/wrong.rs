@@ -329,3 +329,35 @@ fn a_wrong_value_next_to_right_keys_is_one_problem() {
         assert_eq!(found.len(), 1, "{text}: {found:?}");
     }
 }
+
+#[test]
+fn times_of_hosts_that_nobody_can_mean_are_refused_and_slow_hosts_are_named() {
+    let packet_time = |value: &str| problems(&format!("[host]\npacket_time = {value}\n"));
+    assert_eq!(packet_time("\"2s\""), ["s.toml:7: host.packet_time: expected at most 1s, found 2s"]);
+    for wrong in ["5", "\"5\"", "\"-1us\"", "\"fast\"", "[\"1us\"]"] {
+        let found = packet_time(wrong);
+        assert!(
+            found.len() == 1
+                && found[0].starts_with("s.toml:7: host.packet_time: ")
+                && found[0].contains("expected a time"),
+            "{found:?}"
+        );
+    }
+    let unknown = problems("[host]\npacket_tme = \"1us\"\n");
+    assert!(
+        unknown[0].contains("did you mean \"packet_time\"? (known: packet_time, resequencing)"),
+        "{unknown:?}"
+    );
+    let warned = |value: &str| load_with(STAR, &[("host.packet_time", value)]).expect("a scenario").check();
+    let slow = warned("1us");
+    let warning = slow["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.starts_with("host.packet_time: a host takes a packet every 1us, and its link of "),
+        "{warning}"
+    );
+    assert_eq!(slow["host"]["packets_per_second"], 1e6);
+    assert_eq!(slow["host"]["full_packets"][0]["most_payload_bps"], 8e9);
+    assert_eq!(slow["host"]["counted_in_ideal_times"], false);
+    assert_eq!(warned("0s")["host"], serde_json::Value::Null);
+    assert_eq!(warned("1ns")["warnings"].as_array().unwrap().len(), 0);
+}

@@ -205,7 +205,7 @@ impl Mptcp {
             cx.refused(&packet);
             return cx.net.discard(id);
         };
-        let mut segment = segment(&packet, &config.tcp);
+        let mut segment = segment(&packet, cx.net.waits.get(id), &config.tcp);
         // It may be the last of the connection, never of the subflow.
         segment.last = false;
         let slot = self.incoming.place(key_of(&packet), &packet, &config.tcp, cx);
@@ -322,6 +322,7 @@ impl Mptcp {
             expected: to.seq + u64::from(to.payload),
             blocks: Default::default(),
             echo: to.sent,
+            wait: 0,
             marked: false,
             duplicate: (0, 0),
         };

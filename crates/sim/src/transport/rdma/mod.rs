@@ -202,10 +202,12 @@ impl Rdma {
         let rate = pair.control.rate;
         match before {
             None => pair.controller.on_ack(&ack, &mut pair.control),
-            Some(before) => pair.tell_acknowledged(&before, &ack, mtu),
+            Some(before) => pair.tell_acknowledged(&before, &ack, Time(cx.net.waits.get(id)), mtu),
         }
         if let Some(plb) = &mut pair.plb {
-            let (rtt, marked) = (Some(ack.rtt), ack.marked);
+            // Another path changes nothing of what hosts take.
+            let rtt = Some(ack.rtt.saturating_sub(Time(cx.net.waits.get(id))));
+            let marked = ack.marked;
             let feedback =
                 Feedback { now, rtt, marked, weight: 1, acknowledged: pair.acknowledged, next: pair.next };
             pair.hash = plb.on_ack(&feedback, pair.hash).unwrap_or(pair.hash);

@@ -304,7 +304,7 @@ impl QueuePair {
 
     /// A window controller learns what an acknowledgement came to, and steers.
     #[inline(never)]
-    pub fn tell_acknowledged(&mut self, before: &Before, ack: &Ack, mtu: u32) {
+    pub fn tell_acknowledged(&mut self, before: &Before, ack: &Ack, in_hosts: Time, mtu: u32) {
         let in_flight = self.in_flight();
         let Some(windowed) = &mut self.windowed else { return };
         let (stream, size, mtu) = (self.stream.as_deref(), self.size, u64::from(mtu));
@@ -321,6 +321,7 @@ impl QueuePair {
         let news = News {
             now: ack.now,
             rtt: ack.rtt,
+            in_hosts,
             marked: ack.marked,
             before: before.acknowledged,
             acknowledged: self.acknowledged,

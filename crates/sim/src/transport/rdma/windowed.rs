@@ -33,6 +33,8 @@ pub struct News {
     pub now: Time,
     /// Since the packet that it answers was sent.
     pub rtt: Time,
+    /// Of it, what processors of hosts took.
+    pub in_hosts: Time,
     /// The packet that it answers was marked.
     pub marked: bool,
     /// Every byte below has been acknowledged, before and after.
@@ -201,6 +203,7 @@ impl Windowed {
             cursor: news.highest,
             rtt,
             min_rtt,
+            in_hosts: news.in_hosts,
             rate,
             marked: news.marked,
             window_limited: self.usage.is_limited_by(&self.window),

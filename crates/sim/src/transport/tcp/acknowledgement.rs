@@ -37,6 +37,8 @@ pub struct Acknowledgement {
     /// What has come twice (D-SACK, RFC 2883); empty: nothing.
     pub duplicate: Block,
     pub echo: Time,
+    /// What it, and the segment whose time it echoes, waited for processors of hosts.
+    pub in_hosts: Time,
     /// Bytes that the receiver takes beyond `expected`.
     pub window: u64,
     pub marked: bool,
@@ -112,7 +114,10 @@ impl Connection {
         if let Some(plb) = &mut self.plb {
             let feedback = Feedback {
                 now,
-                rtt: sampled.then(|| RttEstimator::sample(ack.echo, now, config.rtt.clock)),
+                // Another path changes nothing of what hosts take.
+                rtt: sampled.then(|| {
+                    RttEstimator::sample(ack.echo, now, config.rtt.clock).saturating_sub(ack.in_hosts)
+                }),
                 marked: acked.marked,
                 weight: update.delivered,
                 acknowledged: acked.acknowledged,
@@ -189,6 +194,7 @@ impl Connection {
             cursor: self.cursor,
             rtt: given,
             min_rtt: self.rtt.min_rtt(),
+            in_hosts: ack.in_hosts,
             rate,
             marked: ack.marked && config.ecn != EcnEcho::Off,
             window_limited: !config.window_validation || self.usage.is_limited_by(&self.window),

@@ -117,7 +117,7 @@ impl Tcp {
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
         let config = config_of(cx.settings, packet.profile);
-        let segment = segment(&packet, config);
+        let segment = segment(&packet, cx.net.waits.get(id), config);
         if let Some(&length) = self.received.get(&packet.flow) {
             cx.came_again(&packet);
             let twice = if config.ack.duplicates { (segment.first, segment.end()) } else { (0, 0) };
@@ -125,6 +125,7 @@ impl Tcp {
                 expected: length,
                 blocks: Default::default(),
                 echo: packet.sent,
+                wait: segment.wait,
                 marked: false,
                 duplicate: twice,
             };
@@ -160,7 +161,7 @@ impl Tcp {
     fn receive_window_probe(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let slot = self.incoming.find(u64::from(packet.flow))?;
         let config = config_of(cx.settings, packet.profile);
-        let answer = Answer { echo: packet.sent, ..self.incoming.answer(slot) };
+        let answer = Answer { echo: packet.sent, wait: 0, ..self.incoming.answer(slot) };
         let window = self.incoming.window(slot, config, cx);
         let id = cx.net.packets.insert(self.incoming[slot].back);
         send_answer(id, turned(packet), &answer, window, config, cx)

@@ -231,7 +231,7 @@ impl Outgoing {
 
     /// An acknowledgement has come of the connection in a place; afterwards it may be [done](Phase::Done).
     pub fn acknowledge(&mut self, slot: u32, id: PacketId, config: &TcpConfig, cx: &mut HostContext) {
-        let ack = acknowledgement(&cx.net.packets[id], cx);
+        let ack = acknowledgement(id, cx);
         cx.net.discard(id);
         self[slot].acknowledge(&ack, cx.net.now, config);
         self.steer(slot, config, cx);

@@ -77,11 +77,12 @@ pub fn signal(code: u8, header: Packet, config: &TcpConfig, cx: &mut HostContext
 
 /// What a data packet brings its receiver.
 #[inline]
-pub fn segment(packet: &Packet, config: &TcpConfig) -> Incoming {
+pub fn segment(packet: &Packet, wait: u64, config: &TcpConfig) -> Incoming {
     Incoming {
         first: packet.seq,
         payload: packet.payload,
         sent: packet.sent,
+        wait,
         last: packet.is_last(),
         marked: packet.marked() && config.ecn != EcnEcho::Off,
         reduced: packet.code() & code::REDUCED != 0,
@@ -150,6 +151,9 @@ pub fn send_answer_by(
         transport: cx.transport,
         ..back
     };
+    if !cx.net.waits.is_empty() {
+        cx.net.waits.set(id, answer.wait);
+    }
     cx.enqueue_control(port, id);
 }
 
@@ -170,13 +174,15 @@ fn carry_blocks(answer: &Answer, blocks: usize, cx: &mut HostContext) -> u32 {
 }
 
 /// What an acknowledgement says.
-pub fn acknowledgement(packet: &Packet, cx: &HostContext) -> Acknowledgement {
+pub fn acknowledgement(id: PacketId, cx: &HostContext) -> Acknowledgement {
+    let packet = &cx.net.packets[id];
     let mut ack = Acknowledgement {
         expected: packet.seq,
         blocks: Default::default(),
         count: 0,
         duplicate: (0, 0),
         echo: packet.sent,
+        in_hosts: Time(cx.net.waits.get(id)),
         window: u64::from(packet.aux),
         marked: packet.marked(),
     };

@@ -221,7 +221,7 @@ pub fn read(
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
     let help = "initial window in segments (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
-    let mut ack = acknowledgements(p, profile);
+    let mut ack = acknowledgements(p, profile, &controller);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
     if recovery.reactions.answers_first {
@@ -343,9 +343,11 @@ fn buffer(p: &mut Parameters, key: &'static str, default: u64, mss: u32, help: &
     default
 }
 
-fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
-    let help = "segments in order per acknowledgement (RFC 5681: 2; ns3-3.35 as configured for the paper: 1)";
-    let every = p.integer("ack_every", profile.pick(2, 1), (1, 1000), help) as u32;
+fn acknowledgements(p: &mut Parameters, profile: Profile, controller: &WindowConfig) -> AckConfig {
+    let help = "segments in order per acknowledgement (RFC 5681: 2; 1 with controllers that take a delayed one for delay; \
+                ns3-3.35 as configured for the paper: 1)";
+    let every = if controller.acks_at_once() { 1 } else { profile.pick(2, 1) };
+    let every = p.integer("ack_every", every, (1, 1000), help) as u32;
     let help = "maximum delay of an acknowledgement (Linux: 40 ms; ns3-3.35: 200 ms; RFC 9293: below 500 ms)";
     let delay = p.time("ack_delay", Time::from_ms(profile.pick(40, 200)), help);
     if delay > Time::from_ms(10_000) {

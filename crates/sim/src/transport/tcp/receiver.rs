@@ -3,7 +3,7 @@
 //! Segments in order are acknowledged after every second one or a delay; anything else at once: a segment beyond a hole, one
 //! that fills a hole, one that came before, and the last of the flow (whose FIN would be). An acknowledgement reports the
 //! block that changed last first, then others by when they changed. The time that is echoed is that of the segment that
-//! moved the stream on first since the last acknowledgement.
+//! moved the stream on first since the last acknowledgement, or of a newer one that came again.
 //!
 //! Source: RFC 9293 §3.8, RFC 5681 §4.2 (delayed acknowledgements), RFC 2018 §4 (blocks), RFC 7323 §4.3 (the time echoed),
 //! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark), RFC 2883 §4 (what has come twice, in the first block).
@@ -20,6 +20,8 @@ pub struct Incoming {
     pub first: u64,
     pub payload: u16,
     pub sent: Time,
+    /// What it waited for the processor of its host, in ps.
+    pub wait: u64,
     pub last: bool,
     pub marked: bool,
     /// The sender has reduced its window (CWR).
@@ -48,6 +50,8 @@ pub struct Answer {
     pub expected: u64,
     pub blocks: [Block; BLOCKS],
     pub echo: Time,
+    /// What the segment whose time is echoed waited.
+    pub wait: u64,
     /// ECN echo.
     pub marked: bool,
     /// What has come twice, to be reported once; empty: nothing.
@@ -79,6 +83,7 @@ pub struct Receiver {
     duplicate: Block,
     /// Of the segment to be echoed.
     echo: Time,
+    wait: u64,
     /// The newest timestamp that has come, in ticks, if that matters.
     newest: u64,
     /// `expected` of the last acknowledgement.
@@ -100,6 +105,7 @@ impl Receiver {
             unanswered: 0,
             duplicate: (0, 0),
             echo: Time::ZERO,
+            wait: 0,
             newest: 0,
             answered: 0,
             congested: false,
@@ -165,8 +171,10 @@ impl Receiver {
         if !stale && config.stamp_clock > Time::ZERO && end >= self.expected {
             self.newest = segment.sent.0 / config.stamp_clock.0;
         }
-        if segment.first <= self.answered && self.answered < end && !stale {
-            self.echo = segment.sent;
+        // RFC 7323 §4.3: also of what came before, if it was sent again; ns-3 follows RFC 1323, which leaves that out.
+        let again = config.stamp_clock == Time::ZERO && segment.sent > self.echo;
+        if segment.first <= self.answered && (self.answered < end || again) && !stale {
+            (self.echo, self.wait) = (segment.sent, segment.wait);
         }
         self.unanswered += 1;
         if config.duplicates && self.has((segment.first, end)) {
@@ -251,6 +259,13 @@ impl Receiver {
         self.unanswered = 0;
         self.answered = self.expected;
         let duplicate = std::mem::take(&mut self.duplicate);
-        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested, duplicate }
+        Answer {
+            expected: self.expected,
+            blocks,
+            echo: self.echo,
+            wait: self.wait,
+            marked: self.congested,
+            duplicate,
+        }
     }
 }

@@ -46,6 +46,7 @@ pub fn acked(segment: u64) -> Acked {
         cursor: (segment + 10) * MSS,
         rtt: Some(Time::from_ms(20)),
         min_rtt: Time::from_ms(20),
+        in_hosts: Time::ZERO,
         rate: RateSample::default(),
         marked: false,
         window_limited: true,

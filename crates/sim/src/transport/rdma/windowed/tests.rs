@@ -366,6 +366,7 @@ impl Link {
                 prior_in_flight: prior,
                 in_flight: (next - acknowledged) * MTU,
                 outstanding: (was_next - acknowledged) * MTU,
+                ..News::default()
             };
             windowed.acknowledged(&news, &mut control);
         }

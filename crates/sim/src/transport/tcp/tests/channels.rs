@@ -123,6 +123,7 @@ impl Pair<'_> {
 
     fn acknowledge(&mut self, answer: &Answer, window: u32) {
         let ack = Acknowledgement {
+            in_hosts: Time::ZERO,
             expected: answer.expected,
             blocks: answer.blocks,
             count: answer.blocks.iter().filter(|block| block.0 < block.1).count(),

@@ -18,6 +18,7 @@ fn small() -> TcpConfig {
 
 fn ack(expected: u64, window: u64) -> Acknowledgement {
     Acknowledgement {
+        in_hosts: Time::ZERO,
         expected,
         blocks: Default::default(),
         count: 0,

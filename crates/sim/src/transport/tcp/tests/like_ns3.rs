@@ -20,6 +20,7 @@ fn ack(expected: u64, block: (u64, u64)) -> Acknowledgement {
     let mut blocks = [(0, 0); BLOCKS];
     blocks[0] = (block.0 * MSS, block.1 * MSS);
     Acknowledgement {
+        in_hosts: Time::ZERO,
         expected: expected * MSS,
         blocks,
         count: usize::from(block.0 < block.1),

@@ -20,6 +20,7 @@ fn ack(expected: u64, block: (u64, u64), echo: Time) -> Acknowledgement {
         count: usize::from(block.0 < block.1),
         duplicate: (0, 0),
         echo,
+        in_hosts: Time::ZERO,
         window: 1 << 22,
         marked: false,
     }

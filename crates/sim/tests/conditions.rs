@@ -1,0 +1,136 @@
+//! Every scheme that papers compare with today under everything that may happen to it: failures, links that lose a fifth of all
+//! packets, PFC on and off, telemetry, slow hosts, other schemes in the same run. Every flow ends, and threads and regions give the same
+//! bits.
+
+use crate::common::*;
+use weftline_sim::Execution;
+use weftline_sim::measure::Ending;
+
+const TEXT: &str = r#"
+    [topology]
+    kind = "leaf-spine"
+    leaves = 3
+    spines = 2
+    hosts_per_leaf = 4
+    host_link = { rate = "100Gbps", delay = "1us" }
+    fabric_link = { rate = "100Gbps", delay = "1us" }
+    [switch]
+    buffer = "2MB"
+    [[workload]]
+    kind = "permutation"
+    size = "60KB"
+    [[workload]]
+    kind = "incast"
+    hosts = "0-5"
+    receiver = "11"
+    size = "30KB"
+"#;
+
+const FAILURES: &str = r#"
+    [[failures.event]]
+    link = ["leaf0", "spine0"]
+    at = "12us"
+    change = "down"
+    [[failures.event]]
+    link = ["leaf0", "spine0"]
+    at = "300us"
+    change = "up"
+    [[failures.event]]
+    link = ["host3", "leaf0"]
+    at = "10us"
+    change = "down"
+    [[failures.event]]
+    link = ["host3", "leaf0"]
+    at = "200us"
+    change = "up"
+    [[failures.event]]
+    switch = "spine1"
+    at = "400us"
+    change = "down"
+    [[failures.event]]
+    switch = "spine1"
+    at = "700us"
+    change = "up"
+"#;
+
+const TCP: &str =
+    "rto_min = \"300us\", rto_initial = \"1ms\", rto_max = \"1ms\", retries = 1000, syn_retries = 1000";
+
+/// Names, transports, and whether the balancer is ConWeave.
+fn schemes() -> Vec<(&'static str, String, bool)> {
+    let rdma = |law: &str| format!("kind = \"rdma\", rto = \"300us\", controller = {{ kind = \"{law}\" }}");
+    let others = ["ndp", "homa", "phost", "pfabric", "fastpass"];
+    let mut all = vec![
+        ("powertcp", rdma("powertcp"), false),
+        ("theta-powertcp", rdma("theta-powertcp"), false),
+        ("swift", rdma("swift"), false),
+        ("swift over TCP", format!("kind = \"tcp\", {TCP}, controller = {{ kind = \"swift\" }}"), false),
+        ("conweave", rdma("dcqcn"), true),
+        ("conweave with IRN", format!("{}, recovery = \"irn\"", rdma("dcqcn")), true),
+    ];
+    all.extend(others.map(|kind| (kind, format!("kind = \"{kind}\""), false)));
+    all
+}
+
+/// The conditions: what is added to the text, and what is set. Telemetry goes with all transports: those that make no use of it carry it.
+fn conditions() -> Vec<(&'static str, String, Vec<(&'static str, String)>)> {
+    let set = |key, value: &str| vec![(key, value.to_string())];
+    let homa = "[[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\ntransport = { kind = \"homa\" }\n";
+    let tcp = format!(
+        "[[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\ntransport = {{ kind = \"tcp\", {TCP}, controller = {{ kind = \"swift\" }} }}\n"
+    );
+    let rdma = "[[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\ntransport = { kind = \"rdma\", rto = \"300us\", controller = { kind = \"powertcp\" } }\n";
+    vec![
+        ("PFC", String::new(), set("switch.pfc.enabled", "true")),
+        ("no PFC", String::new(), set("switch.pfc.enabled", "false")),
+        ("failures", FAILURES.into(), Vec::new()),
+        ("20 % loss", "[failures]\nloss = 0.2\n".into(), Vec::new()),
+        ("loss and failures", format!("[failures]\nloss = 0.2\n{FAILURES}"), Vec::new()),
+        ("INT in all data", "[telemetry]\nkind = \"int\"\nall = true\n".into(), Vec::new()),
+        ("PINT", "[telemetry]\nkind = \"pint\"\n".into(), Vec::new()),
+        ("slow hosts", "[host]\npacket_time = \"200ns\"\n".into(), Vec::new()),
+        (
+            "slow hosts and loss",
+            "[failures]\nloss = 0.2\n[host]\npacket_time = \"200ns\"\n".into(),
+            Vec::new(),
+        ),
+        ("others in the run", format!("{homa}{tcp}{rdma}"), Vec::new()),
+    ]
+}
+
+#[test]
+fn every_scheme_ends_its_flows_under_every_condition_with_the_same_bits() {
+    let (mut runs, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
+    for (name, transport, conweave) in schemes() {
+        for (condition, more, sets) in conditions() {
+            let text = format!("transport = {{ {transport} }}\n{TEXT}{more}");
+            let mut sets: Vec<(&str, &str)> =
+                sets.iter().map(|(key, value)| (*key, value.as_str())).collect();
+            if conweave {
+                sets.push(("switch.balancer.kind", "conweave"));
+            }
+            let scenario = match load(&text, &sets) {
+                Ok(scenario) => scenario,
+                Err(error) => {
+                    refused.push(format!("{name}, {condition}: {error}"));
+                    continue;
+                }
+            };
+            assert!(scenario.check()["transports"].as_array().is_some_and(|facts| !facts.is_empty()));
+            let config = || scenario.config().expect("a configuration");
+            let (kept, outcome) = run(config());
+            let left: Vec<_> = kept.flows.iter().filter(|flow| flow.finish.is_none()).collect();
+            if (outcome.ending, left.len()) != (Ending::Done, 0) {
+                wrong.push(format!("{name}, {condition}: {left:?}"));
+            }
+            let execution = Execution { threads: 4, regions: Some(4), windows: None };
+            assert_eq!(run_as(execution, config()).1, outcome, "{name}, {condition}: 4 threads");
+            runs += 1;
+        }
+    }
+    refused.iter().for_each(|one| println!("refused: {one}"));
+    println!("{runs} runs");
+    assert_eq!(wrong, [""; 0]);
+    // PowerTCP reads INT, so PINT cannot take its place.
+    assert!(refused.iter().all(|one| one.starts_with("powertcp, PINT: ")), "{refused:?}");
+}

@@ -1,0 +1,170 @@
+//! Hosts whose processors take a time for every packet: what a flow takes then, to the picosecond, what is counted, and what
+//! controllers see of it.
+
+use crate::common::*;
+use weftline_sim::config::{Config, LinkLoss, Until};
+use weftline_sim::measure::{Entity, Outcome, Sampled};
+use weftline_sim::units::Time;
+use weftline_sim::workload::FlowSpec;
+
+fn us(us: u64) -> Time {
+    Time::from_us(us)
+}
+
+/// A star of equal links, two of them on every path.
+fn star(hosts: u32, transport: &str, packet_time: &str, flows: Vec<FlowSpec>) -> Config {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = {hosts}\nhost_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         [host]\npacket_time = \"{packet_time}\"\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+    );
+    let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
+}
+
+fn lone(transport: &str, packet_time: &str, size: u64) -> (Time, Outcome) {
+    let (kept, outcome) = run(star(2, transport, packet_time, vec![flow(0, 1, size, Time::ZERO)]));
+    (completion_times(&kept)[0], outcome)
+}
+
+const UNCONTROLLED: &str = "kind = \"rdma\"\nmtu = \"1KB\"\ncontroller = { kind = \"none\" }";
+
+#[test]
+fn a_flow_through_a_slow_host_takes_a_packet_time_for_each_packet() {
+    let (alone, _) = lone(UNCONTROLLED, "0s", 50_000);
+    let w = lone(UNCONTROLLED, "0s", 51_000).0 - alone;
+    assert!(w > Time::from_ns(80) && w < Time::from_ns(90), "{w}");
+    for (time, packets) in [(us(1), 50), (us(7), 50), (Time::from_ns(90), 50)] {
+        let (fct, outcome) = lone(UNCONTROLLED, &time.to_string(), 1000 * packets);
+        // The first comes as before, each is processed in turn, and so is its acknowledgement, which comes when the one before is done.
+        let expected = alone.0 - (packets - 1) * w.0 + (packets + 1) * time.0;
+        assert_eq!(fct.0, expected, "{time}");
+        assert_eq!(total(&outcome, "host_packets"), 2 * packets);
+        let longest = packets * time.0 - (packets - 1) * w.0;
+        assert_eq!(total(&outcome, "max_host_wait_ns"), longest);
+        // The wait grows from one packet's time by what the next one comes too early; acknowledgements wait for themselves.
+        let waits = (1..=packets).map(|n| n * time.0 - (n - 1) * w.0).sum::<u64>() + packets * time.0;
+        assert_eq!(total(&outcome, "host_wait_ns"), waits);
+    }
+    // A processor that is faster than the link adds its time twice, for the last packet and its acknowledgement.
+    let (fct, outcome) = lone(UNCONTROLLED, "50ns", 50_000);
+    assert_eq!(fct, alone + Time::from_ns(100));
+    assert_eq!((total(&outcome, "max_host_packets"), total(&outcome, "max_host_wait_ns")), (1, 50_000));
+}
+
+#[test]
+fn a_packet_and_its_acknowledgement_take_the_hosts_time_under_every_transport() {
+    const LAWS: [&str; 8] =
+        ["none", "hpcc", "dcqcn", "timely", "dctcp", "powertcp", "theta-powertcp", "swift"];
+    let rdma = LAWS.map(|law| (format!("kind = \"rdma\"\ncontroller = {{ kind = \"{law}\" }}"), true));
+    let others = ["tcp", "mptcp", "phost", "pfabric", "fastpass", "ndp", "homa"];
+    for (transport, exact) in rdma.into_iter().chain(others.map(|kind| (format!("kind = \"{kind}\""), false)))
+    {
+        let (alone, quick) = lone(&transport, "0s", 900);
+        let (fct, outcome) = lone(&transport, "3us", 900);
+        assert!(
+            if exact { fct == alone + us(6) } else { fct >= alone + us(6) },
+            "{transport}: {alone} {fct}"
+        );
+        assert_eq!((total(&quick, "host_packets"), total(&quick, "host_wait_ns")), (0, 0));
+        assert!(total(&outcome, "host_packets") >= 2);
+    }
+}
+
+#[test]
+fn what_waits_in_a_host_when_the_run_ends_is_in_flight() {
+    let mut config = star(2, UNCONTROLLED, "10us", vec![flow(0, 1, 50_000, Time::ZERO)]);
+    // The first packet is there after 2.17 us or so: the fifth is done at 52 us, and all have come.
+    config.until = Until::At(us(57));
+    let (_, outcome) = run(config);
+    let all = losses_of(&outcome);
+    assert_eq!((all.data_sent, all.data_received, all.data_in_flight), (50, 5, 45));
+    assert_eq!(total(&outcome, "max_host_packets"), 50);
+}
+
+#[test]
+fn hosts_that_take_time_keep_packets_and_bits_whatever_else_happens() {
+    for transport in [
+        UNCONTROLLED,
+        "kind = \"rdma\"\nrto = \"500us\"\ncontroller = { kind = \"swift\", endpoint_target = \"20us\" }",
+        "kind = \"rdma\"\nrto = \"500us\"\nrecovery = \"irn\"\ncontroller = { kind = \"dcqcn\" }",
+        "kind = \"tcp\"\nrto_min = \"1ms\"\ncontroller = { kind = \"swift\" }",
+        "kind = \"tcp\"\nrto_min = \"1ms\"\ncontroller = { kind = \"dctcp\" }",
+        "kind = \"homa\"",
+        "kind = \"ndp\"",
+    ] {
+        for (pfc, loss) in [(true, 0.0), (false, 0.0), (false, 0.02)] {
+            let mut config = star(9, transport, "400ns", random_flows(9, 60, 7));
+            // An incast that a small buffer pauses, or drops.
+            config.switch.pfc.enabled = pfc;
+            config.switch.buffer = weftline_sim::units::Bytes(if pfc { 2_000_000 } else { 100_000 });
+            if loss > 0.0 {
+                config.failures.loss = Some(LinkLoss { share: loss, kinds: LinkLoss::ALL });
+            }
+            if transport == UNCONTROLLED {
+                rdma_of(&mut config).rto = Some(us(500));
+            }
+            if transport.contains("rdma") || transport.contains("homa") {
+                let link = config.topology.ports()[0][0].0;
+                let at = |us_from, change| weftline_sim::config::Failure { at: us(us_from), change };
+                use weftline_sim::config::Change;
+                config.failures.events = vec![at(15, Change::LinkDown(link)), at(40, Change::LinkUp(link))];
+            }
+            let (kept, outcome) = run(config);
+            assert_eq!(completion_times(&kept).len(), 60, "{transport}");
+            assert!(total(&outcome, "max_host_packets") > 3, "{transport}");
+        }
+    }
+}
+
+/// Means of what Swift shows of a long flow, in its second half.
+fn swift(law: &str, packet_time: &str) -> (Time, Outcome, impl Fn(&str) -> f64 + use<>) {
+    let transport = format!("kind = \"rdma\"\nmtu = \"1KB\"\ncontroller = {{ kind = \"swift\"{law} }}");
+    let mut config = star(2, &transport, packet_time, vec![flow(0, 1, 20_000_000, Time::ZERO)]);
+    config.measure.controllers = Some(Sampled { what: vec![0], every: us(10) });
+    let (kept, outcome) = run(config);
+    let fct = completion_times(&kept)[0];
+    let samples = kept.samples;
+    let mean = move |metric: &str| {
+        let own = samples.iter().filter(|s| s.metric == metric && s.entity == Entity::Flow(0));
+        let values: Vec<f64> = own.filter(|s| s.time.0 > fct.0 / 2).map(|s| s.value).collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    (fct, outcome, mean)
+}
+
+#[test]
+fn swift_holds_the_hosts_delay_at_its_target_and_keeps_the_fabric_open() {
+    let ideal = swift("", "0s").0;
+    let packets = 20_000;
+    for target in [100, 40] {
+        let (fct, outcome, mean) = swift(&format!(", endpoint_target = \"{target}us\""), "1us");
+        // The host is never idle: a packet each microsecond, and a round trip.
+        assert!(fct > us(packets) && fct < us(packets + 20), "{fct}");
+        let delay = mean("host_delay_ns") / 1e3;
+        println!("target {target} us: delay {delay:.1} us, {} packets", total(&outcome, "max_host_packets"));
+        assert!(delay > 0.9 * f64::from(target) && delay < 1.05 * f64::from(target), "{delay} us");
+        // The fabric is empty: 4 us of links, and no more.
+        let fabric = mean("fabric_delay_ns");
+        assert!(fabric > 4_000.0 && fabric < 4_300.0, "{fabric} ns");
+        assert!(
+            mean("fabric_window_packets") > 1.5 * mean("host_window_packets"),
+            "{}",
+            mean("fabric_window_packets")
+        );
+    }
+    assert!(ideal < us(2_000), "{ideal}");
+}
+
+#[test]
+fn swift_with_one_delay_cuts_for_what_hosts_take() {
+    // The fabric's target alone, 20 us and what it adds, holds the packets of a host down to it.
+    let (fct, _, mean) = swift(", law = \"released\"", "1us");
+    let (window, target) = (mean("window_packets"), mean("target_ns") / 1e3);
+    println!("one delay: {fct}, window {window:.1}, target {target:.1} us");
+    assert!(window < 1.1 * (target + 5.0), "{window} packets");
+    // Where hosts take more of a round trip than that target, it is cut although no link has a queue.
+    let packets = |law: &str| swift(law, "30us").2("window_packets");
+    let (one, two) = (packets(", law = \"released\""), packets(""));
+    println!("hosts of 30 us: one delay {one:.2} packets, two {two:.2}");
+    assert!(one < 1.5 && two > 1.5 * one, "{one} {two}");
+}
