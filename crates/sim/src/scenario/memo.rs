@@ -74,6 +74,9 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
     if scenario.host.resequencing.is_some() {
         refuse("host.resequencing", "what hosts hold back is not known to repeat: leave it out");
     }
+    if !scenario.host.nic_policy.repeats() {
+        refuse("host.nic_policy", "the choice of a NIC goes by what was sent before: take hash or by-rail");
+    }
     let none = MeasureConfig { ideal: scenario.measure.ideal, ..MeasureConfig::default() };
     if scenario.measure != none {
         let why =
