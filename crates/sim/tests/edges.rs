@@ -10,6 +10,7 @@ use weftline_sim::config::*;
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::leaf_spine::LeafSpine;
+use weftline_sim::transport::binding::NicPolicy;
 use weftline_sim::units::{Bytes, Rate, Time};
 
 fn leaf_spine(spines: u64, hosts_per_leaf: u64) -> Topology {
@@ -44,6 +45,7 @@ fn in_turn(host: HostConfig, transport: &str) -> (Kept, weftline_sim::measure::O
 const IN_ORDER: HostConfig = HostConfig {
     resequencing: Some(ResequencingConfig { timeout: Time::from_us(100), buffer: Bytes(1_000_000) }),
     packet_time: Time::ZERO,
+    nic_policy: NicPolicy::Hash,
 };
 
 #[test]
@@ -71,7 +73,7 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
 fn a_timeout_shorter_than_the_difference_gives_up_and_a_full_buffer_lets_go() {
     let short = |timeout_us, buffer| HostConfig {
         resequencing: Some(ResequencingConfig { timeout: Time::from_us(timeout_us), buffer: Bytes(buffer) }),
-        packet_time: Time::ZERO,
+        ..HostConfig::default()
     };
     let (kept, outcome) = in_turn(short(2, 1_000_000), "dctcp");
     let seen = outcome.receiving.unwrap();

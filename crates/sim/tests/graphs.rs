@@ -120,6 +120,16 @@ fn a_training_step_without_contention_takes_computation_and_exposed_communicatio
     // With overlap only the last bucket is exposed: it has the last two layers' gradients.
     let hidden = training(4, &format!("{bucket}overlap = true"));
     assert_eq!(hidden.0, 4 * 3 * 3 * LAYER + ring(6, 2 * GRADIENTS / 4));
+    // Sharded: without overlap everything is exposed, parameters layer by layer, gradients in two buckets.
+    let (gather, reduce) = (ring(3, GRADIENTS / 4), ring(3, 2 * GRADIENTS / 4));
+    let sharded = |keys: &str| training(4, &format!("bucket = \"196608B\"\n{keys}")).0;
+    let first = sharded("sharding = \"zero1\"\nmicro_batches = 1\noverlap = false");
+    assert_eq!(first, 4 * 3 * LAYER + 4 * reduce);
+    let third = "sharding = \"zero3\"\nmicro_batches = 2\n";
+    let exposed = sharded(&format!("{third}overlap = false"));
+    assert_eq!(exposed, 2 * (4 * 3 * LAYER + 8 * gather + 2 * reduce));
+    // With overlap only the first parameters and the last gradients.
+    assert_eq!(sharded(third), 2 * 4 * 3 * LAYER + gather + reduce);
     // Two steps take twice the time of one.
     let twice = training(4, &format!("{bucket}overlap = true\nsteps = 2"));
     assert_eq!(twice.0, 2 * hidden.0);
@@ -133,18 +143,26 @@ fn a_training_step_without_contention_takes_computation_and_exposed_communicatio
     let full = training(4, "pipeline = 4\nmicro_batches = 8").0;
     let bubble = (8 + 3) * 3 * LAYER;
     assert!(full >= bubble + ring(6, ACTIVATIONS) && full <= bubble + 8 * ring(6, ACTIVATIONS), "{full}");
+    // In two groups of a layer a stage the bubble is half as long.
+    let halves = training(2, "pipeline = 2\nvirtual_stages = 2\nmicro_batches = 8").0;
+    let bubble = (8 * 2 + 1) * 3 * LAYER;
+    assert!(
+        halves >= bubble + ring(6, ACTIVATIONS) && halves <= bubble + 32 * ring(1, ACTIVATIONS),
+        "{halves}"
+    );
 }
 
 #[test]
 fn training_jobs_side_by_side_have_the_same_bits_on_any_number_of_threads() {
     let job = "[[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 128\nsequence = 64\nvocabulary = 100\n\
-               micro_batches = 3\nteraflops = 1.0\njitter = 0.1\nranks = 8\nbucket = \"100KB\"\n";
+               micro_batches = 4\nteraflops = 1.0\njitter = 0.1\nranks = 8\nbucket = \"100KB\"\n";
     let fabric = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 4\nspines = 2\n\
                   [transport]\ncontroller = { kind = \"dcqcn\" }\n";
     for keys in [
         "tensor = 2\npipeline = 2\nplacement = \"random\"\n",
         "tensor = 4\ndomain = 4\nscale_up_rate = \"3.6Tbps\"\nsharding = \"zero1\"\nplacement = \"strided\"\n",
         "expert = 4\nexperts = 8\nplacement = \"by-rail\"\nalgorithm = \"double-tree\"\n",
+        "pipeline = 2\nvirtual_stages = 2\nsharding = \"zero3\"\n",
     ] {
         same_bits(&format!("{fabric}{job}{keys}{job}{keys}"));
     }

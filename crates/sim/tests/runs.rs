@@ -19,6 +19,7 @@ mod lossy;
 mod memo;
 mod mptcp;
 mod ndp;
+mod nics;
 mod persistent;
 mod pfabric;
 mod phost;

@@ -211,6 +211,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
+        nic_policy: config.host.nic_policy,
         int_layout: int_layout(config),
         int_hops,
         path_ids,

@@ -7,6 +7,7 @@ use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
 use crate::parameters::Value as Figure;
 use crate::scenario::Scenario;
+use crate::scenario::host::nics_of_hosts;
 use crate::scenario::network::Network;
 use crate::topology::{Link, NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
@@ -30,6 +31,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "seed": scenario.seed,
         "compat": scenario.rules.like,
         "topology": topology_facts(&scenario.network),
+        "hosts": host_facts(scenario),
         "transports": scenario.transports.iter().map(|t| transport_facts(scenario, t)).collect::<Vec<_>>(),
         "ecn": ecn_facts(&scenario.switch),
         "pfc": pfc_facts(scenario),
@@ -54,13 +56,13 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "warnings": warnings,
     });
     if scenario.host.packet_time > Time::ZERO {
-        facts["host"] = host_facts(scenario);
+        facts["host"] = processor_facts(scenario);
     }
     facts
 }
 
 /// What the time that hosts take for a packet allows.
-fn host_facts(scenario: &Scenario) -> Value {
+fn processor_facts(scenario: &Scenario) -> Value {
     let time = scenario.host.packet_time;
     let packets = 1.0 / time.as_seconds();
     let rate = |transport: &TransportConfig| {
@@ -95,6 +97,16 @@ fn topology_facts(network: &Network) -> Value {
         "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
         "diameter_hops": network.diameter(),
         "oversubscription": oversubscription(topology),
+    })
+}
+
+fn host_facts(scenario: &Scenario) -> Value {
+    let nics = nics_of_hosts(&scenario.network);
+    let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    json!({
+        "nics": nics,
+        "nic_policy": (nics > 1).then(|| scenario.host.nic_policy.name()),
+        "ranks_per_host": graphs.map(|graph| graph.seats.per_host).max(),
     })
 }
 

@@ -65,6 +65,11 @@ const SWITCH_BYTES: u64 = 600;
 const EVENT_BYTES: u64 = 40;
 /// A flow in flight: queue pair, receiver, gate, timers.
 const FLOW_BYTES: u64 = 700;
+/// A flow on a connection, until it is acknowledged.
+const MESSAGE_BYTES: u64 = 150;
+/// A rank of a job, and a rank's part of an operation, until the run ends.
+const RANK_BYTES: u64 = 800;
+const RANK_STEP_BYTES: u64 = 120;
 /// A flow that waits for others: the flow, and the list of flows that wait for it, in hash tables that
 /// double.
 const WAITING_FLOW_BYTES: u64 = 400;
@@ -228,7 +233,8 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
     let switches = topology.switches().len() as u64;
     let port = (size_of::<Port>() + 2 * size_of::<PortTotals>()) as u64 + OTHER_PORT_BYTES;
     let histograms = scenario.measure.queue_histogram.as_ref().map_or(0, |m| m.what.len() as u64);
-    let ended = replay.flows;
+    let jobs = Jobs::of(scenario);
+    let ended = replay.flows.saturating_sub(jobs.kept);
     let timers = (ended as f64 * timers_left(scenario, replay.end)) as u64;
     Memory {
         program: PROGRAM_BYTES,
@@ -236,21 +242,62 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
         // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
-        tables: table_bytes(scenario, replay, rows),
+        tables: table_bytes(scenario, replay.flows.saturating_sub(jobs.unrecorded), rows),
         packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
             .saturating_mul(packet_bytes(scenario)),
-        flows: (replay.flows_in_flight.saturating_mul(FLOW_BYTES))
-            .saturating_add(replay.connections.saturating_mul(connection_bytes(scenario)))
+        flows: ((replay.flows_in_flight - replay.messages_in_flight).saturating_mul(FLOW_BYTES))
+            .saturating_add(replay.messages_in_flight.saturating_mul(MESSAGE_BYTES))
+            .saturating_add(
+                replay.connections.max(jobs.connections).saturating_mul(connection_bytes(scenario)),
+            )
+            .saturating_add(jobs.bytes)
             .saturating_add(replay.flows_waiting.saturating_mul(WAITING_FLOW_BYTES))
             .saturating_add(ended.saturating_mul(ENDED_FLOW_BYTES))
             .saturating_add(timers.saturating_mul(TIMER_BYTES)),
-        summary: ended.saturating_mul(SUMMARY_FLOW_BYTES),
+        summary: replay.flows.saturating_sub(jobs.unrecorded).saturating_mul(SUMMARY_FLOW_BYTES),
+    }
+}
+
+/// What job graphs keep, and what their messages do not.
+#[derive(Default)]
+struct Jobs {
+    /// Messages of which nothing is left when they have ended: their connections stay.
+    kept: u64,
+    /// Messages without rows.
+    unrecorded: u64,
+    connections: u64,
+    /// Ranks, what they ended, and a bit for each message.
+    bytes: u64,
+}
+
+impl Jobs {
+    fn of(scenario: &Scenario) -> Jobs {
+        let mut jobs = Jobs::default();
+        for graph in scenario.traffic.sources.iter().filter_map(|source| source.graph()) {
+            let transport = scenario.transports.get(usize::from(graph.flow.transport));
+            let keeps = transport.is_some_and(|transport| transport.facts().keeps_connections);
+            if keeps && !graph.fresh {
+                jobs.kept += graph.flows();
+                jobs.connections += graph.connections();
+            }
+            jobs.unrecorded += if graph.recorded { 0 } else { graph.flows() };
+            let steps = u64::from(graph.ranks())
+                * if graph.repeated().is_some() { u64::from(graph.steps()) } else { 1 };
+            let in_operations: u64 = match graph.repeated() {
+                Some(_) => 0,
+                None => (1..graph.steps()).map(|step| u64::from(graph.ranks_of(step))).sum(),
+            };
+            jobs.bytes += u64::from(graph.ranks()) * RANK_BYTES
+                + (steps + in_operations) * RANK_STEP_BYTES
+                + u64::from(graph.messages()) / 8;
+        }
+        jobs
     }
 }
 
 /// Memory of tables while they are written.
-fn table_bytes(scenario: &Scenario, replay: &Replay, series: f64) -> u64 {
-    let rows = replay.flows.min(FLOW_ROWS);
+fn table_bytes(scenario: &Scenario, flows: u64, series: f64) -> u64 {
+    let rows = flows.min(FLOW_ROWS);
     let flows = (rows * FLOW_ROW_BYTES).saturating_add((rows * FLOW_ROW_BYTES * 3).min(FLOW_TABLE_BYTES));
     let others = u64::from(series >= 1.0) + u64::from(matches!(scenario.telemetry, TelemetryConfig::Pint(_)));
     flows + others * OTHER_TABLE_BYTES

@@ -23,7 +23,7 @@ use crate::topology::{Path, PathTimes};
 use crate::transport::TransportConfig;
 use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
-use crate::workload::{FlowId, TrafficSize};
+use crate::workload::{FlowId, FlowSource, Glance, Traffic, TrafficSize};
 
 /// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
@@ -43,6 +43,8 @@ pub struct Replay {
     pub connections: u64,
     /// Maximum number of flows that are known but wait for others.
     pub flows_waiting: u64,
+    /// Of the flows in flight, those that wait their turn on a connection or have it.
+    pub messages_in_flight: u64,
     /// Maximum number of packets in flight, including acknowledgements.
     pub packets_in_flight: u64,
     /// Number of packets in flight, averaged over the packets: the data that competes for the caches.
@@ -54,9 +56,27 @@ impl Replay {
     /// once, and of those beyond `max_flows` only what sources cannot estimate.
     pub fn of(scenario: &Scenario, max_flows: u64) -> (Replay, TrafficSize) {
         let mut player = Player::new(scenario);
-        let mut drawn = Drawn::new(Merged::new(&scenario.traffic), max_flows);
+        let glances: Vec<Option<Glance>> =
+            scenario.traffic.sources.iter().map(|source| source.glance()).collect();
+        let own = |(source, glance): (&Box<dyn FlowSource>, &Option<Glance>)| match glance {
+            Some(glance) => glance.source.clone_box(),
+            None => source.clone_box(),
+        };
+        let sources = scenario.traffic.sources.iter().zip(&glances).map(own).collect();
+        let traffic = Traffic { sources, groups: scenario.traffic.groups.clone() };
+        let mut drawn = Drawn::new(Merged::new(&traffic), max_flows);
         let mut played = player.play(scenario, &mut drawn);
-        let size = drawn.merged.count_rest(drawn.size, max_flows);
+        let mut size = drawn.merged.count_rest(drawn.size, max_flows);
+        for glance in glances.iter().flatten() {
+            let more = glance.of.0 - glance.size.0;
+            (size.flows, size.drawn) = (size.flows + more, size.drawn + more);
+            size.bytes = size.bytes.saturating_add(glance.of.1 - glance.size.1);
+            played.spread(glance.under_way as f64 / glance.size.0.max(1) as f64);
+        }
+        if glances.iter().any(Option::is_some) && player.bytes > 0 && !player.stopped_by_time {
+            let longer = played.end.0 as f64 * size.bytes as f64 / player.bytes as f64;
+            played.end = Time(longer.min(4e18) as u64);
+        }
         if player.bytes > 0 && !player.stopped_by_time {
             let (share, end) = match scenario.until {
                 Until::At(stop) if stop < size.last_start => {
@@ -72,6 +92,17 @@ impl Replay {
             played.end = stop;
         }
         (played, size)
+    }
+
+    /// Multiplies what is in flight.
+    fn spread(&mut self, times: f64) {
+        if times > 1.0 {
+            let more = |count: &mut u64| *count = (*count as f64 * times) as u64;
+            more(&mut self.flows_in_flight);
+            more(&mut self.messages_in_flight);
+            more(&mut self.packets_in_flight);
+            self.packets_met *= times;
+        }
     }
 }
 
@@ -120,6 +151,7 @@ struct Flying {
     /// On the wire.
     bits: f64,
     ends: Time,
+    on_connection: bool,
 }
 
 impl Flying {
@@ -169,6 +201,7 @@ struct Player<'s> {
     ends: Soonest,
     now: Time,
     packets: u64,
+    messages: u64,
     /// Integrals over time of the packets in flight and of their square.
     packet_time: f64,
     packet_time_squared: f64,
@@ -208,6 +241,7 @@ impl<'s> Player<'s> {
             ends: Soonest::default(),
             now: Time::ZERO,
             packets: 0,
+            messages: 0,
             packet_time: 0.0,
             packet_time_squared: 0.0,
             bytes: 0,
@@ -295,6 +329,7 @@ impl<'s> Player<'s> {
         self.free.push(place);
         self.fabric.leave(flow.places, flow.bits);
         self.packets -= flow.packets;
+        self.messages -= u64::from(flow.on_connection);
         let (source, order) = (flow.source, flow.order);
         let later: Vec<u32> = self.dependents.of(source, order).to_vec();
         for order in later {
@@ -323,6 +358,7 @@ impl<'s> Player<'s> {
             start: self.now,
             source: arrival.source,
             order: arrival.order,
+            on_connection: spec.connection.is_some() && wire.keeps_connections,
         };
         self.add(flow, &arrival);
     }
@@ -343,6 +379,7 @@ impl<'s> Player<'s> {
         self.bytes = self.bytes.saturating_add(arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
+        self.messages += u64::from(flow.on_connection);
         let opens = arrival.spec.connection == Some(arrival.id);
         let keeps = self.wires[usize::from(arrival.spec.transport)].keeps_connections;
         self.played.connections += u64::from(opens && keeps);
@@ -360,6 +397,7 @@ impl<'s> Player<'s> {
         self.ends.push(flow.ends, place);
         self.played.packets_in_flight = self.played.packets_in_flight.max(self.packets);
         self.played.flows_in_flight = self.played.flows_in_flight.max(self.ends.len() as u64);
+        self.played.messages_in_flight = self.played.messages_in_flight.max(self.messages);
     }
 }
 

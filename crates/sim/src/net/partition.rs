@@ -16,6 +16,7 @@ use crate::measure::{LossCounters, PortTotals};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::queue::QueueDiscipline;
 use crate::telemetry::int::IntStacks;
+use crate::transport::binding::Bindings;
 use crate::units::Time;
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;
@@ -46,6 +47,8 @@ pub struct Partition {
     pub recorder: Recorder,
     /// Flows so far to each host, where their ports count them: then there is one partition.
     pub flows_to: FxHashMap<u32, u32>,
+    /// What hosts here have bound to their NICs.
+    pub bindings: Bindings,
     /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
     taken_in_order: u64,
@@ -117,6 +120,7 @@ impl Partition {
             ports: plan.ports,
             recorder: plan.recorder,
             flows_to: FxHashMap::default(),
+            bindings: Bindings::default(),
             telemetry_bytes: 0,
             taken_in_order: 0,
             delivered_once: Vec::new(),

@@ -8,6 +8,7 @@ use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
+use crate::transport::binding::NicPolicy;
 use crate::transport::{self, RunContext, TransportConfig};
 use crate::units::{Bytes, Time};
 
@@ -130,6 +131,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     warnings.extend(beyond_codes(scenario));
+    warnings.extend(idle_nics(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = scenario.network.diameter().saturating_sub(1);
         let needed = scenario
@@ -145,4 +147,17 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// A job whose lanes are fewer than the NICs of its hosts, where each lane has its NIC.
+fn idle_nics(scenario: &Scenario) -> Option<String> {
+    let nics = super::host::nics_of_hosts(&scenario.network);
+    let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    let lanes = graphs.map(|graph| graph.seats.lanes() as usize).min()?;
+    (scenario.host.nic_policy == NicPolicy::ByLane && lanes < nics).then(|| {
+        format!(
+            "host.nic_policy: by-rail, a job's hosts send by {lanes} of their {nics} NICs, one for each channel, or for each GPU by \
+             ranks_per_host: set channels = {nics}, or another policy"
+        )
+    })
 }

@@ -1,16 +1,18 @@
 //! `[host]`: what a host does with packets before its transports see them.
 
+use super::network::Network;
 use super::section::Section;
 use crate::config::{HostConfig, ResequencingConfig};
 use crate::parameters::Source;
 use crate::transport::TransportConfig;
+use crate::transport::binding::{NicPolicy, POLICIES};
 use crate::units::{Bytes, Time};
 
 /// More would be a host that answers once a second.
 const MAX_PACKET_TIME: Time = Time::from_ms(1000);
 
 /// Reads `[host]`.
-pub fn read(section: &mut Section, transports: &[TransportConfig]) -> HostConfig {
+pub fn read(section: &mut Section, transports: &[TransportConfig], net: Option<&Network>) -> HostConfig {
     let help = "time that a host's processor takes for each packet that comes, data, acknowledgement or signal, one after the other; \
                 the packets wait for it in order, without limit";
     let packet_time = section.parameters().time("packet_time", Time::ZERO, help);
@@ -42,6 +44,33 @@ pub fn read(section: &mut Section, transports: &[TransportConfig]) -> HostConfig
         }
     }
     section.absorb("resequencing", table);
-    let resequencing = enabled.then_some(ResequencingConfig { timeout, buffer });
-    HostConfig { resequencing, packet_time }
+    HostConfig {
+        resequencing: enabled.then_some(ResequencingConfig { timeout, buffer }),
+        packet_time,
+        nic_policy: nic_policy(section, transports, net),
+    }
+}
+
+fn nic_policy(section: &mut Section, transports: &[TransportConfig], net: Option<&Network>) -> NicPolicy {
+    let mut p = section.parameters();
+    let help = "by which of its NICs a flow leaves a host that has several";
+    let name = p.choice("nic_policy", POLICIES[0].0, POLICIES, help);
+    if let Some(net) = net.filter(|net| nics_of_hosts(net) < 2) {
+        let hosts = net.topology.hosts().len();
+        let message = format!(
+            "has no effect: each of the {hosts} hosts has one NIC (topology.kind = \"hpn\" has several)"
+        );
+        p.without_effect("nic_policy", || message);
+    } else if !transports.is_empty()
+        && transports.iter().all(|transport| transport.facts().subflows.is_some())
+    {
+        p.without_effect("nic_policy", || "has no effect: subflows of mptcp use all NICs".to_string());
+    }
+    NicPolicy::named(name)
+}
+
+/// Links of the host that has the highest number of them.
+pub fn nics_of_hosts(net: &Network) -> usize {
+    let ports = net.topology.ports();
+    net.topology.hosts().iter().map(|&node| ports[node as usize].len()).max().unwrap_or(0)
 }

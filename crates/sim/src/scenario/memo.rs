@@ -77,6 +77,9 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
     if scenario.host.packet_time > Time::ZERO {
         refuse("host.packet_time", "what waits in hosts is not known to repeat: leave it out");
     }
+    if !scenario.host.nic_policy.repeats() {
+        refuse("host.nic_policy", "the choice of a NIC goes by what was sent before: take hash or by-rail");
+    }
     let none = MeasureConfig { ideal: scenario.measure.ideal, ..MeasureConfig::default() };
     if scenario.measure != none {
         let why =

@@ -11,7 +11,7 @@ pub(crate) mod catalogue;
 pub(crate) mod check;
 pub(crate) mod document;
 mod failures;
-mod host;
+pub(crate) mod host;
 pub(crate) mod measure;
 mod memo;
 pub(crate) mod network;
@@ -222,7 +222,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         balancing::balancer_serves(section, net, &config);
         config
     });
-    let host = within(root, "host", |section| host::read(section, &transports));
+    let host = within(root, "host", |section| host::read(section, &transports, net));
     let run =
         within(root, "run", |section| run::read(section, auto_stall(&transports, &host, &failures, net)));
     let measure = within(root, "measure", |section| measure::read(section, net, &rules));

@@ -2,7 +2,7 @@
 //! is on the two switches of rail i; the switches of a plane are linked to all spines of the plane. `planes` may be more (a
 //! multi-plane fabric), or one.
 //!
-//! A flow takes one of the ports by its hash, and another when a port's link fails. Host n g + i is GPU i of node n.
+//! A flow takes one of the ports by `[host] nic_policy`, and another when a port's link fails. Host n g + i is GPU i of node n.
 //!
 //! Source: Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024; counts as
 //! in SimAI's generator: 15 segments of 128 nodes with 8 GPUs, 240 switches of racks, 120 spines, 2 x 200 Gb/s a NIC.

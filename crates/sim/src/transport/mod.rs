@@ -8,6 +8,7 @@
 //! network only through [`HostContext`].
 
 mod arrived;
+pub mod binding;
 mod controllers;
 pub mod fastpass;
 mod hold;
@@ -109,17 +110,6 @@ impl HostContext<'_> {
         }
     }
 
-    /// The port to which what leaves by a NIC must move, because that one no longer leads to `dst` and another does.
-    pub fn another_port(&self, nic: u16, dst: u32, hash: u32) -> Option<PortId> {
-        let nic = u32::from(nic);
-        let leads = match self.map.routes.hops_from(self.rows[0], dst) {
-            NextHops::None => false,
-            NextHops::One(port) => port == nic,
-            NextHops::Many(ports) => ports.contains(&nic),
-        };
-        if leads { None } else { self.port_to(dst, hash) }
-    }
-
     /// Switches on a shortest path to `dst`; 0 if there is no path.
     pub fn switches_to(&self, dst: u32) -> u32 {
         self.map.switches_between(self.node, dst)
@@ -150,7 +140,9 @@ impl HostContext<'_> {
         }
     }
 
+    /// A flow has ended, or the run before it.
     pub fn record(&mut self, record: FlowRecord) {
+        self.unbind(&record);
         self.net.recorder.flow(record);
     }
 

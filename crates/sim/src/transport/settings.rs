@@ -1,5 +1,6 @@
 //! Constants of a run that all hosts share.
 
+use super::binding::NicPolicy;
 use super::{TransportConfig, TransportParameters};
 use crate::compat::Rules;
 use crate::telemetry::int::IntLayout;
@@ -15,6 +16,7 @@ pub struct Settings {
     pub transport_of: Vec<u8>,
     /// By the same index: `Facts::keeps_connections`.
     pub keeps_connections: Vec<bool>,
+    pub nic_policy: NicPolicy,
     pub int_layout: IntLayout,
     pub int_hops: usize,
     pub path_ids: bool,

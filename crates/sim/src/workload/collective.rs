@@ -15,7 +15,7 @@
 
 use super::WorkloadParameters;
 use super::graph::source::GraphSource;
-use super::graph::{JobGraph, Repeated, ScaleUp, Work};
+use super::graph::{JobGraph, Repeated, ScaleUp, Seats, Work, seats};
 use super::placement::Placement;
 use super::schedule::hierarchical::HierarchicalParameters;
 use super::schedule::pairwise::PairwiseParameters;
@@ -67,6 +67,7 @@ pub struct CollectiveSpec {
     pub chunk: Option<Bytes>,
     pub root: u32,
     scale_up: Option<ScaleUp>,
+    seats: Seats,
     pub placement: Placement,
     pub repeat: u64,
     pub compute: Time,
@@ -101,24 +102,6 @@ impl CollectiveSpec {
         }
         Algorithm::read(name, p).unwrap_or(Algorithm::Ring(schedule::ring::RingParameters))
     }
-
-    fn scale_up(p: &mut Parameters, algorithm: &Algorithm) -> Option<ScaleUp> {
-        let rate_help = "Rate at which a rank sends to others of its domain, outside the network; auto: \
-                         they are simulated on the network's links, as packets.";
-        let rate = p.rate_or_auto("scale_up_rate", rate_help);
-        let delay = p.time("scale_up_delay", Time::from_us(1), "Latency of a message within a domain.");
-        if !matches!(algorithm, Algorithm::Hierarchical(_)) {
-            p.without_effect("scale_up_rate", || "only algorithm = \"hierarchical\" has domains".into());
-        }
-        if rate.is_none() || !matches!(algorithm, Algorithm::Hierarchical(_)) {
-            p.without_effect("scale_up_delay", || "set scale_up_rate too".into());
-            return None;
-        }
-        if delay == Time::ZERO {
-            p.complain("scale_up_delay", "must be greater than 0".into());
-        }
-        rate.map(|rate| ScaleUp { rate, delay })
-    }
 }
 
 impl WorkloadParameters for CollectiveSpec {
@@ -150,7 +133,21 @@ impl WorkloadParameters for CollectiveSpec {
         }
         let root_help = "Rank whose data a broadcast distributes.";
         let root = p.integer("root", 0, (0, 1_000_000), root_help) as u32;
-        let scale_up = CollectiveSpec::scale_up(p, &algorithm);
+        let seats = Seats {
+            per_host: seats::ranks_per_host(p),
+            channels,
+            by_channel: kind != Kind::AllToAll && !matches!(algorithm, Algorithm::Hierarchical(_)),
+        };
+        let has_domains = match &algorithm {
+            Algorithm::Hierarchical(own) => {
+                seats::check_domain(p, own.domain, seats.per_host);
+                true
+            }
+            _ => false,
+        };
+        let why_not =
+            (!has_domains).then_some("only algorithm = \"hierarchical\" and ranks_per_host have domains");
+        let scale_up = seats::scale_up(p, seats.per_host, why_not);
         let messages_help = "Whether every message is a row of flows.parquet. Steps are counted in any case.";
         let messages = p.flag("messages", true, messages_help);
         if kind != Kind::Broadcast {
@@ -176,7 +173,8 @@ impl WorkloadParameters for CollectiveSpec {
             chunk,
             root,
             scale_up,
-            placement: Placement::read(p),
+            placement: Placement::read(p, seats.per_host),
+            seats,
             repeat: p.integer("repeat", 1, (1, 1_000_000), "Number of operations, one after the other.")
                 as u64,
             compute: p.time("compute", Time::ZERO, "Computation time of a host between two operations."),
@@ -219,10 +217,17 @@ impl WorkloadParameters for CollectiveSpec {
             bus: self.kind.bus(ranks),
             alike: self.scale_up.is_none(),
         };
-        let repeated = Repeated::new(phases, ranks, (self.repeat as u32, self.compute), shape, self.scale_up)
-            .map_err(|message| WorkloadError::new("repeat", message))?;
+        let repeated = Repeated::new(
+            phases,
+            ranks,
+            (self.repeat as u32, self.compute),
+            shape,
+            (self.scale_up, self.seats),
+        );
+        let repeated = repeated.map_err(|message| WorkloadError::new("repeat", message))?;
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
+            seats: self.seats,
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
             fresh: self.fresh,

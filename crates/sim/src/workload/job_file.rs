@@ -9,7 +9,7 @@
 use super::WorkloadParameters;
 use super::graph::listed::SendEnds;
 use super::graph::source::GraphSource;
-use super::graph::{JobGraph, Work};
+use super::graph::{JobGraph, ScaleUp, Seats, Work, seats};
 use super::import::{self, Choices, Format};
 use super::loggops::{self, Machine};
 use super::placement::Placement;
@@ -47,6 +47,8 @@ pub struct JobFileSpec {
     dependencies: &'static str,
     /// None: messages are packets.
     machine: Option<Machine>,
+    per_host: u32,
+    scale_up: Option<ScaleUp>,
     placement: Placement,
     messages: bool,
 }
@@ -79,14 +81,19 @@ impl WorkloadParameters for JobFileSpec {
         if network == "packets" {
             p.without_effect("machine", || "has no effect without network = \"loggops\"".to_string());
         }
+        let per_host = seats::ranks_per_host(p);
+        let scale_up =
+            seats::scale_up(p, per_host, Some("set ranks_per_host too: other ranks have no domain"));
         JobFileSpec {
+            per_host,
+            scale_up,
             machine: machine.filter(|_| network == "loggops"),
             file,
             format: p.choice("format", "auto", FORMATS, "Format of the file."),
             groups: p.text("groups", Some("none"), groups_help).filter(|groups| groups != "none"),
             send_ends: p.choice("send_ends", "posted", SEND_ENDS, "When a send ends for what waits for it."),
             dependencies: p.choice("dependencies", "data", DEPENDENCIES, "For what nodes of Chakra wait."),
-            placement: Placement::read(p),
+            placement: Placement::read(p, per_host),
             messages: p.flag("messages", true, messages_help),
         }
     }
@@ -112,17 +119,22 @@ impl WorkloadParameters for JobFileSpec {
                 let lasts = loggops::lasting(&imported.graph, machine);
                 lasts.map_err(|message| WorkloadError::new("network", format!("{name}: {message}")))?
             }
-            None => imported.graph,
+            None => match self.scale_up {
+                Some(scale_up) => imported.graph.with_domains(self.per_host, scale_up),
+                None => imported.graph,
+            },
         };
         let ranks = graph.ranks.len();
         let mut hosts = self.placement.ranks(cx)?;
         if hosts.len() < ranks {
-            let message = format!("{name} has {ranks} ranks, but the job has {} hosts", hosts.len());
+            let of = if self.per_host > 1 { "places on its hosts" } else { "hosts" };
+            let message = format!("{name} has {ranks} ranks, but the job has {} {of}", hosts.len());
             return Err(WorkloadError::new("hosts", message));
         }
         hosts.truncate(ranks);
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
+            seats: Seats { per_host: self.per_host, ..Seats::ALONE },
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
             fresh: false,

@@ -14,6 +14,7 @@ pub mod hosts;
 pub mod import;
 pub mod incast;
 pub mod job_file;
+pub mod lanes;
 pub mod load;
 pub mod loggops;
 pub mod merge;
@@ -137,6 +138,8 @@ pub struct FlowSpec {
     pub connection: Option<FlowId>,
     /// It has a connection of its own, on the path of this flow.
     pub path_of: Option<FlowId>,
+    /// Where among the NICs of its host it belongs, as [`lane_of`](lanes::lane_of) says; 0: nowhere.
+    pub lane: u16,
 }
 
 /// A generator of flows in order of their start times, with `waits_for` set in every flow.
@@ -183,10 +186,24 @@ pub trait FlowSource: Send + Sync + Sync {
     fn graph(&self) -> Option<Arc<JobGraph>> {
         None
     }
+    /// What stands for all of its flows in an estimate, where the order in which they start is not listed; none: they do.
+    fn glance(&self) -> Option<Glance> {
+        None
+    }
     /// Minimum time to the deadline of its flows, in ideal completion times.
     fn min_deadline(&self) -> f64 {
         0.0
     }
+}
+
+/// Flows that are under way together, in the place of all flows of a source.
+pub struct Glance {
+    pub source: Box<dyn FlowSource>,
+    /// Number and bytes of its flows, and of all.
+    pub size: (u64, u64),
+    pub of: (u64, u64),
+    /// Flows that are under way together, where these are more than the source has.
+    pub under_way: u64,
 }
 
 /// What the jobs of a source are: all of them are the same operation.

@@ -25,19 +25,31 @@ const ORDERS: &[(&str, &str)] = &[
 pub struct Placement {
     hosts: String,
     order: &'static str,
-    /// Number of hosts of the job; 0: all of `hosts`, which other jobs may use too.
+    /// Number of ranks of the job; 0: those of all of `hosts`, which other jobs may use too.
     ranks: u64,
+    per_host: u32,
 }
 
 impl Placement {
-    pub fn read(p: &mut Parameters) -> Placement {
+    /// `per_host`: ranks of each host.
+    pub fn read(p: &mut Parameters, per_host: u32) -> Placement {
         let hosts_help = "Participating hosts, in the order of ring or tree, such as \"0-15,20\".";
-        let ranks_help = "Number of hosts that the job takes from `hosts`, none of which another job with `ranks` has \
-                          taken; 0: all of `hosts`.";
+        let ranks_help = "Number of hosts (times `ranks_per_host`) that the job takes from `hosts`, none of which another job with \
+                          `ranks` has taken; 0: all of `hosts`.";
         Placement {
+            per_host,
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
             order: p.choice("placement", "packed", ORDERS, "Order in which `hosts` become the job's ranks."),
-            ranks: p.integer("ranks", 0, (0, 1_000_000), ranks_help) as u64,
+            ranks: {
+                let ranks = p.integer("ranks", 0, (0, 1_000_000), ranks_help) as u64;
+                if !ranks.is_multiple_of(u64::from(per_host)) {
+                    let message = format!(
+                        "{ranks} ranks do not fill hosts of {per_host}: expected a multiple of ranks_per_host"
+                    );
+                    p.complain("ranks", message);
+                }
+                ranks
+            },
         }
     }
 
@@ -46,10 +58,10 @@ impl Placement {
         self.ranks_in_blocks(cx, 1)
     }
 
-    /// The same, where this number of hosts that follow each other in `hosts` (the GPUs of a node) stay together.
+    /// The same, where this number of ranks whose hosts follow each other in `hosts` (the GPUs of a node) stay together.
     pub fn ranks_in_blocks(&self, cx: &WorkloadContext, size: u32) -> Result<Vec<HostId>, WorkloadError> {
         let all = participants(&self.hosts, "hosts", 2, cx)?;
-        let size = size.max(1) as usize;
+        let size = (size / self.per_host).max(1) as usize;
         if size > 1 && self.order == "by-rail" {
             let message = "by-rail tears nodes apart: a job with scale_up_rate is packed, strided or random";
             return Err(WorkloadError::new("placement", message));
@@ -72,24 +84,31 @@ impl Placement {
             .filter_map(|first| rest.get(first))
             .flat_map(|block| block.iter().copied())
             .collect();
+        let each = self.per_host as usize;
+        let seated =
+            |hosts: Vec<HostId>| hosts.into_iter().flat_map(|host| std::iter::repeat_n(host, each)).collect();
         if self.ranks == 0 {
-            return Ok(hosts);
+            return Ok(seated(hosts));
         }
         let mut placed = cx.placed.borrow_mut();
-        let (all, asked) = (hosts.len(), self.ranks as usize);
+        let (all, asked) = (hosts.len(), self.ranks as usize / each);
         hosts.retain(|host| !placed.contains(host));
         if asked < 2 || asked > hosts.len() {
             let taken = all - hosts.len();
+            let needs = match each {
+                1 => format!("{asked} ranks"),
+                each => format!("{} ranks need {asked} hosts of {each}", asked * each),
+            };
             let message = match taken {
-                _ if asked < 2 => format!("a job needs at least 2 ranks, found {asked}"),
-                0 => format!("{asked} ranks, but `hosts` names {all} hosts"),
-                _ => format!("{asked} ranks, but other jobs have taken {taken} of the {all} hosts"),
+                _ if asked < 2 => format!("a job needs at least 2 hosts, found {asked}"),
+                0 => format!("{needs}, but `hosts` names {all} hosts"),
+                _ => format!("{needs}, but other jobs have taken {taken} of the {all} hosts"),
             };
             return Err(WorkloadError::new("ranks", message));
         }
         hosts.truncate(asked);
         placed.extend(&hosts);
-        Ok(hosts)
+        Ok(seated(hosts))
     }
 }
 

@@ -2,25 +2,25 @@
 //! collective operations of tensor, data and expert parallelism, as a job graph.
 //!
 //! Ranks are numbered tensor first, then expert, data and pipeline. A step has `micro_batches`, in the order
-//! of one forward, one backward; gradients are reduced in buckets, in reverse order of the layers, from the
+//! of one forward, one backward, or of Megatron's interleaved schedule; gradients are reduced in buckets, in reverse order of the layers, from the
 //! last micro-batch's backward on. A rank begins the next step when all of its own step has ended.
 //!
 //! The operations of ranks are held as lists; their messages are not.
 //!
 //! Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
 //! Megatron-LM", SC 2021 (floating point operations and schedule); Li et al., "PyTorch Distributed", VLDB 2020
-//! (buckets).
+//! (buckets); Rajbhandari et al., "ZeRO", SC 2020 (sharding).
 
 use super::WorkloadParameters;
 use super::graph::source::GraphSource;
-use super::graph::{JobGraph, ScaleUp, Work};
+use super::graph::{JobGraph, ScaleUp, Seats, Work, seats};
 use super::placement::Placement;
 use super::schedule::{self, Algorithm, AlgorithmParameters, Kind, algorithms, ring::RingParameters};
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Bytes, Rate};
 use model::Model;
 
 mod lower;
@@ -29,7 +29,34 @@ pub mod model;
 const SHARDING: &[(&str, &str)] = &[
     ("none", "every rank holds all gradients and optimiser states of its stage: an all-reduce"),
     ("zero1", "gradients are reduce-scattered, and parameters gathered after them (ZeRO 1 and 2)"),
+    (
+        "zero3",
+        "parameters too: those of a layer are gathered before it, forward and backward, and its gradients reduce-scattered, \
+         for every micro-batch (ZeRO 3)",
+    ),
 ];
+
+/// Who holds gradients, states and parameters, in the order of [`SHARDING`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharding {
+    None,
+    Zero1,
+    Zero3,
+}
+
+impl Sharding {
+    fn named(name: &str) -> Sharding {
+        match name {
+            "zero1" => Sharding::Zero1,
+            "zero3" => Sharding::Zero3,
+            _ => Sharding::None,
+        }
+    }
+
+    fn reduces_by(self) -> Kind {
+        if self == Sharding::None { Kind::AllReduce } else { Kind::ReduceScatter }
+    }
+}
 
 /// Keys of a training job.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,9 +70,10 @@ pub struct TrainingSpec {
     chunk: Option<Bytes>,
     bucket: Bytes,
     overlap: bool,
-    sharded: bool,
+    sharding: Sharding,
     domain: u32,
     scale_up: Option<ScaleUp>,
+    per_host: u32,
     slow_ranks: Vec<u32>,
     slow_factor: f64,
     jitter: f64,
@@ -59,7 +87,7 @@ impl WorkloadParameters for TrainingSpec {
         title: "steps of a training job, from the size of a model and its parallelism",
         source: "Narayanan et al., SC 2021; Li et al., VLDB 2020",
         equations: "F = 24 b s h^2 + 4 b s^2 h a layer and micro-batch forward, twice that backward; bytes: TP b s h e, \
-                    PP b s h e, DP P/(t p) e_g, EP b s k h e / t",
+                    PP b s h e, DP P/(t p) e_g (ZeRO-3: three times that a micro-batch), EP b s k h e / t",
         validation: "Bytes of every group; step times by hand where nothing contends (workload/training/tests.rs). \
                      Not compared with measurements of a cluster.",
         ..SchemeDoc::NONE
@@ -75,8 +103,9 @@ impl WorkloadParameters for TrainingSpec {
         let data = p.integer("data", 0, (0, 100_000), data_help) as u32;
         let algorithm_help = "How gradients are reduced; auto: ring.";
         let asked = p.choice_or_auto("algorithm", schedule::KINDS, algorithm_help);
-        let sharded = p.choice("sharding", "none", SHARDING, "Who holds gradients and states.") == "zero1";
-        let kind = if sharded { Kind::ReduceScatter } else { Kind::AllReduce };
+        let sharding_help = "Who holds gradients, states and parameters.";
+        let sharding = Sharding::named(p.choice("sharding", "none", SHARDING, sharding_help));
+        let kind = sharding.reduces_by();
         let name = asked.unwrap_or(RingParameters::DOC.name);
         let can: Vec<&str> = algorithms(kind).into_iter().filter(|name| *name != "hierarchical").collect();
         if !can.contains(&name) {
@@ -101,16 +130,11 @@ impl WorkloadParameters for TrainingSpec {
         let overlap = p.flag("overlap", true, overlap_help);
         let domain_help =
             "Consecutive ranks that reach each other outside the network, such as the GPUs of a node.";
-        let domain = count(p, "domain", 8, domain_help);
-        let rate_help = "Rate at which a rank sends to others of its domain, outside the network; auto: \
-                         they are simulated on the network's links, as packets.";
-        let rate = p.rate_or_auto("scale_up_rate", rate_help);
-        let delay = p.time("scale_up_delay", Time::from_us(1), "Latency of a message within a domain.");
-        if rate.is_none() {
-            p.without_effect("scale_up_delay", || "set scale_up_rate too".into());
-        } else if delay == Time::ZERO {
-            p.complain("scale_up_delay", "must be greater than 0".into());
-        }
+        let per_host = seats::ranks_per_host(p);
+        let usual = seats::usual_domain(p);
+        let domain = count(p, "domain", usual, domain_help);
+        seats::check_domain(p, domain, per_host);
+        let scale_up = seats::scale_up(p, per_host, None);
         let slow_help = "Ranks that compute slower, such as \"17,20-23\".";
         let slow = p.text("slow_ranks", Some("none"), slow_help).unwrap_or_default();
         let slow_ranks = ranks(&slow).unwrap_or_else(|message| {
@@ -134,13 +158,14 @@ impl WorkloadParameters for TrainingSpec {
             chunk,
             bucket,
             overlap,
-            sharded,
+            sharding,
             domain,
-            scale_up: rate.map(|rate| ScaleUp { rate, delay }),
+            scale_up,
+            per_host,
             slow_ranks,
             slow_factor,
             jitter,
-            placement: Placement::read(p),
+            placement: Placement::read(p, per_host),
             messages: p.flag("messages", true, "Whether every message is a row of flows.parquet."),
         }
     }
@@ -182,6 +207,7 @@ impl WorkloadParameters for TrainingSpec {
         listed.from_begin = true;
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
+            seats: Seats { per_host: self.per_host, channels: self.channels, by_channel: false },
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
             fresh: false,

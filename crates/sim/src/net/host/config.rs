@@ -1,5 +1,6 @@
 //! What a host does with packets before its transports see them, resolved.
 
+use crate::transport::binding::NicPolicy;
 use crate::units::{Bytes, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -8,6 +9,8 @@ pub struct HostConfig {
     pub resequencing: Option<ResequencingConfig>,
     /// For each packet that comes, one after the other.
     pub packet_time: Time,
+    /// By which of its NICs a flow leaves.
+    pub nic_policy: NicPolicy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -257,7 +257,7 @@ fn failures_name_links_and_switches_that_exist() {
     );
     assert_eq!(
         problems(&format!("{job}ranks = 1\n")),
-        ["s.toml:8: workload.1.ranks: a job needs at least 2 ranks, found 1"]
+        ["s.toml:8: workload.1.ranks: a job needs at least 2 hosts, found 1"]
     );
     assert_eq!(
         event("switch = \"host0\""),

@@ -14,9 +14,9 @@ impl Fastpass {
     /// A flow starts here; the NIC that its request leaves by.
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let settings = config_of(cx.settings, spec.transport);
-        let hash = flow_hash(spec.src, spec.dst, flow);
+        let mut hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the packets go to the first port, and what is lost is asked for again.
-        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let mut source = SourceFlow::new(flow, spec, settings, cx.now());
         source.hash = hash;
         source.nic = (port - cx.first_port) as u16;
@@ -190,7 +190,7 @@ impl Fastpass {
         }
         flow.done = true;
         let record = flow.record(cx.host, Some(cx.net.now));
-        cx.net.recorder.flow(record);
+        cx.record(record);
         // Of what was sent nothing is left on its way: the destination may forget the flow.
         if record.packets_retransmitted == 0 {
             cx.net.delivered_once.push((flow.flow, flow.spec.dst, cx.transport));

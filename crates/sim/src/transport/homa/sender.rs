@@ -152,9 +152,9 @@ impl Homa {
     /// A message starts here; the NIC that it leaves by.
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
         let config = cx.settings.of::<HomaConfig>(spec.transport);
-        let hash = flow_hash(spec.src, spec.dst, flow);
+        let mut hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the packets go to the first port, and are requested again.
-        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let mut message = Outgoing::new(flow, spec, config, cx.now());
         (message.hash, message.nic) = (hash, (port - cx.first_port) as u16);
         let event = message.silence.event;

@@ -208,9 +208,9 @@ impl Ndp {
     /// A flow starts here; the NIC that it leaves by.
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
         let config = cx.settings.of::<NdpConfig>(spec.transport);
-        let hash = flow_hash(spec.src, spec.dst, flow);
+        let mut hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the packets go to the first port, and the timeout tries again.
-        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let mut sender = Sender::new(flow, spec, config, cx.now());
         (sender.hash, sender.nic) = (hash, (port - cx.first_port) as u16);
         let event = sender.silence.event;

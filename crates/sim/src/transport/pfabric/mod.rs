@@ -296,9 +296,9 @@ impl Transport for Pfabric {
 
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let settings = settings_of(cx.settings, spec.transport);
-        let hash = flow_hash(spec.src, spec.dst, flow);
+        let mut hash = flow_hash(spec.src, spec.dst, flow);
         // Without a route the packets go to the first port, and the timeout tries again.
-        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let deadline = cx.now().saturating_add(settings.rto);
         let outgoing = Outgoing {
             flow,

@@ -16,8 +16,8 @@ impl Phost {
     /// A flow starts here; the NIC that it leaves by.
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
         let config = cx.settings.of::<PhostConfig>(spec.transport);
-        let hash = flow_hash(spec.src, spec.dst, flow);
-        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let mut hash = flow_hash(spec.src, spec.dst, flow);
+        let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let nic = (port - cx.first_port) as u16;
         let packets = packets_of(spec.size, config);
         let policy = self.nics[usize::from(nic)].policy();
@@ -131,7 +131,7 @@ impl Phost {
         let record = flow.record(cx.host, Some(cx.net.now));
         // Of what was sent nothing is left on its way: the destination may forget the flow.
         let once = record.packets_retransmitted == 0 && flow.requests == 1 && packet.is_last();
-        cx.net.recorder.flow(record);
+        cx.record(record);
         if once {
             cx.net.delivered_once.push((flow.flow, flow.dst, cx.transport));
         }

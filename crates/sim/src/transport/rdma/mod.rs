@@ -370,10 +370,10 @@ impl Transport for Rdma {
         if let Some(&slot) = spec.connection.and_then(|connection| self.kept.get(&connection)) {
             return Some(self.append(slot, flow, spec, cx));
         }
-        let hash = self.hash_of(flow, spec, cx);
+        let mut hash = self.hash_of(flow, spec, cx);
         let settings = cx.settings.of::<RdmaConfig>(spec.transport);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
-        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
         let line_rate = cx.net.ports[port as usize].line.rate;
         let window_bytes =
@@ -496,8 +496,13 @@ impl Transport for Rdma {
         for slot in 0..self.pairs.len() {
             let pair = &self.pairs[slot];
             let (old, gate) = (pair.nic, pair.gate);
-            let port = cx.another_port(old, pair.dst, pair.hash).filter(|_| !pair.is_over());
+            if pair.is_over() {
+                continue;
+            }
+            let mut hash = pair.hash;
+            let port = cx.another_port(old, (pair.dst, &mut hash), pair.flows());
             let Some(port) = port else { continue };
+            self.pairs[slot].hash = hash;
             self.pairs[slot].nic = (port - cx.first_port) as u16;
             // One that rests has no gate: it gets one with its next message.
             if self.pairs[slot].done {

@@ -93,6 +93,13 @@ impl QueuePair {
         }
     }
 
+    /// Flows that it sends, which are not done.
+    pub fn flows(&self) -> impl Iterator<Item = FlowId> {
+        let stream = self.stream.as_deref().into_iter();
+        let own = self.stream.is_none().then_some(self.flow);
+        own.into_iter().chain(stream.flat_map(|stream| stream.messages.iter().map(|message| message.flow)))
+    }
+
     pub fn record_unfinished(&self, cx: &mut HostContext) {
         match &self.stream {
             Some(stream) => {
@@ -154,7 +161,9 @@ impl Rdma {
             pair.gate = nic.add(slot, due, settings.class);
         }
         pair.update_gate(nic);
-        cx.first_port + u32::from(pair.nic)
+        let port = cx.first_port + u32::from(pair.nic);
+        cx.bound(flow, port, spec.size);
+        port
     }
 
     /// A flow has arrived over a queue pair that stays open, and others behind it that were there already: what is expected next.

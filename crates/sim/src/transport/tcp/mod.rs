@@ -103,7 +103,14 @@ impl Tcp {
             return None;
         }
         self.outgoing.establish(packet.sender, packet, config, cx);
-        signal(code::ESTABLISHED, turned(packet), config, cx)
+        // Its data may leave by another port, where routes have changed since.
+        let own = self.outgoing.port(packet.sender, cx);
+        let answer = Packet { hash: self.outgoing[packet.sender].hash, ..turned(packet) };
+        let port = signal(code::ESTABLISHED, answer, config, cx);
+        if port.is_some_and(|port| port != own) {
+            cx.net.expect_departure(own);
+        }
+        port
     }
 
     /// The last packet of the handshake has come.
@@ -246,7 +253,7 @@ impl Tcp {
     }
 
     /// The connection of a flow, not yet opened.
-    fn connect(&self, flow: FlowId, spec: &FlowSpec, cx: &HostContext) -> Connection {
+    fn connect(&self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Connection {
         let settings = config_of(cx.settings, spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("tcp.flow{flow}"));
         let mut connection =
@@ -255,7 +262,7 @@ impl Tcp {
         connection.plb =
             settings.plb.map(|plb| Box::new(plb.start(mix64(cx.settings.seed) ^ u64::from(flow))));
         // Without a route the first SYN is lost, and the timeout tries again.
-        let port = cx.port_to(spec.dst, connection.hash).unwrap_or(cx.first_port);
+        let port = cx.bind(flow, spec, &mut connection.hash).unwrap_or(cx.first_port);
         connection.nic = (port - cx.first_port) as u16;
         connection
     }

@@ -117,11 +117,18 @@ impl Outgoing {
     }
 
     /// A connection whose port no longer leads to its receiver moves to another one; to which.
-    pub fn follow_routes(&mut self, slot: u32, config: &TcpConfig, cx: &HostContext) -> Option<PortId> {
+    pub fn follow_routes(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
         let connections = &mut self.connections;
         let connection = &mut connections[slot as usize];
-        let (old, gate, is_over) = (connection.nic, connection.gate, connection.is_over());
-        let port = cx.another_port(old, connection.spec.dst, connection.hash).filter(|_| !is_over)?;
+        if connection.is_over() {
+            return None;
+        }
+        let (old, gate) = (connection.nic, connection.gate);
+        let own = connection.messages.is_none().then_some(connection.flow);
+        let flows = own.into_iter().chain(connection.carried().map(|message| message.flow));
+        let mut hash = connection.hash;
+        let port = cx.another_port(old, (connection.spec.dst, &mut hash), flows)?;
+        connection.hash = hash;
         connection.nic = (port - cx.first_port) as u16;
         if gate != RESTING {
             self.nics[usize::from(old)].take_out(gate, |slot, gate| connections[slot as usize].gate = gate);

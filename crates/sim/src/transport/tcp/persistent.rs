@@ -32,7 +32,9 @@ impl Tcp {
         match self.kept.get(&connection) {
             Some(&slot) => {
                 self.outgoing.append(slot, message, settings, cx);
-                Some(self.outgoing.port(slot, cx))
+                let port = self.outgoing.port(slot, cx);
+                cx.bound(flow, port, spec.size);
+                Some(port)
             }
             None if flow == connection => {
                 let mut opened = self.connect(flow, spec, cx);
@@ -54,7 +56,7 @@ impl Tcp {
         let connection = &mut self.outgoing[slot];
         let acknowledged = connection.board.acknowledged();
         while let Some(message) = connection.messages.as_mut().and_then(|m| m.take(acknowledged)) {
-            cx.net.recorder.flow(message.record(cx.host, Some(cx.net.now)));
+            cx.record(message.record(cx.host, Some(cx.net.now)));
             if cx.settings.dependencies {
                 cx.ended.push(Ended { flow: message.flow, host: cx.host, at_receiver: false });
             }
@@ -117,9 +119,9 @@ impl Outgoing {
 /// Records the flows of connections that did not end.
 pub(super) fn record_unfinished(connection: &Connection, cx: &mut HostContext) {
     if connection.messages.is_none() {
-        return cx.net.recorder.flow(connection.record(cx.host, None));
+        return cx.record(connection.record(cx.host, None));
     }
     for message in connection.carried() {
-        cx.net.recorder.flow(message.record(cx.host, None));
+        cx.record(message.record(cx.host, None));
     }
 }

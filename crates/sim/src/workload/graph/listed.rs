@@ -316,7 +316,6 @@ impl Listed {
             law: self.law(instance),
             first: self.first_message[instance as usize],
             member: self.group(instance).place(rank).unwrap_or(0),
-            inside: false,
         }
     }
 
@@ -329,6 +328,26 @@ impl Listed {
         let instance = self.first_message.partition_point(|&first| first <= number) - 1;
         let message = number - self.first_message[instance];
         Place::Collective { instance: instance as u32, group: 0, message }
+    }
+
+    /// Of each rank, the collective operation with the largest number of messages that it sends.
+    pub fn widest(&self) -> Vec<Option<u32>> {
+        let mut widest: Vec<(u32, Option<u32>)> = vec![(0, None); self.ranks.len()];
+        for (number, instance) in (0..).zip(&self.instances) {
+            for (&rank, member) in self.groups[instance.group as usize].ranks.iter().zip(0..) {
+                let sends = instance.law.sends(member);
+                if sends > widest[rank as usize].0 {
+                    widest[rank as usize] = (sends, Some(number));
+                }
+            }
+        }
+        widest.into_iter().map(|(_, instance)| instance).collect()
+    }
+
+    /// The message of the first send of a rank.
+    pub fn first_send(&self, rank: u32) -> Option<u32> {
+        let first = self.first_send[rank as usize];
+        (first < self.first_send[rank as usize + 1]).then_some(first)
     }
 
     /// The number of the message of a send.

@@ -11,10 +11,12 @@
 //! happens ([`Listed`]). In neither case are its messages held: each has a number, from which all follows,
 //! and is a flow when it starts.
 
+pub mod glance;
 pub mod listed;
 pub mod matching;
 pub mod player;
 pub mod repeated;
+pub mod seats;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,7 @@ pub mod waits;
 pub use listed::Listed;
 pub use player::{Effect, Player, RankStep};
 pub use repeated::{Repeated, ScaleUp};
+pub use seats::Seats;
 
 use super::schedule::{Law, Transfer};
 use super::{FlowSpec, JobShape};
@@ -31,8 +34,9 @@ use crate::units::Time;
 
 /// A job graph on the hosts of its ranks.
 pub struct JobGraph {
-    /// By rank.
+    /// By rank; ranks of one host follow each other.
     pub hosts: Vec<HostId>,
+    pub seats: Seats,
     /// All that its messages have in common, with the start of the job.
     pub flow: FlowSpec,
     /// Whether its messages are flows in the results.
@@ -55,8 +59,6 @@ pub struct Member<'g> {
     pub first: u32,
     /// The rank, as the law numbers it.
     pub member: u32,
-    /// Its messages stay within a scale-up domain, which is not simulated packet by packet.
-    pub inside: bool,
 }
 
 /// What a message belongs to.
@@ -145,7 +147,7 @@ impl JobGraph {
                     super::schedule::Schedule::transfer(self.law(instance), message);
                 let [from, to] = [from, to].map(|member| self.rank(instance, group, member));
                 let inside = match &self.work {
-                    Work::Repeated(work) => work.is_inside(instance),
+                    Work::Repeated(work) => work.is_inside(instance, from, to),
                     Work::Listed(work) => work.is_inside(from, to),
                 };
                 Message { from, to, bytes, channel, inside }
@@ -163,6 +165,7 @@ impl JobGraph {
             src: self.hosts[message.from as usize],
             dst: self.hosts[message.to as usize],
             size: message.bytes,
+            lane: self.seats.lane(message.from, message.channel),
             ..self.flow
         }
     }

@@ -3,8 +3,8 @@
 //! other.
 
 use super::super::JobShape;
-use super::super::schedule::{Law, Phase, Phases, Schedule, counted};
-use super::{Member, Place};
+use super::super::schedule::{Law, Phase, Phases, Schedule, Transfer, counted};
+use super::{Member, Place, Seats};
 use crate::units::{Rate, Time};
 
 /// The links within scale-up domains.
@@ -28,6 +28,7 @@ pub struct Repeated {
     pub shape: JobShape,
     /// Messages within domains take their time by this; none: they cross the network.
     pub scale_up: Option<ScaleUp>,
+    seats: Seats,
     flows_each: u64,
     bytes_each: u64,
 }
@@ -39,7 +40,7 @@ impl Repeated {
         ranks: u32,
         (repeat, compute): (u32, Time),
         shape: JobShape,
-        scale_up: Option<ScaleUp>,
+        (scale_up, seats): (Option<ScaleUp>, Seats),
     ) -> Result<Repeated, String> {
         let (mut bases, mut each) = (Vec::new(), 0u128);
         let (mut flows_each, mut bytes_each) = (0u64, 0u64);
@@ -48,15 +49,41 @@ impl Repeated {
             let groups = phase.groups.count(ranks);
             let messages = u128::from(phase.law.messages()) * u128::from(groups);
             each += messages;
-            if !(phase.inside && scale_up.is_some()) {
+            if phase.inside && scale_up.is_some() {
+                continue;
+            }
+            if seats.per_host == 1 {
                 flows_each += messages as u64;
                 bytes_each += total(&phase.law) * u64::from(groups);
+                continue;
+            }
+            for (group, message) in
+                (0..groups).flat_map(|group| (0..phase.law.messages()).map(move |m| (group, m)))
+            {
+                let Transfer { from, to, bytes, .. } = phase.law.transfer(message);
+                let [from, to] = [from, to].map(|member| phase.groups.rank(group, member));
+                if !seats.together(from, to) {
+                    flows_each += 1;
+                    bytes_each += bytes;
+                }
             }
         }
         let each = counted(each)?;
         counted(u128::from(each) * u128::from(repeat))?;
         counted(u128::from(repeat) * phases.len() as u128)?;
-        Ok(Repeated { phases, bases, each, ranks, repeat, compute, shape, scale_up, flows_each, bytes_each })
+        Ok(Repeated {
+            phases,
+            bases,
+            each,
+            ranks,
+            repeat,
+            compute,
+            shape,
+            scale_up,
+            seats,
+            flows_each,
+            bytes_each,
+        })
     }
 
     pub fn messages(&self) -> u32 {
@@ -85,8 +112,9 @@ impl Repeated {
         &self.phases[instance as usize % self.phases.len()]
     }
 
-    pub fn is_inside(&self, instance: u32) -> bool {
-        self.scale_up.is_some() && self.phase(instance).inside
+    /// Whether a message of an instance stays off the network.
+    pub fn is_inside(&self, instance: u32, from: u32, to: u32) -> bool {
+        self.scale_up.is_some() && self.phase(instance).inside || self.seats.together(from, to)
     }
 
     /// The operation of an instance, and whether it is its first and its last phase.
@@ -113,12 +141,12 @@ impl Repeated {
         let phase = &self.phases[at];
         let (group, member) = phase.groups.place(rank);
         let first = step * self.each + self.bases[at] + group * phase.law.messages();
-        Member { law: &phase.law, first, member, inside: self.scale_up.is_some() && phase.inside }
+        Member { law: &phase.law, first, member }
     }
 
-    /// The largest domain whose ranks send to each other outside the network.
+    /// Whether ranks send to each other outside the network.
     pub fn has_inside(&self) -> bool {
-        self.scale_up.is_some() && self.phases.iter().any(|phase| phase.inside)
+        self.scale_up.is_some() && (self.seats.per_host > 1 || self.phases.iter().any(|phase| phase.inside))
     }
 
     pub fn ranks(&self) -> u32 {

@@ -2,7 +2,7 @@
 //! flows of a run without running it. A run plays the graph itself.
 
 use super::super::schedule::Schedule;
-use super::super::{FlowSource, FlowSpec, JobShape, TrafficSize};
+use super::super::{FlowSource, FlowSpec, Glance, JobShape, TrafficSize};
 use super::{JobGraph, Place, Work};
 use crate::units::Time;
 use rustc_hash::FxHashMap;
@@ -183,5 +183,39 @@ impl FlowSource for GraphSource {
 
     fn graph(&self) -> Option<Arc<JobGraph>> {
         Some(self.graph.clone())
+    }
+
+    fn glance(&self) -> Option<Glance> {
+        if !self.waits().pairs.is_empty() {
+            return None;
+        }
+        let (numbers, under_way) = self.graph.wave(LISTED as usize);
+        let bytes = |&number: &u32| self.graph.message(number).bytes;
+        let size = (numbers.len() as u64, numbers.iter().map(bytes).sum());
+        let wave = Wave { graph: self.graph.clone(), numbers, next: 0, openers: FxHashMap::default() };
+        Some(Glance { source: Box::new(wave), size, under_way, of: (self.graph.flows(), self.graph.bytes()) })
+    }
+}
+
+/// The messages that are under way together.
+#[derive(Clone)]
+struct Wave {
+    graph: Arc<JobGraph>,
+    numbers: Vec<u32>,
+    next: u32,
+    openers: FxHashMap<(u32, u32, u32), u32>,
+}
+
+impl FlowSource for Wave {
+    fn next(&mut self) -> Option<FlowSpec> {
+        let message = self.graph.message(*self.numbers.get(self.next as usize)?);
+        let connection = (message.from, message.to, message.channel);
+        let opener = *self.openers.entry(connection).or_insert(self.next);
+        self.next += 1;
+        Some(FlowSpec { connection: (!self.graph.fresh).then_some(opener), ..self.graph.flow(&message) })
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
     }
 }

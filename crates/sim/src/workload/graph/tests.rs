@@ -13,7 +13,8 @@ fn graph(ranks: Vec<RankList>, groups: Vec<Group>, instances: Vec<Instance>) -> 
     let hosts = (0..ranks.len() as u32).collect();
     let listed = Listed::new(ranks, groups, instances, SendEnds::Posted, "goal").expect("few messages");
     let flow = FlowSpec::default();
-    Arc::new(JobGraph { hosts, flow, recorded: true, fresh: false, work: Work::Listed(listed) })
+    let seats = Seats::ALONE;
+    Arc::new(JobGraph { hosts, seats, flow, recorded: true, fresh: false, work: Work::Listed(listed) })
 }
 
 fn list(ops: Vec<Op>, ends: &[(u32, u32)], starts: &[(u32, u32)]) -> RankList {

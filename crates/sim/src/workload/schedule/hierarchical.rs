@@ -12,6 +12,7 @@ use super::{AlgorithmParameters, Asked, Groups, Kind, Phase, Phases};
 use super::{halving_doubling::HalvingDoublingParameters, linear::LinearParameters};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
+use crate::workload::graph::seats::usual_domain;
 
 const IN_RAILS: &[(&str, &str)] =
     &[("ring", "rings along the rails"), ("halving-doubling", "halving and doubling along the rails")];
@@ -38,7 +39,7 @@ impl AlgorithmParameters for HierarchicalParameters {
         let domain_help = "Ranks of a domain, such as the GPUs of a node; of a hierarchical operation.";
         let in_rails = p.choice("in_rails", "ring", IN_RAILS, "How rails reduce and gather.");
         HierarchicalParameters {
-            domain: p.integer("domain", 8, (2, 100_000), domain_help) as u32,
+            domain: p.integer("domain", usual_domain(p), (2, 100_000), domain_help) as u32,
             halves: in_rails == IN_RAILS[1].0,
         }
     }

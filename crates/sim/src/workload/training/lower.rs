@@ -4,8 +4,8 @@ use super::super::graph::listed::{Group, Instance, Listed, Op, RankList, SendEnd
 use super::super::schedule::linear::LinearParameters;
 use super::super::schedule::{Algorithm, Asked, Kind, Law, ring::RingParameters};
 use super::super::spec::WorkloadError;
-use super::TrainingSpec;
 use super::model::Model;
+use super::{Sharding, TrainingSpec};
 use crate::engine::random::RandomStream;
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashMap;
@@ -38,6 +38,57 @@ struct At {
     expert: u32,
     data: u32,
     stage: u32,
+}
+
+/// What a rank computes next: a micro-batch, through one of its groups of layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub forward: bool,
+    /// Of the rank's groups of layers.
+    pub chunk: u32,
+    pub batch: u32,
+}
+
+/// The turns of a stage in a step: forward until the later stages are full, then one forward and one backward. With several
+/// groups of layers a stage (Megatron's interleaved schedule), as many micro-batches as there are stages go through one group
+/// before the next.
+pub(super) fn turns(stages: u32, stage: u32, chunks: u32, batches: u32) -> impl Iterator<Item = Turn> {
+    let total = batches * chunks;
+    let later = stages - stage - 1;
+    let warm = if chunks > 1 { 2 * later + (chunks - 1) * stages } else { later }.min(total);
+    let turn = move |number: u32, forward: bool| {
+        if chunks == 1 {
+            return Turn { forward, chunk: 0, batch: number };
+        }
+        let (round, within) = (number / (stages * chunks), number % (stages * chunks));
+        let chunk = within / stages;
+        let chunk = if forward { chunk } else { chunks - 1 - chunk };
+        Turn { forward, chunk, batch: round * stages + within % stages }
+    };
+    let first = (0..warm).map(move |number| turn(number, true));
+    first.chain((0..total).flat_map(move |number| {
+        let ahead = (number + warm < total).then(|| turn(number + warm, true));
+        ahead.into_iter().chain([turn(number, false)])
+    }))
+}
+
+/// A micro-batch in a group of layers, of which the stages have one each, in turn, until there are none left.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    group: u32,
+    before: Option<Neighbour>,
+    next: Option<Neighbour>,
+    /// The first of the tags of its messages.
+    tag: u32,
+    chunk: u32,
+}
+
+/// The group of layers before or after another.
+#[derive(Debug, Clone, Copy)]
+struct Neighbour {
+    rank: u32,
+    /// Of that rank's groups.
+    chunk: u32,
 }
 
 /// Ranks are numbered tensor first, then expert, data and stage.
@@ -96,6 +147,9 @@ struct Program {
     last: Vec<u32>,
     /// The last collective operation of gradients: they follow each other.
     reduced: Vec<u32>,
+    /// The last that gathered parameters, and what was to be computed before the layer before began.
+    gathered: Vec<u32>,
+    layer_before: Vec<u32>,
     /// What everything of this step waits for.
     began: Vec<u32>,
     calls: FxHashMap<u32, u32>,
@@ -129,8 +183,8 @@ pub fn lower(
     let Model { tensor, expert, pipeline, layers, micro_batches, .. } = spec.model;
     let layout = Layout { tensor, expert, data, stages: pipeline };
     let ranks = u64::from(tensor) * u64::from(expert) * u64::from(data) * u64::from(pipeline);
-    let each =
-        u64::from(layers.div_ceil(pipeline) * 4 + 4) * u64::from(micro_batches) * u64::from(spec.steps);
+    let groups = layers.div_ceil(pipeline) * 4 + spec.model.virtual_stages.saturating_mul(4);
+    let each = u64::from(groups) * u64::from(micro_batches) * u64::from(spec.steps);
     if ranks.saturating_mul(each) > MAX_OPS {
         let message = format!(
             "{ranks} ranks with about {each} operations each exceed the limit of {MAX_OPS} operations: take fewer steps, \
@@ -141,7 +195,13 @@ pub fn lower(
     let (of_layer, of_experts) = spec.model.gradients();
     let gradients =
         (of_layer.saturating_add(of_experts)).saturating_mul(u64::from(layers.div_ceil(pipeline)));
+    let times = match spec.sharding {
+        Sharding::None => 1,
+        Sharding::Zero1 => 2,
+        Sharding::Zero3 => 3 * u64::from(micro_batches),
+    };
     let buckets = gradients.saturating_add(spec.model.vocabulary_gradients()) / spec.bucket.0.max(1);
+    let buckets = buckets.saturating_mul(times);
     if ranks.saturating_mul(buckets).saturating_mul(u64::from(spec.steps)) > MAX_OPS {
         let message = format!(
             "{ranks} ranks with about {buckets} buckets of gradients a step exceed the limit of {MAX_OPS} operations: take a larger bucket"
@@ -174,23 +234,20 @@ impl Made<'_> {
             ends: Vec::new(),
             last: Vec::new(),
             reduced: Vec::new(),
+            gathered: Vec::new(),
+            layer_before: Vec::new(),
             began: Vec::new(),
             calls: FxHashMap::default(),
             pending: [0; 2],
             slow,
         };
-        let batches = spec.model.micro_batches;
-        let warm = batches.min(self.layout.stages - at.stage - 1);
+        let (batches, chunks) = (spec.model.micro_batches, spec.model.virtual_stages);
         for step in 0..spec.steps {
-            let (mut forward, mut backward) = (0, 0);
-            while backward < batches {
-                if forward < batches && forward - backward <= warm {
-                    self.forward(&mut program, at, step * batches + forward, random)?;
-                    forward += 1;
-                } else {
-                    let is_last = backward + 1 == batches;
-                    self.backward(&mut program, at, step * batches + backward, is_last, random)?;
-                    backward += 1;
+            for turn in turns(self.layout.stages, at.stage, chunks, batches) {
+                let part = self.part(at, turn.chunk, step * batches + turn.batch);
+                match turn.forward {
+                    true => self.forward(&mut program, at, part, random)?,
+                    false => self.backward(&mut program, at, part, turn.batch + 1 == batches, random)?,
                 }
             }
             self.ends_step(&mut program, at)?;
@@ -320,20 +377,41 @@ impl Made<'_> {
         program.push(Op::Send { to, bytes: self.spec.model.activations(), tag }, &after);
     }
 
+    /// A micro-batch in a group of layers: where it comes from and goes to.
+    fn part(&self, at: At, chunk: u32, batch: u32) -> Part {
+        let (stages, chunks) = (self.layout.stages, self.spec.model.virtual_stages);
+        let group = chunk * stages + at.stage;
+        let neighbour = |group: u32| Neighbour {
+            rank: self.layout.rank(At { stage: group % stages, ..at }),
+            chunk: group / stages,
+        };
+        Part {
+            group,
+            before: group.checked_sub(1).map(neighbour),
+            next: (group + 1 < stages * chunks).then(|| neighbour(group + 1)),
+            tag: batch * chunks * 2,
+            chunk,
+        }
+    }
+
     fn forward(
         &mut self,
         program: &mut Program,
         at: At,
-        batch: u32,
+        part: Part,
         random: &mut RandomStream,
     ) -> Result<(), String> {
         let model = &self.spec.model;
         let (attention, feed_forward, output) = (model.attention(), model.feed_forward(), model.output());
-        if at.stage > 0 {
-            let from = self.layout.rank(At { stage: at.stage - 1, ..at });
-            self.receive(program, from, batch * 2 + FORWARD);
+        // The embedding computes nothing: its parameters come with those of the first layer.
+        let mut embedding = model.vocabulary_gradients();
+        if let Some(before) = part.before {
+            self.receive(program, before.rank, part.tag + part.chunk * 2 + FORWARD);
+            embedding = 0;
         }
-        for _ in 0..model.layers_of(at.stage) {
+        let (of_layer, of_experts) = model.gradients();
+        for _ in 0..model.layers_of_group(part.group) {
+            self.parameters(program, at, [of_layer + std::mem::take(&mut embedding), of_experts])?;
             self.compute(program, attention, random);
             self.activations(program, at)?;
             self.experts(program, at)?;
@@ -341,11 +419,12 @@ impl Made<'_> {
             self.experts(program, at)?;
             self.activations(program, at)?;
         }
-        if at.stage + 1 < self.layout.stages {
-            let to = self.layout.rank(At { stage: at.stage + 1, ..at });
-            self.send(program, to, batch * 2 + FORWARD);
-        } else {
-            self.compute(program, output, random);
+        match part.next {
+            Some(next) => self.send(program, next.rank, part.tag + next.chunk * 2 + FORWARD),
+            None => {
+                self.parameters(program, at, [model.vocabulary_gradients(), 0])?;
+                self.compute(program, output, random);
+            }
         }
         Ok(())
     }
@@ -354,42 +433,73 @@ impl Made<'_> {
         &mut self,
         program: &mut Program,
         at: At,
-        batch: u32,
+        part: Part,
         is_last: bool,
         random: &mut RandomStream,
     ) -> Result<(), String> {
         let model = &self.spec.model;
+        // Sharded gradients are added up where they belong: those of every micro-batch are sent there.
+        let reduces = is_last || self.spec.sharding == Sharding::Zero3;
         let twice = |time: Time| time.saturating_add(time);
         let (attention, feed_forward, output) =
             (twice(model.attention()), twice(model.feed_forward()), twice(model.output()));
-        let (of_layer, of_experts) = model.gradients();
+        let of_layer = model.gradients();
         let of_vocabulary = model.vocabulary_gradients();
-        if at.stage + 1 < self.layout.stages {
-            let from = self.layout.rank(At { stage: at.stage + 1, ..at });
-            self.receive(program, from, batch * 2 + BACKWARD);
-        } else {
-            self.compute(program, output, random);
-            if is_last {
-                self.ready(program, at, [of_vocabulary, 0])?;
+        match part.next {
+            Some(next) => self.receive(program, next.rank, part.tag + part.chunk * 2 + BACKWARD),
+            None => {
+                self.parameters(program, at, [of_vocabulary, 0])?;
+                self.compute(program, output, random);
+                if reduces {
+                    self.ready(program, at, [of_vocabulary, 0])?;
+                }
             }
         }
-        for _ in 0..model.layers_of(at.stage) {
+        for _ in 0..model.layers_of_group(part.group) {
+            self.parameters(program, at, of_layer.into())?;
             self.activations(program, at)?;
             self.experts(program, at)?;
             self.compute(program, feed_forward, random);
             self.experts(program, at)?;
             self.activations(program, at)?;
             self.compute(program, attention, random);
-            if is_last {
-                self.ready(program, at, [of_layer, of_experts])?;
+            if reduces {
+                self.ready(program, at, of_layer.into())?;
             }
         }
-        if at.stage > 0 {
-            let to = self.layout.rank(At { stage: at.stage - 1, ..at });
-            self.send(program, to, batch * 2 + BACKWARD);
-        } else if is_last {
-            self.ready(program, at, [of_vocabulary, 0])?;
+        match part.before {
+            Some(before) => self.send(program, before.rank, part.tag + before.chunk * 2 + BACKWARD),
+            None if reduces => self.ready(program, at, [of_vocabulary, 0])?,
+            None => {}
         }
+        if self.spec.sharding == Sharding::Zero3 {
+            self.reduce_rest(program, at)?;
+            if !self.spec.overlap {
+                program.last.append(&mut program.reduced);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where parameters are sharded, those of what is computed next are gathered: while what is before it is computed, or, without
+    /// overlap, after that.
+    fn parameters(&mut self, program: &mut Program, at: At, gradients: [u64; 2]) -> Result<(), String> {
+        if self.spec.sharding != Sharding::Zero3 || gradients == [0, 0] {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut program.layer_before, program.last.clone());
+        let mut after = if self.spec.overlap { before } else { program.last.clone() };
+        after.extend(&program.began);
+        for (which, bytes) in gradients.into_iter().enumerate() {
+            for bytes in pieces(self.spec.model.parameters(bytes), self.spec.bucket.0) {
+                let among = [Among::Replicas, Among::ExpertReplicas][which];
+                if let Some(op) = self.call(program, (among, at), Kind::AllGather, bytes)? {
+                    let after: Vec<u32> = after.iter().chain(&program.gathered).copied().collect();
+                    program.gathered = vec![program.push(op, &after)];
+                }
+            }
+        }
+        program.last.extend(&program.gathered);
         Ok(())
     }
 
@@ -406,7 +516,7 @@ impl Made<'_> {
     }
 
     fn reduce(&mut self, program: &mut Program, at: At, which: usize, bytes: u64) -> Result<(), String> {
-        let kind = if self.spec.sharded { Kind::ReduceScatter } else { Kind::AllReduce };
+        let kind = self.spec.sharding.reduces_by();
         self.gradients(program, at, which, kind, bytes)
     }
 
@@ -427,32 +537,31 @@ impl Made<'_> {
         Ok(())
     }
 
-    /// The rest of the gradients, and, where they are sharded, the parameters; the next step waits for all.
-    fn ends_step(&mut self, program: &mut Program, at: At) -> Result<(), String> {
-        let bucket = self.spec.bucket.0;
+    /// What is left of the gradients, less than a bucket.
+    fn reduce_rest(&mut self, program: &mut Program, at: At) -> Result<(), String> {
         for which in 0..2 {
-            let mut left = std::mem::take(&mut program.pending[which]);
-            while left > 0 {
-                let bytes = left.min(bucket);
-                left -= bytes;
+            let left = std::mem::take(&mut program.pending[which]);
+            for bytes in pieces(left, self.spec.bucket.0) {
                 self.reduce(program, at, which, bytes)?;
             }
         }
-        if self.spec.sharded {
+        Ok(())
+    }
+
+    /// The rest of the gradients, and, where every rank has a part of the states, the parameters; the next step waits for all.
+    fn ends_step(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+        self.reduce_rest(program, at)?;
+        if self.spec.sharding == Sharding::Zero1 {
             let model = &self.spec.model;
             let layers = u64::from(model.layers_of(at.stage));
             let (of_layer, of_experts) = model.gradients();
             let vocabulary = [at.stage == 0, at.stage + 1 == self.layout.stages];
             let vocabulary =
                 vocabulary.into_iter().filter(|&has| has).count() as u64 * model.vocabulary_gradients();
-            let parameters = |bytes: u64| bytes / model.gradient_bytes * model.element_bytes;
             for (which, bytes) in
                 [of_layer * layers + vocabulary, of_experts * layers].into_iter().enumerate()
             {
-                let mut left = parameters(bytes);
-                while left > 0 {
-                    let bytes = left.min(bucket);
-                    left -= bytes;
+                for bytes in pieces(model.parameters(bytes), self.spec.bucket.0) {
                     self.gradients(program, at, which, Kind::AllGather, bytes)?;
                 }
             }
@@ -460,6 +569,13 @@ impl Made<'_> {
         let reduced = std::mem::take(&mut program.reduced);
         program.last.extend(reduced);
         program.began = program.last.clone();
+        program.layer_before = program.last.clone();
         Ok(())
     }
+}
+
+/// `bytes` in pieces of at most `limit`.
+fn pieces(bytes: u64, limit: u64) -> impl Iterator<Item = u64> {
+    let limit = limit.max(1);
+    (0..bytes.div_ceil(limit)).map(move |piece| (bytes - piece * limit).min(limit))
 }

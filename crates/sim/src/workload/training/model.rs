@@ -17,6 +17,8 @@ pub struct Model {
     pub micro_batches: u32,
     pub tensor: u32,
     pub pipeline: u32,
+    /// Groups of layers of a stage: group v p + s is on stage s of p.
+    pub virtual_stages: u32,
     pub expert: u32,
     /// Activations are split over the tensor group between its layers: an all-gather and a reduce-scatter
     /// take the place of each all-reduce.
@@ -53,6 +55,9 @@ impl Model {
             count("micro_batches", 8, 1, 100_000, "Micro-batches of a replica in a step.") as u32;
         let tensor = count("tensor", 1, 1, 100_000, "Ranks that share a layer (tensor parallel).") as u32;
         let pipeline = count("pipeline", 1, 1, 10_000, "Stages of the pipeline.") as u32;
+        let virtual_help = "Groups of layers of a stage, through which a micro-batch comes in turn (Megatron's interleaved \
+                            schedule).";
+        let virtual_stages = count("virtual_stages", 1, 1, 10_000, virtual_help) as u32;
         let expert = count("expert", 1, 1, 100_000, "Ranks that share the experts of a layer.") as u32;
         let element_bytes = count("element_bytes", 2, 1, 16, "Bytes of an activation or parameter.");
         let gradient_bytes = count("gradient_bytes", 2, 1, 16, "Bytes of a gradient.");
@@ -67,15 +72,32 @@ impl Model {
             micro_batches,
             tensor,
             pipeline,
+            virtual_stages,
             expert,
             element_bytes,
             gradient_bytes,
             sequence_parallel: p.flag("sequence_parallel", false, sp_help),
             flops: p.number("teraflops", 400.0, (1e-6, 1e9), flops_help) * 1e12,
         };
-        if model.pipeline > model.layers {
-            let message = format!("{} stages for {} layers: expected at most one a layer", pipeline, layers);
+        if virtual_stages == 1 && p.peek("virtual_stages").is_none() {
+            p.without_effect("virtual_stages", String::new);
+        }
+        let groups = u64::from(pipeline) * u64::from(virtual_stages);
+        if pipeline > layers {
+            let message = format!("{pipeline} stages for {layers} layers: expected at most one a layer");
             p.complain("pipeline", message);
+        } else if groups > u64::from(layers) {
+            let message = format!(
+                "{groups} groups of {layers} layers (pipeline x virtual_stages): expected at most one a layer"
+            );
+            p.complain("virtual_stages", message);
+        } else if virtual_stages > 1 && pipeline == 1 {
+            p.complain("virtual_stages", "one stage has nothing to interleave: set pipeline too".into());
+        } else if virtual_stages > 1 && micro_batches % pipeline != 0 {
+            let message = format!(
+                "{micro_batches} micro-batches do not fill {pipeline} stages in turn: expected a multiple of pipeline"
+            );
+            p.complain("micro_batches", message);
         }
         if experts == 0 {
             p.without_effect("top_k", || "a dense model has no experts".into());
@@ -95,9 +117,20 @@ impl Model {
         u64::from(self.tensor) * u64::from(self.pipeline) * u64::from(self.expert)
     }
 
-    /// Layers of a stage: the first stages have one more, where they are not equal.
+    /// Layers of a stage.
     pub fn layers_of(&self, stage: u32) -> u32 {
-        self.layers / self.pipeline + u32::from(stage < self.layers % self.pipeline)
+        (0..self.virtual_stages).map(|chunk| self.layers_of_group(chunk * self.pipeline + stage)).sum()
+    }
+
+    /// Layers of one of the groups that the stages have in turn: the first have one more, where they are not equal.
+    pub fn layers_of_group(&self, group: u32) -> u32 {
+        let groups = self.pipeline * self.virtual_stages;
+        self.layers / groups + u32::from(group < self.layers % groups)
+    }
+
+    /// Bytes of the parameters that have these gradients.
+    pub fn parameters(&self, gradients: u64) -> u64 {
+        gradients / self.gradient_bytes * self.element_bytes
     }
 
     /// Tokens of a micro-batch.

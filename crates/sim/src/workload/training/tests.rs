@@ -4,6 +4,10 @@ use super::super::graph::listed::{Listed, Op};
 use super::super::tests::{Given, text, with_hosts};
 use super::*;
 use crate::parameters::Value;
+use crate::units::Time;
+use crate::workload::graph::{Effect, Player};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// One layer has 12 h^2 = 12 288 parameters; 16 tokens a micro-batch, of 64 bytes each.
 const SMALL: &[(&str, i64)] =
@@ -95,6 +99,91 @@ fn gradients_are_reduced_once_in_buckets() {
 }
 
 #[test]
+fn zero_3_gathers_parameters_of_every_layer_twice_a_micro_batch_and_sends_half_as_much_again_as_zero_1() {
+    let sharded = |sharding, batches| {
+        let keys =
+            [("sharding", text(sharding)), integer("micro_batches", batches), ("bucket", text("15KB"))];
+        listed(&keys, 4).1
+    };
+    for batches in [1, 4] {
+        let (first, third) = (sharded("zero1", batches), sharded("zero3", batches));
+        // Of n ranks (n - 1) / n of all bytes leave each: twice, or three times a micro-batch.
+        assert_eq!(first.bytes_sent(), 4 * 2 * 3 * 98_304 / 4);
+        assert_eq!(2 * third.bytes_sent(), 3 * batches as u64 * first.bytes_sent());
+    }
+    // Each of four layers of 24 576 bytes in two pieces, forward and backward; gradients in buckets.
+    let all = operations(&sharded("zero3", 1), 2);
+    let of = |kind: Kind| all.iter().filter(|one| one.0 == kind).map(|one| one.1).collect::<Vec<_>>();
+    assert_eq!(of(Kind::AllGather), [15_000, 9576].repeat(8));
+    assert_eq!(of(Kind::ReduceScatter), [15_000, 15_000, 15_000, 15_000, 15_000, 15_000, 8304]);
+    // Of experts among those that have the same.
+    let keys =
+        [("sharding", text("zero3")), integer("experts", 8), integer("expert", 4), integer("layers", 1)];
+    let (_, job) = listed(&[&keys[..], &[integer("micro_batches", 1)]].concat(), 2);
+    let gathered: Vec<_> = operations(&job, 0).into_iter().filter(|one| one.0 == Kind::AllGather).collect();
+    let (common, own) = ((Kind::AllGather, 4 * 1024 * 2), (Kind::AllGather, 8 * 1024 * 2 * 2));
+    assert_eq!(gathered, [common, own, common, own]);
+}
+
+/// When a job ends whose messages take no time.
+fn ideal(job: Listed) -> u64 {
+    let hosts = (0..job.ranks.len() as u32).collect();
+    let (seats, flow) = (Seats::ALONE, FlowSpec::default());
+    let graph = JobGraph { hosts, seats, flow, recorded: true, fresh: false, work: Work::Listed(job) };
+    let mut player = Player::new(Arc::new(graph), |_| true);
+    let (mut out, mut due, mut now) = (Vec::new(), BTreeSet::new(), Time::ZERO);
+    player.begin(now, &mut out);
+    loop {
+        for effect in std::mem::take(&mut out) {
+            match effect {
+                Effect::Send { number } => player.arrived(number, now, &mut out),
+                Effect::Wake { rank, op, at } => {
+                    due.insert((at, rank, op));
+                }
+                Effect::Step(_) => {}
+            }
+        }
+        if !out.is_empty() {
+            continue;
+        }
+        let Some((at, rank, op)) = due.pop_first() else { break };
+        now = at;
+        player.woken(rank, op, now, &mut out);
+    }
+    assert_eq!(player.unfinished(), 0);
+    now.0
+}
+
+#[test]
+fn interleaved_stages_idle_for_the_formula_of_the_bubble() {
+    // Forward and backward of a layer, at 10^9 operations a second.
+    let layer = 3 * 1000 * (24 * 16 * 1024 + 4 * 256 * 32);
+    for (stages, groups, batches) in
+        [(2, 1, 4), (4, 1, 8), (2, 2, 4), (4, 2, 4), (4, 2, 8), (4, 4, 8), (8, 3, 16)]
+    {
+        let keys = [
+            integer("layers", stages * groups),
+            integer("pipeline", stages),
+            integer("virtual_stages", groups),
+            integer("micro_batches", batches),
+            ("teraflops", Value::Number(1e-3)),
+        ];
+        let (_, job) = listed(&keys, 1);
+        let alone = batches * groups * layer;
+        assert!((0..stages).all(|rank| computed(&job, rank as usize) == alone as u64));
+        // (p - 1) / (v m) of the time without a bubble.
+        let took = ideal(job) as i64;
+        assert_eq!(took - alone, alone * (stages - 1) / (groups * batches), "{stages} {groups} {batches}");
+    }
+    // Every stage does all of its groups with every micro-batch once forward and once backward.
+    for stage in 0..4 {
+        let all: Vec<lower::Turn> = lower::turns(4, stage, 3, 8).collect();
+        let set: std::collections::HashSet<_> = all.iter().map(|t| (t.forward, t.chunk, t.batch)).collect();
+        assert_eq!((all.len(), set.len()), (48, 48));
+    }
+}
+
+#[test]
 fn tokens_are_sent_to_experts_and_back_forward_and_backward() {
     let keys =
         [integer("experts", 8), integer("expert", 4), integer("layers", 1), integer("micro_batches", 1)];
@@ -138,6 +227,13 @@ fn a_job_that_does_not_fit_says_what_it_needs() {
     for (keys, expected) in [
         (vec![integer("pipeline", 5)], "5 stages for 4 layers"),
         (vec![integer("expert", 2)], "no experts"),
+        (vec![integer("virtual_stages", 2)], "set pipeline too"),
+        (vec![integer("virtual_stages", 3), integer("pipeline", 2)], "6 groups of 4 layers"),
+        (
+            vec![integer("virtual_stages", 2), integer("pipeline", 2), integer("micro_batches", 3)],
+            "3 micro-batches do not fill 2 stages",
+        ),
+        (vec![("sharding", text("zero2"))], "zero2"),
         (vec![integer("experts", 3), integer("expert", 2)], "cannot share 3 experts"),
         (vec![("slow_ranks", text("3-1"))], "found \"3-1\""),
         (vec![("algorithm", text("pairwise"))], "does not reduce gradients"),

@@ -1,0 +1,194 @@
+//! By which of its NICs a flow leaves a host that has several: `[host] nic_policy`.
+//!
+//! A flow, or a connection of several flows, is bound to one port when it starts, among those on a shortest path to its receiver
+//! whose link is up. Where none is up, all are taken to be.
+//!
+//! Source: UEC's simulator (next port in turn); NCCL (a channel of a GPU uses the NIC of its rail).
+
+use super::HostContext;
+use crate::measure::FlowRecord;
+use crate::net::PortId;
+use crate::topology::NextHops;
+use crate::workload::lanes::{lane_of, nic_of};
+use crate::workload::{FlowId, FlowSpec};
+use rustc_hash::FxHashMap;
+
+pub const POLICIES: &[(&str, &str)] = &[
+    ("hash", "by the hash of the flow, as a switch chooses among equal paths"),
+    ("round-robin", "the flows of a host take its NICs in turn"),
+    (
+        "by-rail",
+        "a job's GPUs and channels are spread over the NICs of their host in order; other flows by hash",
+    ),
+    ("least-bytes", "the NIC with the fewest bytes of flows that have not ended; of equal ones the first"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NicPolicy {
+    #[default]
+    Hash,
+    RoundRobin,
+    ByLane,
+    LeastBytes,
+}
+
+impl NicPolicy {
+    const ALL: [NicPolicy; 4] =
+        [NicPolicy::Hash, NicPolicy::RoundRobin, NicPolicy::ByLane, NicPolicy::LeastBytes];
+
+    /// By its name among [`POLICIES`].
+    pub fn named(name: &str) -> NicPolicy {
+        let at = POLICIES.iter().position(|(known, _)| *known == name);
+        at.map_or(NicPolicy::Hash, |at| NicPolicy::ALL[at])
+    }
+
+    pub fn name(self) -> &'static str {
+        POLICIES[self as usize].0
+    }
+
+    /// A flow that starts in the same state of its host at another time takes the same NIC.
+    pub fn repeats(self) -> bool {
+        matches!(self, NicPolicy::Hash | NicPolicy::ByLane)
+    }
+}
+
+/// What hosts remember of the flows that they have bound.
+#[derive(Debug, Default)]
+pub struct Bindings {
+    /// By the first port of a host: flows so far.
+    turns: FxHashMap<PortId, u32>,
+    /// Bytes of flows that have not ended, by port.
+    bytes: FxHashMap<PortId, u64>,
+    flows: FxHashMap<FlowId, (PortId, u64)>,
+}
+
+impl Bindings {
+    fn add(&mut self, flow: FlowId, port: PortId, bytes: u64) {
+        *self.bytes.entry(port).or_default() += bytes;
+        self.flows.insert(flow, (port, bytes));
+    }
+
+    fn remove(&mut self, flow: FlowId) -> Option<u64> {
+        let (port, bytes) = self.flows.remove(&flow)?;
+        self.bytes.entry(port).and_modify(|all| *all -= bytes);
+        Some(bytes)
+    }
+
+    fn at(&self, port: PortId) -> u64 {
+        self.bytes.get(&port).copied().unwrap_or(0)
+    }
+}
+
+impl HostContext<'_> {
+    /// The port that a flow, and what follows on its connection, leaves by; none: nothing leads to its receiver. `hash` becomes one
+    /// by which all its packets leave there.
+    pub fn bind(&mut self, flow: FlowId, spec: &FlowSpec, hash: &mut u32) -> Option<PortId> {
+        if self.settings.nic_policy == NicPolicy::Hash {
+            return self.port_to(spec.dst, *hash);
+        }
+        let port = self.choose_port(spec.dst, *hash, spec.lane)?;
+        *hash = self.hash_for(port, spec.dst, *hash);
+        self.bound(flow, port, spec.size);
+        Some(port)
+    }
+
+    /// A flow has been given to a connection that leaves by a port.
+    #[inline]
+    pub fn bound(&mut self, flow: FlowId, port: PortId, bytes: u64) {
+        if self.settings.nic_policy == NicPolicy::LeastBytes {
+            self.net.bindings.add(flow, port, bytes);
+        }
+    }
+
+    /// A flow has ended.
+    #[inline]
+    pub fn unbind(&mut self, record: &FlowRecord) {
+        if self.settings.nic_policy == NicPolicy::LeastBytes {
+            self.net.bindings.remove(record.flow);
+        }
+    }
+
+    /// The port to which what leaves by a NIC must move with its flows, because that one no longer leads to `dst` and another does.
+    pub fn another_port(
+        &mut self,
+        nic: u16,
+        (dst, hash): (u32, &mut u32),
+        flows: impl Iterator<Item = FlowId>,
+    ) -> Option<PortId> {
+        let own = u32::from(nic);
+        let leads = match self.map.routes.hops_from(self.rows[0], dst) {
+            NextHops::None => false,
+            NextHops::One(port) => port == own,
+            NextHops::Many(ports) => ports.contains(&own),
+        };
+        if leads {
+            return None;
+        }
+        // The next one that leads there.
+        let lane = lane_of(own, self.ports());
+        let port = self.choose_port(dst, *hash, lane)?;
+        if self.settings.nic_policy != NicPolicy::Hash {
+            *hash = self.hash_for(port, dst, *hash);
+        }
+        for flow in flows {
+            if let Some(bytes) = self.net.bindings.remove(flow) {
+                self.bound(flow, port, bytes);
+            }
+        }
+        Some(port)
+    }
+
+    /// A hash like this one by which packets to `dst` leave by a port.
+    fn hash_for(&self, port: PortId, dst: u32, hash: u32) -> u32 {
+        let NextHops::Many(ports) = self.map.routes.hops_from(self.rows[0], dst) else { return hash };
+        let (count, local) = (ports.len() as u32, port - self.first_port);
+        let at = ports.iter().position(|&port| port == local).unwrap_or(0) as u32;
+        let hash = hash.min(u32::MAX - count);
+        hash - hash % count + at
+    }
+
+    fn ports(&self) -> u32 {
+        let first = &self.map.first_port;
+        first[self.node as usize + 1] - first[self.node as usize]
+    }
+
+    fn choose_port(&mut self, dst: u32, hash: u32, lane: u16) -> Option<PortId> {
+        let (policy, first, count) = (self.settings.nic_policy, self.first_port, self.ports());
+        let by_hash = self.port_to(dst, hash)?;
+        let NextHops::Many(all) = self.map.routes.hops_from(self.rows[0], dst) else { return Some(by_hash) };
+        let wanted = nic_of(lane, count);
+        if policy == NicPolicy::Hash || (policy == NicPolicy::ByLane && wanted.is_none()) {
+            return Some(by_hash);
+        }
+        let ports = &self.net.ports;
+        let is_up = |port: u32| ports[(first + port) as usize].up;
+        let none_up = !all.iter().any(|&port| is_up(port));
+        let mut able = all.iter().copied().filter(|&port| none_up || is_up(port));
+        let bindings = &mut self.net.bindings;
+        let port = match policy {
+            NicPolicy::RoundRobin => {
+                let turn = bindings.turns.entry(first).or_default();
+                let at = *turn as usize % able.clone().count();
+                *turn = turn.wrapping_add(1);
+                able.nth(at)
+            }
+            NicPolicy::LeastBytes => able.min_by_key(|&port| (bindings.at(first + port), port)),
+            NicPolicy::Hash | NicPolicy::ByLane => {
+                able.min_by_key(|&port| (port + count - wanted.unwrap_or(0)) % count)
+            }
+        };
+        port.map(|port| first + port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_have_their_names() {
+        for policy in NicPolicy::ALL {
+            assert_eq!(NicPolicy::named(policy.name()), policy);
+        }
+    }
+}
