@@ -62,7 +62,7 @@ def test_hosts_have_no_namespaces_and_their_links_lead_to_one_process(star: Path
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ('transport={ kind = "rdma", controller = { kind = "hpcc" } }', "telemetry"),
+        ('transport={ kind = "rdma", controller = { kind = "hpcc-pint" } }', 'telemetry.kind = "pint"'),
         ('switch.balancer={ kind = "drill" }', 'has "ecmp", "label"'),
         ('switch.queue={ kind = "pfabric" }', "ports of the engine"),
         ("switch.pfc.enabled=true", "cannot pause each other"),

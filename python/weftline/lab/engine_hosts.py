@@ -39,7 +39,7 @@ def problems(values: dict[str, Any], *, engine_ports: bool) -> list[str]:
     if engine_ports:
         found.append(
             "hosts of the engine: their switches have the kernel's ports: leave out what needs ports of the "
-            "engine (marks, queues other than fifo), and --ports engine"
+            "engine (queues other than fifo), and --ports engine"
         )
     return found
 

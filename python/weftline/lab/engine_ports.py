@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weftline import _native
+from weftline.lab import ecn_switches
 
 if TYPE_CHECKING:
     from weftline.lab.plan import End, Plan
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 Ports = Literal["auto", "kernel", "engine"]
 
 
-def wanted(values: dict[str, Any], asked: Ports) -> bool:
-    """Return whether the ports of switches are the engine's; "auto": where the kernel has no such queue."""
+def wanted(values: dict[str, Any], asked: Ports, *, hosts: bool = False) -> bool:
+    """Return whether the ports of switches are the engine's.
+
+    "auto": where the kernel has no such queue, and where queues mark, unless `hosts` are the engine's.
+    """
     if asked != "auto":
         return asked == "engine"
     switch = values.get("switch", {})
-    ecn = switch.get("ecn", {})
-    marks = isinstance(ecn, list) or bool(ecn.get("enabled"))
+    marks = ecn_switches.wanted(values) and not hosts
     return bool(switch.get("queue", {}).get("kind") != "fifo" or switch.get("port") or marks)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.lab import balancers, engine_hosts, engine_ports, stamps
+from weftline.lab import balancers, ecn_switches, engine_hosts, engine_ports, int_switches, stamps
 from weftline.lab.ports import Port
 from weftline.scenario import Scenario
 
@@ -85,6 +85,8 @@ class Plan:
     differs: list[str]
     stamping: stamps.Stamping | None = None
     balancing: balancers.Balancing | None = None
+    at_ports: list[int_switches.Writing | ecn_switches.Marking] = field(default_factory=list)
+    """What else acts on packets that are given to a switch's port."""
     engine_ports: bool = False
     """The ports of switches are the engine's, and every link passes by its process."""
     port_task: str = ""
@@ -181,12 +183,8 @@ def problems(
         )
     if switch.get("port") and not engine:
         found.append("switch.port: the kernel's ports all have the same queue: leave it or --ports out")
-    ecn = switch.get("ecn", {})
-    # A list of thresholds by rate is one that marks.
-    if (isinstance(ecn, list) or ecn.get("enabled")) and not engine:
-        found.append(
-            "switch.ecn.enabled: no queue of this kernel marks packets: set it to false, or leave --ports out"
-        )
+    if ecn_switches.wanted(values) and not engine:
+        found += ecn_switches.problems()
     subflows = transport.get("subflows", 1)
     if not hosts and kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
@@ -194,7 +192,10 @@ def problems(
     failures = values.get("failures", {})
     if failures.get("event") or failures.get("loss"):
         found.append("failures: the lab cannot make links fail: leave them out")
-    found += stamps.problems(values, engine=engine)
+    if int_switches.wanted(values):
+        found += int_switches.problems(engine=engine, hosts=hosts)
+    else:
+        found += stamps.problems(values, engine=engine)
     if values.get("compat", {}).get("like", "none") != "none":
         found.append("compat.like: another simulator's rules do not hold for real packets: leave it out")
     for number, workload in enumerate(values.get("workload", [])):
@@ -264,6 +265,8 @@ def make(
             extra = range(1, int(transport.get("subflows", 1)))
             node.aliases = [_address(10 + subflow, number) for subflow in extra]
     balancing = balancers.asked(scenario)
+    writes = int_switches.wanted(values)
+    marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
     mtu = engine_hosts.MTU if hosts else mss + TCP_HEADER
     links = _links(graph, nodes, queue, mtu, bands, hosts)
@@ -288,11 +291,17 @@ def make(
         differs=[
             *(engine_hosts.differs() if hosts else _differs(values)),
             *(engine_ports.differs() if engine else []),
+            *(int_switches.differs(values) if writes else []),
+            *(ecn_switches.differs(values) if marks else []),
         ],
         engine_hosts=hosts,
         engine_ports=engine,
-        takes_marks=engine and engine_ports.takes_marks(values),
+        takes_marks=(engine or marks) and engine_ports.takes_marks(values),
         balancing=balancing,
+        at_ports=[
+            *([int_switches.Writing()] if writes else []),
+            *([ecn_switches.Marking(scenario)] if marks else []),
+        ],
         stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1))),
     )
     if made.wires:
