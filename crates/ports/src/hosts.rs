@@ -44,12 +44,14 @@ struct HostLink {
     /// The switch's end.
     node: u32,
     local: u32,
+    /// From when a frame comes here until it is at the host.
     delay: Time,
 }
 
 impl Hosts {
     /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their order, and `links` of `interface`,
-    /// `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the host and the switch).
+    /// `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the host and the switch), and `delayed`
+    /// (true: frames that come have had the link's delay already).
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Hosts, String> {
@@ -80,7 +82,10 @@ impl Hosts {
                 macs: [mac(one, "from")?, mac(one, "to")?],
                 node: node as u32,
                 local: local as u32,
-                delay: config.topology.links[link as usize].delay,
+                delay: match one["delayed"] == Value::Bool(true) {
+                    true => Time::ZERO,
+                    false => config.topology.links[link as usize].delay,
+                },
             })
         };
         let links = list(&task["links"]).map(link).collect::<Result<Vec<_>, String>>()?;

@@ -85,9 +85,14 @@ def test_an_experiment_with_a_port_is_ordered_by_what_waits_there() -> None:
     found = experiment.read("lab-hpcc")
     assert isinstance(found, transported.Experiment) and found.port == "s0.p0"
     waits = {"HPCC": [2000, 4000], "PowerTCP": [1000, 1000], "DCTCP": [30_000, 34_000]}
-    for name, mean in (("HPCC", 120.0), ("PowerTCP", 110.0), ("DCTCP", 100.0)):
-        pair = transported.Pair(with_queue(mean, waits[name]), with_queue(mean, waits[name]))
+    waits["PowerTCP-engine-ports"] = waits["PowerTCP"]
+    for name, waiting in waits.items():
+        mean = 100.0 if name == "DCTCP" else 120.0
+        pair = transported.Pair(with_queue(mean, waiting), with_queue(mean, waiting))
         found.pairs[name] = [pair] * 3
+    # Of PowerTCP at ports of the kernel it is not asked.
+    found.pairs["PowerTCP"] = [transported.Pair(with_queue(100.0, [1]), with_queue(200.0, [1]))] * 3
+    assert found.verdict("PowerTCP")[0] == "different"
     # Its flows take longer and its queue is shorter.
     assert found.order() == "same order" and found.holds()
     text = str(found.table())

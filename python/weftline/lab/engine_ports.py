@@ -53,7 +53,13 @@ def task(scenario: Scenario, made: Plan) -> str:
     """
     number = {node.name: place for place, node in enumerate(made.nodes)}
     directions = [
-        {**one, "node": number[end.node], "local": int(end.interface[1:])}
+        {
+            **one,
+            "node": number[end.node],
+            "local": int(end.interface[1:]),
+            # The process of the hosts gives what they send the link's delay.
+            **({"delay_ns": 0} if made.engine_hosts and not end.port.is_switch else {}),
+        }
         for one, end, _ in _directions(made)
     ]
     hosts = [node for node in made.nodes if node.is_host]
@@ -64,6 +70,7 @@ def task(scenario: Scenario, made: Plan) -> str:
             "base": os.fspath(scenario.source.base_dir),
             "directions": directions,
             "hosts": addresses,
+            "own_hosts": made.engine_hosts,
             "sample_every_ns": made.queue_every_ns,
         }
     )

@@ -37,12 +37,8 @@ def problems(*, engine: bool, hosts: bool) -> list[str]:
     found = []
     if not hosts:
         found.append(f"{KEY}: the kernel's transports do not read it: leave --hosts out or choose engine")
-    if engine:
-        found.append(
-            f"{KEY}: the programs of switches see the queues of the kernel, not the engine's: choose "
-            "--ports kernel and what its ports can do"
-        )
-    return found + programs.problems(KEY, objects())
+    # Ports of the engine write it themselves.
+    return found if engine else found + programs.problems(KEY, objects())
 
 
 def differs(values: dict[str, Any]) -> list[str]:

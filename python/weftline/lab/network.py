@@ -157,8 +157,12 @@ class Network:
     def _links(self) -> None:
         for wire in self.plan.wires:
             for end, inner in ((wire.a, f"w{wire.number}a"), (wire.b, f"w{wire.number}b")):
-                self._pair(end.node, end.interface, WIRES, inner, wire.mtu)
-        for link, end in self.plan.host_links:
+                own = self.plan.engine_hosts and not end.port.is_switch
+                node, name = (
+                    (WIRES, engine_hosts.interface(wire.number)) if own else (end.node, end.interface)
+                )
+                self._pair(node, name, WIRES, inner, wire.mtu)
+        for link, end in self.plan.host_links if not self.plan.engine_ports else []:
             self._pair(end.node, end.interface, WIRES, engine_hosts.interface(link.number), link.mtu)
         for link in self.plan.direct:
             self._pair(link.a.node, link.a.interface, link.b.node, link.b.interface, link.mtu)

@@ -115,12 +115,12 @@ class Plan:
     @cached_property
     def wires(self) -> list[Link]:
         """Links that pass by the process of delays: those with one, or all where that has the ports."""
-        return [link for link in self._others if link.delay_ns or self.engine_ports]
+        return self.links if self.engine_ports else [link for link in self._others if link.delay_ns]
 
     @cached_property
     def direct(self) -> list[Link]:
         """Links between namespaces that do not."""
-        return [link for link in self._others if not (link.delay_ns or self.engine_ports)]
+        return [] if self.engine_ports else [link for link in self._others if not link.delay_ns]
 
     @property
     def own_nodes(self) -> list[Node]:
@@ -151,9 +151,7 @@ def problems(
     found = []
     switch, transport = values.get("switch", {}), values.get("transport", {})
     kind = transport.get("kind")
-    if hosts:
-        found += engine_hosts.problems(values, engine_ports=engine)
-    elif kind not in engine_hosts.KERNEL:
+    if not hosts and kind not in engine_hosts.KERNEL:
         found.append(
             f'transport.kind = "{kind}": kernels have tcp and mptcp; hosts of the engine have all: leave '
             "--hosts out"
@@ -265,7 +263,7 @@ def make(
             extra = range(1, int(transport.get("subflows", 1)))
             node.aliases = [_address(10 + subflow, number) for subflow in extra]
     balancing = balancers.asked(scenario)
-    writes = int_switches.wanted(values)
+    writes = int_switches.wanted(values) and not engine
     marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
     mtu = engine_hosts.MTU if hosts else mss + TCP_HEADER
@@ -289,9 +287,9 @@ def make(
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
         until_ns=None if until in (None, "flows-done") else _ns(until),
         differs=[
-            *(engine_hosts.differs() if hosts else _differs(values)),
-            *(engine_ports.differs() if engine else []),
-            *(int_switches.differs(values) if writes else []),
+            *(engine_hosts.differs(engine_ports=engine) if hosts else _differs(values)),
+            *(engine_ports.differs() if engine and not hosts else []),
+            *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
         ],
         engine_hosts=hosts,

@@ -19,6 +19,7 @@ from typing import Any
 from weftline import scenarios
 from weftline.errors import InputError
 from weftline.lab import agreement, runs
+from weftline.lab.engine_ports import Ports
 from weftline.runs import Run
 from weftline.scenario import Scenario, status_of
 from weftline.terminal import Table
@@ -83,6 +84,8 @@ class Experiment:
     transports: dict[str, dict[str, Any]]
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What else is set for a transport."""
+    ports: dict[str, Ports] = field(default_factory=dict)
+    """Whose ports switches have in its runs, where not the kernel's."""
     port: str | None = None
     """Whose queue decides about the order; else completion times do."""
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
@@ -107,6 +110,7 @@ class Experiment:
                 slower=text["slower"],
                 transports=dict(text["transport"]),
                 settings=dict(text.get("set", {})),
+                ports=dict(text.get("ports", {})),
                 port=text.get("port"),
             )
         except OSError as error:
@@ -115,7 +119,7 @@ class Experiment:
             raise InputError(f"{path}: is not an experiment on transports: {error}") from error
         if rows:
             raise InputError(f"{path}: has no rows to choose from: leave --rows out")
-        for name in (*found.equal, found.faster, found.slower, *found.settings):
+        for name in (*found.equal, found.faster, found.slower, *found.settings, *found.ports):
             if name not in found.transports:
                 raise InputError(
                     f"{path}: there is no transport {name}: it has {', '.join(found.transports)}"
@@ -139,7 +143,8 @@ class Experiment:
                     {"transport": self.transports[name], **self.settings.get(name, {})}
                 )
                 scenario = Scenario.of(scenarios.load(str(self.scenario)), changes, seed=repeat)
-                pair = _pair(scenario, out / name / str(repeat), f"{name}, repeat {repeat}")
+                ports = self.ports.get(name, "kernel")
+                pair = _pair(scenario, out / name / str(repeat), f"{name}, repeat {repeat}", ports)
                 self.pairs.setdefault(name, []).append(pair)
 
     def _clean(self, name: str) -> list[Pair]:
@@ -213,10 +218,9 @@ class Experiment:
         )
 
     def holds(self) -> bool:
-        """Return whether all transports are equal in both engines, and the order is the same."""
-        return (
-            all(self.verdict(name)[0] == "equal" for name in self.transports) and self.order() == "same order"
-        )
+        """Return whether the transports of which it is asked are equal in both engines, in the same order."""
+        equal = all(self.verdict(name)[0] == "equal" for name in self.equal)
+        return equal and self.order() == "same order"
 
     def as_json(self) -> dict[str, Any]:
         """Return everything that the table says, with each repeat."""
@@ -244,11 +248,11 @@ class Experiment:
         (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
 
 
-def _pair(scenario: Scenario, place: Path, what: str) -> Pair:
+def _pair(scenario: Scenario, place: Path, what: str, ports: Ports) -> Pair:
     simulated, real = place / "sim", place / "lab"
     if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
         scenario.start(out=simulated, force=True, sync=False)
     if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
         print(what, file=sys.stderr, flush=True)
-        runs.run(scenario, str(real), force=True, ports="kernel")
+        runs.run(scenario, str(real), force=True, ports=ports)
     return Pair(Run.read(simulated), Run.read(real))
