@@ -271,10 +271,12 @@ def _end_processes(inode: int) -> None:
 
 
 def started(pid: int) -> str | None:
-    """Return when a process started, which tells it from a later one of the same number."""
+    """Return when a process started, which tells it from a later one of the same number; None if it ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # A killed one may have its number until its parent asks how it ended.
+        return None if state in ("Z", "X") else rest[18]
+    except (OSError, ValueError, IndexError):
         return None
 
 
