@@ -86,6 +86,7 @@ struct int_hop {
 	uint64_t arrival;
 	uint64_t now;
 	uint64_t bytes;
+	uint64_t sent;
 	/* Room for a value of two words at the end. */
 	uint32_t words[INT_HOP_WORDS + 1];
 };
@@ -165,6 +166,11 @@ WL_APART int int_fill(struct int_hop *hop)
 			hop->words[n & 31] = bpf_htonl(hop->rate);
 			n++;
 		}
+		if ((hop->domain_bitmap & INT_DOMAIN_SENT) && n + 2 <= asked) {
+			hop->words[n & 31] = bpf_htonl((uint32_t)(hop->sent >> 32));
+			hop->words[(n + 1) & 31] = bpf_htonl((uint32_t)hop->sent);
+			n += 2;
+		}
 	}
 	for (bit = 0; bit <= INT_HOP_WORDS; bit++) {
 		if (bit >= n)
@@ -196,6 +202,7 @@ WL_INLINE void observe(struct int_hop *hop, const struct int_config *c, const st
 	hop->arrival = seen->arrival;
 	hop->now = seen->now;
 	hop->bytes = seen->bytes;
+	hop->sent = seen->sent;
 }
 
 WL_INLINE void ask(struct int_hop *hop, uint16_t bitmap, uint16_t domain, uint16_t domain_bitmap, uint8_t words)
@@ -370,6 +377,7 @@ int int_switch(struct __sk_buff *skb)
 		return WL_NEXT;
 	seen.now = wl_now(skb, c->replay);
 	seen.queue = wl_queue(skb, c->replay);
+	seen.sent = wl_sent(skb, c->replay);
 	seen.number = port->number;
 	seen.ingress = skb->ingress_ifindex;
 	wl_pass_port(port, &seen, skb->len, 1);

@@ -10,9 +10,13 @@
 
 /* Domain of INT whose hops may tell what HPCC needs beyond the standard's values. */
 #define INT_DOMAIN 0x5746
-/* Its instructions: bytes that the port has sent (two words); its rate in kb/s. */
+/*
+ * Its instructions: bytes of the packets that were given to the port (two words); its rate in kb/s; bytes that the port's queueing
+ * discipline has transmitted (two words).
+ */
 #define INT_DOMAIN_BYTES 0x8000
 #define INT_DOMAIN_RATE 0x4000
+#define INT_DOMAIN_SENT 0x2000
 
 /* Words of a hop, at most; bytes of a UDP header, INT's shim and its MD header; bytes of them and the longest stack. */
 #define INT_HOP_WORDS 31

@@ -45,6 +45,8 @@ struct wl_seen {
 	/* Of the port, this packet included; 512 U rounded up, 0 where the port keeps no load. */
 	uint64_t bytes;
 	uint64_t load;
+	/* What the port's queueing discipline has transmitted, where a program asks for it. */
+	uint64_t sent;
 	/* When it came; 0 where that was not noted. */
 	uint64_t arrival;
 	uint32_t number;

@@ -40,6 +40,18 @@ struct Qdisc___wl {
 	struct {
 		uint32_t backlog;
 	} qstats;
+	/* A counter of 64 bits, as machines of 64 bits have it. */
+	struct {
+		struct {
+			struct {
+				struct {
+					struct {
+						int64_t counter;
+					} a;
+				} a;
+			} v;
+		} bytes;
+	} bstats;
 } __attribute__((preserve_access_index));
 
 struct net_device___wl {
@@ -81,13 +93,21 @@ WL_INLINE uint64_t wl_backlog(struct __sk_buff *skb)
 	return kernel->dev->qdisc->qstats.backlog;
 }
 
+/* Bytes that have left the interface's root queueing discipline. One without a lock, and mq, do not count there: 0. */
+WL_INLINE uint64_t wl_transmitted(struct __sk_buff *skb)
+{
+	struct sk_buff___wl *kernel = bpf_cast_to_kern_ctx(skb);
+
+	return (uint64_t)kernel->dev->qdisc->bstats.bytes.v.a.a.counter;
+}
+
 /* A field of the context, read where it is written: the verifier refuses addresses that the compiler computed. */
 #define WL_FIELD(field) (*(volatile __typeof__(field) *)&(field))
 
 /* The compiler keeps what the verifier has to see: a number that was just bounded. */
 #define WL_OPAQUE(number) __asm__ volatile("" : "+r"(number))
 
-/* In a replay, time (two words) and queue come with the packet. */
+/* In a replay, time (two words), queue and bytes sent (two words) come with the packet. */
 WL_INLINE uint64_t wl_now(struct __sk_buff *skb, uint32_t replay)
 {
 	if (replay)
@@ -100,6 +120,13 @@ WL_INLINE uint64_t wl_queue(struct __sk_buff *skb, uint32_t replay)
 	if (replay)
 		return WL_FIELD(skb->cb[2]);
 	return wl_backlog(skb);
+}
+
+WL_INLINE uint64_t wl_sent(struct __sk_buff *skb, uint32_t replay)
+{
+	if (replay)
+		return (uint64_t)WL_FIELD(skb->cb[4]) << 32 | WL_FIELD(skb->cb[3]);
+	return wl_transmitted(skb);
 }
 
 /* Where the headers of an IP packet are, and what counts of them. */

@@ -2,10 +2,11 @@
 
 use crate::Plain;
 
-/// Domain whose hops report what HPCC needs beyond INT's own values, and its two instructions.
+/// Domain whose hops report what HPCC needs beyond INT's own values, and its instructions.
 pub const DOMAIN: u16 = 0x5746;
 pub const DOMAIN_BYTES: u16 = 0x8000;
 pub const DOMAIN_RATE: u16 = 0x4000;
+pub const DOMAIN_SENT: u16 = 0x2000;
 /// The UDP port of INT that `weftline collect` looks for.
 pub const PORT: u16 = 49_203;
 
@@ -71,8 +72,12 @@ impl Config {
     pub fn new(node: u32, bitmap: u16, domain_bitmap: u16, max_hops: u8) -> Option<Config> {
         let asked = (0..16).filter(|bit| bitmap & 0x8000 >> bit != 0);
         let mut words: u8 = asked.map(|bit| WORDS[bit]).sum();
-        words += if domain_bitmap & DOMAIN_BYTES != 0 { 2 } else { 0 };
-        words += u8::from(domain_bitmap & DOMAIN_RATE != 0);
+        let domain_words = [(DOMAIN_BYTES, 2), (DOMAIN_RATE, 1), (DOMAIN_SENT, 2)];
+        words += domain_words
+            .iter()
+            .filter(|(bit, _)| domain_bitmap & bit != 0)
+            .map(|(_, words)| words)
+            .sum::<u8>();
         let domain = if domain_bitmap == 0 { 0 } else { DOMAIN };
         (1..=31).contains(&words).then_some(Config {
             node,

@@ -1,9 +1,10 @@
 //! tc programs for switches that run Linux, and what they need from user space.
 //!
 //! The programs are C (`bpf/`), built by `make lab-objects` with clang; `docs/dataplane.md` describes them and how to load them with
-//! `bpftool` and `tc` alone. Here is what fills their maps ([`pint`], [`int`], [`hula`], [`port`]), and the few calls of the kernel with which the tests run them on
+//! `bpftool` and `tc` alone. Here is what fills their maps ([`pint`], [`int`], [`ecn`], [`hula`], [`port`]), what hosts do that send and read INT ([`stack`]), and the few calls of the kernel with which the tests run them on
 //! packets of their own ([`kernel`]). Nothing here needs clang, libelf or root to build.
 
+pub mod ecn;
 mod flow;
 pub mod hula;
 pub mod int;
@@ -12,6 +13,7 @@ pub mod kernel;
 pub mod pint;
 mod plain;
 pub mod port;
+pub mod stack;
 
 pub use flow::flow_hash;
 pub use plain::Plain;

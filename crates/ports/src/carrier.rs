@@ -4,9 +4,15 @@
 //! blocks: 32 bytes); what is left is zeros. Switches of a kernel see
 //! addresses, ports that follow from the packet's label (so that they choose among equal paths by it), a type of service that
 //! follows from its class, and an ECN-capable codepoint.
+//!
+//! In a run with INT, a data packet that carries it has an empty stack of INT 2.1 between IP and UDP
+//! ([`weftline_dataplane::stack`]), to which every switch adds its values: real bytes in the place of those that the simulated
+//! packet counts. The host that receives it has the records of the path, and returns them among the fields of its answer.
 
+use weftline_dataplane::stack::{self, Stack};
+use weftline_sim::config::TelemetryConfig;
 use weftline_sim::packet::{NONE, Packet, PacketKind, flag};
-use weftline_sim::telemetry::int::IntRecord;
+use weftline_sim::telemetry::int::{IntLayout, IntRecord, path_id};
 use weftline_sim::units::Time;
 
 /// Bytes of the shortest IPv4 packet that carries the fields.
@@ -39,6 +45,44 @@ const KINDS: [PacketKind; 7] = [
     PacketKind::Control,
 ];
 
+/// Records of a stack into which not every hop could write: more than any header has room for, so they mean nothing.
+const UNREADABLE: u32 = 256;
+
+/// INT of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Int {
+    layout: IntLayout,
+    max_hops: u8,
+    /// Bytes of it in a simulated data packet.
+    bytes: u16,
+}
+
+impl Int {
+    /// None: the run has no INT.
+    pub fn of(telemetry: &TelemetryConfig, layout: Option<IntLayout>) -> Option<Int> {
+        let TelemetryConfig::Int { max_hops, .. } = telemetry else { return None };
+        let max_hops = u8::try_from(*max_hops).unwrap_or(u8::MAX);
+        Some(Int { layout: layout?, max_hops, bytes: u16::try_from(telemetry.bytes(true)).ok()? })
+    }
+
+    /// By how much a packet may be longer on a real link than it is simulated.
+    pub fn growth(&self) -> u64 {
+        let real = stack::HEADER + usize::from(self.max_hops) * stack::HOP;
+        (real as u64).saturating_sub(self.bytes.into())
+    }
+
+    /// The simulator's stack: its head, then a record for each hop.
+    fn places(&self, stack: &Stack) -> Vec<IntRecord> {
+        let hops = if stack.whole { stack.hops.len() as u32 } else { UNREADABLE };
+        let path = stack.hops.iter().fold(0, |path, hop| path ^ u32::from(path_id(hop.node) & 0xfff));
+        let record = |hop: &stack::Hop| {
+            IntRecord::of(hop.time_ns, hop.sent, hop.queue.into(), hop.rate_kbps, self.layout)
+        };
+        let head = IntRecord { time: hops, sent: path, ..IntRecord::default() };
+        std::iter::once(head).chain(stack.hops.iter().map(record)).collect()
+    }
+}
+
 /// Who sends to whom on a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Ends {
@@ -48,9 +92,14 @@ pub struct Ends {
 }
 
 /// The frame of a packet and of what it carries.
-pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
-    let records = &records[..records.len().min(MOST_RECORDS)];
-    let length = usize::from(packet.size).max(MIN_BYTES + records.len() * RECORD_BYTES);
+pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends, int: Option<&Int>) -> Vec<u8> {
+    // A stack of INT in which no hop has written yet; other data (options of TCP) has more places.
+    let int = int.filter(|_| packet.kind == PacketKind::Data && *records == [IntRecord::default()]);
+    let records = if int.is_some() { &[] } else { &records[..records.len().min(MOST_RECORDS)] };
+    let simulated = packet.size - int.map_or(0, |int| int.bytes).min(packet.size);
+    let own = usize::from(simulated).max(MIN_BYTES + records.len() * RECORD_BYTES);
+    let length = (own + if int.is_some() { stack::HEADER } else { 0 }).min(u16::MAX.into());
+    let own = length - if int.is_some() { stack::HEADER } else { 0 };
     let mut frame = vec![0; ETHERNET_BYTES + length];
     let (ethernet, ip) = frame.split_at_mut(ETHERNET_BYTES);
     let [from, to] = ends.macs;
@@ -65,7 +114,6 @@ pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
     };
     ip[0] = 0x45;
     ip[1] = SERVICES[usize::from(packet.wire_class).min(SERVICES.len() - 1)] | congestion;
-    // Both lengths fit: a packet's size is a number of 16 bits.
     ip[2..4].copy_from_slice(&(length as u16).to_be_bytes());
     (ip[8], ip[9]) = (HOPS, UDP);
     ip[12..16].copy_from_slice(&ends.addresses[0]);
@@ -73,10 +121,15 @@ pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
     let sum = sum(&ip[..IP_BYTES]);
     ip[10..12].copy_from_slice(&(!sum).to_be_bytes());
     let source = FIRST_SOURCE_PORT | (packet.hash ^ packet.hash >> 14) as u16 & !FIRST_SOURCE_PORT;
-    let udp = &mut ip[IP_BYTES..];
+    let mut udp = &mut ip[IP_BYTES..];
+    if let Some(int) = int {
+        let header = stack::header(source, own - IP_BYTES, UDP, int.max_hops);
+        udp[..stack::HEADER].copy_from_slice(&header);
+        udp = &mut udp[stack::HEADER..];
+    }
     udp[..2].copy_from_slice(&source.to_be_bytes());
     udp[2..4].copy_from_slice(&PORT.to_be_bytes());
-    udp[4..6].copy_from_slice(&((length - IP_BYTES) as u16).to_be_bytes());
+    udp[4..6].copy_from_slice(&((own - IP_BYTES) as u16).to_be_bytes());
     let (fields, rest) = udp[UDP_BYTES..].split_at_mut(FIELD_BYTES);
     write(packet, fields);
     fields[46] = records.len() as u8;
@@ -86,14 +139,19 @@ pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends) -> Vec<u8> {
 }
 
 /// The packet that a frame carries, `src` and `dst` by their addresses, and what that carries; none if it carries none.
-pub fn packet(frame: &[u8], host: impl Fn([u8; 4]) -> Option<u32>) -> Option<(Packet, Vec<IntRecord>)> {
+pub fn packet(
+    frame: &[u8],
+    host: impl Fn([u8; 4]) -> Option<u32>,
+    int: Option<&Int>,
+) -> Option<(Packet, Vec<IntRecord>)> {
     let ip = frame.get(ETHERNET_BYTES..).filter(|_| frame[12..14] == [0x08, 0x00])?;
     let [header, service, ..] = *ip else { return None };
     if ip.len() < MIN_BYTES || header != 0x45 || ip[9] != UDP {
         return None;
     }
-    let udp = &ip[IP_BYTES..];
-    if udp[2..4] != PORT.to_be_bytes() {
+    let stack = int.and_then(|_| stack::read(&ip[IP_BYTES..]));
+    let udp = stack.as_ref().map_or(&ip[IP_BYTES..], |stack| stack.rest);
+    if udp.len() < UDP_BYTES + FIELD_BYTES || udp[2..4] != PORT.to_be_bytes() {
         return None;
     }
     let (fields, rest) = udp[UDP_BYTES..].split_at(FIELD_BYTES);
@@ -106,7 +164,10 @@ pub fn packet(frame: &[u8], host: impl Fn([u8; 4]) -> Option<u32>) -> Option<(Pa
         queue: word(&at[8..]),
         rate_kbps: word(&at[12..]),
     };
-    let records = words.chunks(RECORD_BYTES).map(record).collect();
+    let records = match (int, &stack) {
+        (Some(int), Some(stack)) => int.places(stack),
+        _ => words.chunks(RECORD_BYTES).map(record).collect(),
+    };
     let address = |at: usize| ip[at..at + 4].try_into().ok().and_then(&host);
     (packet.src, packet.dst) = (address(12)?, address(16)?);
     if packet.kind == PacketKind::Data && service & CONGESTION_BITS == CONGESTION_BITS {
@@ -210,9 +271,9 @@ mod tests {
                 let records: Vec<IntRecord> = (0..carried)
                     .map(|n| IntRecord { time: n, sent: n + 10, queue: !n, rate_kbps: n << 20 })
                     .collect();
-                let frame = frame(&sent, &records, &ENDS);
+                let frame = frame(&sent, &records, &ENDS, None);
                 assert_eq!((frame.len(), sum(&frame[14..34])), (1514, 0xffff));
-                let came = packet(&frame, host).unwrap();
+                let came = packet(&frame, host, None).unwrap();
                 assert_eq!(format!("{came:?}"), format!("{:?}", (sent, records)));
             }
         }
@@ -221,26 +282,69 @@ mod tests {
     #[test]
     fn a_mark_of_the_network_arrives_and_short_packets_are_filled_up() {
         let sent = Packet { size: 40, kind: PacketKind::Data, ..Packet::default() };
-        let mut marked = frame(&sent, &[], &ENDS);
+        let mut marked = frame(&sent, &[], &ENDS, None);
         assert_eq!(marked.len(), 14 + MIN_BYTES);
         assert!(crate::frame::mark(&mut marked));
-        let (came, _) = packet(&marked, host).unwrap();
+        let (came, _) = packet(&marked, host, None).unwrap();
         assert!(came.marked() && came.size == 40);
-        let ack = frame(&Packet { kind: PacketKind::Ack, ..sent }, &[], &ENDS);
+        let ack = frame(&Packet { kind: PacketKind::Ack, ..sent }, &[], &ENDS, None);
         assert!(!crate::frame::mark(&mut ack.clone()), "acknowledgements are not marked");
     }
 
     #[test]
     fn what_is_cut_off_or_from_elsewhere_is_no_packet() {
-        let whole = frame(&Packet::default(), &[IntRecord::default()], &ENDS);
+        let whole = frame(&Packet::default(), &[IntRecord::default()], &ENDS, None);
         for length in 0..whole.len() {
-            assert!(packet(&whole[..length], host).is_none());
+            assert!(packet(&whole[..length], host, None).is_none());
         }
-        assert!(packet(&whole, |_| None).is_none());
+        assert!(packet(&whole, |_| None, None).is_none());
         for at in [12, 14, 23, 36, 80, 87, 88] {
             let mut wrong = whole.clone();
             wrong[at] ^= 0x55;
-            assert!(packet(&wrong, host).is_none(), "byte {at}");
+            assert!(packet(&wrong, host, None).is_none(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn switches_write_into_data_and_the_receiver_has_the_records_of_the_simulator() {
+        let layout = IntLayout::FINE;
+        let telemetry = TelemetryConfig::Int { max_hops: 5, path_id: true, all: false };
+        let int = Int::of(&telemetry, Some(layout)).unwrap();
+        assert_eq!((int.bytes, int.growth()), (42, 24 + 5 * 28 - 42));
+        let sent = Packet { size: 1090, payload: 1000, kind: PacketKind::Data, ..Packet::default() };
+        let sent = Packet { src: 1, dst: 2, telemetry: NONE, next: NONE, ..sent };
+        let empty = [IntRecord::default()];
+        for hops in 0..7u32 {
+            let mut bytes = frame(&sent, &empty, &ENDS, Some(&int));
+            assert_eq!(bytes.len(), 14 + 1090 - 42 + 24);
+            let mut expected = vec![IntRecord { time: hops, ..IntRecord::default() }];
+            for node in 0..hops {
+                let hop = stack::Hop {
+                    node,
+                    queue: 1000 * node,
+                    time_ns: 1 << 40 | u64::from(node),
+                    rate_kbps: 20_000,
+                    sent: 9_999_999,
+                };
+                stack::push(&mut bytes, &hop);
+                expected[0].sent ^= u32::from(path_id(node));
+                expected.push(IntRecord::of(hop.time_ns, hop.sent, hop.queue.into(), hop.rate_kbps, layout));
+            }
+            let (came, records) = packet(&bytes, host, Some(&int)).unwrap();
+            assert_eq!(format!("{came:?}"), format!("{sent:?}"));
+            if hops <= 5 {
+                assert_eq!(records, expected);
+            } else {
+                assert_eq!(records[0].time, UNREADABLE, "a hop had no room");
+            }
+            assert!(packet(&bytes, host, None).is_none(), "without INT it is from elsewhere");
+            for length in 0..bytes.len().min(34 + stack::HEADER + 56) {
+                assert!(packet(&bytes[..length], host, Some(&int)).is_none());
+            }
+            // An answer returns them.
+            let ack = Packet { kind: PacketKind::Ack, size: 88, payload: 0, ..sent };
+            let (_, returned) = packet(&frame(&ack, &records, &ENDS, Some(&int)), host, Some(&int)).unwrap();
+            assert_eq!(returned, records);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A frame as the packet that a queue discipline sees, and the mark that goes back into the frame.
 
+use crate::carrier::{self, Int};
 use rustc_hash::FxHashMap;
 use weftline_sim::packet::{NONE, Packet, PacketKind, flag};
 use weftline_sim::units::Time;
@@ -22,18 +23,31 @@ const MOST_FLOWS: usize = 1 << 20;
 pub struct Names {
     hosts: FxHashMap<u32, u32>,
     flows: FxHashMap<(u8, [(u32, u16); 2]), u32>,
+    /// Hosts are the engine's: frames carry packets of the simulator.
+    of_engine: bool,
+    int: Option<Int>,
 }
 
 impl Names {
     /// `hosts`: the number of each address.
     pub fn new(hosts: impl IntoIterator<Item = (u32, u32)>) -> Names {
-        Names { hosts: hosts.into_iter().collect(), flows: FxHashMap::default() }
+        Names { hosts: hosts.into_iter().collect(), ..Names::default() }
+    }
+
+    /// Hosts are the engine's, in a run with this INT: a frame of theirs is the packet that it carries.
+    pub fn of_engine(self, int: Option<Int>) -> Names {
+        Names { of_engine: true, int, ..self }
     }
 
     /// Returns the packet of a frame that is received now. Frames other than IPv4 become control packets of
     /// flow 0.
     pub fn packet(&mut self, frame: &[u8], now: Time) -> Packet {
         let size = u16::try_from(frame.len()).unwrap_or(u16::MAX);
+        let host = |address: [u8; 4]| self.hosts.get(&u32::from_be_bytes(address)).copied();
+        let carried = self.of_engine.then(|| carrier::packet(frame, host, self.int.as_ref())).flatten();
+        if let Some((packet, _)) = carried {
+            return packet;
+        }
         let other = Packet {
             kind: PacketKind::Control,
             flags: flag::NOT_CAPABLE,
@@ -181,6 +195,31 @@ mod tests {
         assert_eq!((ack.kind, ack.src, ack.dst), (PacketKind::Ack, 5, 0));
         assert_eq!((data.flow, ack.flow, other.flow), (0, 0, 1));
         assert_eq!((data.flags, other.flags), (0, flag::NOT_CAPABLE));
+    }
+
+    #[test]
+    fn frames_of_the_engines_hosts_are_the_packets_that_they_carry() {
+        let sent = Packet {
+            seq: 7,
+            src: 3,
+            dst: 5,
+            flow: 9,
+            size: 1000,
+            payload: 952,
+            class: 2,
+            ..Packet::default()
+        };
+        let sent = Packet { kind: PacketKind::Data, telemetry: NONE, next: NONE, ..sent };
+        let ends = carrier::Ends { macs: [[2; 6]; 2], addresses: [[10, 0, 0, 3], [10, 0, 0, 5]] };
+        let bytes = carrier::frame(&sent, &[], &ends, None);
+        let hosts = || Names::new([(0x0a00_0003, 3), (0x0a00_0005, 5)]);
+        let came = hosts().of_engine(None).packet(&bytes, Time::ZERO);
+        assert_eq!(format!("{came:?}"), format!("{sent:?}"));
+        // To hosts of a kernel it is a datagram like others; so is one of a kernel among the engine's.
+        let other = hosts().packet(&bytes, Time::ZERO);
+        assert_eq!((other.size, other.class, other.seq), (1014, CLASS, 0));
+        let plain = hosts().of_engine(None).packet(&frame(2, 100, [4000, 5001], false), Time::ZERO);
+        assert_eq!((plain.kind, plain.payload, plain.size), (PacketKind::Data, 100, 166));
     }
 
     #[test]

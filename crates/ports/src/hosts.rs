@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{FlowRecord, Outcome, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::telemetry::int::IntLayout;
 use weftline_sim::topology::NodeKind;
 use weftline_sim::units::Time;
-use weftline_sim::{Passing, Simulation, World};
+use weftline_sim::{Passing, RunError, Simulation, World};
 
-use crate::carrier::{self, Ends};
+use crate::carrier::{self, Ends, Int};
 use crate::plan::{number, text};
 use crate::socket::{Batch, Interface};
 use crate::waiting::{Clock, Histogram, Ready, UNIT_NS, end_on_signal, ended};
@@ -43,12 +44,14 @@ struct HostLink {
     /// The switch's end.
     node: u32,
     local: u32,
+    /// From when a frame comes here until it is at the host.
     delay: Time,
 }
 
 impl Hosts {
     /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their order, and `links` of `interface`,
-    /// `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the host and the switch).
+    /// `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the host and the switch), and `delayed`
+    /// (true: frames that come have had the link's delay already).
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Hosts, String> {
@@ -79,7 +82,10 @@ impl Hosts {
                 macs: [mac(one, "from")?, mac(one, "to")?],
                 node: node as u32,
                 local: local as u32,
-                delay: config.topology.links[link as usize].delay,
+                delay: match one["delayed"] == Value::Bool(true) {
+                    true => Time::ZERO,
+                    false => config.topology.links[link as usize].delay,
+                },
             })
         };
         let links = list(&task["links"]).map(link).collect::<Result<Vec<_>, String>>()?;
@@ -88,7 +94,7 @@ impl Hosts {
 
     /// Finds out whether the engine's hosts can run the scenario with real switches.
     pub fn check(self) -> Result<(), String> {
-        Simulation::of_hosts(self.config, MTU).map(drop).map_err(|error| error.to_string())
+        started(self.config).map(drop).map_err(|error| error.to_string())
     }
 
     /// Runs the hosts until their flows are done, the scenario's end, or SIGTERM. `ready` is called once every interface is open
@@ -98,13 +104,23 @@ impl Hosts {
     pub fn serve(self, ready: impl FnOnce() -> io::Result<u64>) -> io::Result<String> {
         end_on_signal();
         let Hosts { config, links, addresses } = self;
-        let simulation = Simulation::of_hosts(config, MTU).map_err(io::Error::other)?;
+        let (simulation, int) = started(config).map_err(io::Error::other)?;
         let mut network = Network::open(links, addresses)?;
+        network.int = int;
         network.clock = Clock::from(ready()?);
         let mut flows = Flows::default();
         let outcome = simulation.run_in(&mut network, &mut flows).map_err(io::Error::other)?;
         Ok(network.report(&flows.0, &outcome).to_string())
     }
+}
+
+/// The hosts, and the INT of their packets.
+fn started(config: Config) -> Result<(Simulation, Option<Int>), RunError> {
+    let telemetry = config.telemetry.clone();
+    let growth = Int::of(&telemetry, Some(IntLayout::FINE)).map_or(0, |int| int.growth());
+    let simulation = Simulation::of_hosts(config, MTU.saturating_sub(growth))?;
+    let int = Int::of(&telemetry, simulation.int_layout());
+    Ok((simulation, int))
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
@@ -145,6 +161,7 @@ struct Network {
     wire_at: FxHashMap<(u32, u32), usize>,
     addresses: Vec<[u8; 4]>,
     host_at: FxHashMap<[u8; 4], u32>,
+    int: Option<Int>,
     ready: Ready,
     clock: Clock,
     batch: Batch,
@@ -167,6 +184,7 @@ impl Network {
             wire_at: FxHashMap::default(),
             host_at: addresses.iter().zip(0..).map(|(&address, host)| (address, host)).collect(),
             addresses,
+            int: None,
             ready: Ready::new()?,
             clock: Clock::from_now(),
             batch: Batch::new(),
@@ -207,7 +225,7 @@ impl Network {
 
     /// Takes the frames of a link.
     fn read(&mut self, place: usize, came: &mut Vec<Passing>) {
-        let Network { wires, host_at, clock, batch, .. } = self;
+        let Network { wires, host_at, clock, batch, int, .. } = self;
         let Some(Wire { link, interface, .. }) = wires.get(place) else { return };
         let (offset, mut received, mut foreign) = (clock.offset(), 0, 0);
         for _ in 0..MOST_BATCHES {
@@ -216,8 +234,8 @@ impl Network {
                 received += 1;
                 let stamped = stamp.map(|stamp| (i128::from(stamp) - offset).max(0) as u64);
                 let at = stamped.map_or(now, |ns| Time::from_ns(ns).min(now)) + link.delay;
-                let carried =
-                    frame.and_then(|frame| carrier::packet(frame, |address| host_at.get(&address).copied()));
+                let host = |address| host_at.get(&address).copied();
+                let carried = frame.and_then(|frame| carrier::packet(frame, host, int.as_ref()));
                 match carried {
                     Some((packet, records)) => {
                         came.push(Passing { at, node: link.node, local: link.local, packet, records })
@@ -287,10 +305,8 @@ impl World for Network {
             return;
         };
         let addresses = [address(sent.packet.src), address(sent.packet.dst)];
-        wire.due.push_back((
-            sent.at,
-            carrier::frame(&sent.packet, &sent.records, &Ends { macs: wire.link.macs, addresses }),
-        ));
+        let ends = Ends { macs: wire.link.macs, addresses };
+        wire.due.push_back((sent.at, carrier::frame(&sent.packet, &sent.records, &ends, self.int.as_ref())));
     }
 
     fn ends(&self) -> bool {

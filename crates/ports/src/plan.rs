@@ -5,15 +5,17 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde_json::Value;
-use weftline_sim::config::Config;
+use weftline_sim::config::{Config, TelemetryConfig};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::net::ecn::{EcnMarker, MarkedAt};
 use weftline_sim::net::port::Line;
 use weftline_sim::queue::PortPlace;
 use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::telemetry::int::IntLayout;
 use weftline_sim::topology::NodeKind;
 use weftline_sim::units::Time;
 
+use crate::carrier::Int;
 use crate::frame::Names;
 use crate::port::{EnginePort, Markers};
 
@@ -39,7 +41,7 @@ pub struct Direction {
 impl Plan {
     /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns`, or with `node` (number) and
     /// `local` (port of the node) of the task's `scenario` (TOML, with files relative to `base`); `hosts` (address to
-    /// number), `sample_every_ns`.
+    /// number), `own_hosts` (true: they are the engine's), `sample_every_ns`.
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Plan, String> {
@@ -61,7 +63,12 @@ impl Plan {
         };
         let hosts = task["hosts"].as_object().into_iter().flatten().filter_map(address);
         let sample_every = task["sample_every_ns"].as_u64().filter(|&ns| ns > 0).map(Time::from_ns);
-        Ok(Plan { directions, names: Names::new(hosts), sample_every })
+        let mut names = Names::new(hosts);
+        if task["own_hosts"] == Value::Bool(true) {
+            let telemetry = config.as_ref().map_or(&TelemetryConfig::None, |config| &config.telemetry);
+            names = names.of_engine(Int::of(telemetry, Some(IntLayout::FINE)));
+        }
+        Ok(Plan { directions, names, sample_every })
     }
 }
 
@@ -131,5 +138,7 @@ fn started(config: &Config, node: usize, local: usize) -> Result<(Time, Option<E
         random: RandomStream::new(config.seed, &stream),
     };
     let line = Line::new(link.rate, link.delay, 0);
-    Ok((link.delay, Some(EnginePort::new(queue.start(&place), line, markers))))
+    let port = EnginePort::new(queue.start(&place), line, markers);
+    let writes = matches!(config.telemetry, TelemetryConfig::Int { .. });
+    Ok((link.delay, Some(if writes { port.with_int(node as u32) } else { port })))
 }

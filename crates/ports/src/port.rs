@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use weftline_dataplane::stack;
 use weftline_sim::counters::CounterSet;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::net::ecn::EcnMarker;
@@ -59,6 +60,8 @@ pub struct EnginePort {
     markers: Markers,
     now: Time,
     account: Account,
+    /// The node as which it writes INT into frames that ask for it.
+    node: Option<u32>,
 }
 
 /// Buffers that are kept for later frames.
@@ -87,7 +90,13 @@ impl EnginePort {
             markers,
             now: Time::ZERO,
             account: Account::default(),
+            node: None,
         }
+    }
+
+    /// The port of a node that writes INT into frames that ask for it, which become longer for that.
+    pub fn with_int(self, node: u32) -> EnginePort {
+        EnginePort { node: Some(node), ..self }
     }
 
     /// A frame has come. A time before that of an earlier call is as if it were that one.
@@ -199,10 +208,16 @@ impl EnginePort {
         if self.markers.departing.marks(left, &mut self.markers.random) {
             self.mark(id);
         }
+        let sent = self.port.bytes_sent;
         let packet = &mut self.packets[id];
         let at = self.port.launch(packet, self.now);
         let (marked, size) = (packet.marked(), u64::from(packet.size));
         let mut bytes = std::mem::take(&mut self.frames[id as usize]);
+        if let Some(node) = self.node {
+            let queue = u32::try_from(self.port.queue.bytes()).unwrap_or(u32::MAX);
+            let (time_ns, rate_kbps) = (self.now.ns(), self.port.rate_kbps);
+            stack::push(&mut bytes, &stack::Hop { node, queue, time_ns, rate_kbps, sent });
+        }
         self.account.marked += u64::from(marked && frame::mark(&mut bytes));
         self.account.sent += 1;
         self.account.bytes_sent += size;

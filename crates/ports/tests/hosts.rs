@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weftline_ports::carrier::{self, Ends};
+use weftline_ports::carrier::{self, Ends, Int};
 use weftline_ports::port::{EnginePort, Markers};
 use weftline_sim::config::Config;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::net::ecn::EcnMarker;
 use weftline_sim::net::port::Line;
-use weftline_sim::packet::Packet;
+use weftline_sim::packet::{Packet, PacketKind};
 use weftline_sim::queue::PortPlace;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::telemetry::int::IntRecord;
@@ -69,10 +69,13 @@ struct Star {
     coming: BTreeMap<(Time, u32, u64), (u32, Vec<u8>)>,
     taken: u64,
     until: Time,
+    int: Option<Int>,
+    /// Records of INT that were read.
+    records: usize,
 }
 
 impl Star {
-    fn new(config: &Config) -> Star {
+    fn new(config: &Config, int: Option<Int>) -> Star {
         let topology = &config.topology;
         let node = topology.nodes.len() as u32 - 1;
         assert!(topology.hosts().iter().all(|&host| host != node));
@@ -91,7 +94,7 @@ impl Star {
             let markers =
                 Markers { departing: none(), arriving: none(), random: RandomStream::new(1, "none") };
             let queue = config.switch.queue_at(node, local as u32).start(&place);
-            EnginePort::new(queue, Line::new(link.rate, link.delay, 0), markers)
+            EnginePort::new(queue, Line::new(link.rate, link.delay, 0), markers).with_int(node)
         };
         let host = |&(_, neighbour): &(u32, u32)| {
             topology.hosts().iter().position(|&host| host == neighbour).unwrap() as u32
@@ -104,6 +107,8 @@ impl Star {
             coming: BTreeMap::new(),
             taken: 0,
             until: Time::ZERO,
+            int,
+            records: 0,
         }
     }
 }
@@ -113,8 +118,8 @@ fn between(packet: &Packet) -> Ends {
     Ends { macs: [[2; 6]; 2], addresses: [address(packet.src), address(packet.dst)] }
 }
 
-fn read(frame: &[u8]) -> (Packet, Vec<IntRecord>) {
-    carrier::packet(frame, |address| Some(u32::from(address[3]))).expect("a packet of a host")
+fn read(frame: &[u8], int: Option<&Int>) -> (Packet, Vec<IntRecord>) {
+    carrier::packet(frame, |address| Some(u32::from(address[3])), int).expect("a packet of a host")
 }
 
 impl World for Star {
@@ -124,12 +129,14 @@ impl World for Star {
         while let Some(first) = self.coming.first_entry().filter(|first| first.key().0 < known) {
             let ((at, _, _), (to, frame)) = first.remove_entry();
             let local = self.hosts.iter().position(|&host| host == to).unwrap();
-            self.ports[local].offer(at, read(&frame).0, &frame);
+            self.ports[local].offer(at, read(&frame, self.int.as_ref()).0, &frame);
         }
         for (local, port) in self.ports.iter_mut().enumerate() {
             port.advance(known);
             while let Some((at, frame)) = port.arrived(known + self.delay) {
-                let (packet, records) = read(&frame);
+                let (packet, records) = read(&frame, self.int.as_ref());
+                self.records +=
+                    usize::from(packet.kind == PacketKind::Data) * records.len().saturating_sub(1);
                 came.push(Passing { at, node: self.node, local: local as u32, packet, records });
                 port.give_back(frame);
             }
@@ -143,23 +150,25 @@ impl World for Star {
     fn take(&mut self, sent: Passing) {
         assert_eq!(sent.node, self.node);
         self.taken += 1;
-        self.coming.insert(
-            (sent.at, sent.local, self.taken),
-            (sent.packet.dst, carrier::frame(&sent.packet, &sent.records, &between(&sent.packet))),
-        );
+        let frame = carrier::frame(&sent.packet, &sent.records, &between(&sent.packet), self.int.as_ref());
+        self.coming.insert((sent.at, sent.local, self.taken), (sent.packet.dst, frame));
     }
     fn ends(&self) -> bool {
         false
     }
 }
 
-fn both(transport: &str) -> [Records; 2] {
+/// What flows do in both, and how many records of INT were read.
+fn both(transport: &str) -> ([Records; 2], usize) {
     let (mut whole, mut hosts) = (Records::default(), Records::default());
     weftline_sim::run(scenario(transport, INCAST), &mut whole, &mut |_| true).unwrap();
     let config = scenario(transport, INCAST);
-    let mut star = Star::new(&config);
-    Simulation::of_hosts(config, 2000).unwrap().run_in(&mut star, &mut hosts).unwrap();
-    [whole, hosts]
+    let telemetry = config.telemetry.clone();
+    let mut star = Star::new(&config, None);
+    let simulation = Simulation::of_hosts(config, 2000).unwrap();
+    star.int = Int::of(&telemetry, simulation.int_layout());
+    simulation.run_in(&mut star, &mut hosts).unwrap();
+    ([whole, hosts], star.records)
 }
 
 #[test]
@@ -169,18 +178,37 @@ fn flows_complete_at_the_picosecond_of_a_simulation_of_the_whole() {
         "{ kind = \"tcp\" }",
         "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }",
     ] {
-        let [whole, hosts] = both(transport);
+        let ([whole, hosts], _) = both(transport);
         assert_eq!(whole.0.len(), 5);
         assert!(whole.0.values().all(|(_, finish, _)| finish.is_some()), "{transport}: {:?}", whole.0);
         assert_eq!(whole.0, hosts.0, "{transport}");
     }
 }
 
+/// INT travels in the frames, as real switches write it, and comes back in acknowledgements.
+#[test]
+fn flows_that_steer_by_int_complete_at_the_picosecond_of_a_simulation_of_the_whole() {
+    for controller in [
+        "hpcc\", rai = \"500kbps\", min_rate = \"1Mbps\"",
+        "powertcp\", additive = \"1.5Mbps\", min_rate = \"1Mbps\"",
+    ] {
+        let transport = format!("{{ kind = \"rdma\", controller = {{ kind = \"{controller} }} }}");
+        let ([whole, hosts], records) = both(&transport);
+        assert_eq!(whole.0.len(), 5);
+        assert!(whole.0.values().all(|(_, finish, _)| finish.is_some()), "{controller}: {:?}", whole.0);
+        assert_eq!(whole.0, hosts.0, "{controller}");
+        assert!(records >= 1_110, "one record for each of the packets of 1.11 MB: {records}");
+        // Steered, and not by accident the same: without their telemetry they are others.
+        let free = "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }";
+        assert_ne!(whole.0, both(free).0[0].0, "{controller}");
+    }
+}
+
 #[test]
 fn what_hosts_cannot_do_with_real_switches_is_refused() {
-    let hpcc = scenario("{ kind = \"rdma\", controller = { kind = \"hpcc\" } }", INCAST);
-    let Err(RunError::Impossible(why)) = Simulation::of_hosts(hpcc, 1500) else {
+    let digests = scenario("{ kind = \"rdma\", controller = { kind = \"hpcc-pint\" } }", INCAST);
+    let Err(RunError::Impossible(why)) = Simulation::of_hosts(digests, 1500) else {
         panic!("expected a refusal")
     };
-    assert!(why.starts_with("telemetry: "), "{why}");
+    assert!(why.starts_with("telemetry.kind = \"pint\": "), "{why}");
 }

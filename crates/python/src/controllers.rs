@@ -59,10 +59,10 @@ pub struct Hop {
 
 #[pymethods]
 impl Hop {
-    /// Departure in ns, modulo 2^24; see `since`.
+    /// Departure in ns, modulo 2^24 (times the factor of `[scale]`); see `since`.
     #[getter]
-    fn time_ns(&self) -> u32 {
-        self.record.time
+    fn time_ns(&self) -> u64 {
+        u64::from(self.record.time) * u64::from(self.layout.time_unit)
     }
     /// Bytes that the port had sent, modulo 2^20 units; see `since`.
     #[getter]
@@ -81,11 +81,14 @@ impl Hop {
     }
     /// (ns, bytes sent by the port) from the same hop's `earlier` record to this one, with the wraps undone.
     fn since(&self, earlier: &Hop) -> (u64, u64) {
-        (self.record.ns_since(&earlier.record), self.record.bytes_since(&earlier.record, self.layout))
+        (
+            self.record.ns_since(&earlier.record, self.layout),
+            self.record.bytes_since(&earlier.record, self.layout),
+        )
     }
     fn __getitem__(&self, name: &str) -> PyResult<u64> {
         match name {
-            "time_ns" => Ok(u64::from(self.time_ns())),
+            "time_ns" => Ok(self.time_ns()),
             "sent_bytes" => Ok(self.sent_bytes()),
             "queue_bytes" => Ok(self.queue_bytes()),
             "rate_bps" => Ok(self.rate_bps()),

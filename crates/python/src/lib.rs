@@ -24,6 +24,7 @@ mod interrupts;
 pub mod own;
 mod pint;
 mod ports;
+mod programs;
 mod runs;
 mod scenarios;
 mod tables;
@@ -55,6 +56,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::ports::{check_hosts, check_ports, serve_hosts, serve_ports};
+    #[pymodule_export]
+    use crate::programs::{ecn_counts, ecn_ports, int_counts, int_port, int_switch};
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

@@ -36,6 +36,8 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub rules: Rules,
+    /// The factor by which `[scale]` made time slower: 1 if it did not.
+    pub slower: u32,
     /// Repeated steps of a job that cannot differ are simulated once.
     pub memo: bool,
 }

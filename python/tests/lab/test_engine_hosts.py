@@ -62,9 +62,9 @@ def test_hosts_have_no_namespaces_and_their_links_lead_to_one_process(star: Path
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ('transport={ kind = "rdma", controller = { kind = "hpcc" } }', "telemetry"),
+        ('transport={ kind = "rdma", controller = { kind = "hpcc-pint" } }', 'telemetry.kind = "pint"'),
         ('switch.balancer={ kind = "drill" }', 'has "ecmp", "label"'),
-        ('switch.queue={ kind = "pfabric" }', "ports of the engine"),
+        ('switch.queue={ kind = "pfabric" }', "share no buffer"),
         ("switch.pfc.enabled=true", "cannot pause each other"),
         ('transport={ kind = "ndp", mtu = "9000B" }', "carry 1600"),
     ],
@@ -74,6 +74,33 @@ def test_what_the_hosts_cannot_do_is_an_error_before_anything_is_changed(
 ) -> None:
     with pytest.raises(InputError, match=expected):
         runs.planned(runs.scenario_of(str(star), [change], None))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ['switch.queue={ kind = "fq-codel" }'],
+        ['transport={ kind = "rdma", controller = { kind = "hpcc", rai = "50kbps", min_rate = "50kbps" } }'],
+    ],
+)
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_ports_of_the_engine_take_packets_of_its_hosts_for_what_they_are(
+    star: Path, tmp_path: Path, changes: list[str]
+) -> None:
+    scenario = runs.scenario_of(str(star), changes, None)
+    simulated = scenario.run(out=tmp_path / "simulated")
+    (real,) = runs.run(scenario, str(tmp_path / "lab"), ports="engine")
+    lab = real.summary["lab"]
+    assert real.summary["status"] == "done" and lab["engine_ports"]["conserved"]
+    assert (lab["engine_hosts"]["foreign"], lab["engine_hosts"]["refused"]) == (0, 0)
+    both = [pa.table(run.flows).to_pylist() for run in (simulated, real)]
+    assert len(both[0]) == len(both[1]) == 3
+    # Bytes are the simulated ones, headers and acknowledgements included.
+    sent = lab["engine_ports"]["ports"]["s0.p3"]
+    packets = next(row["packets_sent"] for row in both[1] if row["dst"] == 3)
+    assert sent["sent"] >= packets
+    if "rdma" in changes[0]:
+        assert packets * 1090 <= sent["bytes_sent"] <= (packets + 200) * 1090
 
 
 @pytest.mark.usefixtures("machine", "nothing_left")

@@ -17,7 +17,7 @@ import weftline
 from weftline import _native
 from weftline.errors import InputError
 from weftline.lab import folder, lateness, plan, priority, runs
-from weftline.lab.network import NAMED, Network, inside, records
+from weftline.lab.network import NAMED, Network, inside, records, started
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -55,6 +55,19 @@ def nothing_left():
     # Another run of these tests may be at work on the same machine.
     others = {name for one in records() if one["alive"] for name in one["namespaces"]}
     assert not ours() - before - others
+
+
+def test_a_killed_process_that_nobody_has_waited_for_has_ended() -> None:
+    assert started(os.getpid()) is not None
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        assert started(child.pid) is not None
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert started(child.pid) is None
+    finally:
+        child.kill()
+        child.wait()
 
 
 @pytest.mark.usefixtures("machine", "nothing_left")

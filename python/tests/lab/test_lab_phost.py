@@ -67,6 +67,43 @@ def test_the_table_shows_what_was_dropped_and_what_did_not_count(tmp_path: Path)
     assert json.loads((tmp_path / "experiment.json").read_text())["holds"] is False
 
 
+def with_queue(mean_ms: float, waits: list[int]) -> Any:
+    """Return a run whose port had these bytes waiting, and more when its flows were done."""
+    found = one(mean_ms)
+    found.flows = pa.Table.from_pylist([{"fct_ns": mean_ms * 1e6, "finish_ns": mean_ms * 1e6}])
+    entities = [(n, "s0.p0", value) for n, value in enumerate(waits)]
+    entities += [(n, "s0.p1", 10**9) for n in range(3)] + [(int(2e6 * mean_ms), "s0.p0", 10**9)]
+    rows = [
+        {"time_ns": float(at), "entity": port, "metric": "queue_bytes", "value": float(value)}
+        for at, port, value in entities
+    ]
+    found.series = pa.Table.from_pylist(rows)
+    return found
+
+
+def test_an_experiment_with_a_port_is_ordered_by_what_waits_there() -> None:
+    found = experiment.read("lab-hpcc")
+    assert isinstance(found, transported.Experiment) and found.port == "s0.p0"
+    waits = {"HPCC": [2000, 4000], "PowerTCP": [1000, 1000], "DCTCP": [30_000, 34_000]}
+    waits["PowerTCP-engine-ports"] = waits["PowerTCP"]
+    for name, waiting in waits.items():
+        mean = 100.0 if name == "DCTCP" else 120.0
+        pair = transported.Pair(with_queue(mean, waiting), with_queue(mean, waiting))
+        found.pairs[name] = [pair] * 3
+    # Of PowerTCP at ports of the kernel it is not asked.
+    found.pairs["PowerTCP"] = [transported.Pair(with_queue(100.0, [1]), with_queue(200.0, [1]))] * 3
+    assert found.verdict("PowerTCP")[0] == "different"
+    # Its flows take longer and its queue is shorter.
+    assert found.order() == "same order" and found.holds()
+    text = str(found.table())
+    assert "mean queue in KB" in text and "32.0 (32.0 to 32.0)" in text and "3.0 (3.0 to 3.0)" in text
+    worse = with_queue(100.0, [1000, 1000])
+    found.pairs["DCTCP"] = [transported.Pair(with_queue(100.0, waits["DCTCP"]), worse)] * 3
+    assert found.order() == "different order" and not found.holds()
+    shown = found.as_json()["transports"]["HPCC"]["repeats"][0]["queue_kb"][1]
+    assert shown == {"mean": 3.0, "p95": 4.0, "max": 4.0}
+
+
 def test_a_transport_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     folder = experiment.named()["lab-phost"]
     for old, new, expected in (

@@ -162,7 +162,7 @@ def _up(options: argparse.Namespace) -> int:
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
     made, _ = runs.planned(scenario, options.ports, options.hosts)
-    if made.stamping or made.balancing:
+    if made.stamping or made.balancing or made.at_ports:
         say(
             "warning",
             "switches have no programs while the network is up: the kernel's ECMP balances packets, and they "

@@ -33,17 +33,6 @@ def wanted(values: dict[str, Any], asked: Hosts) -> bool:
     return any(kind not in KERNEL for kind in kinds)
 
 
-def problems(values: dict[str, Any], *, engine_ports: bool) -> list[str]:
-    """Return what of a resolved scenario keeps the engine's hosts from running, each as a sentence."""
-    found = []
-    if engine_ports:
-        found.append(
-            "hosts of the engine: their switches have the kernel's ports: leave out what needs ports of the "
-            "engine (marks, queues other than fifo), and --ports engine"
-        )
-    return found
-
-
 def task(scenario: Scenario, made: Plan, addresses: dict[tuple[str, str], str]) -> str:
     """Return the task of the process; `addresses`: the MAC address of each switch's interface."""
     number = {node.name: place for place, node in enumerate(made.nodes)}
@@ -54,6 +43,7 @@ def task(scenario: Scenario, made: Plan, addresses: dict[tuple[str, str], str]) 
             "local": int(switch.interface[1:]),
             "from": mac_of_host(link.number),
             "to": addresses.get((switch.node, switch.interface), mac_of_host(0)),
+            "delayed": made.engine_ports,
         }
         for link, switch in made.host_links
     ]
@@ -88,8 +78,14 @@ def mac_of_host(link: int) -> str:
     return f"06:00:00:00:{link >> 8 & 255:02x}:{link & 255:02x}"
 
 
-def differs() -> list[str]:
-    """Return what engine and lab do not have alike with these hosts."""
+def differs(*, engine_ports: bool) -> list[str]:
+    """Return what engine and lab do not have alike with these hosts; `engine_ports`: so are the ports."""
+    if engine_ports:
+        return [
+            "hosts are the engine's, and so are ports: lengths and classes of packets are the simulated ones",
+            "hosts of the engine write no series",
+            "delays of links: processes give them, as late as the lateness histogram says",
+        ]
     return [
         "hosts are the engine's: packets are UDP with the simulator's fields, 76 bytes or more of IPv4, so "
         "that acknowledgements and control packets are longer than simulated",

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weftline import _native
+from weftline.lab import ecn_switches
 
 if TYPE_CHECKING:
     from weftline.lab.plan import End, Plan
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 Ports = Literal["auto", "kernel", "engine"]
 
 
-def wanted(values: dict[str, Any], asked: Ports) -> bool:
-    """Return whether the ports of switches are the engine's; "auto": where the kernel has no such queue."""
+def wanted(values: dict[str, Any], asked: Ports, *, hosts: bool = False) -> bool:
+    """Return whether the ports of switches are the engine's.
+
+    "auto": where the kernel has no such queue, and where queues mark, unless `hosts` are the engine's.
+    """
     if asked != "auto":
         return asked == "engine"
     switch = values.get("switch", {})
-    ecn = switch.get("ecn", {})
-    marks = isinstance(ecn, list) or bool(ecn.get("enabled"))
+    marks = ecn_switches.wanted(values) and not hosts
     return bool(switch.get("queue", {}).get("kind") != "fifo" or switch.get("port") or marks)
 
 
@@ -50,7 +53,13 @@ def task(scenario: Scenario, made: Plan) -> str:
     """
     number = {node.name: place for place, node in enumerate(made.nodes)}
     directions = [
-        {**one, "node": number[end.node], "local": int(end.interface[1:])}
+        {
+            **one,
+            "node": number[end.node],
+            "local": int(end.interface[1:]),
+            # The process of the hosts gives what they send the link's delay.
+            **({"delay_ns": 0} if made.engine_hosts and not end.port.is_switch else {}),
+        }
         for one, end, _ in _directions(made)
     ]
     hosts = [node for node in made.nodes if node.is_host]
@@ -61,6 +70,7 @@ def task(scenario: Scenario, made: Plan) -> str:
             "base": os.fspath(scenario.source.base_dir),
             "directions": directions,
             "hosts": addresses,
+            "own_hosts": made.engine_hosts,
             "sample_every_ns": made.queue_every_ns,
         }
     )

@@ -55,6 +55,11 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
             summary["warnings"].append(f"what the processes next to {', '.join(unknown)} did is not known")
         if not outcome.programs.counts:
             summary["warnings"].append("what the switches' programs counted is not known")
+    if outcome.programs:
+        for one in made.at_ports:
+            summary["lab"] |= one.facts(outcome.programs)
+            summary["warnings"] += one.warnings(outcome.programs)
+        summary["ecn_marks"] += summary["lab"].get("ecn", {}).get("marked", 0)
     (place / "summary.json").write_text(json.dumps(summary, indent=2, sort_keys=True), "utf-8")
     _native.write_digests(str(place))
 

@@ -157,8 +157,12 @@ class Network:
     def _links(self) -> None:
         for wire in self.plan.wires:
             for end, inner in ((wire.a, f"w{wire.number}a"), (wire.b, f"w{wire.number}b")):
-                self._pair(end.node, end.interface, WIRES, inner, wire.mtu)
-        for link, end in self.plan.host_links:
+                own = self.plan.engine_hosts and not end.port.is_switch
+                node, name = (
+                    (WIRES, engine_hosts.interface(wire.number)) if own else (end.node, end.interface)
+                )
+                self._pair(node, name, WIRES, inner, wire.mtu)
+        for link, end in self.plan.host_links if not self.plan.engine_ports else []:
             self._pair(end.node, end.interface, WIRES, engine_hosts.interface(link.number), link.mtu)
         for link in self.plan.direct:
             self._pair(link.a.node, link.a.interface, link.b.node, link.b.interface, link.mtu)
@@ -267,10 +271,12 @@ def _end_processes(inode: int) -> None:
 
 
 def started(pid: int) -> str | None:
-    """Return when a process started, which tells it from a later one of the same number."""
+    """Return when a process started, which tells it from a later one of the same number; None if it ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # A killed one may have its number until its parent asks how it ended.
+        return None if state in ("Z", "X") else rest[18]
+    except (OSError, ValueError, IndexError):
         return None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.lab import balancers, engine_hosts, engine_ports, stamps
+from weftline.lab import balancers, ecn_switches, engine_hosts, engine_ports, int_switches, stamps
 from weftline.lab.ports import Port
 from weftline.scenario import Scenario
 
@@ -85,6 +85,8 @@ class Plan:
     differs: list[str]
     stamping: stamps.Stamping | None = None
     balancing: balancers.Balancing | None = None
+    at_ports: list[int_switches.Writing | ecn_switches.Marking] = field(default_factory=list)
+    """What else acts on packets that are given to a switch's port."""
     engine_ports: bool = False
     """The ports of switches are the engine's, and every link passes by its process."""
     port_task: str = ""
@@ -113,12 +115,12 @@ class Plan:
     @cached_property
     def wires(self) -> list[Link]:
         """Links that pass by the process of delays: those with one, or all where that has the ports."""
-        return [link for link in self._others if link.delay_ns or self.engine_ports]
+        return self.links if self.engine_ports else [link for link in self._others if link.delay_ns]
 
     @cached_property
     def direct(self) -> list[Link]:
         """Links between namespaces that do not."""
-        return [link for link in self._others if not (link.delay_ns or self.engine_ports)]
+        return [] if self.engine_ports else [link for link in self._others if not link.delay_ns]
 
     @property
     def own_nodes(self) -> list[Node]:
@@ -149,9 +151,7 @@ def problems(
     found = []
     switch, transport = values.get("switch", {}), values.get("transport", {})
     kind = transport.get("kind")
-    if hosts:
-        found += engine_hosts.problems(values, engine_ports=engine)
-    elif kind not in engine_hosts.KERNEL:
+    if not hosts and kind not in engine_hosts.KERNEL:
         found.append(
             f'transport.kind = "{kind}": kernels have tcp and mptcp; hosts of the engine have all: leave '
             "--hosts out"
@@ -181,12 +181,8 @@ def problems(
         )
     if switch.get("port") and not engine:
         found.append("switch.port: the kernel's ports all have the same queue: leave it or --ports out")
-    ecn = switch.get("ecn", {})
-    # A list of thresholds by rate is one that marks.
-    if (isinstance(ecn, list) or ecn.get("enabled")) and not engine:
-        found.append(
-            "switch.ecn.enabled: no queue of this kernel marks packets: set it to false, or leave --ports out"
-        )
+    if ecn_switches.wanted(values) and not engine:
+        found += ecn_switches.problems()
     if not hosts and quantities.parse_time_ns(values.get("host", {}).get("packet_time", "0s")) > 0:
         found.append(
             "host.packet_time: hosts of the kernel take the time that they take: leave it out, or use hosts "
@@ -199,7 +195,10 @@ def problems(
     failures = values.get("failures", {})
     if failures.get("event") or failures.get("loss"):
         found.append("failures: the lab cannot make links fail: leave them out")
-    found += stamps.problems(values, engine=engine)
+    if int_switches.wanted(values):
+        found += int_switches.problems(engine=engine, hosts=hosts)
+    else:
+        found += stamps.problems(values, engine=engine)
     if values.get("compat", {}).get("like", "none") != "none":
         found.append("compat.like: another simulator's rules do not hold for real packets: leave it out")
     for number, workload in enumerate(values.get("workload", [])):
@@ -269,6 +268,8 @@ def make(
             extra = range(1, int(transport.get("subflows", 1)))
             node.aliases = [_address(10 + subflow, number) for subflow in extra]
     balancing = balancers.asked(scenario)
+    writes = int_switches.wanted(values) and not engine
+    marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
     mtu = engine_hosts.MTU if hosts else mss + TCP_HEADER
     links = _links(graph, nodes, queue, mtu, bands, hosts)
@@ -291,13 +292,19 @@ def make(
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
         until_ns=None if until in (None, "flows-done") else _ns(until),
         differs=[
-            *(engine_hosts.differs() if hosts else _differs(values)),
-            *(engine_ports.differs() if engine else []),
+            *(engine_hosts.differs(engine_ports=engine) if hosts else _differs(values)),
+            *(engine_ports.differs() if engine and not hosts else []),
+            *(int_switches.differs(values) if writes and not engine else []),
+            *(ecn_switches.differs(values) if marks else []),
         ],
         engine_hosts=hosts,
         engine_ports=engine,
-        takes_marks=engine and engine_ports.takes_marks(values),
+        takes_marks=(engine or marks) and engine_ports.takes_marks(values),
         balancing=balancing,
+        at_ports=[
+            *([int_switches.Writing()] if writes else []),
+            *([ecn_switches.Marking(scenario)] if marks else []),
+        ],
         stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1))),
     )
     if made.wires:

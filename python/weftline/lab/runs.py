@@ -83,10 +83,8 @@ def planned(
         With everything for which the lab cannot run it; nothing was changed then.
     """
     kernel = doctor.congestion_controls()
-    engine, own_hosts = (
-        engine_ports.wanted(scenario.values, ports),
-        engine_hosts.wanted(scenario.values, hosts),
-    )
+    own_hosts = engine_hosts.wanted(scenario.values, hosts)
+    engine = engine_ports.wanted(scenario.values, ports, hosts=own_hosts)
     if wrong := plan.problems(scenario.values, kernel, engine=engine, hosts=own_hosts):
         name = scenario.source.file
         raise InputError("\n".join(f"{name}: {text}" for text in wrong))
@@ -319,7 +317,8 @@ def _expect_ready(process: subprocess.Popen[str], what: str) -> None:
 
 def programs_of(network: Network) -> switch_programs.Programs | None:
     """Return the programs that the switches of a network need, not started yet."""
-    needs = [one for one in (network.plan.stamping, network.plan.balancing) if one]
+    made = network.plan
+    needs = [one for one in (made.stamping, made.balancing, *made.at_ports) if one]
     loads = [load for one in needs for load in one.loads(network)]
     return switch_programs.Programs(network, loads) if loads else None
 

@@ -9,9 +9,9 @@ use weftline_collect::int::{Carrier, Header};
 use weftline_collect::ip::Ip;
 use weftline_collect::packet::{Markers, Telemetry, telemetry};
 use weftline_collect::pint::packet_id;
-use weftline_dataplane::int::{COUNTS, Config, DOMAIN, DOMAIN_BYTES, DOMAIN_RATE, PORT, Report};
+use weftline_dataplane::int::{COUNTS, Config, DOMAIN, DOMAIN_BYTES, DOMAIN_RATE, DOMAIN_SENT, PORT, Report};
 use weftline_dataplane::kernel::{Context, Map, Object, Ring, Sandbox};
-use weftline_dataplane::{Plain, Port, flow_hash};
+use weftline_dataplane::{Plain, Port, flow_hash, stack};
 
 const COUNT: usize = COUNTS.len();
 const RING: usize = 1 << 22;
@@ -107,6 +107,7 @@ struct Reported {
     load: Option<u64>,
     bytes: u64,
     rate: u64,
+    sent: u64,
 }
 
 impl Reported {
@@ -138,6 +139,9 @@ impl Reported {
             }
             if asked.domain_bitmap & DOMAIN_RATE != 0 && words.len() < end {
                 words.push(below_all(self.rate / 1000));
+            }
+            if asked.domain_bitmap & DOMAIN_SENT != 0 && words.len() + 2 <= end {
+                two(&mut words, self.sent);
             }
         }
         words.resize(asked.words, u32::MAX);
@@ -191,6 +195,7 @@ impl Model {
             load,
             bytes: port.bytes,
             rate: port.rate,
+            sent: u64::from(context.control[4]) << 32 | u64::from(context.control[3]),
         };
         let packet = ip(frame).unwrap();
         if from_host {
@@ -417,13 +422,15 @@ fn stamped(random: &mut Random, rig: &Rig) -> Vec<u8> {
     frame
 }
 
-const ASKED: [(u16, u16, u8); 6] = [
+const ASKED: [(u16, u16, u8); 8] = [
     (0x9000, 0, 8),
     (0xffff, 0, 4),
     (0xd400, DOMAIN_BYTES | DOMAIN_RATE, 6),
     (0x8001, DOMAIN_RATE, 255),
     (0x3f00, 0, 1),
     (0x0101, DOMAIN_BYTES, 16),
+    (stack::BITMAP, stack::DOMAIN_BITMAP, 5),
+    (0x0001, DOMAIN_BYTES | DOMAIN_SENT, 16),
 ];
 
 #[test]
@@ -437,7 +444,7 @@ fn packets_and_reports_are_those_of_the_model() {
         let [arrival, switch] = ["int_arrival", "int_switch"].map(|name| rig.object.program(name).unwrap());
         let mut random = Random(n as u64 + 50);
         let (mut now, mut parsed) = (1_000_000_000u64, 0);
-        for round in 0..rig::rounds() / 4 {
+        for round in 0..rig::rounds() / ASKED.len() as u32 {
             now += random.scaled(20);
             let frame =
                 if random.one_in(3) { packets::any(&mut random, 0) } else { stamped(&mut random, &rig) };
@@ -445,7 +452,9 @@ fn packets_and_reports_are_those_of_the_model() {
             let ingress =
                 if random.one_in(10) { random.scaled(32) as u32 } else { random.pick(&rig.interfaces) };
             let arrived = if random.one_in(5) { 0 } else { now.saturating_sub(random.scaled(40)) };
-            let control = [now as u32, (now >> 32) as u32, random.scaled(32) as u32, 0, 0];
+            let sent = random.scaled(64);
+            let control =
+                [now as u32, (now >> 32) as u32, random.scaled(32) as u32, sent as u32, (sent >> 32) as u32];
             let context = Context { ingress_interface: ingress, interface, control, time_stamp: arrived };
             let at = format!("configuration {n}, packet {round}: {context:?} {frame:02x?}");
             if random.one_in(16) {
@@ -475,7 +484,7 @@ fn packets_and_reports_are_those_of_the_model() {
         assert_eq!(counts, rig.model.counts, "{COUNTS:?}");
         println!(
             "configuration {n}: {} packets, {parsed} read by the collector, {:?}",
-            rig::rounds() / 4,
+            rig::rounds() / ASKED.len() as u32,
             COUNTS.iter().zip(counts).collect::<Vec<_>>()
         );
     }
@@ -520,6 +529,73 @@ fn the_queue_is_that_of_the_port() {
         });
         assert_eq!(queue, Some((0, expected as u32)));
         println!("interface {n}: {expected} B queued");
+    }
+}
+
+/// Hosts that send and read INT themselves: between switches whose ports are not marked, the program writes what
+/// [`stack::push`] does.
+#[test]
+#[ignore = "needs root, bpftool and the objects of `make lab-objects`"]
+fn a_switch_between_hosts_with_int_writes_as_the_stack_of_the_library() {
+    let mut config = Config::new(77, stack::BITMAP, stack::DOMAIN_BITMAP, 8).unwrap();
+    config.replay = 1;
+    let Some(rig) = Rig::new(config) else { return };
+    let switch = rig.object.program("int_switch").unwrap();
+    let interface = rig.interfaces[1];
+    let port: Port = rig.ports.get(&interface).unwrap();
+    let rate_kbps = (port.bits_per_second / 1000) as u32;
+    let mut random = Random(91);
+    let (mut written, mut left) = (0, 0);
+    for round in 0..rig::rounds() / 8 {
+        let mut frame = datagram(random.below(900) as usize);
+        let rest = frame.len() - 34;
+        let max_hops = random.pick(&[0, 1, 2, 5, 40]);
+        let header = stack::header(random.word() as u16, rest, 17, max_hops);
+        frame.splice(34..34, header);
+        with_ip(&mut frame, rest + 20 + stack::HEADER, 17);
+        let mut hops = Vec::new();
+        for _ in 0..random.below(7) {
+            let (sent, time_ns, queue) = (random.scaled(64), random.scaled(62), random.scaled(32) as u32);
+            let control = [time_ns as u32, (time_ns >> 32) as u32, queue, sent as u32, (sent >> 32) as u32];
+            let context =
+                Context { ingress_interface: rig.interfaces[2], interface, control, ..Context::default() };
+            let ran = switch.run(&frame, &context, 1).unwrap();
+            let hop = stack::Hop { node: 77, queue, time_ns, rate_kbps, sent };
+            let before = frame.len();
+            stack::push(&mut frame, &hop);
+            assert_eq!(ran.packet, frame, "packet {round}");
+            if frame.len() > before {
+                hops.push(stack::Hop { queue: queue.min(0xff_ffff), ..hop });
+                written += 1;
+            } else {
+                left += 1;
+            }
+        }
+        assert_eq!(stack::read(&frame[34..]).unwrap().hops, hops);
+    }
+    assert!(written > 0 && left > 0);
+    println!("{written} hops written, {left} found no hops remaining");
+}
+
+#[test]
+#[ignore = "needs root, bpftool and the objects of `make lab-objects`"]
+fn bytes_sent_are_those_of_the_port() {
+    let Some(rig) = Rig::new(Config::new(5, stack::BITMAP, stack::DOMAIN_BITMAP, 8).unwrap()) else { return };
+    let program = rig.object.program("int_switch").unwrap();
+    for n in [1, 2] {
+        rig::hold(n, rig.interfaces[n], 40 * n, 250);
+        let expected = rig::transmitted(n);
+        let mut frame = datagram(60);
+        let rest = frame.len() - 34;
+        frame.splice(34..34, stack::header(50_000, rest, 17, 8));
+        with_ip(&mut frame, rest + 20 + stack::HEADER, 17);
+        let ingress_interface = rig.interfaces[3 - n];
+        let context = Context { ingress_interface, interface: rig.interfaces[n], ..Context::default() };
+        let out = program.run(&frame, &context, 1).unwrap().packet;
+        let hops = stack::read(&out[34..]).unwrap().hops;
+        assert_eq!((hops.len(), hops[0].sent, u64::from(hops[0].queue)), (1, expected, rig::backlog(n)));
+        assert!(expected > 0 && hops[0].time_ns > 0);
+        println!("interface {n}: {expected} B transmitted, {} B queued", hops[0].queue);
     }
 }
 

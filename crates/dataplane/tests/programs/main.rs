@@ -5,6 +5,7 @@
 //! something is missing they name it and pass, unless WEFTLINE_LAB is set: then they fail.
 #![cfg(target_os = "linux")]
 
+mod ecn;
 mod hula;
 mod int;
 mod packets;

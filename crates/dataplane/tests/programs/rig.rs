@@ -63,8 +63,17 @@ pub fn hold(n: usize, interface: u32, frames: usize, bytes: usize) {
 
 /// Bytes in the queue of interface `p{n}`, as `tc` tells.
 pub fn backlog(n: usize) -> u64 {
+    counter(n, "backlog")
+}
+
+/// Bytes that have left that queue.
+pub fn transmitted(n: usize) -> u64 {
+    counter(n, "bytes")
+}
+
+fn counter(n: usize, key: &str) -> u64 {
     let shown = run(Command::new("tc").args(["-s", "-j", "qdisc", "show", "dev", &format!("p{n}")])).unwrap();
-    let after = shown.split("\"backlog\":").nth(1).unwrap();
+    let after = shown.split(&format!("\"{key}\":")).nth(1).unwrap();
     after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
 }
 

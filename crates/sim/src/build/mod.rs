@@ -12,7 +12,7 @@ use crate::balance::{Events, Fabric, LoadBalancer};
 use crate::capture::Capture;
 use crate::compat::Rules;
 use crate::config::{Config, Forwarding};
-use crate::engine::random::{RandomStream, mix64};
+use crate::engine::random::RandomStream;
 use crate::external::caught;
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
@@ -39,7 +39,7 @@ use crate::run::region::Region;
 use crate::run::starts::{Precedence, Starts};
 use crate::run::{Plan, RunError, Simulation};
 use crate::telemetry::TelemetryConfig;
-use crate::telemetry::int::IntLayout;
+use crate::telemetry::int::{IntLayout, path_id};
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
 use crate::topology::{MAX_NODES, MAX_PORTS, NodeKind, Topology};
@@ -74,8 +74,10 @@ impl Simulation {
             format!(
                 "compat.like = \"{like}\": with switches outside the simulator there is no order of the whole network"
             )
-        } else if !matches!(config.telemetry, TelemetryConfig::None) {
-            "telemetry: hosts read none of switches outside the simulator: leave it out, and schemes that need it".to_string()
+        } else if matches!(config.telemetry, TelemetryConfig::Pint(_)) {
+            "telemetry.kind = \"pint\": hosts read INT of switches outside the simulator, and no digests: leave it out, and \
+             schemes that need it"
+                .to_string()
         } else if config.traffic.sources.iter().any(|source| source.graph().is_some()) {
             "job graphs: hosts with switches outside the simulator run flows alone".to_string()
         } else if longest > mtu {
@@ -226,8 +228,12 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
 fn int_layout(config: &Config) -> IntLayout {
     let mut controllers = config.transports.iter().filter_map(|transport| transport.facts().controller);
     match controllers.any(|controller| controller.needs().fine_int) {
-        true => IntLayout { counts_arrivals: config.rules.int_counts_arrivals, ..IntLayout::FINE },
-        false => IntLayout::for_nic(nic_rate(&config.topology)),
+        true => IntLayout {
+            counts_arrivals: config.rules.int_counts_arrivals,
+            time_unit: config.slower,
+            ..IntLayout::FINE
+        },
+        false => IntLayout::for_nic(nic_rate(&config.topology), config.slower),
     }
 }
 
@@ -518,7 +524,7 @@ impl Builder<'_> {
             looks_closer: waits_for_tails
                 || events.has(Events::FORWARDS.and(Events::HOLDS))
                 || config.measure.paths,
-            path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
+            path_id: path_id(node),
             buffer: SharedBuffer::new(
                 settings.buffer,
                 &buffered,

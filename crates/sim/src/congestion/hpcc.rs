@@ -346,7 +346,7 @@ impl Hpcc {
     /// operations is that of the authors' simulator and determines the last bit.
     #[inline]
     fn load(&self, new: &IntRecord, old: &IntRecord) -> (f64, u64) {
-        let tau_ns = new.ns_since(old);
+        let tau_ns = new.ns_since(old, self.layout);
         let capacity = (u64::from(new.rate_kbps) * 1_000) as f64;
         if tau_ns == 0 || new.rate_kbps == 0 {
             return (0.0, 0);

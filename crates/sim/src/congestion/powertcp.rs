@@ -248,7 +248,7 @@ impl PowerTcp {
     /// them in ns.
     #[inline]
     fn power(&self, new: &IntRecord, old: &IntRecord) -> Option<(f64, u64)> {
-        let tau_ns = new.ns_since(old);
+        let tau_ns = new.ns_since(old, self.layout);
         if tau_ns == 0 || new.rate_kbps == 0 {
             return None;
         }

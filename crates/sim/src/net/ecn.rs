@@ -71,6 +71,11 @@ impl EcnMarker {
         }
     }
 
+    /// kmin, kmax and pmax.
+    pub fn thresholds(&self) -> (u64, u64, f64) {
+        (self.kmin, self.kmax, self.pmax)
+    }
+
     #[inline(always)]
     pub fn marks(&self, queue_bytes: u64, random: &mut RandomStream) -> bool {
         queue_bytes > self.kmin && self.marks_above(queue_bytes, random)

@@ -172,6 +172,7 @@ impl Scenario {
             until: self.until,
             measure: self.measure.clone(),
             rules,
+            slower: u32::try_from(self.scale.applied).unwrap_or(u32::MAX),
             memo: self.memo,
         })
     }

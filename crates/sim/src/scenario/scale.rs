@@ -38,11 +38,11 @@ pub fn read(section: &mut Section) -> Scale {
     } else {
         section.parameters().integer("by", 1, (1, MAX), help)
     };
-    let help = "the factor that the rates and times of this file already contain: a note for the reader";
+    let help = "the factor that the rates and times of this file already contain; INT counts time in this number of ns";
     let applied = section.parameters().integer("applied", 1, (1, i64::MAX), help);
     if by > 1 || applied > 1 {
         let text = "scale: times of [transport] that the file does not set keep their defaults, as the kernel's TCP does; set \
-                    those of other transports (timeouts, timers of controllers)";
+                    those of other transports (timeouts; times and rates of controllers)";
         section.parameters().warn(text.to_string());
     }
     for (key, value) in [("by", by), ("applied", applied)] {

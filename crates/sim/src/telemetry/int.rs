@@ -11,6 +11,7 @@
 
 use super::packet_digest::{PLACES, PacketDigest};
 use crate::doc::SchemeDoc;
+use crate::engine::random::mix64;
 use crate::engine::segments::Segments;
 use crate::engine::shared_memory::Taken;
 
@@ -25,7 +26,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
 /// One hop's record, quantised as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IntRecord {
-    /// Departure time in ns, modulo 2^24.
+    /// Departure time in [`IntLayout::time_unit`], modulo 2^24.
     pub time: u32,
     /// Bytes the port had sent before this packet, in [`IntLayout::sent_unit`], modulo 2^20.
     pub sent: u32,
@@ -40,6 +41,8 @@ pub struct IntRecord {
 pub struct IntLayout {
     pub sent_unit: u32,
     pub queue_unit: u32,
+    /// In ns: 1, or the factor of a slower time (`[scale]`), in which a round trip would not fit 24 bits of ns.
+    pub time_unit: u32,
     /// `sent` counts the bytes that came to the port so far, this packet included ([`Rules::int_counts_arrivals`]).
     ///
     /// [`Rules::int_counts_arrivals`]: crate::compat::Rules::int_counts_arrivals
@@ -55,15 +58,22 @@ impl<'a> IntView<'a> {
 }
 
 impl IntLayout {
-    /// Units for NICs of this rate: 128 B and 80 B at 25 Gb/s, and proportionally more above.
-    pub fn for_nic(rate: crate::units::Rate) -> IntLayout {
-        let multiple = (rate.0 / 25_000_000_000).max(1) as u32;
+    /// Units for NICs of this rate, in a time that was made slower by a factor: 128 B and 80 B at 25 Gb/s before that, and
+    /// proportionally more above.
+    pub fn for_nic(rate: crate::units::Rate, slower: u32) -> IntLayout {
+        let multiple = (rate.0.saturating_mul(slower.into()) / 25_000_000_000).max(1) as u32;
         let fine = IntLayout::FINE;
-        IntLayout { sent_unit: fine.sent_unit * multiple, queue_unit: fine.queue_unit * multiple, ..fine }
+        IntLayout {
+            sent_unit: fine.sent_unit * multiple,
+            queue_unit: fine.queue_unit * multiple,
+            time_unit: slower.max(1),
+            ..fine
+        }
     }
 
     /// The finest units.
-    pub const FINE: IntLayout = IntLayout { sent_unit: 128, queue_unit: 80, counts_arrivals: false };
+    pub const FINE: IntLayout =
+        IntLayout { sent_unit: 128, queue_unit: 80, time_unit: 1, counts_arrivals: false };
 }
 
 impl IntRecord {
@@ -88,9 +98,22 @@ impl IntRecord {
     pub const WIRE_BYTES: u32 = 8;
     pub const COUNT_BYTES: u32 = 2;
 
+    /// The record of a hop by absolute numbers, which need not be the simulator's: ns, bytes sent, bytes that wait.
+    pub fn of(ns: u64, sent: u64, queue: u64, rate_kbps: u32, layout: IntLayout) -> IntRecord {
+        let field =
+            |value: u64, unit: u32, bits: u32| (value / u64::from(unit.max(1)) & ((1 << bits) - 1)) as u32;
+        IntRecord {
+            time: field(ns, layout.time_unit, Self::TIME_BITS),
+            sent: field(sent, layout.sent_unit, Self::SENT_BITS),
+            queue: field(queue, layout.queue_unit, Self::QUEUE_BITS),
+            rate_kbps,
+        }
+    }
+
     /// Nanoseconds from `earlier` to this record of the same hop.
-    pub fn ns_since(&self, earlier: &IntRecord) -> u64 {
-        u64::from(self.time.wrapping_sub(earlier.time) & ((1 << Self::TIME_BITS) - 1))
+    pub fn ns_since(&self, earlier: &IntRecord, layout: IntLayout) -> u64 {
+        let units = self.time.wrapping_sub(earlier.time) & ((1 << Self::TIME_BITS) - 1);
+        u64::from(units) * u64::from(layout.time_unit)
     }
 
     /// Bytes that the port sent between the two records.
@@ -327,6 +350,7 @@ impl IntStacks {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
         const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
+        let time = self.time_of(hop.now);
         let stack = self.records.elements_mut(id, self.max_hops + 1);
         let hops = stack[0].time as usize;
         let place = if hops < self.max_hops { hops } else { hops % self.max_hops };
@@ -342,11 +366,19 @@ impl IntStacks {
         };
         let queue = (u128::from(hop.queue_bytes as u32) * u128::from(self.queue_reciprocal)) >> 64;
         stack[place + 1] = IntRecord {
-            time: (hop.now.ns() & TIME) as u32,
+            time: (time & TIME) as u32,
             sent: (sent & SENT) as u32,
             queue: queue as u32 & QUEUE,
             rate_kbps: hop.rate_kbps,
         };
+    }
+
+    #[inline(always)]
+    fn time_of(&self, now: crate::units::Time) -> u64 {
+        match self.layout.time_unit {
+            0 | 1 => now.ns(),
+            unit => now.ns() / u64::from(unit),
+        }
     }
 
     #[inline]
@@ -355,6 +387,11 @@ impl IntStacks {
         let records = &self.records.elements(id, (head.hops as usize).min(self.max_hops) + 1)[1..];
         IntView { hops: head.hops, records, path_id: head.path_id as u16 }
     }
+}
+
+/// What a switch XORs into the path ids of packets; never 0.
+pub fn path_id(node: u32) -> u16 {
+    (mix64(u64::from(node)) % 0xfff + 1) as u16
 }
 
 /// Records in a cache line.
@@ -394,12 +431,41 @@ mod tests {
 
     #[test]
     fn differences_undo_the_wrap_of_both_counters() {
-        let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100));
-        assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320, counts_arrivals: false });
+        let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100), 1);
+        assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320, ..IntLayout::FINE });
         let old = IntRecord { time: (1 << 24) - 10, sent: (1 << 20) - 1, queue: 3, rate_kbps: 1 };
         let new = IntRecord { time: 90, sent: 1, queue: 0, rate_kbps: 1 };
-        assert_eq!(new.ns_since(&old), 100);
+        assert_eq!(new.ns_since(&old, layout), 100);
         assert_eq!(new.bytes_since(&old, layout), 2 * 512);
         assert_eq!(old.queue_bytes(layout), 960);
+    }
+
+    #[test]
+    fn a_hop_writes_the_record_of_its_absolute_numbers() {
+        use crate::units::{Rate, Time};
+        for (slower, nic) in
+            [(1, Rate::from_gbps(25)), (1, Rate::from_gbps(100)), (500, Rate::from_mbps(200))]
+        {
+            let layout = IntLayout::for_nic(nic, slower);
+            assert_eq!(layout.queue_unit, if nic == Rate::from_gbps(25) { 80 } else { 320 });
+            let mut stacks = IntStacks::new(3, layout);
+            stacks.begin_turn();
+            let id = stacks.insert();
+            let at = [
+                (7u64, 0u64, 0u64),
+                (16_777_300, 134_217_800, 123_456),
+                (90_000_000_123, 5_000_000_000, 9_999_999),
+            ];
+            for (ns, bytes_sent, queue_bytes) in at {
+                let hop = HopState { now: Time::from_ns(ns), bytes_sent, queue_bytes, rate_kbps: 7, size: 1 };
+                stacks.push(id, path_id(2), hop);
+            }
+            let records: Vec<IntRecord> =
+                at.iter().map(|&(ns, sent, queue)| IntRecord::of(ns, sent, queue, 7, layout)).collect();
+            assert_eq!(stacks.view(id).records, records);
+            let ns = records[2].ns_since(&records[1], layout);
+            let span = u64::from(slower) << IntRecord::TIME_BITS;
+            assert!(ns.abs_diff((90_000_000_123 - 16_777_300) % span) < u64::from(slower).max(1));
+        }
     }
 }

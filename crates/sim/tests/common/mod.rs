@@ -230,6 +230,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
         failures: Failures::default(),
         until: Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(200) },
         measure: MeasureConfig { ideal: IdealFct::Hpcc, ..MeasureConfig::default() },
+        slower: 1,
         rules: Rules::hpcc_ns3(),
         memo: false,
     }

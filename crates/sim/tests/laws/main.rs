@@ -17,4 +17,5 @@ mod pairs;
 mod pfabric;
 mod queueing;
 mod sharing;
+mod slower;
 mod windows;

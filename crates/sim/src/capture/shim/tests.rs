@@ -10,7 +10,7 @@ fn a_record_fills_64_bits_field_after_field() {
 
 #[test]
 fn hops_and_path_stand_before_the_records() {
-    let layout = IntLayout { sent_unit: 512, queue_unit: 320, counts_arrivals: false };
+    let layout = IntLayout { sent_unit: 512, queue_unit: 320, ..IntLayout::FINE };
     let head = IntRecord { time: 2, sent: 0x123, ..IntRecord::default() };
     let hop = IntRecord { time: 1, sent: 2, queue: 3, rate_kbps: 25_000_000 };
     let mut shim = vec![VERSION << 4, 0, 0, 0, 0, 0, 0, 0];

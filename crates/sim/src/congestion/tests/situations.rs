@@ -15,7 +15,7 @@ pub fn flow() -> FlowContext {
         base_rtt: Time::from_ns(12_240),
         window_bytes: 153_000,
         mtu: 1_000,
-        int_layout: IntLayout::for_nic(line_rate),
+        int_layout: IntLayout::for_nic(line_rate, 1),
     }
 }
 
