@@ -72,8 +72,11 @@ fn schemes() -> Vec<(&'static str, String, bool)> {
     all
 }
 
+/// Keys and their values.
+type Sets = Vec<(&'static str, String)>;
+
 /// The conditions: what is added to the text, and what is set. Telemetry goes with all transports: those that make no use of it carry it.
-fn conditions() -> Vec<(&'static str, String, Vec<(&'static str, String)>)> {
+fn conditions() -> Vec<(&'static str, String, Sets)> {
     let set = |key, value: &str| vec![(key, value.to_string())];
     let homa = "[[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\ntransport = { kind = \"homa\" }\n";
     let tcp = format!(
