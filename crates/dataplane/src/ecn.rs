@@ -1,7 +1,5 @@
 //! The maps of `bpf/ecn.bpf.c` (layout: `bpf/ecn_tc.h`).
 
-use weftline_sim::net::ecn::EcnMarker;
-
 use crate::Plain;
 
 /// Names of the counters of the map `ecn_counts`, in their order.
@@ -29,9 +27,9 @@ unsafe impl Plain for Port {}
 const _: () = assert!(size_of::<Port>() == 24);
 
 impl Port {
-    /// As a marker of the simulator marks packets at their arrival, with coins of 32 bits. None: it marks nothing.
-    pub fn of(marker: &EcnMarker) -> Option<Port> {
-        let (kmin, kmax, pmax) = marker.thresholds();
+    /// As a marker of the simulator with these thresholds (kmin, kmax, pmax) marks packets at their arrival, with coins of 32 bits. None: it
+    /// marks nothing.
+    pub fn of((kmin, kmax, pmax): (u64, u64, f64)) -> Option<Port> {
         let capped = |bytes: u64| bytes.min(LONGEST) as u32;
         let pmax = (pmax.clamp(0.0, 1.0) * (1u64 << 32) as f64) as u64;
         (kmin <= LONGEST).then(|| Port { on: 1, replay: 0, kmin: capped(kmin), kmax: capped(kmax), pmax })

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use weftline_dataplane::{Plain, Port, ecn, int, stack};
-use weftline_sim::net::ecn::{EcnMarker, MarkedAt};
+use weftline_sim::config::{EcnMarker, MarkedAt};
 use weftline_sim::units::Rate;
 
 use crate::errors::input;
@@ -38,7 +38,7 @@ pub fn ecn_ports(py: Python<'_>, scenario: &Scenario, rates: Vec<u64>) -> PyResu
     let at = config.switch.ecn.first().map_or(MarkedAt::Arrival, |threshold| threshold.at);
     let entry = |rate: u64| {
         let marker = EcnMarker::for_rate(&config.switch.ecn, Rate(rate.max(1)), at);
-        ecn::Port::of(&marker).map(|port| PyBytes::new(py, port.bytes()).unbind())
+        ecn::Port::of(marker.thresholds()).map(|port| PyBytes::new(py, port.bytes()).unbind())
     };
     Ok(rates.into_iter().map(entry).collect())
 }

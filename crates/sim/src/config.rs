@@ -6,7 +6,7 @@
 use crate::compat::Rules;
 pub use crate::measure::{CaptureConfig, IdealFct, MeasureConfig, Sampled};
 pub use crate::net::buffer::PfcConfig;
-pub use crate::net::ecn::{EcnThreshold, MarkedAt};
+pub use crate::net::ecn::{EcnMarker, EcnThreshold, MarkedAt};
 pub use crate::net::failures::{Change, Failure, Failures};
 pub use crate::net::host::{HostConfig, ResequencingConfig};
 pub use crate::net::loss::LinkLoss;

@@ -105,10 +105,11 @@ const CRATES: &[(&str, &str, &str)] = &[
     // collector is there in tests alone.
     ("dataplane", "weftline-pint weftline-collect weftline-sim", "balance packet tag"),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
-    // A region's ports and hosts between real interfaces: what is in the packet loop, what configures it, and records of flows.
+    // A region's ports and hosts between real interfaces: what is in the packet loop, what configures it, and records of flows; INT in
+    // packets as the programs of switches write it.
     (
         "ports",
-        "weftline-sim",
+        "weftline-dataplane weftline-sim",
         "config counters engine measure net packet queue scenario telemetry topology units",
     ),
     (

@@ -59,7 +59,7 @@ fn packets_are_marked_as_by_the_library() {
     let mut expected = [0u64; 3];
     let laws = [(20_000, 20_000, 1.0), (10_000, 40_000, 0.2), (0, 1 << 31, 1.0), (5_000, 5_001, 0.0)];
     for (kmin, kmax, pmax) in laws {
-        let port = Port { replay: 1, ..Port::of(&marker(kmin, kmax, pmax)).unwrap() };
+        let port = Port { replay: 1, ..Port::of(marker(kmin, kmax, pmax).thresholds()).unwrap() };
         ports.put(&interface, &port).unwrap();
         for round in 0..rig::rounds() / 4 {
             let frame = packets::any(&mut random, 0);
@@ -92,7 +92,7 @@ fn chances_are_those_of_the_simulators_marker() {
     let mut random = Random(3);
     for (kmin, kmax, pmax) in [(20_000, 20_000, 1.0), (10_000, 40_000, 0.2), (0, 100_000, 1.0)] {
         let marker = marker(kmin, kmax, pmax);
-        let port = Port::of(&marker).unwrap();
+        let port = Port::of(marker.thresholds()).unwrap();
         let mut stream = RandomStream::new(1, "coins");
         for _ in 0..30 {
             let queue = random.below(2 * kmax);
@@ -102,7 +102,7 @@ fn chances_are_those_of_the_simulators_marker() {
             assert!((ours - its).abs() / f64::from(COINS) < 0.06, "{queue}: {ours} and {its}");
         }
     }
-    assert!(Port::of(&EcnMarker::for_rate(&[], RATE, MarkedAt::Arrival)).is_none());
+    assert!(Port::of(EcnMarker::for_rate(&[], RATE, MarkedAt::Arrival).thresholds()).is_none());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn costs() {
     let Some((sandbox, object)) = rig::load("ecn") else { return };
     let interface = rig::pairs(&sandbox, 1)[0];
     let program = object.program("ecn_mark").unwrap();
-    let port = Port { replay: 1, ..Port::of(&marker(10_000, 40_000, 0.5)).unwrap() };
+    let port = Port { replay: 1, ..Port::of(marker(10_000, 40_000, 0.5).thresholds()).unwrap() };
     object.map("ecn_ports").unwrap().put(&interface, &port).unwrap();
     let mut random = Random(5);
     let frame = loop {

@@ -161,6 +161,11 @@ impl Simulation {
         })
     }
 
+    /// In what units its INT counts; none without INT.
+    pub fn int_layout(&self) -> Option<IntLayout> {
+        (self.settings.int_hops > 0).then_some(self.settings.int_layout)
+    }
+
     /// How the run is executed.
     pub fn plan(&self) -> &Plan {
         &self.plan

@@ -9,7 +9,6 @@ use super::{RunError, Simulation};
 use crate::external::caught;
 use crate::measure::{Ending, Outcome, Sink};
 use crate::net::passing::Passing;
-use crate::telemetry::int::IntLayout;
 use crate::units::Time;
 
 /// The world outside the hosts.
@@ -27,11 +26,6 @@ const HOSTS: usize = 0;
 const WORLD: usize = 1;
 
 impl Simulation {
-    /// In what units its INT counts; none without INT.
-    pub fn int_layout(&self) -> Option<IntLayout> {
-        (self.settings.int_hops > 0).then_some(self.settings.int_layout)
-    }
-
     /// Runs the hosts to the end in a world.
     pub fn run_in(mut self, world: &mut dyn World, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
         let led: Result<Result<Ending, RunError>, _> = caught(|| {

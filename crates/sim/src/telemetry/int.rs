@@ -101,7 +101,7 @@ impl IntRecord {
     /// The record of a hop by absolute numbers, which need not be the simulator's: ns, bytes sent, bytes that wait.
     pub fn of(ns: u64, sent: u64, queue: u64, rate_kbps: u32, layout: IntLayout) -> IntRecord {
         let field =
-            |value: u64, unit: u32, bits: u32| (value / u64::from(unit.max(1)) & ((1 << bits) - 1)) as u32;
+            |value: u64, unit: u32, bits: u32| ((value / u64::from(unit.max(1))) & ((1 << bits) - 1)) as u32;
         IntRecord {
             time: field(ns, layout.time_unit, Self::TIME_BITS),
             sent: field(sent, layout.sent_unit, Self::SENT_BITS),
