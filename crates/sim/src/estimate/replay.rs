@@ -23,7 +23,7 @@ use crate::topology::{Path, PathTimes};
 use crate::transport::TransportConfig;
 use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
-use crate::workload::{FlowId, FlowSource, Glance, Traffic, TrafficSize};
+use crate::workload::{FlowId, Glance, Traffic, TrafficSize};
 
 /// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
@@ -58,11 +58,12 @@ impl Replay {
         let mut player = Player::new(scenario);
         let glances: Vec<Option<Glance>> =
             scenario.traffic.sources.iter().map(|source| source.glance()).collect();
-        let own = |(source, glance): (&Box<dyn FlowSource>, &Option<Glance>)| match glance {
+        let pairs = scenario.traffic.sources.iter().zip(&glances);
+        let own = pairs.map(|(source, glance)| match glance {
             Some(glance) => glance.source.clone_box(),
             None => source.clone_box(),
-        };
-        let sources = scenario.traffic.sources.iter().zip(&glances).map(own).collect();
+        });
+        let sources = own.collect();
         let traffic = Traffic { sources, groups: scenario.traffic.groups.clone() };
         let mut drawn = Drawn::new(Merged::new(&traffic), max_flows);
         let mut played = player.play(scenario, &mut drawn);
