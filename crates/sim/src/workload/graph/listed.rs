@@ -104,7 +104,7 @@ pub struct RankList {
     /// Those that wait for the end of each, and for its start.
     pub after_end: Lists,
     pub after_start: Lists,
-    /// The processor and NIC that each uses, if the file has them.
+    /// The processor and NIC that each uses; empty: the first of both.
     pub resources: Vec<(u8, u8)>,
     /// The operations that send, in their order.
     sends: Vec<u32>,
@@ -153,6 +153,15 @@ impl RankList {
         let is_send = |(at, op): (usize, &Op)| matches!(op, Op::Send { .. }).then_some(at as u32);
         let sends = ops.iter().enumerate().filter_map(is_send).collect();
         RankList { ops, places, needs, after_end, after_start, resources: Vec::new(), sends }
+    }
+
+    /// With what a file says of processors and NICs, one for each operation; all of them the first: nothing.
+    pub fn with_resources(mut self, mut resources: Vec<(u8, u8)>) -> RankList {
+        if resources.iter().any(|one| *one != (0, 0)) {
+            resources.shrink_to_fit();
+            self.resources = resources;
+        }
+        self
     }
 
     /// An operation that waits for itself, by way of others; none: all can be started in some order.

@@ -153,8 +153,7 @@ fn block_of(file: &Reader, start: usize, rank: u32, ranks: u32) -> Result<RankLi
         places.push(node as u64);
         resources.push((cpu, nic));
     }
-    let mut list = RankList::new(ops, places, &ends, &starts);
-    list.resources = resources;
+    let list = RankList::new(ops, places, &ends, &starts).with_resources(resources);
     if let Some(node) = (0..count).find(|&node| declared[node] != list.needs[node]) {
         let (says, found) = (declared[node], list.needs[node]);
         let message = format!("node {node} of rank {rank} waits for {says} nodes, but {found} name it");

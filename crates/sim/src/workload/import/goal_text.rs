@@ -37,10 +37,7 @@ impl Rank<'_> {
     fn list(mut self) -> RankList {
         self.ops.shrink_to_fit();
         self.places.shrink_to_fit();
-        self.resources.shrink_to_fit();
-        let mut list = RankList::new(self.ops, self.places, &self.ends, &self.starts);
-        list.resources = self.resources;
-        list
+        RankList::new(self.ops, self.places, &self.ends, &self.starts).with_resources(self.resources)
     }
 }
 
@@ -320,6 +317,9 @@ pub(super) fn finished(name: &str, ranks: Vec<RankList>, choices: &Choices) -> R
                 cycle.iter().take(10).map(|&op| list.places[op as usize].to_string()).collect();
             return Err(format!("{name}: rank {rank}: operations {} wait for each other", places.join(", ")));
         }
+    }
+    if ranks.iter().all(|list| list.ops.is_empty()) {
+        return Err(format!("{name}: no rank has an operation"));
     }
     let mut assumed = Vec::new();
     let nics = ranks.iter().flat_map(|list| list.resources.iter()).map(|one| one.1).max().unwrap_or(0);

@@ -71,6 +71,7 @@ fn wrong_text_names_its_line() {
             "num_ranks 1\nrank 0 {\nsned 8b to 0\n}",
             "test.goal:3: unknown operation \"sned\": did you mean \"send\"?",
         ),
+        ("num_ranks 2\nrank 0 {\n}\nrank 1 {\n}\n", "test.goal: no rank has an operation"),
         ("num_ranks 1\nrank 0 {\nsend 8 to 0\n}", "test.goal:3: expected \"b\", found \"to\""),
         ("num_ranks 1\nrank 0 {\nsend 8b to 4\n}", "test.goal:3: rank 4 does not exist: the file has 1"),
         (
