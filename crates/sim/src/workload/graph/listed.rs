@@ -155,7 +155,7 @@ impl RankList {
         RankList { ops, places, needs, after_end, after_start, resources: Vec::new(), sends }
     }
 
-    /// With what a file says of processors and NICs, one for each operation; all of them the first: nothing.
+    /// With the processor and NIC of each operation; they are left out where all are the first.
     pub fn with_resources(mut self, mut resources: Vec<(u8, u8)>) -> RankList {
         if resources.iter().any(|one| *one != (0, 0)) {
             resources.shrink_to_fit();
