@@ -340,7 +340,7 @@ fn times_of_hosts_that_nobody_can_mean_are_refused_and_slow_hosts_are_named() {
     }
     let unknown = problems("[host]\npacket_tme = \"1us\"\n");
     assert!(
-        unknown[0].contains("did you mean \"packet_time\"? (known: packet_time, resequencing)"),
+        unknown[0].contains("did you mean \"packet_time\"? (known: packet_time, nic_policy, resequencing)"),
         "{unknown:?}"
     );
     let warned = |value: &str| load_with(STAR, &[("host.packet_time", value)]).expect("a scenario").check();
