@@ -367,9 +367,9 @@ class Draw:
 ALWAYS = ("duration", "flows", "file", "at", "link", "between", "match", "rate_of")
 """Keys without which their table is mostly refused."""
 
-NEVER = ("run.memory", "run.threads", "workload.messages")
-"""Keys that depend on the machine, or are chosen by what runs the scenario; and `messages`, which leaves out
-the rows that are checked."""
+NEVER = ("run.memory", "run.threads", "workload.messages", "host.packet_time")
+"""Keys that depend on the machine, or are chosen by what runs the scenario; `messages`, which leaves out the
+rows that are checked; and `packet_time`, which estimates of time do not count."""
 
 TEXTS: dict[str, Callable[[Draw, str, dict], object]] = {
     "hosts": Draw.hosts,
