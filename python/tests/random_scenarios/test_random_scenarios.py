@@ -42,7 +42,7 @@ def judge(tmp_path):
 
 
 @pytest.mark.xfail(
-    reason="estimates count neither the set-up of jobs whose run ends at once, nor flows that wait long at 50 % loss"
+    reason="estimates leave out the set-up of jobs whose run ends at once, and long waits at 50 % loss"
 )
 def test_nothing_is_wrong_with_a_sample_of_random_scenarios(built):
     found = search.search(SAMPLE, SEED, 2, 0, None, say=print)
