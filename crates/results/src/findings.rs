@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use weftline_sim::measure::{LossCounters, Outcome};
+use weftline_sim::measure::{Ending, LossCounters, Outcome};
 
 use crate::names::Names;
 use crate::{ResultsError, flow_table, parquet_read};
@@ -33,7 +33,11 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
         ));
     }
     if !outcome.waiting.is_empty() {
-        found.push(format!("a job is stalled: {}", outcome.waiting.join("; ")));
+        let what = match outcome.ending {
+            Ending::Stalled => "a job is stalled",
+            _ => "a job had not ended when the run did",
+        };
+        found.push(format!("{what}: {}", outcome.waiting.join("; ")));
     }
     found.extend(never_marked(outcome, &all, &names.marked));
     Ok(found)

@@ -80,7 +80,7 @@ COLUMNS = {
     ),
     "waiting": (
         "key of summary.json",
-        "Of a stalled job: the operations that wait for each other, by rank and tag.",
+        "Of a job that had not ended: the operations that wait for each other, by rank and tag.",
     ),
     "time_ns": ("column of series.parquet, ns", "When it was measured: the end of the interval."),
     "entity": (

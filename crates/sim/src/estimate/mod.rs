@@ -36,6 +36,8 @@ use crate::workload::graph::source::LISTED;
 const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105e6, 1.9)];
 /// CPU time of starting, ending and recording a flow, in ns: 10^6 flows of `google-rpc` on k = 8.
 const NS_PER_FLOW: f64 = 3000.0;
+/// CPU time of the row of a flow that never started, in ns: a training step of 15 ranks and a ring of 1 024, cut off after 1 us.
+const NS_PER_UNSTARTED: f64 = 1300.0;
 /// CPU time of building a port, in ns: k = 32 with flows of one packet.
 const NS_PER_PORT: f64 = 2500.0;
 /// CPU time of a captured packet, in ns (a dumbbell with `pcap = "*"`, 687 B a packet in the file).
@@ -208,8 +210,14 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let ns = replay.packet_hops * ns_per_hop(scenario) * cache_factor(in_use)
         + replay.packet_hops * captured / (2.0 * links) * NS_PER_FRAME
         + replay.flows as f64 * NS_PER_FLOW
+        + unstarted(replay, &Jobs::of(scenario)) as f64 * NS_PER_UNSTARTED
         + 2.0 * links * NS_PER_PORT;
     ns / 1e9 + recurring::window_seconds(scenario, replay)
+}
+
+/// Flows that have rows although they never started.
+fn unstarted(replay: &Replay, jobs: &Jobs) -> u64 {
+    replay.unstarted + jobs.recorded.saturating_sub(replay.flows)
 }
 
 /// CPU time of a packet-hop under the most expensive transport and controller of the scenario.
@@ -245,7 +253,11 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
         // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
-        tables: table_bytes(scenario, replay.flows.saturating_sub(jobs.unrecorded), rows),
+        tables: table_bytes(
+            scenario,
+            replay.flows.saturating_sub(jobs.unrecorded) + unstarted(replay, &jobs),
+            rows,
+        ),
         packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
             .saturating_mul(packet_bytes(scenario)),
         flows: ((replay.flows_in_flight - replay.messages_in_flight).saturating_mul(FLOW_BYTES))
@@ -266,8 +278,9 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
 struct Jobs {
     /// Messages of which nothing is left when they have ended: their connections stay.
     kept: u64,
-    /// Messages without rows.
+    /// Messages without rows, and those with one, also where they never start.
     unrecorded: u64,
+    recorded: u64,
     connections: u64,
     /// Ranks, what they ended, and a bit for each message.
     bytes: u64,
@@ -283,7 +296,7 @@ impl Jobs {
                 jobs.kept += graph.flows();
                 jobs.connections += graph.connections();
             }
-            jobs.unrecorded += if graph.recorded { 0 } else { graph.flows() };
+            *(if graph.recorded { &mut jobs.recorded } else { &mut jobs.unrecorded }) += graph.flows();
             let steps = u64::from(graph.ranks())
                 * if graph.repeated().is_some() { u64::from(graph.steps()) } else { 1 };
             let in_operations: u64 = match graph.repeated() {

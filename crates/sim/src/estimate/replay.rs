@@ -5,7 +5,8 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
-//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows.
+//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and sends each
+//! packet again until one and its acknowledgement arrive.
 //!
 //! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows inside
 //! the fabric.
@@ -27,12 +28,16 @@ use crate::workload::{FlowId, Glance, Traffic, TrafficSize};
 
 /// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
+/// A packet is sent at most about this often, as a run whose flows stall ends.
+const MOST_REPEATS: f64 = 1e4;
 
 /// Totals and maxima of a run's flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Replay {
     /// Flows that start before the run ends.
     pub flows: u64,
+    /// Flows that still wait for others when the run ends, without those of job graphs.
+    pub unstarted: u64,
     /// Data packets and acknowledgements, times the number of links that they cross.
     pub packet_hops: f64,
     /// Simulated time at which the last flow, or the run, ends.
@@ -189,8 +194,8 @@ impl Wire {
 struct Player<'s> {
     times: PathTimes<'s>,
     transports: &'s [TransportConfig],
-    /// Share of data packets that a link loses at random.
-    loss: f64,
+    /// Shares of data packets and of acknowledgements that a link loses at random.
+    loss: [f64; 2],
     wires: Vec<Wire>,
     fabric: Fabric,
     dependents: Dependents,
@@ -229,11 +234,9 @@ impl<'s> Player<'s> {
         Player {
             times: PathTimes::new(&network.topology, &network.routes),
             transports: &scenario.transports,
-            loss: scenario
-                .failures
-                .loss
-                .filter(|loss| loss.kinds & LinkLoss::DATA != 0)
-                .map_or(0.0, |l| l.share),
+            loss: [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS].map(|kind| {
+                scenario.failures.loss.filter(|loss| loss.kinds & kind != 0).map_or(0.0, |loss| loss.share)
+            }),
             wires: scenario.transports.iter().map(wire).collect(),
             fabric: Fabric::of(network, scenario.switch.buffer.0),
             dependents: Dependents::new(&scenario.traffic),
@@ -281,6 +284,10 @@ impl<'s> Player<'s> {
             }
         }
         self.played.end = self.now;
+        let unlisted = |source: u16| self.graphs.get(usize::from(source)) == Some(&true);
+        let sources =
+            self.waiting.keys().map(|&(source, _)| source).chain(self.ready.values().map(|of| of.source));
+        self.played.unstarted = sources.filter(|&source| !unlisted(source)).count() as u64;
         if self.packet_time > 0.0 {
             self.played.packets_met = self.packet_time_squared / self.packet_time;
         }
@@ -358,7 +365,7 @@ impl<'s> Player<'s> {
         let flow = Flying {
             places: crossing.places,
             packets: room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1)),
-            hops: count as f64 * f64::from(path.hops) * 2.0,
+            hops: count as f64 * links_crossed(f64::from(path.hops), self.loss),
             bits: bytes as f64 * 8.0,
             ends: self.now.saturating_add(round_trip).saturating_add(crossing.time.max(lossy)),
             start: self.now,
@@ -371,7 +378,7 @@ impl<'s> Player<'s> {
 
     /// The time of this many packets if random losses alone limit the window.
     fn time_under_loss(&self, transport: u16, packets: u64, path: &Path, round_trip: Time) -> Time {
-        let loss = 1.0 - (1.0 - self.loss).powf(f64::from(path.hops));
+        let loss = 1.0 - (1.0 - self.loss[0]).powf(f64::from(path.hops));
         if loss <= 0.0 {
             return Time::ZERO;
         }
@@ -405,6 +412,16 @@ impl<'s> Player<'s> {
         self.played.flows_in_flight = self.played.flows_in_flight.max(self.ends.len() as u64);
         self.played.messages_in_flight = self.played.messages_in_flight.max(self.messages);
     }
+}
+
+/// How many links a packet, those sent in its place and their acknowledgements cross until one of these arrives.
+/// `loss`: shares of data and of acknowledgements that are lost on each link.
+fn links_crossed(hops: f64, loss: [f64; 2]) -> f64 {
+    let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
+    // Until it is lost: 1 + q + q^2 + ...
+    let [sent, answered] = [(data, loss[0]), (answer, loss[1])]
+        .map(|(arrive, loss)| if loss > 0.0 { (1.0 - arrive) / loss } else { hops });
+    (1.0 / (data * answer)).min(MOST_REPEATS) * (sent + data * answered)
 }
 
 /// Base RTT of a path for packets of this size.

@@ -281,7 +281,7 @@ pub struct Outcome {
     pub steps: Vec<StepRecord>,
     /// The parts of all ranks in them, of job graphs, in the order of (step, rank).
     pub ranks: Vec<RankRecord>,
-    /// Of job graphs that stalled: the operations that wait for each other.
+    /// Of job graphs that had not ended: the operations that wait.
     pub waiting: Vec<String>,
     /// When flows of jobs were delivered, if that was requested.
     pub deliveries: Vec<(FlowId, Time)>,

@@ -105,3 +105,22 @@ fn where_links_lose_packets_a_flow_is_as_fast_as_its_law_of_losses_allows() {
     // Cubic keeps up with Reno on round trips so short; losses do not tell BBR to slow down.
     assert_eq!((end("cubic", "loss = 0.00125"), end("bbr", "loss = 0.00125")), (lossy, lossless));
 }
+
+#[test]
+fn lost_packets_and_lost_acknowledgements_are_sent_again() {
+    let crossed = |share, kinds| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"flows\"\n\
+             flows = [{{ src = 0, dst = 1, size = \"1MB\" }}]\n[failures]\nloss = {share}\nloss_of = \"{kinds}\""
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        scenario.map(|scenario| scenario.estimate().replay.packet_hops / 1000.0).unwrap()
+    };
+    assert_eq!(crossed(0.0, "all"), 4.0);
+    // Four transmissions for a packet that arrives, each over 1.5 links, and one acknowledgement of it.
+    assert_eq!(crossed(0.5, "data"), 4.0 * 1.5 + 2.0);
+    // Sixteen transmissions; four of them arrive and are acknowledged over 1.5 links.
+    assert_eq!(crossed(0.5, "all"), 16.0 * 1.5 + 4.0 * 1.5);
+    // Almost nothing ever arrives: the run is given up.
+    assert!((links_crossed(30.0, [0.5; 2]) / (MOST_REPEATS * 2.0) - 1.0).abs() < 1e-6);
+}
