@@ -6,14 +6,7 @@ use crate::common::*;
 use weftline_sim::Execution;
 use weftline_sim::measure::Ending;
 
-const TEXT: &str = r#"
-    [topology]
-    kind = "leaf-spine"
-    leaves = 3
-    spines = 2
-    hosts_per_leaf = 4
-    host_link = { rate = "100Gbps", delay = "1us" }
-    fabric_link = { rate = "100Gbps", delay = "1us" }
+const TRAFFIC: &str = r#"
     [switch]
     buffer = "2MB"
     [[workload]]
@@ -26,32 +19,18 @@ const TEXT: &str = r#"
     size = "30KB"
 "#;
 
-const FAILURES: &str = r#"
-    [[failures.event]]
-    link = ["leaf0", "spine0"]
-    at = "12us"
-    change = "down"
-    [[failures.event]]
-    link = ["leaf0", "spine0"]
-    at = "300us"
-    change = "up"
-    [[failures.event]]
-    link = ["host3", "leaf0"]
-    at = "10us"
-    change = "down"
-    [[failures.event]]
-    link = ["host3", "leaf0"]
-    at = "200us"
-    change = "up"
-    [[failures.event]]
-    switch = "spine1"
-    at = "400us"
-    change = "down"
-    [[failures.event]]
-    switch = "spine1"
-    at = "700us"
-    change = "up"
-"#;
+/// A link of the fabric, one of a host, and a spine go down and come up again.
+fn failures() -> String {
+    let changes = [
+        ("link = [\"leaf0\", \"spine0\"]", 12, 300),
+        ("link = [\"host3\", \"leaf0\"]", 10, 200),
+        ("switch = \"spine1\"", 400, 700),
+    ];
+    let event = |what: &str, at: u32, change: &str| {
+        format!("[[failures.event]]\n{what}\nat = \"{at}us\"\nchange = \"{change}\"\n")
+    };
+    changes.map(|(what, down, up)| event(what, down, "down") + &event(what, up, "up")).concat()
+}
 
 const TCP: &str =
     "rto_min = \"300us\", rto_initial = \"1ms\", rto_max = \"1ms\", retries = 1000, syn_retries = 1000";
@@ -86,9 +65,9 @@ fn conditions() -> Vec<(&'static str, String, Sets)> {
     vec![
         ("PFC", String::new(), set("switch.pfc.enabled", "true")),
         ("no PFC", String::new(), set("switch.pfc.enabled", "false")),
-        ("failures", FAILURES.into(), Vec::new()),
+        ("failures", failures(), Vec::new()),
         ("20 % loss", "[failures]\nloss = 0.2\n".into(), Vec::new()),
-        ("loss and failures", format!("[failures]\nloss = 0.2\n{FAILURES}"), Vec::new()),
+        ("loss and failures", format!("[failures]\nloss = 0.2\n{}", failures()), Vec::new()),
         ("INT in all data", "[telemetry]\nkind = \"int\"\nall = true\n".into(), Vec::new()),
         ("PINT", "[telemetry]\nkind = \"pint\"\n".into(), Vec::new()),
         ("slow hosts", "[host]\npacket_time = \"200ns\"\n".into(), Vec::new()),
@@ -106,7 +85,7 @@ fn every_scheme_ends_its_flows_under_every_condition_with_the_same_bits() {
     let (mut runs, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
     for (name, transport, conweave) in schemes() {
         for (condition, more, sets) in conditions() {
-            let text = format!("transport = {{ {transport} }}\n{TEXT}{more}");
+            let text = format!("transport = {{ {transport} }}\n{THREE_LEAVES}{TRAFFIC}{more}");
             let mut sets: Vec<(&str, &str)> =
                 sets.iter().map(|(key, value)| (*key, value.as_str())).collect();
             if conweave {

@@ -1,8 +1,8 @@
 //! The authors' simulators of PowerTCP and Swift on the same flows.
 
 use crate::common::{
-    Given, case, controller, flows_of, load, losses_of, normal, published, rdma_of, reference, rows, run,
-    run_as, total,
+    Given, THREE_LEAVES, case, controller, flows_of, load, losses_of, normal, published, rdma_of, reference,
+    rows, run, run_as, total,
 };
 use weftline_sim::Execution;
 use weftline_sim::balance::BalancerConfig;
@@ -160,14 +160,7 @@ fn no_flow_is_stuck_at_20_percent_loss_among_others() {
 /// ends, and 1, 2 and 4 threads give the same bits.
 #[test]
 fn irn_plb_and_conweave_lose_no_flow_at_20_percent_loss() {
-    let text = r#"
-        [topology]
-        kind = "leaf-spine"
-        leaves = 3
-        spines = 2
-        hosts_per_leaf = 4
-        host_link = { rate = "100Gbps", delay = "1us" }
-        fabric_link = { rate = "100Gbps", delay = "1us" }
+    let rest = r#"
         [switch]
         buffer = "1MB"
         ecn = { kmin = "5KB", kmax = "50KB", pmax = 1.0 }
@@ -199,6 +192,7 @@ fn irn_plb_and_conweave_lose_no_flow_at_20_percent_loss() {
         size = "30KB"
         transport = { kind = "tcp", rto_min = "300us", rto_initial = "1ms", rto_max = "1ms", retries = 1000, syn_retries = 1000, plb = "marks", plb_rounds = 1, plb_pause = "50us", controller = { kind = "dctcp" } }
     "#;
+    let text = &format!("{THREE_LEAVES}{rest}");
     for balancer in ["ecmp", "conweave"] {
         for pfc in ["true", "false"] {
             let sets = [("switch.balancer.kind", balancer), ("switch.pfc.enabled", pfc)];

@@ -114,13 +114,16 @@ pub(super) fn work(scenario: &Scenario, time: Time) -> Work {
     })
 }
 
-/// CPU time in seconds of the windows that end for samples and for looks at the end of the run, at most one for each event, and of
-/// the samples of histograms, which cost nothing while nothing happens.
+/// CPU time in seconds of the windows that end for samples, for looks at the end of the run, and for what ranks send each other
+/// outside the network, at most one for each event, and of the samples of histograms, which cost nothing while nothing happens.
 pub(super) fn window_seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let times = |every: Time| (replay.end.0 as f64 / every.0.max(1) as f64).min(replay.packet_hops);
     let histogram = count(&scenario.measure.queue_histogram);
     let series = all(scenario).into_iter().filter(|of| of.rows > 0.0).map(|of| of.every);
+    let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    let outside = graphs.filter_map(|graph| graph.shortest_delay());
     let looks = series.chain(histogram.map(|(_, every)| every)).chain(grid(scenario).map(|(grid, _)| grid));
+    let looks = looks.chain(outside);
     let samples = histogram.map_or(0.0, |(ports, every)| ports as f64 * times(every));
     (looks.map(times).fold(0.0, f64::max) * NS_PER_WINDOW + samples * NS_PER_SAMPLE) / 1e9
 }

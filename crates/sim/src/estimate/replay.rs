@@ -153,7 +153,9 @@ struct Flying {
     start: Time,
     places: [u32; 4],
     packets: u64,
-    hops: f64,
+    /// Packet-hops of all of it, and of its first window until it queues.
+    hops: f32,
+    first: f32,
     /// On the wire.
     bits: f64,
     ends: Time,
@@ -312,7 +314,8 @@ impl<'s> Player<'s> {
         }
         for flow in &flying {
             let done = flow.share_done(time) * self.fabric.carried(flow.places, time);
-            self.played.packet_hops -= flow.hops * (1.0 - done);
+            let hops = f64::from(flow.hops);
+            self.played.packet_hops -= hops - (hops * done).max(hops.min(flow.first.into()));
         }
     }
 
@@ -361,11 +364,14 @@ impl<'s> Player<'s> {
         let crossing = self.fabric.join(spec.src, spec.dst, &path, bytes, self.now);
         let round_trip = round_trip(&path, wire.packet());
         let room = self.fabric.room(&crossing, round_trip, wire.window);
+        let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.time_under_loss(spec.transport, count, &path, round_trip);
         let flow = Flying {
             places: crossing.places,
-            packets: room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1)),
-            hops: count as f64 * links_crossed(f64::from(path.hops), self.loss),
+            packets,
+            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss)) as f32,
+            // Between the first link and the last.
+            first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0,
             ends: self.now.saturating_add(round_trip).saturating_add(crossing.time.max(lossy)),
             start: self.now,
@@ -396,7 +402,7 @@ impl<'s> Player<'s> {
         let opens = arrival.spec.connection == Some(arrival.id);
         let keeps = self.wires[usize::from(arrival.spec.transport)].keeps_connections;
         self.played.connections += u64::from(opens && keeps);
-        self.played.packet_hops += flow.hops;
+        self.played.packet_hops += f64::from(flow.hops);
         let place = match self.free.pop() {
             Some(place) => {
                 self.flying[place as usize] = flow;

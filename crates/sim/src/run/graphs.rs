@@ -119,7 +119,7 @@ impl Graphs {
     pub fn record_unstarted(&mut self, now: Time, here: &dyn Fn(HostId) -> bool, recorder: &mut Recorder) {
         for playing in self.playing.iter().filter(|playing| playing.player.unfinished() > 0) {
             let graph = playing.player.graph();
-            if !graph.recorded {
+            if !graph.recorded || graph.flows() == 0 {
                 continue;
             }
             for number in (0..graph.messages()).filter(|&number| !playing.started.has(number)) {

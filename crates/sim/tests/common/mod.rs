@@ -48,6 +48,17 @@ kind = "permutation"
 size = "1KB"
 "#;
 
+/// Three leaves of four hosts and two spines, all links at 100 Gb/s and 1 us.
+pub const THREE_LEAVES: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 3
+spines = 2
+hosts_per_leaf = 4
+host_link = { rate = "100Gbps", delay = "1us" }
+fabric_link = { rate = "100Gbps", delay = "1us" }
+"#;
+
 /// Two leaves and four spines; hosts at 1 Gb/s and 1 ms, 100 Mb/s and 1 ms by each spine. Data have 1050 B, all else 50 B and
 /// what an option of the set-up adds.
 pub const FOUR_PATHS: &str = r#"

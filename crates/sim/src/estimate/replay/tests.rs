@@ -84,6 +84,11 @@ fn flows_that_a_run_cuts_off_carry_no_more_than_their_common_link() {
     // Packets of 1 090 B on the link into the receiver for 10 ms; each crosses two links, as does its acknowledgement.
     let packets = 100e9 * 10e-3 / (8.0 * 1090.0);
     assert!((replay.packet_hops / (4.0 * packets) - 1.0).abs() < 0.01, "{replay:?}");
+    // Before anything arrives, windows of 52 000 B have crossed a link.
+    let windows =
+        played("kind = \"incast\"\nsenders = 7\nreceiver = 0\nsize = \"1GB\"\n[run]\nuntil = \"4us\"");
+    let first = f64::from(7 * 52_000u32.div_ceil(1090));
+    assert!((first..1.1 * first).contains(&windows.packet_hops), "{windows:?}");
 }
 
 #[test]

@@ -113,7 +113,8 @@ pub fn pairs_of_first(graph: &JobGraph) -> Vec<(u32, u32)> {
 impl FlowSource for GraphSource {
     fn next(&mut self) -> Option<FlowSpec> {
         let (number, message) = loop {
-            if self.next == self.graph.messages() {
+            // What is left, if anything, stays off the network.
+            if self.drawn.0 == self.graph.flows() || self.next == self.graph.messages() {
                 return None;
             }
             let number = self.next;
