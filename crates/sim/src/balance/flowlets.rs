@@ -54,15 +54,9 @@ pub struct FlowletTable {
     moved: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    /// When its last packet came.
-    last: u64,
-    /// Where it goes; [`FREE`] before the first.
-    port: u32,
-}
-
-const FREE: u32 = u32::MAX;
+/// When the last packet of a slot came, and where it goes: 0 before the first, else 1 more than the port. A table of zeros takes
+/// memory only where a packet has come.
+type Slot = [u64; 2];
 
 /// What a table says of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,18 +71,18 @@ pub struct Flowlet {
 impl FlowletTable {
     /// With so many slots, at least one. A flowlet ends when more than `gap` passes between two packets.
     pub fn new(slots: usize, gap: u64) -> FlowletTable {
-        FlowletTable { slots: vec![Slot { last: 0, port: FREE }; slots.max(1)], gap, begun: 0, moved: 0 }
+        FlowletTable { slots: vec![[0; 2]; slots.max(1)], gap, begun: 0, moved: 0 }
     }
 
     /// Where a packet with this well mixed hash belongs. If its flowlet goes on, this is its last packet now.
     #[inline]
     pub fn find(&mut self, hash: u32, now: u64) -> Flowlet {
         let slot = ((u64::from(hash) * self.slots.len() as u64) >> 32) as u32;
-        let at = &mut self.slots[slot as usize];
-        let before = (at.port != FREE).then_some(at.port);
-        let port = before.filter(|_| now - at.last <= self.gap);
+        let [last, place] = &mut self.slots[slot as usize];
+        let before = port_of(*place);
+        let port = before.filter(|_| now - *last <= self.gap);
         if port.is_some() {
-            at.last = now;
+            *last = now;
         }
         Flowlet { slot, port, before }
     }
@@ -98,18 +92,23 @@ impl FlowletTable {
     pub fn put(&mut self, flowlet: Flowlet, port: u32, now: u64) {
         self.begun += 1;
         self.moved += u64::from(flowlet.before.is_some_and(|before| before != port));
-        self.slots[flowlet.slot as usize] = Slot { last: now, port };
+        self.slots[flowlet.slot as usize] = [now, u64::from(port) + 1];
     }
 
     /// By slot: when its last packet came, and the port that it has.
     pub fn slots(&self) -> impl Iterator<Item = (u64, Option<u32>)> + '_ {
-        self.slots.iter().map(|slot| (slot.last, Some(slot.port).filter(|&port| port != FREE)))
+        self.slots.iter().map(|&[last, place]| (last, port_of(place)))
     }
 
     /// Adds flowlets begun so far, and how many of them took another port than the last one of their slot.
     pub fn count(&self, counters: &mut CounterSet) {
         counters.add(&FLOWLETS, [self.begun, self.moved]);
     }
+}
+
+#[inline]
+fn port_of(place: u64) -> Option<u32> {
+    place.checked_sub(1).map(|port| port as u32)
 }
 
 #[cfg(test)]

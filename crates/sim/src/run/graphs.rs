@@ -13,6 +13,7 @@ use crate::workload::FlowId;
 use crate::workload::graph::waits::{self, Wait};
 use crate::workload::graph::{Effect, JobGraph, Message, Player, RankStep};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The graphs of a region.
@@ -115,21 +116,35 @@ impl Graphs {
         self.playing.iter().flat_map(|playing| playing.player.waits()).collect()
     }
 
-    /// Messages of hosts here that never started.
-    pub fn record_unstarted(&mut self, now: Time, here: &dyn Fn(HostId) -> bool, recorder: &mut Recorder) {
-        for playing in self.playing.iter().filter(|playing| playing.player.unfinished() > 0) {
-            let graph = playing.player.graph();
-            if !graph.recorded || graph.flows() == 0 {
-                continue;
-            }
-            for number in (0..graph.messages()).filter(|&number| !playing.started.has(number)) {
-                let message = graph.message(number);
-                let spec = graph.flow(&message);
-                if !message.inside && here(spec.src) {
-                    recorder.flow(FlowRecord::of(playing.first + number, &spec, spec.src, spec.start));
-                }
+    /// Number of messages of each graph, in the order in which they began.
+    pub fn messages(&self) -> Vec<u32> {
+        self.playing.iter().map(|playing| playing.player.graph().messages()).collect()
+    }
+
+    /// Those of these messages of a graph that a host here never started.
+    pub fn record_unstarted(
+        &self,
+        graph: usize,
+        numbers: Range<u32>,
+        here: &dyn Fn(HostId) -> bool,
+        recorder: &mut Recorder,
+    ) {
+        let playing = &self.playing[graph];
+        let graph = playing.player.graph();
+        if playing.player.unfinished() == 0 || !graph.recorded || graph.flows() == 0 {
+            return;
+        }
+        for number in numbers.filter(|&number| !playing.started.has(number)) {
+            let message = graph.message(number);
+            let spec = graph.flow(&message);
+            if !message.inside && here(spec.src) {
+                recorder.flow(FlowRecord::of(playing.first + number, &spec, spec.src, spec.start));
             }
         }
+    }
+
+    /// The run ends: the steps of the ranks here.
+    pub fn finish(&mut self, now: Time) {
         for playing in &self.playing {
             let steps = playing.player.finish(now);
             self.steps.extend(steps.into_iter().map(|step| (playing.source, step)));

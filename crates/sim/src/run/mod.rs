@@ -183,8 +183,10 @@ impl Simulation {
             Ok(ending)
         });
         let ending = led.unwrap_or_else(|panic| Err(panic.into()));
-        if matches!(ending, Ok(_) | Err(RunError::Scheme(_))) {
-            self.flush(sink)?;
+        match ending {
+            Ok(_) => self.flush_rest(sink)?,
+            Err(RunError::Scheme(_)) => self.flush(sink)?,
+            Err(_) => {}
         }
         let ending = ending?;
         let balance = self.balance();
@@ -356,6 +358,19 @@ impl Simulation {
         collected.samples.append(&mut self.samples);
         collected.flush(sink)?;
         self.hand_on_frames(sink)
+    }
+
+    /// Hands on what is left at the end; messages that never started in parts, as a graph may have millions.
+    fn flush_rest(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+        self.flush(sink)?;
+        for (graph, messages) in self.regions[0].graphs.messages().into_iter().enumerate() {
+            for from in (0..messages).step_by(BATCH) {
+                let numbers = from..messages.min(from + BATCH as u32);
+                self.regions.iter_mut().for_each(|region| region.record_unstarted(graph, numbers.clone()));
+                self.flush(sink)?;
+            }
+        }
+        Ok(())
     }
 
     /// Hands on the packets that were written down.

@@ -17,6 +17,7 @@ use crate::topology::Routes;
 use crate::transport::Settings;
 use crate::transport::{Ended, HostContext};
 use crate::units::{Rate, Time};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub struct Region {
@@ -311,7 +312,14 @@ impl Region {
         }
     }
 
-    /// The run ends at `now`: the flows that have not ended are recorded.
+    /// Records these messages of a graph, as far as hosts here should have sent them and never started.
+    pub fn record_unstarted(&mut self, graph: usize, numbers: Range<u32>) {
+        let starts = &self.starts;
+        let here = |host| starts.host_is_here(host);
+        self.graphs.record_unstarted(graph, numbers, &here, &mut self.net.recorder);
+    }
+
+    /// The run ends at `now`: the flows that have not ended are recorded, without messages of graphs that never started.
     pub fn finish(&mut self, now: Time) {
         self.net.now = now;
         for host in 0..self.hosts.len() as u32 {
@@ -319,8 +327,7 @@ impl Region {
             host.finish(&mut cx);
         }
         self.starts.record_unstarted(&mut self.net.recorder);
-        let starts = &self.starts;
-        self.graphs.record_unstarted(now, &|host| starts.host_is_here(host), &mut self.net.recorder);
+        self.graphs.finish(now);
         for (totals, port) in self.net.totals.iter_mut().zip(&self.net.ports) {
             if port.paused != 0 {
                 totals.paused += now.saturating_sub(totals.paused_since);

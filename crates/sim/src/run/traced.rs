@@ -103,7 +103,7 @@ impl Simulation {
         };
         let ending = run.lead(&mut work, sink, watch)?;
         run.finish();
-        run.flush(sink)?;
+        run.flush_rest(sink)?;
         let region = &mut self.regions[0];
         let trace = region.net.taps.trace.take().map(|trace| *trace).unwrap_or_default();
         let holds = region
