@@ -6,7 +6,7 @@
 use super::super::schedule::Schedule;
 use super::listed::{Op, SendEnds};
 use super::matching::Matching;
-use super::{JobGraph, Place, Work};
+use super::{JobGraph, Member, Message, Place, Work};
 use crate::topology::HostId;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(super) type Unmatched = (Vec<u32>, Vec<(u32, u32)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// A rank sends a message now.
-    Send { number: u32 },
+    Send { number: u32, message: Message },
     /// [`Player::woken`] is to be called.
     Wake { rank: u32, op: u32, at: Time },
     /// A rank has ended its part of a step.
@@ -259,7 +259,10 @@ impl State {
                 part.acknowledgements = part.acknowledgements.saturating_sub(1);
                 self.scratch.clear();
                 law.after_acknowledgement(message, &mut self.scratch);
-                self.free(graph, rank, instance, now, out);
+                part.free(&self.scratch, graph, (rank, instance), now, out);
+                if part.is_over() {
+                    self.end_part(graph, rank, instance, now, out);
+                }
             }
             Place::Send { rank, op } => {
                 let Work::Listed(work) = &graph.work else { return };
@@ -319,20 +322,10 @@ impl State {
         part.last = Some((now, number));
         self.scratch.clear();
         law.after_arrival(message, &mut self.scratch);
-        self.free(graph, rank, instance, now, out);
-    }
-
-    /// One of the events has come for which the messages in `scratch` wait.
-    fn free(&mut self, graph: &JobGraph, rank: u32, instance: u32, now: Time, out: &mut Vec<Effect>) {
-        let member = graph.member(instance, rank);
-        let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        let Some(part) = state.parts.get_mut(&instance) else { return };
-        for &next in &self.scratch {
-            if part.counts_down(next, member.law.needs(next)) {
-                part.send(next, &member, now, out);
-            }
+        part.free(&self.scratch, graph, (rank, instance), now, out);
+        if part.is_over() {
+            self.end_part(graph, rank, instance, now, out);
         }
-        self.end_part(graph, rank, instance, now, out);
     }
 
     /// A rank takes part in a collective operation.
@@ -352,18 +345,16 @@ impl State {
         member.law.opens(member.member, &mut self.scratch);
         self.scratch.append(&mut part.held);
         for &next in &self.scratch {
-            part.send(next, &member, now, out);
+            part.send(next, &member, graph, instance, now, out);
         }
-        self.end_part(graph, rank, instance, now, out);
+        if part.is_over() {
+            self.end_part(graph, rank, instance, now, out);
+        }
     }
 
-    /// Ends a rank's part of a collective operation, if there is nothing left of it.
+    /// Ends a rank's part of a collective operation, of which nothing is left.
     fn end_part(&mut self, graph: &JobGraph, rank: u32, instance: u32, now: Time, out: &mut Vec<Effect>) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        let Some(part) = state.parts.get(&instance) else { return };
-        if !part.joined || part.receives + part.sends + part.acknowledgements > 0 {
-            return;
-        }
         let Some(part) = state.parts.remove(&instance) else { return };
         match &graph.work {
             Work::Repeated(work) => {
@@ -437,7 +428,7 @@ impl State {
                     }
                     self.tasks.push_back(Task::End { rank, op });
                 } else {
-                    out.push(Effect::Send { number });
+                    out.push(Effect::Send { number, message: work.message(rank, op) });
                     if work.send_ends == SendEnds::Posted {
                         self.tasks.push_back(Task::End { rank, op });
                     }
@@ -534,8 +525,41 @@ fn part_of<'r>(state: &'r mut Rank, graph: &JobGraph, rank: u32, instance: u32) 
 }
 
 impl Part {
+    /// The rank has joined, and there is nothing left to do.
+    fn is_over(&self) -> bool {
+        self.joined && self.receives + self.sends + self.acknowledgements == 0
+    }
+
+    /// One of the events has come for which these messages wait.
+    fn free(
+        &mut self,
+        messages: &[u32],
+        graph: &JobGraph,
+        (rank, instance): (u32, u32),
+        now: Time,
+        out: &mut Vec<Effect>,
+    ) {
+        if messages.is_empty() {
+            return;
+        }
+        let member = graph.member(instance, rank);
+        for &next in messages {
+            if self.counts_down(next, member.law.needs(next)) {
+                self.send(next, &member, graph, instance, now, out);
+            }
+        }
+    }
+
     /// Sends a message, or keeps it until the rank has joined.
-    fn send(&mut self, message: u32, member: &super::Member, now: Time, out: &mut Vec<Effect>) {
+    fn send(
+        &mut self,
+        message: u32,
+        member: &Member,
+        graph: &JobGraph,
+        instance: u32,
+        now: Time,
+        out: &mut Vec<Effect>,
+    ) {
         if !self.joined {
             self.held.push(message);
             return;
@@ -544,8 +568,9 @@ impl Part {
         loop {
             self.sends -= 1;
             self.first_sent = self.first_sent.or(Some(now));
-            self.bytes += member.law.transfer(message).bytes;
-            out.push(Effect::Send { number: member.first + message });
+            let whole = graph.message_in(instance, member.group, member.law.transfer(message));
+            self.bytes += whole.bytes;
+            out.push(Effect::Send { number: member.first + message, message: whole });
             let next = member.law.after_sending(message);
             match next.filter(|&next| self.counts_down(next, member.law.needs(next))) {
                 Some(free) => message = free,
