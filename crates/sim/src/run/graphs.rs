@@ -39,12 +39,33 @@ struct Playing {
     source: u16,
     /// The flow that its first message is.
     first: FlowId,
-    /// By (sender, receiver, channel): the flow that opened the connection.
-    connections: FxHashMap<(u32, u32, u32), FlowId>,
+    connections: Connections,
     started: Started,
     heeds_acknowledgements: bool,
     /// Until when each rank sends within its domain.
     busy: FxHashMap<u32, Time>,
+}
+
+/// By (sender, receiver, channel): the flow that opened the connection.
+struct Connections {
+    all: FxHashMap<(u32, u32, u32), FlowId>,
+    /// By sender: the receiver and channel of its last message, and the connection. Mostly it is the next one's.
+    last: Vec<(u32, u32, FlowId)>,
+}
+
+impl Connections {
+    fn new(ranks: u32) -> Connections {
+        Connections { all: FxHashMap::default(), last: vec![(u32::MAX, 0, 0); ranks as usize] }
+    }
+
+    /// The connection of a message, which `flow` opens if there is none.
+    fn of(&mut self, &Message { from, to, channel, .. }: &Message, flow: FlowId) -> FlowId {
+        let last = &mut self.last[from as usize];
+        if (last.0, last.1) != (to, channel) {
+            *last = (to, channel, *self.all.entry((from, to, channel)).or_insert(flow));
+        }
+        last.2
+    }
 }
 
 /// A flow will come over a connection.
@@ -146,7 +167,7 @@ impl Region {
             self.net.recorder.unrecorded.push(first..first.saturating_add(graph.messages()));
         }
         let player = Player::new(graph, |host| here[host as usize]);
-        let (connections, busy) = (FxHashMap::default(), FxHashMap::default());
+        let (connections, busy) = (Connections::new(player.graph().ranks()), FxHashMap::default());
         let started = Started::default();
         let heeds_acknowledgements = player.graph().heeds_acknowledgements();
         self.graphs.playing.push(Playing {
@@ -231,11 +252,10 @@ impl Region {
         let flow = playing.first + number;
         self.graphs.started += 1;
         let keeps = self.settings.keeps_connections[usize::from(spec.transport)];
-        let Message { from, to, channel, .. } = message;
         if graph.fresh {
-            spec.path_of = Some(*playing.connections.entry((from, to, channel)).or_insert(flow));
+            spec.path_of = Some(playing.connections.of(&message, flow));
         } else if keeps && !self.settings.rules.pair_per_message {
-            let connection = *playing.connections.entry((from, to, channel)).or_insert(flow);
+            let connection = playing.connections.of(&message, flow);
             spec.connection = Some(connection);
             if self.starts.host_is_here(spec.dst) {
                 self.net.awaited.announce(connection, flow);

@@ -66,6 +66,43 @@ struct Part {
     held: Vec<u32>,
 }
 
+/// The operations in which a rank takes part, by instance. Mostly there is one, which is in the rank itself.
+#[derive(Debug, Default)]
+struct Parts {
+    first: Option<(u32, Part)>,
+    others: FxHashMap<u32, Part>,
+}
+
+impl Parts {
+    fn get_mut(&mut self, instance: u32) -> Option<&mut Part> {
+        match &mut self.first {
+            Some((known, part)) if *known == instance => Some(part),
+            _ if self.others.is_empty() => None,
+            _ => self.others.get_mut(&instance),
+        }
+    }
+
+    /// The part, made if there is none.
+    fn get_or_insert_with(&mut self, instance: u32, make: impl FnOnce() -> Part) -> &mut Part {
+        let is_first = self.first.as_ref().map(|(known, _)| *known == instance);
+        if is_first == Some(true) || is_first.is_none() && !self.others.contains_key(&instance) {
+            return &mut self.first.get_or_insert_with(|| (instance, make())).1;
+        }
+        self.others.entry(instance).or_insert_with(make)
+    }
+
+    fn remove(&mut self, instance: u32) -> Option<Part> {
+        if self.first.as_ref().is_some_and(|(known, _)| *known == instance) {
+            return self.first.take().map(|(_, part)| part);
+        }
+        self.others.remove(&instance)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&u32, &Part)> {
+        self.first.iter().map(|(instance, part)| (instance, part)).chain(&self.others)
+    }
+}
+
 /// One stream of computations.
 #[derive(Debug, Default)]
 struct Stream {
@@ -75,7 +112,7 @@ struct Stream {
 
 #[derive(Debug, Default)]
 struct Rank {
-    parts: FxHashMap<u32, Part>,
+    parts: Parts,
     /// Of a list: how many operations each waits for, and how many have not ended.
     needs: Vec<u32>,
     left: u32,
@@ -255,7 +292,7 @@ impl State {
                 let rank = graph.rank(instance, group, from);
                 let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
                 // Those of a part that has ended matter no more.
-                let Some(part) = state.parts.get_mut(&instance) else { return };
+                let Some(part) = state.parts.get_mut(instance) else { return };
                 part.acknowledgements = part.acknowledgements.saturating_sub(1);
                 self.scratch.clear();
                 law.after_acknowledgement(message, &mut self.scratch);
@@ -355,7 +392,7 @@ impl State {
     /// Ends a rank's part of a collective operation, of which nothing is left.
     fn end_part(&mut self, graph: &JobGraph, rank: u32, instance: u32, now: Time, out: &mut Vec<Effect>) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        let Some(part) = state.parts.remove(&instance) else { return };
+        let Some(part) = state.parts.remove(instance) else { return };
         match &graph.work {
             Work::Repeated(work) => {
                 let (step, is_first, is_last) = work.step(instance);
@@ -514,7 +551,7 @@ fn whole(state: &Rank, rank: u32, end: Option<Time>, now: Time) -> RankStep {
 
 /// The part of a rank in a collective operation, made if it has none yet: others may be further.
 fn part_of<'r>(state: &'r mut Rank, graph: &JobGraph, rank: u32, instance: u32) -> &'r mut Part {
-    state.parts.entry(instance).or_insert_with(|| {
+    state.parts.get_or_insert_with(instance, || {
         let member = graph.member(instance, rank);
         let (law, place) = (member.law, member.member);
         let (receives, sends) = (law.receives(place), law.sends(place));
