@@ -78,8 +78,8 @@ fn a_connection_has_one_timer_for_all_its_messages() {
     assert_eq!(with, without, "nothing is lost");
     assert!(end > Time::from_us(2000), "{end}");
     // 30 messages a rank and repeat; one event a timeout, and one where the connection rested at the last.
-    let most = 16 * (end.0 / Time::from_us(100).0 + 1) * 2;
-    assert!(events > fewest && events - fewest <= most, "{events} {fewest} {most}");
+    let limit = 16 * (end.0 / Time::from_us(100).0 + 1) * 2;
+    assert!(events > fewest && events - fewest <= limit, "{events} {fewest} {limit}");
 }
 
 #[test]

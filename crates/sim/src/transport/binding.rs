@@ -2,7 +2,7 @@
 //!
 //! A flow, or a connection of several flows, is bound to one port when it starts, among those on a shortest path to its receiver
 //! whose link is up. Where none is up, all are taken to be. It moves to another when its own leads there no longer, and stays
-//! there: a transport names what it sends by places ([`Transport::leaving`]), and is told of the other NIC.
+//! there: a transport names what it sends by places ([`Transport::leaving`]), and learns of the other NIC.
 //!
 //! Source: UEC's simulator (next port in turn); NCCL (a channel of a GPU uses the NIC of its rail).
 

@@ -58,6 +58,7 @@ use rustc_hash::FxHashMap;
 const TOKENS: u32 = 2;
 const DELAYED: u32 = 1;
 
+pub(super) const CONNECTION_PLACE: u64 = size_of::<Connection>() as u64;
 /// Bytes of a connection that stays open: its two ends, their entries in tables, and what its window has taken up.
 pub(super) const CONNECTION_BYTES: u64 =
     (size_of::<Connection>() + size_of::<incoming::Stream>()) as u64 + 500;
