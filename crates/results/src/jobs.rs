@@ -53,8 +53,9 @@ fn time(step: &StepRecord) -> Option<Time> {
     step.finish.map(|finish| finish.saturating_sub(step.start)).filter(|&time| time > Time::ZERO)
 }
 
-/// Data of every rank over the time of the step, in bit/s.
+/// Data of every rank over the time of the step, in bit/s; none of a whole job, whose ranks have no data in common.
 fn algorithm_bandwidth(step: &StepRecord) -> Option<f64> {
+    step.shape.bytes?;
     time(step).map(|time| step.bytes as f64 * 8.0 / time.as_seconds())
 }
 

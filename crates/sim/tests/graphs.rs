@@ -67,6 +67,22 @@ fn domains_of_several_regions_have_the_same_bits_on_any_number_of_threads() {
 }
 
 #[test]
+fn a_connection_has_one_timer_for_all_its_messages() {
+    let ring = |rto: &str| {
+        let text = scenario("operation = \"all-reduce\"\nbytes = \"64KB\"\nrepeat = 40");
+        let text = text.replace("{ kind = \"dcqcn\" }", &format!("{{ kind = \"none\" }}\nrto = \"{rto}\""));
+        let (_, outcome, _) = on_threads(&text, 1);
+        (outcome.events, outcome.end, outcome.fingerprint)
+    };
+    let ((events, end, with), (fewest, _, without)) = (ring("100us"), ring("none"));
+    assert_eq!(with, without, "nothing is lost");
+    assert!(end > Time::from_us(2000), "{end}");
+    // 30 messages a rank and repeat; one event a timeout, and one where the connection rested at the last.
+    let limit = 16 * (end.0 / Time::from_us(100).0 + 1) * 2;
+    assert!(events > fewest && events - fewest <= limit, "{events} {fewest} {limit}");
+}
+
+#[test]
 fn a_ring_that_was_disturbed_by_a_failed_link_recovers() {
     let steady =
         scenario("operation = \"all-reduce\"\nbytes = \"2MB\"\nrepeat = 12").replace("dcqcn", "hpcc");

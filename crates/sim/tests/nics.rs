@@ -3,6 +3,7 @@
 
 use crate::common::*;
 use weftline_sim::measure::Outcome;
+use weftline_sim::transport::KINDS;
 use weftline_sim::units::Time;
 
 /// Hosts with four NICs in four planes.
@@ -67,9 +68,9 @@ fn a_policy_spreads_connections_equally_over_nics_and_a_hash_does_not() {
 #[test]
 fn flows_of_any_transport_take_nics_in_turn() {
     let flows = flows(&(0..16).map(|n| ("100KB", 20 * n)).collect::<Vec<_>>());
-    for transport in ["phost", "ndp", "homa", "pfabric", "fastpass", "rdma", "tcp"] {
-        let text = PLANES.split("[transport]").next().expect("a network");
-        let text = format!("{text}[transport]\nkind = \"{transport}\"\n{flows}");
+    // Subflows use all NICs.
+    for transport in KINDS.iter().map(|kind| kind.0).filter(|name| *name != "mptcp") {
+        let text = format!("{}[transport]\nkind = \"{transport}\"\n{flows}", planes());
         let (bytes, _, _) = sent(&text, &[("host.nic_policy", "round-robin")]);
         assert!(imbalance(&bytes) < 1.1, "{transport}: {bytes:?}");
     }
@@ -113,6 +114,59 @@ fn connections_move_off_a_nic_that_fails_by_every_policy() {
             assert!(rest(&left) > rest(&whole), "{transport} by {policy}: {left:?} of {whole:?}");
         }
     }
+}
+
+/// A network of four planes without a transport.
+fn planes() -> &'static str {
+    PLANES.split("[transport]").next().expect("a network")
+}
+
+#[test]
+fn flows_move_off_a_nic_that_fails_with_every_transport() {
+    for (kind, _) in KINDS {
+        let flows = flows(&[("8MB", 0), ("8MB", 1)]);
+        let text = format!("{}[transport]\nkind = \"{}\"\n{flows}", planes(), kind);
+        let topology = load(&text, &[]).expect("a scenario").config().expect("a configuration").topology;
+        let subflows = load(&text, &[("host.nic_policy", "round-robin")]).is_err();
+        for policy in
+            if subflows { &["hash"][..] } else { &["hash", "round-robin", "by-rail", "least-bytes"] }
+        {
+            let mut sets = vec![];
+            if !subflows {
+                sets.push(("host.nic_policy", *policy));
+            }
+            let (whole, _, outcome) = sent(&text, &sets);
+            let used = (0..4).max_by_key(|&plane| whole[plane]).expect("planes");
+            let at = format!("{}ns", outcome.end.ns() / 4);
+            // The sender's own link, and the receiver's in the same plane.
+            for (host, near) in [(0, true), (7, false)] {
+                let node = topology.hosts()[host];
+                let tor = topology.ports()[node as usize][used].1;
+                let tor = &topology.nodes[tor as usize].name;
+                let failure = format!("[{{ at = \"{at}\", link = [\"host{host}\", \"{tor}\"] }}]");
+                let mut sets = sets.clone();
+                sets.extend([("failures.event", &failure[..]), ("failures.detection", "10us")]);
+                let (left, _, longer) = sent(&text, &sets);
+                let case = format!("{} by {policy}, near {near}: {left:?} of {whole:?}", kind);
+                assert!(left[used] < whole[used] * 3 / 4, "{case}");
+                let rest = |bytes: &[u64]| bytes.iter().sum::<u64>() - bytes[used];
+                assert!(rest(&left) > rest(&whole) + whole[used] / 4, "{case}");
+                // TCP's first timeout is its shortest, 200 ms.
+                let waits = Time::from_ms(if ["tcp", "mptcp"].contains(kind) { 700 } else { 5 });
+                assert!(longer.end < Time(4 * outcome.end.0) + waits, "{case}: {}", longer.end);
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_of_a_flow_over_all_nics_are_refused_with_what_serves_instead() {
+    let error =
+        load(&format!("{PLANES}{RING}"), &[("host.nic_policy", "all")]).err().expect("no such policy");
+    assert!(
+        error.contains("by one NIC") && error.contains("\"mptcp\"") && error.contains("channels"),
+        "{error}"
+    );
 }
 
 #[test]

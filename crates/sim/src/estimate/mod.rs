@@ -25,6 +25,7 @@ use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntRecord, places_of};
 use crate::telemetry::packet_digest::PLACES;
+use crate::transport::TransportConfig;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
 use crate::workload::graph::source::LISTED;
@@ -262,9 +263,7 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
             .saturating_mul(packet_bytes(scenario)),
         flows: ((replay.flows_in_flight - replay.messages_in_flight).saturating_mul(FLOW_BYTES))
             .saturating_add(replay.messages_in_flight.saturating_mul(MESSAGE_BYTES))
-            .saturating_add(
-                replay.connections.max(jobs.connections).saturating_mul(connection_bytes(scenario)),
-            )
+            .saturating_add(connections_bytes(scenario, replay.connections.max(jobs.connections)))
             .saturating_add(jobs.bytes)
             .saturating_add(replay.flows_waiting.saturating_mul(WAITING_FLOW_BYTES))
             .saturating_add(ended.saturating_mul(ENDED_FLOW_BYTES))
@@ -321,9 +320,16 @@ fn table_bytes(scenario: &Scenario, flows: u64, series: f64) -> u64 {
     flows + others * OTHER_TABLE_BYTES
 }
 
-/// Memory of a connection that stays open.
-fn connection_bytes(scenario: &Scenario) -> u64 {
-    scenario.transports.iter().map(|transport| transport.facts().connection_bytes).max().unwrap_or(0)
+/// Memory of connections that stay open. A host has them in a list that doubles, from four places on.
+fn connections_bytes(scenario: &Scenario, connections: u64) -> u64 {
+    let hosts = (scenario.network.topology.hosts().len() as u64).min(connections).max(1);
+    let places = hosts.saturating_mul(connections.div_ceil(hosts).next_power_of_two().max(4));
+    let of_transport = |transport: &TransportConfig| {
+        let facts = transport.facts();
+        let empty = places.saturating_sub(connections).saturating_mul(facts.connection_place);
+        connections.saturating_mul(facts.connection_bytes).saturating_add(empty)
+    };
+    if connections == 0 { 0 } else { scenario.transports.iter().map(of_transport).max().unwrap_or(0) }
 }
 
 /// Share of the flows whose retransmission timer has not fired when the run ends.

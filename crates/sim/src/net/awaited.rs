@@ -10,13 +10,24 @@ use std::collections::VecDeque;
 /// By connection (the flow that opened it): announced flows that have not arrived, in order.
 #[derive(Default)]
 pub struct Awaited {
-    flows: FxHashMap<FlowId, VecDeque<FlowId>>,
+    flows: FxHashMap<FlowId, Line>,
+}
+
+/// Mostly there is one at most, which is in the table itself.
+#[derive(Default)]
+struct Line {
+    first: Option<FlowId>,
+    others: VecDeque<FlowId>,
 }
 
 impl Awaited {
     /// A flow will come over a connection.
     pub fn announce(&mut self, connection: FlowId, flow: FlowId) {
-        self.flows.entry(connection).or_default().push_back(flow);
+        let line = self.flows.entry(connection).or_default();
+        match line.first {
+            None => line.first = Some(flow),
+            Some(_) => line.others.push_back(flow),
+        }
     }
 
     /// The connection carries several flows.
@@ -26,13 +37,18 @@ impl Awaited {
 
     /// The flow whose bytes come over a connection now; of one that carries a single flow, that.
     pub fn current(&self, connection: FlowId) -> FlowId {
-        let first = self.flows.get(&connection).and_then(|flows| flows.front());
-        first.copied().unwrap_or(connection)
+        self.flows.get(&connection).and_then(|line| line.first).unwrap_or(connection)
     }
 
     /// The last byte of the current flow has come: its number.
     pub fn arrive(&mut self, connection: FlowId) -> FlowId {
-        let first = self.flows.get_mut(&connection).and_then(|flows| flows.pop_front());
+        let first = self.flows.get_mut(&connection).and_then(|line| {
+            let first = line.first.take();
+            if !line.others.is_empty() {
+                line.first = line.others.pop_front();
+            }
+            first
+        });
         debug_assert!(first.is_some(), "a flow arrived that was not announced");
         first.unwrap_or(connection)
     }

@@ -148,7 +148,9 @@ impl Host {
     pub fn on_network_change(&mut self, cx: &mut HostContext) {
         for transport in 0..self.transports.len() {
             cx.transport = transport as u8;
-            for port in self.transports[transport].on_network_change(cx) {
+            let moved = cx.move_flows(&mut self.transports[transport]);
+            let others = self.transports[transport].on_network_change(cx);
+            for port in moved.into_iter().chain(others) {
                 self.kick(port, cx);
             }
         }

@@ -40,11 +40,33 @@ struct Playing {
     source: u16,
     /// The flow that its first message is.
     first: FlowId,
-    /// By (sender, receiver, channel): the flow that opened the connection.
-    connections: FxHashMap<(u32, u32, u32), FlowId>,
+    connections: Connections,
     started: Started,
+    heeds_acknowledgements: bool,
     /// Until when each rank sends within its domain.
     busy: FxHashMap<u32, Time>,
+}
+
+/// By (sender, receiver, channel): the flow that opened the connection.
+struct Connections {
+    all: FxHashMap<(u32, u32, u32), FlowId>,
+    /// By sender: the receiver and channel of its last message, and the connection. Mostly it is the next one's.
+    last: Vec<(u32, u32, FlowId)>,
+}
+
+impl Connections {
+    fn new(ranks: u32) -> Connections {
+        Connections { all: FxHashMap::default(), last: vec![(u32::MAX, 0, 0); ranks as usize] }
+    }
+
+    /// The connection of a message, which `flow` opens if there is none.
+    fn of(&mut self, &Message { from, to, channel, .. }: &Message, flow: FlowId) -> FlowId {
+        let last = &mut self.last[from as usize];
+        if (last.0, last.1) != (to, channel) {
+            *last = (to, channel, *self.all.entry((from, to, channel)).or_insert(flow));
+        }
+        last.2
+    }
 }
 
 /// A flow will come over a connection.
@@ -160,9 +182,18 @@ impl Region {
             self.net.recorder.unrecorded.push(first..first.saturating_add(graph.messages()));
         }
         let player = Player::new(graph, |host| here[host as usize]);
-        let (connections, busy) = (FxHashMap::default(), FxHashMap::default());
+        let (connections, busy) = (Connections::new(player.graph().ranks()), FxHashMap::default());
         let started = Started::default();
-        self.graphs.playing.push(Playing { player, source, first, connections, started, busy });
+        let heeds_acknowledgements = player.graph().heeds_acknowledgements();
+        self.graphs.playing.push(Playing {
+            player,
+            source,
+            first,
+            connections,
+            started,
+            heeds_acknowledgements,
+            busy,
+        });
         let index = self.graphs.playing.len() - 1;
         let mut effects = std::mem::take(&mut self.graphs.effects);
         self.graphs.playing[index].player.begin(start, &mut effects);
@@ -173,7 +204,7 @@ impl Region {
     fn take_effects(&mut self, index: usize, now: Time, mut effects: Vec<Effect>) {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send { number } => self.send(index, number, now),
+                Effect::Send { number, message } => self.send(index, number, message, now),
                 Effect::Wake { rank, op, at } => {
                     let host = self.graphs.playing[index].player.graph().hosts[rank as usize];
                     if let Some(computing) = &mut self.graphs.computing {
@@ -192,13 +223,14 @@ impl Region {
     }
 
     /// A rank sends a message.
-    fn send(&mut self, index: usize, number: u32, now: Time) {
+    fn send(&mut self, index: usize, number: u32, message: Message, now: Time) {
         let playing = &mut self.graphs.playing[index];
-        let graph = playing.player.graph().clone();
+        let graph = playing.player.graph();
         let flow = playing.first + number;
-        let message = graph.message(number);
-        playing.started.set(number);
-        let due = Due::Message { graph: index as u16, number };
+        if graph.recorded {
+            playing.started.set(number);
+        }
+        let due = Due::Message { graph: index as u16, number, message };
         let host = graph.hosts[message.from as usize];
         if !message.inside {
             return self.schedule_due(host, flow, due, now);
@@ -222,26 +254,23 @@ impl Region {
     }
 
     /// The host that sends a message, and the flow that it is.
-    pub(super) fn sender_of(&self, index: usize, number: u32) -> (HostId, FlowId) {
+    pub(super) fn sender_of(&self, index: usize, number: u32, message: &Message) -> (HostId, FlowId) {
         let playing = &self.graphs.playing[index];
-        let graph = playing.player.graph();
-        (graph.hosts[graph.message(number).from as usize], playing.first + number)
+        (playing.player.graph().hosts[message.from as usize], playing.first + number)
     }
 
     /// A message starts, as a flow.
-    pub(super) fn start_message(&mut self, index: usize, number: u32) {
+    pub(super) fn start_message(&mut self, index: usize, number: u32, message: Message) {
         let playing = &mut self.graphs.playing[index];
         let graph = playing.player.graph();
-        let message = graph.message(number);
         let mut spec = graph.flow(&message);
         let flow = playing.first + number;
         self.graphs.started += 1;
         let keeps = self.settings.keeps_connections[usize::from(spec.transport)];
-        let Message { from, to, channel, .. } = message;
         if graph.fresh {
-            spec.path_of = Some(*playing.connections.entry((from, to, channel)).or_insert(flow));
+            spec.path_of = Some(playing.connections.of(&message, flow));
         } else if keeps && !self.settings.rules.pair_per_message {
-            let connection = *playing.connections.entry((from, to, channel)).or_insert(flow);
+            let connection = playing.connections.of(&message, flow);
             spec.connection = Some(connection);
             if self.starts.host_is_here(spec.dst) {
                 self.net.awaited.announce(connection, flow);
@@ -276,6 +305,9 @@ impl Region {
     /// A flow ended at one of its hosts; false: it does not belong to a graph.
     pub(super) fn message_ended(&mut self, ended: &Ended) -> bool {
         let Some((index, number)) = self.graphs.of_flow(ended.flow) else { return false };
+        if !ended.at_receiver && !self.graphs.playing[index].heeds_acknowledgements {
+            return true;
+        }
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let (now, player) = (self.net.now, &mut self.graphs.playing[index].player);
         if ended.at_receiver {

@@ -8,6 +8,7 @@ use crate::net::agenda::Action;
 use crate::topology::HostId;
 use crate::units::Time;
 use crate::workload::FlowId;
+use crate::workload::graph::Message;
 use crate::workload::merge::{Arrival, Dependents, Jobs};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub enum Due {
     Message {
         graph: u16,
         number: u32,
+        message: Message,
     },
     /// A message of a job graph has come that is not simulated packet by packet.
     Inside {
@@ -182,7 +184,9 @@ impl Region {
         if stage < self.settings.rules.start_steps {
             let of_flow = match due {
                 Due::Flow(arrival) => Some((arrival.spec.src, arrival.id)),
-                Due::Message { graph, number } => Some(self.sender_of(usize::from(graph), number)),
+                Due::Message { graph, number, message } => {
+                    Some(self.sender_of(usize::from(graph), number, &message))
+                }
                 Due::Inside { .. } | Due::Woken { .. } => None,
             };
             if let Some((src, flow)) = of_flow {
@@ -194,7 +198,9 @@ impl Region {
         self.starts.free.push(place);
         let arrival = match due {
             Due::Flow(arrival) => arrival,
-            Due::Message { graph, number } => return self.start_message(usize::from(graph), number),
+            Due::Message { graph, number, message } => {
+                return self.start_message(usize::from(graph), number, message);
+            }
             Due::Inside { graph, number } => return self.arrived_inside(usize::from(graph), number),
             Due::Woken { graph, rank, op } => return self.wake_rank(usize::from(graph), rank, op),
         };
@@ -230,12 +236,12 @@ impl Region {
     /// Flows ended: those that waited for them may start, and jobs may be done.
     #[cold]
     pub(crate) fn release_dependents(&mut self) {
-        let precedence = self.starts.precedence.clone();
         let mut all = std::mem::take(&mut self.ended);
         for ended in all.drain(..) {
             if !self.graphs.is_empty() && self.message_ended(&ended) {
                 continue;
             }
+            let precedence = self.starts.precedence.clone();
             let Some((source, order, left)) = self.starts.tracked.get_mut(&ended.flow) else { continue };
             let (source, order) = (*source, *order);
             *left -= 1;

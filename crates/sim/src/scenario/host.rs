@@ -3,13 +3,18 @@
 use super::network::Network;
 use super::section::Section;
 use crate::config::{HostConfig, ResequencingConfig};
-use crate::parameters::Source;
+use crate::parameters::{Source, Value};
 use crate::transport::TransportConfig;
 use crate::transport::binding::{NicPolicy, POLICIES};
 use crate::units::{Bytes, Time};
 
 /// More would be a host that answers once a second.
 const MAX_PACKET_TIME: Time = Time::from_ms(1000);
+
+/// Policies that people expect of packets, and what serves in their place.
+const PER_PACKET: [&str; 3] = ["all", "per-packet", "packet"];
+const ONE_NIC: &str = "the packets of one flow leave by one NIC, whatever the transport: to use all of them take \
+    transport.kind = \"mptcp\", or round-robin with several flows, in a job as many `channels` as a host has NICs";
 
 /// Reads `[host]`.
 pub fn read(section: &mut Section, transports: &[TransportConfig], net: Option<&Network>) -> HostConfig {
@@ -55,7 +60,9 @@ fn nic_policy(section: &mut Section, transports: &[TransportConfig], net: Option
     let mut p = section.parameters();
     let help = "by which of its NICs a flow leaves a host that has several";
     let name = p.choice("nic_policy", POLICIES[0].0, POLICIES, help);
-    if let Some(net) = net.filter(|net| nics_of_hosts(net) < 2) {
+    if matches!(p.peek("nic_policy"), Some(Value::Text(text)) if PER_PACKET.contains(&text.as_str())) {
+        p.complain("nic_policy", ONE_NIC.to_string());
+    } else if let Some(net) = net.filter(|net| nics_of_hosts(net) < 2) {
         let hosts = net.topology.hosts().len();
         let message = format!(
             "has no effect: each of the {hosts} hosts has one NIC (topology.kind = \"hpn\" has several)"

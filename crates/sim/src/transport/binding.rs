@@ -1,11 +1,12 @@
 //! By which of its NICs a flow leaves a host that has several: `[host] nic_policy`.
 //!
 //! A flow, or a connection of several flows, is bound to one port when it starts, among those on a shortest path to its receiver
-//! whose link is up. Where none is up, all are taken to be.
+//! whose link is up. Where none is up, all are taken to be. It moves to another when its own leads there no longer, and stays
+//! there: a transport names what it sends by places ([`Transport::leaving`]), and learns of the other NIC.
 //!
 //! Source: UEC's simulator (next port in turn); NCCL (a channel of a GPU uses the NIC of its rail).
 
-use super::HostContext;
+use super::{HostContext, Transport};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::topology::NextHops;
@@ -50,6 +51,14 @@ impl NicPolicy {
     pub fn repeats(self) -> bool {
         matches!(self, NicPolicy::Hash | NicPolicy::ByLane)
     }
+}
+
+/// By which NIC a flow or a connection leaves its host, and to whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Leaving {
+    pub nic: u16,
+    pub dst: u32,
+    pub hash: u32,
 }
 
 /// What hosts remember of the flows that they have bound.
@@ -108,15 +117,32 @@ impl HostContext<'_> {
         }
     }
 
-    /// The port to which what leaves by a NIC must move with its flows, because that one no longer leads to `dst` and another does.
-    pub fn another_port(
-        &mut self,
-        nic: u16,
-        (dst, hash): (u32, &mut u32),
-        flows: impl Iterator<Item = FlowId>,
-    ) -> Option<PortId> {
-        let own = u32::from(nic);
-        let leads = match self.map.routes.hops_from(self.rows[0], dst) {
+    /// Moves what leaves by NICs that no longer lead to its receiver to others that do; the ports that have it now. What was in
+    /// flight is repeated as the transport repeats what is lost.
+    pub fn move_flows(&mut self, transport: &mut impl Transport) -> Vec<PortId> {
+        let (mut changed, mut flows) = (Vec::new(), Vec::new());
+        let places = if self.ports() < 2 { 0 } else { transport.places() };
+        for place in 0..places {
+            flows.clear();
+            let Some(old) = transport.leaving(place, &mut flows) else { continue };
+            let Some((port, new)) = self.another_port(old) else { continue };
+            for &flow in &flows {
+                if let Some(bytes) = self.net.bindings.remove(flow) {
+                    self.bound(flow, port, bytes);
+                }
+            }
+            transport.leave_by(place, new, self);
+            changed.push(port);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// Where what leaves by a NIC that no longer leads to its receiver goes, if another one does.
+    fn another_port(&mut self, old: Leaving) -> Option<(PortId, Leaving)> {
+        let own = u32::from(old.nic);
+        let leads = match self.map.routes.hops_from(self.rows[0], old.dst) {
             NextHops::None => false,
             NextHops::One(port) => port == own,
             NextHops::Many(ports) => ports.contains(&own),
@@ -125,17 +151,12 @@ impl HostContext<'_> {
             return None;
         }
         // The next one that leads there.
-        let lane = lane_of(own, self.ports());
-        let port = self.choose_port(dst, *hash, lane)?;
-        if self.settings.nic_policy != NicPolicy::Hash {
-            *hash = self.hash_for(port, dst, *hash);
-        }
-        for flow in flows {
-            if let Some(bytes) = self.net.bindings.remove(flow) {
-                self.bound(flow, port, bytes);
-            }
-        }
-        Some(port)
+        let port = self.choose_port(old.dst, old.hash, lane_of(own, self.ports()))?;
+        let hash = match self.settings.nic_policy {
+            NicPolicy::Hash => old.hash,
+            _ => self.hash_for(port, old.dst, old.hash),
+        };
+        Some((port, Leaving { nic: (port - self.first_port) as u16, hash, ..old }))
     }
 
     /// A hash like this one by which packets to `dst` leave by a port.

@@ -30,6 +30,7 @@ mod switches;
 pub mod tcp;
 mod wire_format;
 
+pub use binding::Leaving;
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::Hold;
 pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
@@ -221,6 +222,16 @@ pub trait Transport {
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
+    /// How many places what is sent from here takes up, free ones among them; 0: nothing is bound to a NIC.
+    fn places(&self) -> u32 {
+        0
+    }
+    /// By which NIC what is sent from a place leaves; `flows` learns which flows these are. None: the place is free.
+    fn leaving(&self, _place: u32, _flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        None
+    }
+    /// What is sent from a place leaves by another NIC from now on.
+    fn leave_by(&mut self, _place: u32, _by: Leaving, _cx: &mut HostContext) {}
     /// Routes have changed, or a link of the host's own is back; the ports that may have something to send
     /// because of it.
     fn on_network_change(&mut self, _cx: &mut HostContext) -> Vec<PortId> {
@@ -431,6 +442,15 @@ impl Transport for TransportState {
     }
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         each_state!(self, t => t.on_wake(port, serial, cx))
+    }
+    fn places(&self) -> u32 {
+        each_state!(self, t => t.places())
+    }
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        each_state!(self, t => t.leaving(place, flows))
+    }
+    fn leave_by(&mut self, place: u32, by: Leaving, cx: &mut HostContext) {
+        each_state!(self, t => t.leave_by(place, by, cx))
     }
     fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
         each_state!(self, t => t.on_network_change(cx))

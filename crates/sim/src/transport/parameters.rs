@@ -218,6 +218,8 @@ pub struct Facts<'a> {
     pub timer_left: Time,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
+    /// Of them, those of its place in the list of its host.
+    pub connection_place: u64,
     /// A flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) does what an equal
     /// one did at another time, and leaves nothing at its hosts.
     pub repeats: bool,
@@ -241,6 +243,7 @@ impl Default for Facts<'_> {
             longest_timeout: Time::ZERO,
             timer_left: Time::ZERO,
             connection_bytes: super::tcp::CONNECTION_BYTES,
+            connection_place: super::tcp::CONNECTION_PLACE,
             repeats: false,
             ns_per_hop: 100.0,
         }

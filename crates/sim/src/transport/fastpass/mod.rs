@@ -27,7 +27,7 @@ pub use parameters::FastpassConfig;
 pub use paths::Racks;
 
 use super::arrived::Arrived;
-use super::{FlowView, Hold, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
@@ -190,6 +190,26 @@ impl Transport for Fastpass {
 
     fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
         false
+    }
+
+    fn places(&self) -> u32 {
+        self.sources.len() as u32
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let flow = self.sources.get(place as usize).filter(|flow| !flow.done)?;
+        flows.push(flow.flow);
+        Some(Leaving { nic: flow.nic, dst: flow.spec.dst, hash: flow.hash })
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, _cx: &mut HostContext) {
+        let flow = &mut self.sources[place as usize];
+        let old = &mut self.due[usize::from(flow.nic)];
+        let (own, others) = old.drain(..).partition(|timeslot| timeslot.slot == place);
+        *old = others;
+        let own: VecDeque<Timeslot> = own;
+        self.due[usize::from(by.nic)].extend(own);
+        (flow.nic, flow.hash) = (by.nic, by.hash);
     }
 
     fn forget(&mut self, flow: FlowId) {

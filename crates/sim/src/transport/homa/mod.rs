@@ -25,7 +25,7 @@ mod tests;
 
 pub use parameters::HomaConfig;
 
-use super::{FlowView, Hold, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -169,6 +169,25 @@ impl Transport for Homa {
 
     fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
         false
+    }
+
+    fn places(&self) -> u32 {
+        self.outgoing.len() as u32
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let message = self.outgoing.get(place as usize).filter(|message| !message.done)?;
+        flows.push(message.flow);
+        Some(message.leaving())
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, _cx: &mut HostContext) {
+        let message = &mut self.outgoing[place as usize];
+        let (old, rank) = message.leave_by(by);
+        if let Some(rank) = rank {
+            self.nics[usize::from(old)].remove(&rank);
+            self.nics[usize::from(by.nic)].insert(rank);
+        }
     }
 
     fn forget(&mut self, flow: FlowId) {

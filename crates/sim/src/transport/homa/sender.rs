@@ -9,7 +9,7 @@ use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::transport::silence::Silence;
-use crate::transport::{Ended, HostContext};
+use crate::transport::{Ended, HostContext, Leaving};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 use std::collections::{BTreeSet, VecDeque};
@@ -68,6 +68,16 @@ impl Outgoing {
             timeouts: 0,
             asked: false,
         }
+    }
+
+    pub fn leaving(&self) -> Leaving {
+        Leaving { nic: self.nic, dst: self.spec.dst, hash: self.hash }
+    }
+
+    /// It leaves by another NIC; which it was, and its entry there.
+    pub fn leave_by(&mut self, by: Leaving) -> (u16, Option<Rank>) {
+        self.hash = by.hash;
+        (std::mem::replace(&mut self.nic, by.nic), self.rank)
     }
 
     pub fn class(&self) -> u8 {

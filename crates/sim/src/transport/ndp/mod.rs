@@ -21,7 +21,7 @@ mod tests;
 
 pub use parameters::NdpConfig;
 
-use super::{FlowView, Hold, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -174,6 +174,25 @@ impl Transport for Ndp {
 
     fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
         false
+    }
+
+    fn places(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let flow = self.flows.get(place as usize).filter(|flow| !flow.done)?;
+        flows.push(flow.flow);
+        Some(Leaving { nic: flow.nic, dst: flow.dst(), hash: flow.hash })
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, _cx: &mut HostContext) {
+        let flow = &mut self.flows[place as usize];
+        self.nics[usize::from(flow.nic)].remove(flow.flow, place);
+        (flow.nic, flow.hash) = (by.nic, by.hash);
+        if flow.may_send() {
+            self.nics[usize::from(by.nic)].insert(flow.flow, place);
+        }
     }
 
     fn forget(&mut self, flow: FlowId) {

@@ -79,6 +79,10 @@ impl Sender {
         }
     }
 
+    pub fn dst(&self) -> u32 {
+        self.spec.dst
+    }
+
     pub fn may_send(&self) -> bool {
         self.first_left > 0 || !self.queue.is_empty()
     }

@@ -18,7 +18,7 @@ mod sender;
 pub use parameters::PfabricConfig;
 
 use super::arrived::Arrived;
-use super::{Ended, FlowView, HostContext, Look, Transport};
+use super::{Ended, FlowView, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::measure::FlowRecord;
@@ -51,7 +51,7 @@ struct Outgoing {
     flow: FlowId,
     spec: FlowSpec,
     sender: Sender,
-    port: PortId,
+    nic: u16,
     hash: u32,
     start: Time,
     done: bool,
@@ -155,7 +155,7 @@ impl Pfabric {
             profile: flow.spec.transport as u8,
             ..Packet::default()
         };
-        let (port, spray) = (flow.port, config.spray);
+        let (port, spray) = (cx.first_port + u32::from(flow.nic), config.spray);
         let hash = self.label_for(packet.dst, port, packet.hash, spray, cx);
         let id = cx.net.packets.insert(Packet { hash, ..packet });
         cx.enqueue_control(port, id);
@@ -241,7 +241,7 @@ impl Pfabric {
         if further || probed {
             flow.deadline = cx.now().saturating_add(settings_of(cx.settings, flow.spec.transport).rto);
         }
-        let port = flow.port;
+        let port = cx.first_port + u32::from(flow.nic);
         self.send_window(packet.sender, cx);
         Some(port)
     }
@@ -304,7 +304,7 @@ impl Transport for Pfabric {
             flow,
             spec: *spec,
             sender: Sender::new(spec.size, settings),
-            port,
+            nic: (port - cx.first_port) as u16,
             hash,
             start: cx.now(),
             done: false,
@@ -366,7 +366,7 @@ impl Transport for Pfabric {
         if !expired {
             return None;
         }
-        let port = flow.port;
+        let port = cx.first_port + u32::from(flow.nic);
         if flow.sender.time_out() {
             self.send_probe(slot, cx);
         } else {
@@ -377,6 +377,21 @@ impl Transport for Pfabric {
 
     fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
         false
+    }
+
+    fn places(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let flow = self.flows.get(place as usize).filter(|flow| !flow.done)?;
+        flows.push(flow.flow);
+        Some(Leaving { nic: flow.nic, dst: flow.spec.dst, hash: flow.hash })
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, _cx: &mut HostContext) {
+        let flow = &mut self.flows[place as usize];
+        (flow.nic, flow.hash) = (by.nic, by.hash);
     }
 
     fn forget(&mut self, flow: FlowId) {

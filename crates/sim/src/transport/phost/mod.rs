@@ -24,7 +24,7 @@ mod source;
 
 pub use parameters::PhostConfig;
 
-use super::{FlowView, Hold, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -192,6 +192,25 @@ impl Transport for Phost {
 
     fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
         false
+    }
+
+    fn places(&self) -> u32 {
+        self.sources.len() as u32
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let flow = self.sources.get(place as usize).filter(|flow| !flow.done)?;
+        flows.push(flow.flow);
+        Some(Leaving { nic: flow.nic, dst: flow.dst, hash: flow.hash })
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, _cx: &mut HostContext) {
+        let flow = &mut self.sources[place as usize];
+        if flow.ranked {
+            self.nics[usize::from(flow.nic)].remove(flow.group, flow.rank);
+            self.nics[usize::from(by.nic)].insert(flow.group, flow.rank, place);
+        }
+        (flow.nic, flow.hash) = (by.nic, by.hash);
     }
 
     fn forget(&mut self, flow: FlowId) {

@@ -27,7 +27,7 @@ pub use stream::FIRST;
 use super::messages::Message;
 use super::nic::{Choice, Nic};
 use super::plb::Feedback;
-use super::{FlowView, Hold, HostContext, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
@@ -147,7 +147,12 @@ impl Rdma {
         if settings.rto.is_some() && !pair.rto_armed {
             pair.rto_armed = true;
             pair.rto_since = now;
-            set_timeout(pair, slot, settings, cx);
+            // The event of a message before, where it comes first, will look at the timeout as it stands then.
+            let comes =
+                pair.rto_event > now && pair.rto_deadline(settings).is_some_and(|at| pair.rto_event <= at);
+            if !comes {
+                set_timeout(pair, slot, settings, cx);
+            }
         }
         cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
         cx.net.packets.insert(packet)
@@ -487,39 +492,32 @@ impl Transport for Rdma {
         self.nics[(port - cx.first_port) as usize].wake_is(serial)
     }
 
-    /// Queue pairs whose port no longer leads to their receivers move to another. What was in flight is repeated after the timeout.
-    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
-        let mut changed = Vec::new();
-        if self.nics.len() < 2 || cx.settings.rules.queue_per_flow {
-            return changed;
+    /// None where senders have queues of their own at a NIC.
+    fn places(&self) -> u32 {
+        if self.queues.is_some() { 0 } else { self.pairs.len() as u32 }
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let pair = self.pairs.get(place as usize).filter(|pair| !pair.is_over())?;
+        flows.extend(pair.flows());
+        Some(Leaving { nic: pair.nic, dst: pair.dst, hash: pair.hash })
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, cx: &mut HostContext) {
+        let pairs = &mut self.pairs;
+        let pair = &mut pairs[place as usize];
+        let (old, gate) = (usize::from(pair.nic), pair.gate);
+        (pair.nic, pair.hash) = (by.nic, by.hash);
+        // One that rests has no gate: it gets one with its next message.
+        if pair.done {
+            return;
         }
-        for slot in 0..self.pairs.len() {
-            let pair = &self.pairs[slot];
-            let (old, gate) = (pair.nic, pair.gate);
-            if pair.is_over() {
-                continue;
-            }
-            let mut hash = pair.hash;
-            let port = cx.another_port(old, (pair.dst, &mut hash), pair.flows());
-            let Some(port) = port else { continue };
-            self.pairs[slot].hash = hash;
-            self.pairs[slot].nic = (port - cx.first_port) as u16;
-            // One that rests has no gate: it gets one with its next message.
-            if self.pairs[slot].done {
-                continue;
-            }
-            let due = self.nics[usize::from(old)].due(gate);
-            let pairs = &mut self.pairs;
-            self.nics[usize::from(old)].take_out(gate, |slot, gate| pairs[slot as usize].gate = gate);
-            let pair = &mut self.pairs[slot];
-            let nic = &mut self.nics[usize::from(pair.nic)];
-            pair.gate = nic.add(slot as u32, due, cx.settings.of::<RdmaConfig>(pair.transport).class);
-            pair.update_gate(nic);
-            changed.push(port);
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        changed
+        let due = self.nics[old].due(gate);
+        self.nics[old].take_out(gate, |slot, gate| pairs[slot as usize].gate = gate);
+        let pair = &mut pairs[place as usize];
+        let nic = &mut self.nics[usize::from(by.nic)];
+        pair.gate = nic.add(place, due, cx.settings.of::<RdmaConfig>(pair.transport).class);
+        pair.update_gate(nic);
     }
 
     fn forget(&mut self, flow: FlowId) {

@@ -2,7 +2,7 @@
 //! their authors' simulator.
 
 use super::irn::{self, IrnConfig};
-use super::pair::MAX_BACKOFF;
+use super::pair::{MAX_BACKOFF, QueuePair};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::SchemeDoc;
@@ -295,6 +295,7 @@ impl TransportParameters for RdmaConfig {
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,
+            connection_place: size_of::<QueuePair>() as u64,
             ns_per_hop: self.controller.ns_per_hop(),
             repeats: self.repeats(),
             ..Facts::default()

@@ -35,7 +35,7 @@ mod tests;
 pub use config::{EcnEcho, Reactions, TcpConfig};
 pub(super) use parameters::{Wire, read};
 
-use super::{Ended, FlowView, Hold, HostContext, Look, Transport};
+use super::{Ended, FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::{RandomStream, mix64};
 use crate::net::PortId;
@@ -58,6 +58,7 @@ use rustc_hash::FxHashMap;
 const TOKENS: u32 = 2;
 const DELAYED: u32 = 1;
 
+pub(super) const CONNECTION_PLACE: u64 = size_of::<Connection>() as u64;
 /// Bytes of a connection that stays open: its two ends, their entries in tables, and what its window has taken up.
 pub(super) const CONNECTION_BYTES: u64 =
     (size_of::<Connection>() + size_of::<incoming::Stream>()) as u64 + 500;
@@ -351,16 +352,20 @@ impl Transport for Tcp {
         self.outgoing.wake_is((port - cx.first_port) as usize, serial)
     }
 
-    /// What was in flight is repeated after the timeout.
-    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
-        let moves = (0..self.outgoing.places()).filter_map(|slot| {
-            let config = config_of(cx.settings, self.outgoing[slot].spec.transport);
-            self.outgoing.follow_routes(slot, config, cx)
-        });
-        let mut changed: Vec<PortId> = moves.collect();
-        changed.sort_unstable();
-        changed.dedup();
-        changed
+    fn places(&self) -> u32 {
+        self.outgoing.places()
+    }
+
+    fn leaving(&self, place: u32, flows: &mut Vec<FlowId>) -> Option<Leaving> {
+        let connection = self.outgoing.get(place).filter(|connection| !connection.is_over())?;
+        let own = connection.messages.is_none().then_some(connection.flow);
+        flows.extend(own.into_iter().chain(connection.carried().map(|message| message.flow)));
+        Some(Leaving { nic: connection.nic, dst: connection.spec.dst, hash: connection.hash })
+    }
+
+    fn leave_by(&mut self, place: u32, by: Leaving, cx: &mut HostContext) {
+        let config = config_of(cx.settings, self.outgoing[place].spec.transport);
+        self.outgoing.leave_by(place, by, config, cx.net.now);
     }
 
     fn forget(&mut self, flow: FlowId) {

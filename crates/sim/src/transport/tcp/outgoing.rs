@@ -9,7 +9,7 @@ use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
 use crate::transport::nic::{Choice, Nic};
 use crate::transport::tcp::config::TcpConfig;
-use crate::transport::{Hold, HostContext, Look};
+use crate::transport::{Hold, HostContext, Leaving, Look};
 use crate::units::Time;
 use crate::wire::tcp::code;
 use crate::workload::FlowId;
@@ -116,28 +116,20 @@ impl Outgoing {
         self.connections.len() as u32
     }
 
-    /// A connection whose port no longer leads to its receiver moves to another one; to which.
-    pub fn follow_routes(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
+    /// A connection leaves by another NIC from now on.
+    pub fn leave_by(&mut self, slot: u32, by: Leaving, config: &TcpConfig, now: Time) {
         let connections = &mut self.connections;
         let connection = &mut connections[slot as usize];
-        if connection.is_over() {
-            return None;
+        let (old, gate) = (usize::from(connection.nic), connection.gate);
+        (connection.nic, connection.hash) = (by.nic, by.hash);
+        if gate == RESTING {
+            return;
         }
-        let (old, gate) = (connection.nic, connection.gate);
-        let own = connection.messages.is_none().then_some(connection.flow);
-        let flows = own.into_iter().chain(connection.carried().map(|message| message.flow));
-        let mut hash = connection.hash;
-        let port = cx.another_port(old, (connection.spec.dst, &mut hash), flows)?;
-        connection.hash = hash;
-        connection.nic = (port - cx.first_port) as u16;
-        if gate != RESTING {
-            self.nics[usize::from(old)].take_out(gate, |slot, gate| connections[slot as usize].gate = gate);
-            let connection = &mut connections[slot as usize];
-            let nic = &mut self.nics[usize::from(connection.nic)];
-            connection.gate = nic.add(slot, Time::ZERO, config.class);
-            connection.update_gate(nic, cx.net.now, config);
-        }
-        Some(port)
+        self.nics[old].take_out(gate, |slot, gate| connections[slot as usize].gate = gate);
+        let connection = &mut connections[slot as usize];
+        let nic = &mut self.nics[usize::from(by.nic)];
+        connection.gate = nic.add(slot, Time::ZERO, config.class);
+        connection.update_gate(nic, now, config);
     }
 
     /// The port that a connection leaves by.

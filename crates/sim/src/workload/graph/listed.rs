@@ -325,6 +325,7 @@ impl Listed {
             law: self.law(instance),
             first: self.first_message[instance as usize],
             member: self.group(instance).place(rank).unwrap_or(0),
+            group: 0,
         }
     }
 

@@ -57,8 +57,9 @@ pub struct Member<'g> {
     pub law: &'g Law,
     /// The number of the operation's first message.
     pub first: u32,
-    /// The rank, as the law numbers it.
+    /// The rank, as the law numbers it, and the group of ranks that it is in.
     pub member: u32,
+    pub group: u32,
 }
 
 /// What a message belongs to.
@@ -143,19 +144,32 @@ impl JobGraph {
     pub fn message(&self, number: u32) -> Message {
         match self.place(number) {
             Place::Collective { instance, group, message } => {
-                let Transfer { from, to, bytes, channel } =
-                    super::schedule::Schedule::transfer(self.law(instance), message);
-                let [from, to] = [from, to].map(|member| self.rank(instance, group, member));
-                let inside = match &self.work {
-                    Work::Repeated(work) => work.is_inside(instance, from, to),
-                    Work::Listed(work) => work.is_inside(from, to),
-                };
-                Message { from, to, bytes, channel, inside }
+                let transfer = super::schedule::Schedule::transfer(self.law(instance), message);
+                self.message_in(instance, group, transfer)
             }
             Place::Send { rank, op } => match &self.work {
                 Work::Listed(work) => work.message(rank, op),
                 Work::Repeated(_) => Message { from: rank, to: rank, bytes: 0, channel: 0, inside: true },
             },
+        }
+    }
+
+    /// A message of a collective operation, as its law has it.
+    pub fn message_in(&self, instance: u32, group: u32, transfer: Transfer) -> Message {
+        let Transfer { from, to, bytes, channel } = transfer;
+        let [from, to] = [from, to].map(|member| self.rank(instance, group, member));
+        let inside = match &self.work {
+            Work::Repeated(work) => work.is_inside(instance, from, to),
+            Work::Listed(work) => work.is_inside(from, to),
+        };
+        Message { from, to, bytes, channel, inside }
+    }
+
+    /// Whether some rank waits for a message's acknowledgement.
+    pub fn heeds_acknowledgements(&self) -> bool {
+        match &self.work {
+            Work::Repeated(work) => work.heeds_acknowledgements,
+            Work::Listed(_) => true,
         }
     }
 

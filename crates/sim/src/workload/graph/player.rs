@@ -6,7 +6,7 @@
 use super::super::schedule::Schedule;
 use super::listed::{Op, SendEnds};
 use super::matching::Matching;
-use super::{JobGraph, Place, Work};
+use super::{JobGraph, Member, Message, Place, Work};
 use crate::topology::HostId;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(super) type Unmatched = (Vec<u32>, Vec<(u32, u32)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// A rank sends a message now.
-    Send { number: u32 },
+    Send { number: u32, message: Message },
     /// [`Player::woken`] is to be called.
     Wake { rank: u32, op: u32, at: Time },
     /// A rank has ended its part of a step.
@@ -66,6 +66,43 @@ struct Part {
     held: Vec<u32>,
 }
 
+/// The operations in which a rank takes part, by instance. Mostly there is one, which is in the rank itself.
+#[derive(Debug, Default)]
+struct Parts {
+    first: Option<(u32, Part)>,
+    others: FxHashMap<u32, Part>,
+}
+
+impl Parts {
+    fn get_mut(&mut self, instance: u32) -> Option<&mut Part> {
+        match &mut self.first {
+            Some((known, part)) if *known == instance => Some(part),
+            _ if self.others.is_empty() => None,
+            _ => self.others.get_mut(&instance),
+        }
+    }
+
+    /// The part, made if there is none.
+    fn get_or_insert_with(&mut self, instance: u32, make: impl FnOnce() -> Part) -> &mut Part {
+        let is_first = self.first.as_ref().map(|(known, _)| *known == instance);
+        if is_first == Some(true) || is_first.is_none() && !self.others.contains_key(&instance) {
+            return &mut self.first.get_or_insert_with(|| (instance, make())).1;
+        }
+        self.others.entry(instance).or_insert_with(make)
+    }
+
+    fn remove(&mut self, instance: u32) -> Option<Part> {
+        if self.first.as_ref().is_some_and(|(known, _)| *known == instance) {
+            return self.first.take().map(|(_, part)| part);
+        }
+        self.others.remove(&instance)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&u32, &Part)> {
+        self.first.iter().map(|(instance, part)| (instance, part)).chain(&self.others)
+    }
+}
+
 /// One stream of computations.
 #[derive(Debug, Default)]
 struct Stream {
@@ -75,7 +112,7 @@ struct Stream {
 
 #[derive(Debug, Default)]
 struct Rank {
-    parts: FxHashMap<u32, Part>,
+    parts: Parts,
     /// Of a list: how many operations each waits for, and how many have not ended.
     needs: Vec<u32>,
     left: u32,
@@ -255,11 +292,14 @@ impl State {
                 let rank = graph.rank(instance, group, from);
                 let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
                 // Those of a part that has ended matter no more.
-                let Some(part) = state.parts.get_mut(&instance) else { return };
+                let Some(part) = state.parts.get_mut(instance) else { return };
                 part.acknowledgements = part.acknowledgements.saturating_sub(1);
                 self.scratch.clear();
                 law.after_acknowledgement(message, &mut self.scratch);
-                self.free(graph, rank, instance, now, out);
+                part.free(&self.scratch, graph, (rank, instance), now, out);
+                if part.is_over() {
+                    self.end_part(graph, rank, instance, now, out);
+                }
             }
             Place::Send { rank, op } => {
                 let Work::Listed(work) = &graph.work else { return };
@@ -319,20 +359,10 @@ impl State {
         part.last = Some((now, number));
         self.scratch.clear();
         law.after_arrival(message, &mut self.scratch);
-        self.free(graph, rank, instance, now, out);
-    }
-
-    /// One of the events has come for which the messages in `scratch` wait.
-    fn free(&mut self, graph: &JobGraph, rank: u32, instance: u32, now: Time, out: &mut Vec<Effect>) {
-        let member = graph.member(instance, rank);
-        let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        let Some(part) = state.parts.get_mut(&instance) else { return };
-        for &next in &self.scratch {
-            if part.counts_down(next, member.law.needs(next)) {
-                part.send(next, &member, now, out);
-            }
+        part.free(&self.scratch, graph, (rank, instance), now, out);
+        if part.is_over() {
+            self.end_part(graph, rank, instance, now, out);
         }
-        self.end_part(graph, rank, instance, now, out);
     }
 
     /// A rank takes part in a collective operation.
@@ -352,19 +382,17 @@ impl State {
         member.law.opens(member.member, &mut self.scratch);
         self.scratch.append(&mut part.held);
         for &next in &self.scratch {
-            part.send(next, &member, now, out);
+            part.send(next, &member, graph, instance, now, out);
         }
-        self.end_part(graph, rank, instance, now, out);
+        if part.is_over() {
+            self.end_part(graph, rank, instance, now, out);
+        }
     }
 
-    /// Ends a rank's part of a collective operation, if there is nothing left of it.
+    /// Ends a rank's part of a collective operation, of which nothing is left.
     fn end_part(&mut self, graph: &JobGraph, rank: u32, instance: u32, now: Time, out: &mut Vec<Effect>) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        let Some(part) = state.parts.get(&instance) else { return };
-        if !part.joined || part.receives + part.sends + part.acknowledgements > 0 {
-            return;
-        }
-        let Some(part) = state.parts.remove(&instance) else { return };
+        let Some(part) = state.parts.remove(instance) else { return };
         match &graph.work {
             Work::Repeated(work) => {
                 let (step, is_first, is_last) = work.step(instance);
@@ -437,7 +465,7 @@ impl State {
                     }
                     self.tasks.push_back(Task::End { rank, op });
                 } else {
-                    out.push(Effect::Send { number });
+                    out.push(Effect::Send { number, message: work.message(rank, op) });
                     if work.send_ends == SendEnds::Posted {
                         self.tasks.push_back(Task::End { rank, op });
                     }
@@ -523,7 +551,7 @@ fn whole(state: &Rank, rank: u32, end: Option<Time>, now: Time) -> RankStep {
 
 /// The part of a rank in a collective operation, made if it has none yet: others may be further.
 fn part_of<'r>(state: &'r mut Rank, graph: &JobGraph, rank: u32, instance: u32) -> &'r mut Part {
-    state.parts.entry(instance).or_insert_with(|| {
+    state.parts.get_or_insert_with(instance, || {
         let member = graph.member(instance, rank);
         let (law, place) = (member.law, member.member);
         let (receives, sends) = (law.receives(place), law.sends(place));
@@ -534,8 +562,41 @@ fn part_of<'r>(state: &'r mut Rank, graph: &JobGraph, rank: u32, instance: u32) 
 }
 
 impl Part {
+    /// The rank has joined, and there is nothing left to do.
+    fn is_over(&self) -> bool {
+        self.joined && self.receives + self.sends + self.acknowledgements == 0
+    }
+
+    /// One of the events has come for which these messages wait.
+    fn free(
+        &mut self,
+        messages: &[u32],
+        graph: &JobGraph,
+        (rank, instance): (u32, u32),
+        now: Time,
+        out: &mut Vec<Effect>,
+    ) {
+        if messages.is_empty() {
+            return;
+        }
+        let member = graph.member(instance, rank);
+        for &next in messages {
+            if self.counts_down(next, member.law.needs(next)) {
+                self.send(next, &member, graph, instance, now, out);
+            }
+        }
+    }
+
     /// Sends a message, or keeps it until the rank has joined.
-    fn send(&mut self, message: u32, member: &super::Member, now: Time, out: &mut Vec<Effect>) {
+    fn send(
+        &mut self,
+        message: u32,
+        member: &Member,
+        graph: &JobGraph,
+        instance: u32,
+        now: Time,
+        out: &mut Vec<Effect>,
+    ) {
         if !self.joined {
             self.held.push(message);
             return;
@@ -544,8 +605,9 @@ impl Part {
         loop {
             self.sends -= 1;
             self.first_sent = self.first_sent.or(Some(now));
-            self.bytes += member.law.transfer(message).bytes;
-            out.push(Effect::Send { number: member.first + message });
+            let whole = graph.message_in(instance, member.group, member.law.transfer(message));
+            self.bytes += whole.bytes;
+            out.push(Effect::Send { number: member.first + message, message: whole });
             let next = member.law.after_sending(message);
             match next.filter(|&next| self.counts_down(next, member.law.needs(next))) {
                 Some(free) => message = free,

@@ -31,6 +31,8 @@ pub struct Repeated {
     seats: Seats,
     flows_each: u64,
     bytes_each: u64,
+    /// Some rank waits for the acknowledgement of a message.
+    pub heeds_acknowledgements: bool,
 }
 
 impl Repeated {
@@ -71,7 +73,12 @@ impl Repeated {
         let each = counted(each)?;
         counted(u128::from(each) * u128::from(repeat))?;
         counted(u128::from(repeat) * phases.len() as u128)?;
+        let heeds = |Phase { law, groups, .. }: &Phase| {
+            let members = ranks / groups.count(ranks).max(1);
+            law.ends_acknowledged() || (0..members).any(|member| law.receives(member) == 0)
+        };
         Ok(Repeated {
+            heeds_acknowledgements: phases.iter().any(heeds),
             phases,
             bases,
             each,
@@ -141,7 +148,7 @@ impl Repeated {
         let phase = &self.phases[at];
         let (group, member) = phase.groups.place(rank);
         let first = step * self.each + self.bases[at] + group * phase.law.messages();
-        Member { law: &phase.law, first, member }
+        Member { law: &phase.law, first, member, group }
     }
 
     /// Whether ranks send to each other outside the network.

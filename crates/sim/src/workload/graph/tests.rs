@@ -31,7 +31,7 @@ fn play(graph: &Arc<JobGraph>) -> (Vec<RankStep>, Vec<String>) {
     loop {
         for effect in out.drain(..) {
             match effect {
-                Effect::Send { number } => {
+                Effect::Send { number, .. } => {
                     heap.push(std::cmp::Reverse((now + Time::from_us(1), 0, number, 0)));
                     heap.push(std::cmp::Reverse((now + Time::from_us(2), 1, number, 0)));
                 }

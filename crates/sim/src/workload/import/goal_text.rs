@@ -19,6 +19,8 @@ use crate::units::Time;
 use rustc_hash::FxHashMap;
 
 const WORDS: [&str; 5] = ["send", "recv", "calc", "requires", "irequires"];
+/// Characters of a message at most.
+const LONGEST_MESSAGE: usize = 300;
 /// Most ranks of a file.
 const MAX_RANKS: u64 = 1 << 24;
 
@@ -51,7 +53,13 @@ struct Line<'t, 'n> {
 
 impl<'t> Line<'t, '_> {
     fn error(&self, message: impl std::fmt::Display) -> String {
-        format!("{}:{}: {message}", self.name, self.number)
+        let mut text = message.to_string();
+        // A word may be a whole file.
+        if let Some((at, _)) = text.char_indices().nth(LONGEST_MESSAGE) {
+            text.truncate(at);
+            text.push_str(" ...");
+        }
+        format!("{}:{}: {text}", self.name, self.number)
     }
 
     fn next(&mut self, expected: &str) -> Result<&'t str, String> {
@@ -326,6 +334,7 @@ pub(super) fn finished(name: &str, ranks: Vec<RankList>, choices: &Choices) -> R
     if nics > 0 {
         assumed.push(format!("operations name NICs 0 to {nics}: every rank is one host, with one"));
     }
+    assumed.extend(super::matches::problem(&ranks));
     let graph = Listed::new(ranks, Vec::new(), Vec::new(), choices.send_ends, "goal");
     let graph = graph.map_err(|message| format!("{name}: {message}"))?;
     Ok(Imported { graph, assumed })

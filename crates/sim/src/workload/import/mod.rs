@@ -4,6 +4,7 @@ pub mod chakra;
 pub mod goal_binary;
 pub mod goal_text;
 mod groups;
+mod matches;
 mod protobuf;
 
 use super::graph::Listed;

@@ -95,6 +95,39 @@ fn wrong_text_names_its_line() {
 }
 
 #[test]
+fn messages_and_receives_that_do_not_match_are_reported() {
+    let assumed = |sends: &str, receives: &str| {
+        let text = format!("num_ranks 2\nrank 0 {{\n{sends}\n}}\nrank 1 {{\n{receives}\n}}\n");
+        goal("test.goal", text.as_bytes(), &CHOICES).expect("a graph").assumed
+    };
+    let (send, receive) = ("send 8b to 1 tag 4", "recv 8b from 0 tag 4");
+    for (sends, receives) in [(send, receive), (send, "recv 9b from -1 tag 4"), ("calc 1", "calc 2")] {
+        assert_eq!(assumed(sends, receives), [""; 0], "{sends} {receives}");
+    }
+    for (sends, receives, expected) in [
+        (send, "recv 8b from 0 tag 3", "rank 1: a receive from rank 0 with tag 3 at 6 without a message"),
+        (
+            send,
+            "calc 1",
+            "rank 1: 1 messages more are sent to it than it receives, first a message of rank 0 with tag 4",
+        ),
+        (
+            "calc 1",
+            receive,
+            "rank 1: it receives 1 messages more than are sent to it, first a receive from rank 0",
+        ),
+        (send, "recv 9b from 0 tag 4", "rank 1: receives name other sizes than their messages have"),
+        ("calc 1", "recv 8b from -1", "rank 1: it receives 1 messages more than are sent to it; what waits"),
+    ] {
+        let found = assumed(sends, receives);
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?} {expected}");
+    }
+    let long = format!("num_ranks 1\nrank 0 {{\n{}\n}}\n", "x".repeat(100_000));
+    let error = goal("test.goal", long.as_bytes(), &CHOICES).expect_err("no operation");
+    assert!(error.len() < 400 && error.starts_with("test.goal:3: unknown operation"), "{error}");
+}
+
+#[test]
 fn wrong_binaries_name_their_byte() {
     let Some(good) = reference("goal/ring4.bin") else { return };
     for cut in [9, 20, 60, 200, good.len() - 1] {

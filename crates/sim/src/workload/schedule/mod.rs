@@ -179,7 +179,8 @@ pub trait Schedule {
     fn after_sending(&self, _message: u32) -> Option<u32> {
         None
     }
-    /// Appends the messages of its sender that wait for the acknowledgement of a message.
+    /// Appends the messages of its sender that wait for the acknowledgement of a message; none unless the law
+    /// [ends](Schedule::ends_acknowledged) with acknowledgements.
     fn after_acknowledgement(&self, _message: u32, _out: &mut Vec<u32>) {}
     /// Messages that a rank sends, and that it receives.
     fn sends(&self, rank: u32) -> u32;

@@ -40,7 +40,9 @@ fn delivered(law: &Law, n: u32, seed: u64) -> Vec<u32> {
         out.iter().for_each(|&next| assert_eq!(law.transfer(next).from, transfer.to));
         let arrived = out.len();
         out.extend(law.after_sending(message));
+        let posted = out.len();
         law.after_acknowledgement(message, &mut out);
+        assert!(out.len() == posted || law.ends_acknowledged());
         out[arrived..].iter().for_each(|&next| assert_eq!(law.transfer(next).from, transfer.from));
         for next in out.drain(..) {
             assert!(next > message, "messages are numbered behind those that they wait for");

@@ -136,7 +136,7 @@ fn ideal(job: Listed) -> u64 {
     loop {
         for effect in std::mem::take(&mut out) {
             match effect {
-                Effect::Send { number } => player.arrived(number, now, &mut out),
+                Effect::Send { number, .. } => player.arrived(number, now, &mut out),
                 Effect::Wake { rank, op, at } => {
                     due.insert((at, rank, op));
                 }
