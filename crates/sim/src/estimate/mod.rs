@@ -39,6 +39,8 @@ const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105
 const NS_PER_FLOW: f64 = 3000.0;
 /// CPU time of the row of a flow that never started, in ns: a training step of 15 ranks and a ring of 1 024, cut off after 1 us.
 const NS_PER_UNSTARTED: f64 = 1300.0;
+/// CPU time of a message within a scale-up domain, in ns: no packet shows it.
+const NS_PER_INSIDE: f64 = 400.0;
 /// CPU time of building a port, in ns: k = 32 with flows of one packet.
 const NS_PER_PORT: f64 = 2500.0;
 /// CPU time of a captured packet, in ns (a dumbbell with `pcap = "*"`, 687 B a packet in the file).
@@ -208,10 +210,12 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
         + busy * replay.flows_in_flight as f64 * FLOW_BYTES as f64;
     let links = topology.links.len() as f64;
     let captured = scenario.measure.capture.as_ref().map_or(0.0, |capture| capture.ports.len() as f64);
+    let jobs = Jobs::of(scenario);
     let ns = replay.packet_hops * ns_per_hop(scenario) * cache_factor(in_use)
         + replay.packet_hops * captured / (2.0 * links) * NS_PER_FRAME
         + replay.flows as f64 * NS_PER_FLOW
-        + unstarted(replay, &Jobs::of(scenario)) as f64 * NS_PER_UNSTARTED
+        + unstarted(replay, &jobs) as f64 * NS_PER_UNSTARTED
+        + jobs.inside as f64 * NS_PER_INSIDE
         + 2.0 * links * NS_PER_PORT;
     ns / 1e9 + recurring::window_seconds(scenario, replay)
 }
@@ -280,6 +284,8 @@ struct Jobs {
     /// Messages without rows, and those with one, also where they never start.
     unrecorded: u64,
     recorded: u64,
+    /// Messages that stay off the network.
+    inside: u64,
     connections: u64,
     /// Ranks, what they ended, and a bit for each message.
     bytes: u64,
@@ -296,6 +302,7 @@ impl Jobs {
                 jobs.connections += graph.connections();
             }
             *(if graph.recorded { &mut jobs.recorded } else { &mut jobs.unrecorded }) += graph.flows();
+            jobs.inside += u64::from(graph.messages()).saturating_sub(graph.flows());
             let steps = u64::from(graph.ranks())
                 * if graph.repeated().is_some() { u64::from(graph.steps()) } else { 1 };
             let in_operations: u64 = match graph.repeated() {

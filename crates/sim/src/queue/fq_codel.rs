@@ -85,7 +85,7 @@ impl DisciplineParameters for FqCodelConfig {
             tuples: FiveTuples::of(self.ns3_senders),
             hashed: u64::from(self.queues),
             places: FxHashMap::default(),
-            queues: vec![FlowQueue::default(); self.queues as usize],
+            queues: Vec::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             used: 0,
@@ -106,6 +106,7 @@ pub struct FqCodel {
     hashed: u64,
     /// Where a flow's queue is, if each has its own.
     places: FxHashMap<u64, u32>,
+    /// None before the first packet: most ports of a large network never have one that waits.
     queues: Vec<FlowQueue>,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -188,6 +189,9 @@ impl FqCodel {
 
 impl Discipline for FqCodel {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
+        if self.queues.is_empty() {
+            self.queues.resize(self.hashed as usize, FlowQueue::default());
+        }
         let place = self.place_of(&packet, cx);
         let queue = &mut self.queues[place as usize];
         cx.waiting.push(&mut queue.list, packet);
