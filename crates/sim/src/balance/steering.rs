@@ -133,6 +133,17 @@ impl Steering {
         self.mark_bytes
     }
 
+    /// The mark of a subflow that this ToR knows.
+    pub fn mark_of(&self, flow: FlowKey) -> Option<SubflowMark> {
+        self.known.as_ref()?.mark_of(flow)
+    }
+
+    /// By place, the ports of a connection: by subflow the port, and when a packet left by it.
+    pub fn used(&self) -> impl Iterator<Item = (u64, Vec<Option<(u32, u64)>>)> + '_ {
+        let port = |used: &Used, s: usize| (used.ports[s] != u32::MAX).then(|| (used.ports[s], used.at[s]));
+        self.used.iter().map(move |used| (used.connection, (0..16).map(|s| port(used, s)).collect()))
+    }
+
     /// Subflows that this ToR knows.
     #[cfg(test)]
     fn known(&self) -> usize {
