@@ -1,12 +1,10 @@
-//! The maps that `bpf/mphula.bpf.c` has besides HULA's (layout: `bpf/mphula_tc.h`), from the simulator's own parameters of MP-HULA;
-//! and what the process at a ToR makes of two keys.
+//! The maps that `bpf/mphula.bpf.c` has besides HULA's (layout: `bpf/mphula_tc.h`), from the simulator's own parameters of MP-HULA.
 
 use crate::{Plain, hula};
 use weftline_sim as sim;
 use weftline_sim::balance::Place;
 use weftline_sim::balance::mp_hula::MpHulaParameters;
 use weftline_sim::balance::subflows::RankForm;
-use weftline_sim::wire::mptcp::{Version, token};
 
 /// Names of the counters of the map `hula_counts`, in their order.
 pub const COUNTS: [&str; 16] = [
@@ -176,21 +174,17 @@ impl Keys {
     pub fn new(ends: Ends, keys: [u64; 2], version: u8) -> Keys {
         Keys { ends, keys, version: version.into(), reserved: 0 }
     }
-
-    /// The tokens of both ends, under which others join, and the connection that they make.
-    pub fn tokens(&self) -> ([u32; 2], u64) {
-        let version = if self.version == 0 { Version::V0 } else { Version::V1 };
-        let tokens = self.keys.map(|key| token(version, key));
-        (tokens, u64::from(tokens[0]) << 32 | u64::from(tokens[1]))
-    }
 }
 
-/// All switches of a network, in the order of its nodes, each with the entry of `mphula_config`; and by host the number of its ToR.
+/// What the maps of one switch begin with: HULA's, and the entry of `mphula_config`.
+pub type Switch = (hula::Switch, Config);
+
+/// All switches of a network, in the order of its nodes; and by host the number of its ToR.
 /// Error: what the maps have no room for.
 pub fn switches(
     network: &sim::config::Config,
     settings: &MpHulaParameters,
-) -> Result<(Vec<(hula::Switch, Config)>, Vec<u32>), String> {
+) -> Result<(Vec<Switch>, Vec<u32>), String> {
     let (found, tor_of) = hula::switches(network, &settings.hula)?;
     let mut own = Vec::new();
     sim::each_switch(network, &mut |switch| own.push(Config::new(settings, &switch.place)));

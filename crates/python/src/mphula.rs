@@ -10,12 +10,12 @@ use crate::errors::input;
 use crate::hula::HulaSwitch;
 use crate::scenarios::Scenario;
 
-/// The switches of a scenario with MP-HULA, each with the entry of its own configuration, and by host the number of its ToR.
+/// Switches, the entry of `mphula_config` of each, by host the number of its ToR, and the probe interval in ns.
+type Switches = (Vec<HulaSwitch>, Vec<Py<PyBytes>>, Vec<u32>, u64);
+
+/// The switches of a scenario with MP-HULA.
 #[pyfunction]
-pub fn mphula_switches(
-    py: Python<'_>,
-    scenario: &Scenario,
-) -> PyResult<(Vec<HulaSwitch>, Vec<Py<PyBytes>>, Vec<u32>, u64)> {
+pub fn mphula_switches(py: Python<'_>, scenario: &Scenario) -> PyResult<Switches> {
     let config = scenario.config()?;
     let BalancerConfig::MpHula(settings) = &config.switch.balancer else {
         return Err(input("switch.balancer.kind: expected \"mp-hula\""));

@@ -51,7 +51,8 @@ def differs(values: dict[str, Any]) -> list[str]:
         f"{settings.get('known', 65536)}, idle for up to {settings.get('idle', '60s')}"
     )
     found.append(
-        "mp-hula: kernels that receive try to open subflows too, which are refused; each takes a number"
+        "mp-hula: hosts that send open subflows of what they receive too, which are refused and for a moment "
+        "count as using a port"
     )
     mark = quantities.parse_bytes(settings.get("mark", "9B"))
     if mark != MARK_BYTES:

@@ -34,6 +34,9 @@ fn parameters() -> MpHulaParameters {
     MpHulaParameters { hula: hula::parameters(), ranks: 3, subflows }
 }
 
+/// The ToR that it is, its ports, one with a small MTU, settings.
+type Given = (Option<u32>, Vec<Side>, Option<(u32, usize)>, MpHulaParameters);
+
 /// A switch between two tiers, and ToRs; ranks, hysteresis and ways to part subflows.
 fn cases() -> Vec<(Case, MpHulaParameters)> {
     let sides = |numbers: [(Side, usize); 3]| {
@@ -68,10 +71,9 @@ fn cases() -> Vec<(Case, MpHulaParameters)> {
         ),
         (Some(7), leaf, None, MpHulaParameters { ranks: 1, ..base }),
     ];
-    let case =
-        |(own, sides, small, settings): (Option<u32>, Vec<Side>, Option<(u32, usize)>, MpHulaParameters)| {
-            (Case { own, sides, parameters: settings.hula, down: None, small }, settings)
-        };
+    let case = |(own, sides, small, settings): Given| {
+        (Case { own, sides, parameters: settings.hula, down: None, small }, settings)
+    };
     every.into_iter().map(case).collect()
 }
 
@@ -92,8 +94,13 @@ impl Setup {
     }
 
     fn tokens(&self) -> [u32; 2] {
-        Keys::new(Ends::new(0, 0, 0, 0), self.keys, self.version).tokens().0
+        tokens(self.keys, self.version.into())
     }
+}
+
+/// By which tokens the owners of two keys are joined.
+fn tokens(keys: [u64; 2], version: u32) -> [u32; 2] {
+    keys.map(|key| token(if version == 0 { Version::V0 } else { Version::V1 }, key))
 }
 
 struct Rig {
@@ -231,7 +238,8 @@ impl Rig {
         let mut found = Vec::new();
         while let Some(keys) = self.ring.next_record::<Keys>() {
             found.push(keys);
-            let (tokens, connection) = keys.tokens();
+            let tokens = tokens(keys.keys, keys.version);
+            let connection = u64::from(tokens[0]) << 32 | u64::from(tokens[1]);
             let [by_token, connections, subflows] =
                 ["mphula_tokens", "mphula_connections", "mphula_subflows"]
                     .map(|name| self.of.object.map(name).unwrap());
@@ -506,10 +514,10 @@ fn ranks_marks_and_subflows_are_those_of_the_simulator() {
 #[ignore = "needs root, bpftool and the objects of `make lab-objects`"]
 fn costs() {
     let never = Time(1_000_000_000_000_000);
-    for (kind, gap, flowlets) in [("of a flowlet", never, 61), ("that begins one", Time(1), 61)] {
+    for (kind, gap) in [("of a flowlet", never), ("that begins one", Time(1))] {
         let mut random = Random(3);
         let (case, settings) = cases().swap_remove(0);
-        let flowlets = FlowletParameters { gap, slots: flowlets };
+        let flowlets = FlowletParameters { gap, slots: 61 };
         let hula = HulaParameters { failure_time: never, flowlets, suppress: true, ..settings.hula };
         let settings = MpHulaParameters { hula, ranks: 4, ..settings };
         let case = Case { parameters: hula, own: Some(2), ..case };
@@ -554,6 +562,8 @@ fn costs() {
         let ends = Ends::new(bits(packet.source), bits(packet.destination), 0x1389, 0x9c40);
         let known = rig.of.object.map("mphula_subflows").unwrap();
         known.put(&ends, &Subflow::new(0x1234_0000_0000, 1)).unwrap();
+        let grown = switch.run(&out, &of(0), 1).unwrap().packet.len();
+        assert_eq!(grown, out.len() + usize::from(MARK));
         rig::cost(&format!("mphula_switch, a packet {kind} that gets a mark"), &switch, &out, &of(0));
         let mark = [OPTION, 12, 1, 1, 0, 0, 0x12, 0x34, 0, 0, 0, 0];
         if kind == "of a flowlet" {
@@ -563,7 +573,7 @@ fn costs() {
             let join = MptcpOption::Join(Join::Syn { address: 1, token: setup.tokens()[1], nonce: 7 });
             let syn = data(2, 0, 0, &[], &join.write().0[..12], SYN);
             known.put(&ends, &Subflow::new(0x1234_0000_0000, 1)).unwrap();
-            rig::cost("mphula_switch, a first packet that joins", &switch, &syn, &of(0));
+            rig::cost("mphula_switch, the first packet of a subflow, again", &switch, &syn, &of(0));
             let mut other = out.clone();
             other[12..14].copy_from_slice(&[8, 6]);
             rig::cost("mphula_switch, other traffic", &switch, &other, &of(0));

@@ -22,7 +22,7 @@ use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
-use super::steering::{Segment, Steering, mark};
+use super::steering::{InUse, Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{
     AGAINST_A_FAILED_LINK, Arrival, BalancerFacts, BalancerParameters, Departure, Events, LoadBalancer,
@@ -224,8 +224,8 @@ pub struct Registers {
     pub flowlets: Vec<(u64, Option<u32>)>,
     /// By ToR: all hops that were known when a probe of it last came, best first.
     pub ranks: Vec<Vec<Hop>>,
-    /// By place in the table of ports in use: a connection, and by subflow its port and since when.
-    pub used: Vec<(u64, Vec<Option<(u32, u64)>>)>,
+    /// By place in the table of ports in use.
+    pub used: Vec<InUse>,
 }
 
 impl Hula {

@@ -87,6 +87,9 @@ struct Used {
     at: [u64; 16],
 }
 
+/// A connection, and by subflow its port and when a packet left by it.
+pub type InUse = (u64, Vec<Option<(u32, u64)>>);
+
 const NOWHERE: Used = Used { connection: 0, ports: [u32::MAX; 16], at: [0; 16] };
 /// Connections that a switch with disjoint subflows remembers.
 const USED: usize = 1 << 10;
@@ -138,8 +141,8 @@ impl Steering {
         self.known.as_ref()?.mark_of(flow)
     }
 
-    /// By place, the ports of a connection: by subflow the port, and when a packet left by it.
-    pub fn used(&self) -> impl Iterator<Item = (u64, Vec<Option<(u32, u64)>>)> + '_ {
+    /// The table of ports in use, by place.
+    pub fn used(&self) -> impl Iterator<Item = InUse> + '_ {
         let port = |used: &Used, s: usize| (used.ports[s] != u32::MAX).then(|| (used.ports[s], used.at[s]));
         self.used.iter().map(move |used| (used.connection, (0..16).map(|s| port(used, s)).collect()))
     }
