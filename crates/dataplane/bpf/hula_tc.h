@@ -134,6 +134,8 @@ enum hula_count_kind {
 	/* Packets left to the kernel: hop limit used up, too long for the next link. */
 	HULA_COUNT_LEFT = 8,
 	HULA_COUNTS = 9,
+	/* Further ones are of programs that have more to count. */
+	HULA_ROOM_FOR_COUNTS = 16,
 };
 
 #endif

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use weftline_dataplane::Plain;
 use weftline_dataplane::hula::{COUNTS, Switch, probe, switches};
+use weftline_sim::balance::hula::HulaParameters;
 use weftline_sim::balance::{BalancerConfig, BalancerParameters};
 use weftline_sim::packet::Packet;
 
@@ -32,21 +33,28 @@ pub fn hula_switches(py: Python<'_>, scenario: &Scenario) -> PyResult<(Vec<HulaS
         return Err(input("switch.balancer.kind: expected \"hula\""));
     };
     let (found, tor_of) = switches(&config, hula).map_err(input)?;
-    let bytes = |bytes: &[u8]| PyBytes::new(py, bytes).unbind();
-    let first = |switch: &Switch| {
-        let src = switch.config.own.checked_sub(1)?;
-        let packet = Packet { src, size: hula.probe_size, ..Packet::default() };
-        probe([0; 12], hula.probe_tag(&packet), &packet)
-    };
-    let switch = |switch: &Switch| HulaSwitch {
-        node: switch.node,
-        config: bytes(switch.config.bytes()),
-        whole: switch.ports.iter().map(|port| port.whole).collect(),
-        tors: switch.tors.iter().map(|tor| bytes(tor.bytes())).collect(),
-        probe: first(switch).map(|frame| bytes(&frame)),
-        up: switch.config.up,
-    };
-    Ok((found.iter().map(switch).collect(), tor_of, hula.interval.as_ns() as u64))
+    let switches = found.iter().map(|switch| HulaSwitch::new(py, switch, hula)).collect();
+    Ok((switches, tor_of, hula.interval.as_ns() as u64))
+}
+
+impl HulaSwitch {
+    /// With the probe that a ToR's process sends.
+    pub fn new(py: Python<'_>, switch: &Switch, hula: &HulaParameters) -> HulaSwitch {
+        let bytes = |bytes: &[u8]| PyBytes::new(py, bytes).unbind();
+        let first = || {
+            let src = switch.config.own.checked_sub(1)?;
+            let packet = Packet { src, size: hula.probe_size, ..Packet::default() };
+            probe([0; 12], hula.probe_tag(&packet), &packet)
+        };
+        HulaSwitch {
+            node: switch.node,
+            config: bytes(switch.config.bytes()),
+            whole: switch.ports.iter().map(|port| port.whole).collect(),
+            tors: switch.tors.iter().map(|tor| bytes(tor.bytes())).collect(),
+            probe: first().map(|frame| bytes(&frame)),
+            up: switch.config.up,
+        }
+    }
 }
 
 /// Names of the counters of HULA's programs, in their order.

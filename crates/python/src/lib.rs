@@ -21,6 +21,7 @@ mod graphs;
 mod hula;
 mod instructions;
 mod interrupts;
+mod mphula;
 pub mod own;
 mod pint;
 mod ports;
@@ -49,6 +50,8 @@ mod _native {
     use crate::graphs::import_graph;
     #[pymodule_export]
     use crate::hula::{HulaSwitch, hula_counts, hula_switches};
+    #[pymodule_export]
+    use crate::mphula::{mphula_counts, mphula_switches};
     #[pymodule_export]
     use crate::pint::{
         Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,

@@ -172,10 +172,11 @@ def test_what_cannot_be_balanced_is_an_error_before_anything_is_changed(
     monkeypatch.setattr(hula, "objects", lambda: [tmp_path / "none/hula.bpf.o"])
     values: dict[str, Any] = {"switch": {"balancer": {"kind": "hula"}}, "transport": {"kind": "mptcp"}}
     found = "\n".join(balancers.problems(values, engine=True))
-    for part in ("apt install bpftool", "make lab-objects", "--ports kernel", 'transport.kind = "tcp"'):
+    for part in ("apt install bpftool", "make lab-objects", "--ports kernel"):
         assert part in found
-    values = {"switch": {"balancer": {"kind": "mp-hula"}}}
-    assert balancers.problems(values) == ['switch.balancer.kind = "mp-hula": the lab has "ecmp", "hula"']
+    values = {"switch": {"balancer": {"kind": "letflow"}}}
+    has = '"ecmp", "hula", "mp-hula"'
+    assert balancers.problems(values) == [f'switch.balancer.kind = "letflow": the lab has {has}']
     assert balancers.problems({"switch": {}}) == []
 
 

@@ -42,7 +42,8 @@ def test_experiments_have_names_and_a_wrong_one_is_answered_with_those() -> None
     assert isinstance(experiment.read(experiment.named()["lab-cebinae"]), experiment.Experiment)
     with pytest.raises(
         InputError,
-        match="lab-pnt: the lab has lab-cebinae, lab-hpcc, lab-hula, lab-phost, lab-pint, lab-pint-paths",
+        match="lab-pnt: the lab has lab-cebinae, lab-hpcc, lab-hula, lab-mphula, lab-phost, lab-pint, "
+        "lab-pint-paths",
     ):
         experiment.read("lab-pnt")
     with pytest.raises(InputError, match="has no row 3: it has 2, 5, 10, 25"):

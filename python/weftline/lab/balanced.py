@@ -175,7 +175,7 @@ class Experiment:
             for name in names if repeat % 2 else names[::-1]:
                 place = out / name / str(repeat)
                 scenario = self._scenario(name, repeat)
-                self.pairs.setdefault(name, []).append(_pair(scenario, place, f"{name}, repeat {repeat}"))
+                self.pairs.setdefault(name, []).append(pair(scenario, place, f"{name}, repeat {repeat}"))
                 self.failover.lost.setdefault(name, []).append(self._lost(scenario, place, name, repeat))
 
     def _scenario(self, name: str, seed: int) -> Scenario:
@@ -292,7 +292,8 @@ def _in_front(faster: Pair, slower: Pair) -> bool:
     return (one[0] < other[0]) == (one[1] < other[1])
 
 
-def _pair(scenario: Scenario, place: Path, what: str) -> Pair:
+def pair(scenario: Scenario, place: Path, what: str) -> Pair:
+    """Simulate a scenario and run it on real packets, unless that is done already."""
     simulated, real = place / "sim", place / "lab"
     if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
         scenario.start(out=simulated, force=True, sync=False)

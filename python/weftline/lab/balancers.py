@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from weftline.lab import hula
+from weftline.lab import hula, mphula
 from weftline.lab.programs import Load
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ class Balancing(Protocol):
     @property
     def probes_first(self) -> bool:
         """Whether frames of the balancer go before all others at every port between switches."""
+
+    @property
+    def extra_bytes(self) -> int:
+        """By how much packets between switches may be longer."""
 
     def loads(self, network: Network) -> list[Load]:
         """Return what every switch loads."""
@@ -54,7 +58,7 @@ class Module(Protocol):
         """Return what a scenario without problems needs."""
 
 
-PROGRAMMED: dict[str, Module] = {"hula": hula}
+PROGRAMMED: dict[str, Module] = {"hula": hula, "mp-hula": mphula}
 
 
 def _kind(values: dict[str, Any]) -> str:

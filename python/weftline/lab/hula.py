@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +33,11 @@ def problems(values: dict[str, Any], *, engine: bool) -> list[str]:
     found = programs.problems(KEY, objects())
     if engine:
         found.append(f"{KEY}: the engine's ports pass no probes on: choose --ports kernel")
-    if values["transport"]["kind"] != "tcp":
-        found.append(f'{KEY}: switches know hosts by one address each: set transport.kind = "tcp"')
     return found
 
 
-def _first(values: dict[str, Any]) -> bool:
+def probes_first(values: dict[str, Any]) -> bool:
+    """Return whether probes go before all others in both engines."""
     switch = values["switch"]
     return switch["balancer"].get("probe_class", 0) == 0 and bool(switch["queue"].get("packets"))
 
@@ -52,7 +51,7 @@ def differs(values: dict[str, Any]) -> list[str]:
         "flowlets are the machine's",
         "hula: a next hop whose link is down is left once its probes are missing; routes do not change",
     ]
-    if not _first(values):
+    if not probes_first(values):
         found.append(
             "hula: probes wait in the data's queue and are dropped with it, since it has a limit in bytes: "
             'queue = { kind = "fifo", packets = 100 } lets them go first'
@@ -62,44 +61,57 @@ def differs(values: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Hula:
-    """The switches of a scenario."""
+    """The switches of a scenario; relatives of HULA have another object, another program and more maps."""
 
     switches: list[Any]
     tor_of: list[int]
     interval_ns: int
     probes_first: bool
     seed: int
+    extra_bytes: int = 0
+    """By which packets between switches may be longer."""
+    object: str = "hula.bpf.o"
+    program: str = "hula_switch"
+    counters: list[str] = field(default_factory=_native.hula_counts)
+    more: dict[int, list[tuple[str, bytes, bytes]]] = field(default_factory=dict)
+    """Further entries of maps, by switch."""
+    ring: tuple[str, int] | None = None
+    learner: str | None = None
 
     def loads(self, network: Network) -> list[programs.Load]:
         """Return what every switch loads."""
         nodes = network.plan.nodes
-        hosts = [node.address or "" for node in nodes if node.is_host]
+        hosts = [[node.address or "", *node.aliases] for node in nodes if node.is_host]
         names = {node.name for node in nodes if node.is_host}
         found = []
         for switch in self.switches:
             node = nodes[switch.node]
-            maps = [("hula_config", _key(0), switch.config)]
-            maps += [("hula_tors", _key(tor), entry) for tor, entry in enumerate(switch.tors)]
+            maps = [("hula_config", key(0), switch.config)]
+            maps += [("hula_tors", key(tor), entry) for tor, entry in enumerate(switch.tors)]
             maps += [
-                ("hula_hosts", _prefix(address), _key(tor + 1))
-                for address, tor in zip(hosts, self.tor_of, strict=True)
+                ("hula_hosts", _prefix(address), key(tor + 1))
+                for addresses, tor in zip(hosts, self.tor_of, strict=True)
+                for address in addresses
             ]
+            maps += self.more.get(switch.node, [])
             filters = []
             for end, index in programs.interfaces(network, node):
                 port = programs.port_number(end)
                 macs = _addresses(network, node.name, end.interface, end.peer)
                 entry = struct.pack("=IIQQQQ12sI", 0, index, switch.whole[port], 0, 0, 0, macs, 0)
-                maps += [("hula_ports", _key(port), entry), ("hula_interfaces", _key(index), _key(port + 1))]
-                filters.append((end.interface, "ingress", PLACE, "hula_switch"))
+                maps += [("hula_ports", key(port), entry), ("hula_interfaces", key(index), key(port + 1))]
+                filters.append((end.interface, "ingress", PLACE, self.program))
                 if end.peer[0] not in names:
                     filters.append((end.interface, "egress", PLACE, "hula_departure"))
             load = programs.Load(
                 switch=switch.node,
                 namespace=network.name(node.name),
-                file=objects(),
+                file=programs.objects(self.object),
                 maps=maps,
                 filters=filters,
-                counts=(COUNTS, _native.hula_counts()),
+                counts=(COUNTS, self.counters),
+                ring=self.ring,
+                learner=self.learner,
             )
             found.append(load)
         return found
@@ -130,10 +142,11 @@ def asked(scenario: Scenario) -> Hula:
     """Return what a scenario without problems needs."""
     switches, tor_of, interval_ns = _native.hula_switches(scenario.loaded)
     seed = int(scenario.values.get("seed", 1))
-    return Hula(switches, tor_of, interval_ns, _first(scenario.values), seed)
+    return Hula(switches, tor_of, interval_ns, probes_first(scenario.values), seed)
 
 
-def _key(number: int) -> bytes:
+def key(number: int) -> bytes:
+    """Return a number as the key of a map."""
     return struct.pack("=I", number)
 
 

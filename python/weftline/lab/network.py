@@ -196,6 +196,8 @@ class Network:
         for link, end in self.plan.host_links:
             macs[end.peer] = engine_hosts.mac_of_host(link.number)
         self.macs = macs
+        hosts = [node.name for node in self.plan.nodes if node.is_host]
+        sends = {hosts[flow["src"]] for flow in self.plan.flows}
         for node in self.plan.own_nodes:
             lines = []
             own = [node.address, *node.aliases] if node.address else []
@@ -218,7 +220,9 @@ class Network:
                     )
             if node.aliases:
                 lines.append(f"mptcp limits set subflow {len(node.aliases)} add_addr_accepted 0")
-                lines += [f"mptcp endpoint add {address} subflow" for address in node.aliases]
+                # A host that has endpoints opens subflows of what it receives too, which the sender refuses.
+                endpoints = node.aliases if node.name in sends else []
+                lines += [f"mptcp endpoint add {address} subflow" for address in endpoints]
             run(tool("ip"), "-n", self.name(node.name), "-batch", "-", text="\n".join(lines) + "\n")
 
     def remove(self) -> None:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from weftline import quantities
@@ -188,6 +189,11 @@ def problems(
             "host.packet_time: hosts of the kernel take the time that they take: leave it out, or use hosts "
             "of the engine (--hosts engine)"
         )
+    if not hosts and kind == "mptcp" and not has_mptcp():
+        found.append(
+            'transport.kind = "mptcp": kernels with CONFIG_MPTCP have it, this one lacks it: choose '
+            '"tcp", or hosts of the engine (--hosts engine)'
+        )
     subflows = transport.get("subflows", 1)
     if not hosts and kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
@@ -218,6 +224,11 @@ def problems(
                 "apart (group)"
             )
     return found
+
+
+def has_mptcp() -> bool:
+    """Return whether hosts of this kernel can open multipath connections."""
+    return Path("/proc/sys/net/mptcp/enabled").exists()
 
 
 def _controller(transport: dict[str, Any]) -> str:
@@ -272,7 +283,8 @@ def make(
     marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
     mtu = engine_hosts.MTU if hosts else mss + TCP_HEADER
-    links = _links(graph, nodes, queue, mtu, bands, hosts)
+    longer = balancing.extra_bytes if balancing else 0
+    links = _links(graph, nodes, queue, mtu, bands, hosts, longer)
     _routes(nodes, links)
     own = _own_controllers(values)
     measured = values.get("measure", {}).get("queues")
@@ -356,10 +368,12 @@ def _links(
     mtu: int,
     probes_first: bool,
     hosts_too: bool,
+    longer: int,
 ) -> list[Link]:
     """Return the links.
 
-    `probes_first`: ports between switches have bands; `hosts_too`: those to hosts as well.
+    `probes_first`: ports between switches have bands; `hosts_too`: those to hosts as well. `longer`: by which
+    packets between switches may be.
     """
     used = [0] * len(nodes)
     links = []
@@ -371,8 +385,9 @@ def _links(
                 (place, f"p{used[place]}", one[f"{side}_port"], _address(100, 2 * number + (side == "b") + 1))
             )
             used[place] += 1
+        fits = mtu + (0 if any(nodes[one[side]].is_host for side in "ab") else longer)
 
-        def end(own: int, number_in: list[tuple[int, str, str, str]], rate: int) -> End:
+        def end(own: int, number_in: list[tuple[int, str, str, str]], rate: int, fits: int) -> End:
             place, interface, entity, _ = number_in[own]
             other, peer, _, address = number_in[1 - own]
             is_switch = not nodes[place].is_host
@@ -384,7 +399,7 @@ def _links(
                 rate_bps=rate,
                 queue_bytes=limit,
                 queue_packets=packets,
-                mtu=mtu,
+                mtu=fits,
                 is_switch=is_switch,
                 bands=probes_first
                 and is_switch
@@ -404,10 +419,10 @@ def _links(
         links.append(
             Link(
                 number=number,
-                a=end(0, sides, rate),
-                b=end(1, sides, rate),
+                a=end(0, sides, rate, fits),
+                b=end(1, sides, rate, fits),
                 delay_ns=round(one["delay_ns"]),
-                mtu=mtu,
+                mtu=fits,
             )
         )
     return links

@@ -93,6 +93,8 @@ class Load:
     """The map of the counters, and their names in its order."""
     ring: tuple[str, int] | None = None
     """The ring buffer that is read, and bytes of its records."""
+    learner: str | None = None
+    """A module next to `switches.py` with a `Learner` that takes the records; None: they are kept."""
 
 
 @dataclass
@@ -175,4 +177,5 @@ def _as_task(load: Load) -> dict[str, Any]:
         "filters": load.filters,
         "counts": load.counts,
         "ring": load.ring,
+        "learner": load.learner,
     }

@@ -3,25 +3,29 @@
 Run as a file of its own, without the package. It has a mount namespace of its own with a file system for BPF
 objects in it: however the process ends, that ends too, and the programs go with the switches' namespaces. The
 task comes as one line of JSON on standard input; after ``ready`` it copies every record, after the number of
-the switch that made it, to the file descriptor that the task names. On SIGTERM it copies what is left, prints
-what the programs counted and ends.
+the switch that made it, to the file descriptor that the task names. A switch with a learner has its records
+read by that instead, as soon as they come: a file next to this one with a class `Learner` that fills maps.
+On SIGTERM it copies what is left, prints what the programs counted and ends.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import importlib
 import json
 import mmap
 import os
+import select
 import signal
 import struct
 import subprocess
 import sys
-import time
 from typing import Any
 
 CALLS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 MAP_LOOKUP, MAP_UPDATE, OBJ_GET = 1, 2, 7
+HERE = os.path.dirname(os.path.abspath(__file__))
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 BUSY, DISCARD = 1 << 31, 1 << 30
 RING = 1 << 20
@@ -57,6 +61,41 @@ def put(descriptor: int, key: bytes, value: bytes) -> None:
     bpf(MAP_UPDATE, struct.pack("I4xQQQ", descriptor, *pointers, 0))
 
 
+def got(descriptor: int, key: bytes, size: int) -> bytes | None:
+    """Return an entry, None if it does not exist; `size`: bytes of its value."""
+    place = ctypes.create_string_buffer(key, len(key))
+    data = ctypes.create_string_buffer(size)
+    pointers = (ctypes.addressof(place), ctypes.addressof(data))
+    try:
+        bpf(MAP_LOOKUP, struct.pack("I4xQQQ", descriptor, *pointers, 0))
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return None
+        raise
+    return data.raw
+
+
+class Maps:
+    """The maps of a switch by name, for its learner."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.places: dict[str, int] = {}
+
+    def _place(self, name: str) -> int:
+        if name not in self.places:
+            self.places[name] = opened(f"{self.folder}/{name}")
+        return self.places[name]
+
+    def get(self, name: str, key: bytes, size: int) -> bytes | None:
+        """Return an entry."""
+        return got(self._place(name), key, size)
+
+    def put(self, name: str, key: bytes, value: bytes) -> None:
+        """Set an entry."""
+        put(self._place(name), key, value)
+
+
 def counted(descriptor: int, key: int) -> int:
     """Return a counter, which every core has its own of, as a sum."""
     with open("/sys/devices/system/cpu/possible") as file:
@@ -71,9 +110,10 @@ def counted(descriptor: int, key: int) -> int:
 class Ring:
     """A ring buffer of records."""
 
-    def __init__(self, descriptor: int, switch: int, record: int) -> None:
+    def __init__(self, descriptor: int, switch: int, record: int, learner: Any = None) -> None:
         page = mmap.PAGESIZE
-        self.switch, self.record, self.at = switch, record, 0
+        self.descriptor, self.switch, self.record, self.at = descriptor, switch, record, 0
+        self.learner = learner
         self.consumer = mmap.mmap(descriptor, page)
         self.data = mmap.mmap(descriptor, page + 2 * RING, prot=mmap.PROT_READ, offset=page)
 
@@ -88,7 +128,11 @@ class Ring:
                 break
             size = length & ~DISCARD
             if not length & DISCARD and size == self.record:
-                found.append(struct.pack("Q", self.switch) + self.data[place + 8 : place + 8 + size])
+                record = self.data[place + 8 : place + 8 + size]
+                if self.learner:
+                    self.learner.take(record)
+                else:
+                    found.append(struct.pack("Q", self.switch) + record)
             self.at += (size + 15) & ~7
         struct.pack_into("Q", self.consumer, 0, self.at)
         return b"".join(found)
@@ -130,7 +174,8 @@ def load(task: dict[str, Any]) -> tuple[list[Ring], list[tuple[str, int, list[st
         counts.append((name, one["switch"], names, opened(f"{maps}/{name}")))
         if one["ring"]:
             name, size = one["ring"]
-            rings.append(Ring(opened(f"{maps}/{name}"), one["switch"], size))
+            learner = importlib.import_module(one["learner"]).Learner(Maps(maps)) if one["learner"] else None
+            rings.append(Ring(opened(f"{maps}/{name}"), one["switch"], size, learner))
         for descriptor in places.values():
             os.close(descriptor)
     return rings, counts
@@ -143,11 +188,16 @@ def main() -> None:
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
     task = json.loads(sys.stdin.readline())
+    sys.path.insert(0, HERE)
     try:
         rings, counts = load(task)
     except OSError as error:
         print(f"{error.strerror or error}", flush=True)
         sys.exit(1)
+    wakes = select.epoll()
+    for ring in rings:
+        if ring.learner:
+            wakes.register(ring.descriptor, select.EPOLLIN)
     print("ready", flush=True)
     with os.fdopen(task["to"], "wb", closefd=False) as out:
         while True:
@@ -156,7 +206,8 @@ def main() -> None:
                 out.write(ring.take())
             if last:
                 break
-            time.sleep(PAUSE_S)
+            # Records with a learner cut the pause short.
+            select.select([wakes], [], [], PAUSE_S)
     found = [
         (name, switch, {key: counted(place, n) for n, key in enumerate(names)})
         for name, switch, names, place in counts

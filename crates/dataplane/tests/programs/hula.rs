@@ -5,6 +5,7 @@ use super::rig::{self, Random};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use weftline_collect::ip::Ip;
 use weftline_dataplane::flow_hash;
 use weftline_dataplane::hula::{self, COUNTS, Config, Flowlet, Port, Prefix, Tor};
 use weftline_dataplane::kernel::{Context, Object, Sandbox, Wire};
@@ -19,24 +20,33 @@ use weftline_sim::packet::Packet;
 use weftline_sim::tag::ETHERTYPE;
 use weftline_sim::units::{Rate, Time};
 
-const NEXT: i32 = -1;
-const SHOT: i32 = 2;
-const REDIRECT: i32 = 7;
-const TORS: u32 = 12;
+pub const NEXT: i32 = -1;
+pub const SHOT: i32 = 2;
+pub const REDIRECT: i32 = 7;
+pub const TORS: u32 = 12;
 /// An address of ToR 0's rack that is on this ToR.
-const MOVED: ([u8; 4], u32) = ([10, 0, 0, 7], 5);
+pub const MOVED: ([u8; 4], u32) = ([10, 0, 0, 7], 5);
 
 /// A switch and settings to try.
-struct Case {
-    own: Option<u32>,
-    sides: Vec<Side>,
-    parameters: HulaParameters,
+pub struct Case {
+    pub own: Option<u32>,
+    pub sides: Vec<Side>,
+    pub parameters: HulaParameters,
     /// A port whose interface is down, and one with a small MTU.
-    down: Option<u32>,
-    small: Option<(u32, usize)>,
+    pub down: Option<u32>,
+    pub small: Option<(u32, usize)>,
 }
 
-fn parameters() -> HulaParameters {
+/// What switches of one kind have.
+pub struct Kind<'a> {
+    pub object: &'a str,
+    /// Names of the counters.
+    pub counts: &'static [&'static str],
+    pub start: &'a dyn Fn(&Place) -> Box<Hula>,
+    pub subflows: bool,
+}
+
+pub fn parameters() -> HulaParameters {
     HulaParameters {
         interval: Time::from_us(200),
         probe_size: 64,
@@ -92,14 +102,16 @@ fn cases() -> Vec<Case> {
 }
 
 /// What the simulator's balancer sees of its switch.
-struct World {
-    now: Time,
-    rates: Vec<Rate>,
+pub struct World {
+    pub now: Time,
+    pub rates: Vec<Rate>,
     down: Option<u32>,
     /// By ToR, as the host of that number; masks of ports.
-    allowed: Vec<u64>,
+    pub allowed: Vec<u64>,
     takers: Vec<u64>,
     sent: Vec<(u32, Packet)>,
+    /// Of the packet that is there.
+    pub word: u64,
 }
 
 impl Ports for World {
@@ -111,6 +123,9 @@ impl Ports for World {
     }
     fn rate(&self, port: u32) -> Rate {
         self.rates[port as usize]
+    }
+    fn word(&self) -> u64 {
+        self.word
     }
 }
 
@@ -135,27 +150,36 @@ impl SwitchContext for World {
     }
 }
 
-struct Rig {
-    object: Object,
+pub struct Rig {
+    pub object: Object,
     /// By port.
-    interfaces: Vec<u32>,
-    addresses: Vec<[u8; 12]>,
+    pub interfaces: Vec<u32>,
+    pub addresses: Vec<[u8; 12]>,
     wires: Vec<Wire>,
-    case: Case,
-    world: World,
-    hula: Box<Hula>,
-    counts: [u64; COUNTS.len()],
+    pub case: Case,
+    pub world: World,
+    pub hula: Box<Hula>,
+    names: &'static [&'static str],
+    pub counts: Vec<u64>,
     _sandbox: Sandbox,
 }
 
 /// The address of interface `p{n}`.
-fn own_address(n: usize) -> [u8; 6] {
+pub fn own_address(n: usize) -> [u8; 6] {
     [2, 0xaa, 0, 0, 0, n as u8]
 }
 
 impl Rig {
     fn new(case: Case, random: &mut Random) -> Option<Rig> {
-        let (sandbox, object) = rig::load("hula")?;
+        let parameters = case.parameters;
+        let start = |at: &Place| parameters.start(at);
+        let kind = Kind { object: "hula", counts: &COUNTS, start: &start, subflows: false };
+        Rig::of(&kind, case, random, &|_, _| {})
+    }
+
+    /// `more`: fills the maps that are the kind's own.
+    pub fn of(kind: &Kind, case: Case, random: &mut Random, more: &dyn Fn(&Object, &Place)) -> Option<Rig> {
+        let (sandbox, object) = rig::load(kind.object)?;
         let interfaces = rig::pairs(&sandbox, case.sides.len());
         for n in 0..interfaces.len() {
             let address = own_address(n).map(|byte| format!("{byte:02x}")).join(":");
@@ -181,7 +205,7 @@ impl Rig {
             tor: case.own,
             neighbours: &neighbours,
             fabric: &fabric,
-            subflows: false,
+            subflows: kind.subflows,
             murmur: false,
             only_data: false,
             released: false,
@@ -223,10 +247,13 @@ impl Rig {
             hosts.put(&Prefix::new(rack(tor, true), 32), &(tor + 1)).unwrap();
         }
         hosts.put(&Prefix::new(MOVED.0.into(), 32), &(MOVED.1 + 1)).unwrap();
+        more(&object, &place);
+        let (now, down, sent) = (Time::ZERO, case.down, Vec::new());
         Some(Rig {
-            hula: case.parameters.start(&place),
-            world: World { now: Time::ZERO, rates, down: case.down, allowed, takers, sent: Vec::new() },
-            counts: [0; COUNTS.len()],
+            hula: (kind.start)(&place),
+            world: World { now, rates, down, allowed, takers, sent, word: 0 },
+            names: kind.counts,
+            counts: vec![0; kind.counts.len()],
             object,
             interfaces,
             addresses,
@@ -236,16 +263,16 @@ impl Rig {
         })
     }
 
-    fn count(&mut self, name: &str) {
-        self.counts[COUNTS.iter().position(|&count| count == name).unwrap()] += 1;
+    pub fn count(&mut self, name: &str) {
+        self.counts[self.names.iter().position(|&count| count == name).unwrap()] += 1;
     }
 
-    fn port(&self, context: &Context) -> Option<usize> {
+    pub fn port(&self, context: &Context) -> Option<usize> {
         self.interfaces.iter().position(|&interface| interface == context.interface)
     }
 
     /// The simulator's answer to a probe: the verdict, and copies by port.
-    fn probe(&mut self, probe: Option<&Packet>, context: &Context) -> (i32, Vec<(u32, Vec<u8>)>) {
+    pub fn probe(&mut self, probe: Option<&Packet>, context: &Context) -> (i32, Vec<(u32, Vec<u8>)>) {
         let (Some(port), Some(probe)) = (self.port(context), probe) else { return (NEXT, Vec::new()) };
         self.count("probes");
         if probe.src >= TORS || self.case.sides[port] == Side::Host {
@@ -283,6 +310,18 @@ impl Rig {
             self.count("left");
             return same;
         }
+        let port = self.choose(&packet, tor);
+        if self.is_too_long(port, frame.len()) {
+            self.count("left");
+            return same;
+        }
+        self.count("data");
+        (REDIRECT, self.forwarded(frame.to_vec(), port))
+    }
+
+    /// The port by which the simulator sends a packet to a ToR that it has a way to.
+    pub fn choose(&mut self, packet: &Ip, tor: u32) -> u32 {
+        let allowed = self.world.allowed[tor as usize];
         let candidates: Vec<u32> = (0..64).filter(|port| allowed >> port & 1 != 0).collect();
         let bits = |address: IpAddr| match address {
             IpAddr::V4(address) => u128::from(address.to_ipv6_mapped()),
@@ -291,32 +330,33 @@ impl Rig {
         let (source_port, destination_port) = packet.ports().unwrap_or_default();
         let ports = u32::from(source_port) << 16 | u32::from(destination_port);
         let hash = flow_hash(bits(packet.source), bits(packet.destination), packet.protocol, ports);
-        let port = match candidates[..] {
+        match candidates[..] {
             [only] => only,
             _ => {
                 let packet = Packet { dst: tor, hash, ..Packet::default() };
                 candidates[self.hula.choose(&packet, &candidates, &self.world)]
             }
-        };
-        if self.case.small.is_some_and(|(small, mtu)| small == port && frame.len() > mtu + 14) {
-            self.count("left");
-            return same;
         }
-        self.count("data");
-        let hop_limit = packet.hop_limit - 1;
-        let mut frame = match packet.id {
-            Some(_) => with_word(frame.to_vec(), 22, u16::from_be_bytes([hop_limit, frame[23]])),
-            None => frame.to_vec(),
-        };
-        if packet.id.is_none() {
-            frame[21] = hop_limit;
+    }
+
+    pub fn is_too_long(&self, port: u32, bytes: usize) -> bool {
+        self.case.small.is_some_and(|(small, mtu)| small == port && bytes > mtu + 14)
+    }
+
+    /// A frame with the hop limit after this hop and the addresses of the link.
+    pub fn forwarded(&self, mut frame: Vec<u8>, port: u32) -> Vec<u8> {
+        if frame[12..14] == [8, 0] {
+            let word = u16::from_be_bytes([frame[22] - 1, frame[23]]);
+            frame = with_word(frame, 22, word);
+        } else {
+            frame[21] -= 1;
         }
         frame[..12].copy_from_slice(&self.addresses[port as usize]);
-        (REDIRECT, frame)
+        frame
     }
 
     /// The copies of a probe that left by the switch's ports.
-    fn received(&self, expected: &[(u32, Vec<u8>)]) -> Vec<(u32, Vec<u8>)> {
+    pub fn received(&self, expected: &[(u32, Vec<u8>)]) -> Vec<(u32, Vec<u8>)> {
         let (mut found, begun) = (Vec::new(), Instant::now());
         // The kernel may hand them over a moment later.
         while found.len() < expected.len() && begun.elapsed() < Duration::from_secs(5) {
@@ -328,7 +368,7 @@ impl Rig {
         found
     }
 
-    fn same_registers(&self, flowlets: bool, at: &str) {
+    pub fn same_registers(&self, flowlets: bool, at: &str) {
         let registers = self.hula.registers();
         let [ports, tors, slots] =
             ["hula_ports", "hula_tors", "hula_flowlets"].map(|name| self.object.map(name).unwrap());
@@ -357,15 +397,15 @@ impl Rig {
         }
     }
 
-    fn same_counts(&mut self) -> String {
+    pub fn same_counts(&mut self) -> String {
         let mut counted = CounterSet::default();
         self.hula.count(self.world.now, &mut counted);
         for (name, key) in [("flowlets", "flowlets"), ("moved", "flowlets_moved")] {
-            let place = COUNTS.iter().position(|&count| count == name).unwrap();
+            let place = self.names.iter().position(|&count| count == name).unwrap();
             self.counts[place] = counted.get(key).unwrap();
         }
         let (map, mut found) = (self.object.map("hula_counts").unwrap(), Vec::new());
-        for (n, name) in COUNTS.iter().enumerate() {
+        for (n, name) in self.names.iter().enumerate() {
             let count = map.count(n as u32).unwrap();
             match *name {
                 // The simulator does not count these.
@@ -380,11 +420,11 @@ impl Rig {
 }
 
 /// The first address of a rack.
-fn rack(tor: u32, six: bool) -> IpAddr {
+pub fn rack(tor: u32, six: bool) -> IpAddr {
     if six { [0xfd00, tor as u16, 0, 0, 0, 0, 0, 0].into() } else { [10, tor as u8, 0, 0].into() }
 }
 
-fn tor_of(address: IpAddr) -> Option<u32> {
+pub fn tor_of(address: IpAddr) -> Option<u32> {
     let tor: u32 = match address {
         IpAddr::V4(address) if address.octets() == MOVED.0 => MOVED.1,
         IpAddr::V4(address) if address.octets()[0] == 10 => address.octets()[1].into(),
@@ -395,7 +435,7 @@ fn tor_of(address: IpAddr) -> Option<u32> {
 }
 
 /// A frame that is mostly to one of the racks, and whether it is addressed to the interface.
-fn frame(random: &mut Random, n: usize) -> (Vec<u8>, bool) {
+pub fn frame(random: &mut Random, n: usize) -> (Vec<u8>, bool) {
     let mut frame = packets::any(random, 0);
     let to_us = !random.one_in(20);
     frame[..6].copy_from_slice(&own_address(n));
@@ -419,7 +459,7 @@ fn frame(random: &mut Random, n: usize) -> (Vec<u8>, bool) {
 }
 
 /// A frame with the EtherType of probes, and the probe that it is to HULA.
-fn probe(random: &mut Random, parameters: &HulaParameters, n: usize) -> (Vec<u8>, Option<Packet>) {
+pub fn probe(random: &mut Random, parameters: &HulaParameters, n: usize) -> (Vec<u8>, Option<Packet>) {
     let src = random.below(u64::from(TORS) + 1) as u32;
     // Mostly so idle a path that the own link's load tells.
     let aux = if random.one_in(2) { random.word() as u8 } else { random.scaled(8) as u8 };

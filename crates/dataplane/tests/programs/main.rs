@@ -8,6 +8,7 @@
 mod ecn;
 mod hula;
 mod int;
+mod mphula;
 mod packets;
 mod pint;
 mod rig;

@@ -59,6 +59,12 @@ impl BestHops {
         Some(self.hops[destination as usize * self.k]).filter(|hop| hop.port != NOTHING.port)
     }
 
+    /// The hops to a destination that were known when a probe of it last came, best first.
+    pub fn known(&self, destination: u32) -> &[Hop] {
+        let at = destination as usize;
+        &self.hops[at * self.k..][..usize::from(self.used[at])]
+    }
+
     /// A probe of a destination came by a port: the path through it is that busy. The best hop after it.
     pub fn record_probe(&mut self, destination: u32, port: u32, utilisation: u8, now: u64) -> Hop {
         self.forget(destination, now);
@@ -97,9 +103,8 @@ impl BestHops {
 
     /// The hops to a destination that are alive at a time, best first.
     pub fn live(&self, destination: u32, now: u64) -> impl Iterator<Item = Hop> + Clone + '_ {
-        let at = destination as usize;
-        let hops = &self.hops[at * self.k..][..usize::from(self.used[at])];
-        hops.iter().copied().filter(move |hop| now - hop.received <= self.rules.expiry)
+        let hops = self.known(destination).iter().copied();
+        hops.filter(move |hop| now - hop.received <= self.rules.expiry)
     }
 }
 

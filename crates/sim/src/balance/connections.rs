@@ -95,6 +95,11 @@ impl Connections {
         }
     }
 
+    /// The mark of a flow that is known.
+    pub fn mark_of(&self, flow: FlowKey) -> Option<SubflowMark> {
+        self.flows.get(&flow).map(|known| known.mark)
+    }
+
     /// Flows that are known.
     #[cfg(test)]
     pub fn flows(&self) -> usize {

@@ -17,11 +17,12 @@
 //! public versions have 3 to 5), probes of 64 B.
 
 use super::best_hops::{BestHops, Hop, HopRules};
+use super::connections::FlowKey;
 use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
-use super::steering::{Segment, Steering, mark};
+use super::steering::{InUse, Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{
     AGAINST_A_FAILED_LINK, Arrival, BalancerFacts, BalancerParameters, Departure, Events, LoadBalancer,
@@ -221,6 +222,10 @@ pub struct Registers {
     pub tors: Vec<(Option<Hop>, Option<PassedOn>)>,
     /// By slot: when the last packet came, and its port.
     pub flowlets: Vec<(u64, Option<u32>)>,
+    /// By ToR: all hops that were known when a probe of it last came, best first.
+    pub ranks: Vec<Vec<Hop>>,
+    /// By place in the table of ports in use.
+    pub used: Vec<InUse>,
 }
 
 impl Hula {
@@ -266,7 +271,14 @@ impl Hula {
             ports: self.links.iter().copied().zip(probed).collect(),
             tors: tors.map(|(tor, last)| (self.hops.first(tor as u32), passed(last))).collect(),
             flowlets: self.flowlets.slots().collect(),
+            ranks: (0..self.passed_on.len()).map(|tor| self.hops.known(tor as u32).to_vec()).collect(),
+            used: self.steering.iter().flat_map(|steering| steering.used()).collect(),
         }
+    }
+
+    /// What a ToR writes into packets of a flow between switches, if it knows the flow.
+    pub fn mark_of(&self, flow: FlowKey) -> Option<SubflowMark> {
+        self.steering.as_ref()?.mark_of(flow)
     }
 
     /// The hop of a subflow's new flowlet: of those that are alive, the one of its rank.

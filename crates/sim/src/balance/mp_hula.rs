@@ -7,6 +7,7 @@
 
 use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::hula::{Hula, HulaParameters, no_tiers};
+pub use super::steering::word;
 use super::steering::{self, Steering};
 use super::subflows::RankForm;
 use super::{BalancerFacts, BalancerParameters, NetworkView, Place, Reorders, Tag};

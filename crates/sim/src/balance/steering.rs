@@ -87,6 +87,9 @@ struct Used {
     at: [u64; 16],
 }
 
+/// A connection, and by subflow its port and when a packet left by it.
+pub type InUse = (u64, Vec<Option<(u32, u64)>>);
+
 const NOWHERE: Used = Used { connection: 0, ports: [u32::MAX; 16], at: [0; 16] };
 /// Connections that a switch with disjoint subflows remembers.
 const USED: usize = 1 << 10;
@@ -131,6 +134,17 @@ impl Steering {
     /// Bytes of marks that left for other switches.
     pub fn mark_bytes(&self) -> u64 {
         self.mark_bytes
+    }
+
+    /// The mark of a subflow that this ToR knows.
+    pub fn mark_of(&self, flow: FlowKey) -> Option<SubflowMark> {
+        self.known.as_ref()?.mark_of(flow)
+    }
+
+    /// The table of ports in use, by place.
+    pub fn used(&self) -> impl Iterator<Item = InUse> + '_ {
+        let port = |used: &Used, s: usize| (used.ports[s] != u32::MAX).then(|| (used.ports[s], used.at[s]));
+        self.used.iter().map(move |used| (used.connection, (0..16).map(|s| port(used, s)).collect()))
     }
 
     /// Subflows that this ToR knows.
