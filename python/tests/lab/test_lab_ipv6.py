@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.lab.test_lab import lab, nothing_left
 from tests.lab.test_lab_pint import PINT, QUERIES, programs
 from weftline import InputError, pint
-from weftline.lab import doctor, experiment, internet, ioam, plan, stamps, traced
+from weftline.lab import doctor, experiment, internet, ioam, plan, stamped, stamps, traced
+from weftline.runs import Run
 
 __all__ = ["nothing_left", "programs"]
 
@@ -195,5 +200,69 @@ def test_bits_of_queries_are_found_where_the_plan_has_them() -> None:
         assert traced._part(few, other) < traced._part(many, other)
 
 
-def test_a_carrier_follows_from_the_version() -> None:
-    assert stamps.CARRIERS == {4: 1, 6: 2}
+@dataclass
+class Written:
+    """A run with 60 packets of one flow over three switches, each with another queue."""
+
+    out: Path
+    summary: dict[str, Any] = field(default_factory=lambda: {"lab": {"contaminated": []}})
+
+    def checked(self, change: Callable[[dict[str, Any]], None] = lambda trace: None) -> traced.Checked:
+        """Hold digests against traces, of which the packet with a long queue has a change."""
+        queries = pint.Plan.open(experiment.named()["lab-pint-ioam"] / "queries.toml")
+        rows, traces = [], []
+        for number in range(60):
+            packet, queues = 977 * number, [0, 3260 * (number % 4), 1630]
+            hops = [traced._seen(12 + hop, 80 * queue + 9_000) for hop, queue in enumerate(queues)]
+            digest = queries.encode(packet_id=packet, hops=hops)[-1]
+            row = dict.fromkeys(stamps.COLUMNS, 0) | {"packet_id": packet, "digest": digest, "hops": 3}
+            rows.append(
+                row | {"dst": 1, "plan_version": queries.version, "path": None, "time_ns": number * 1e6}
+            )
+            at, times = number * 1e6, []
+            for queue in queues:
+                times.append(at)
+                at += 80 * queue + 9_000
+            trace = {
+                "packet_id": packet,
+                "flow_id": 0,
+                "nodes": [12, 13, 14],
+                "time_ns": at,
+                "times_ns": times,
+            }
+            traces.append(trace | {"hop_limits": [63, 62, 61], "queues_bytes": queues})
+        change(traces[7])
+        stamps.write(self.out / "telemetry.parquet", stamps.Digests(rows, 0, 0))
+        pq.write_table(pa.Table.from_pylist(traces), self.out / ioam.TABLE)
+        known = self.out / "known.toml"
+        known.write_text(traced.network([0] * 10, 64, [(a, b) for a in range(64) for b in range(a)], "1us"))
+        return traced.checked(cast(Run, self), queries, known, "100Mbps")
+
+
+def test_digests_and_traces_of_the_same_packets_agree_and_a_changed_trace_is_found(tmp_path: Path) -> None:
+    run = Written(tmp_path)
+    found = run.checked()
+    assert (found.digests, found.equal, found.paths) == (60, 60, 1)
+    assert found.contradictions == found.outside == found.unmatched == found.steered == 0
+    assert found.latencies > 40 and found.near == len(found.quantiles) == 6
+
+    def elsewhere(trace: dict[str, Any]) -> None:
+        trace["nodes"] = [12, 20, 14]
+
+    found = run.checked(elsewhere)
+    assert found.steered == 1 and found.contradictions >= 1
+
+    def another(trace: dict[str, Any]) -> None:
+        trace["packet_id"] = 1
+
+    found = run.checked(another)
+    assert found.unmatched == 1 and found.contradictions == 0 and found.equal == found.digests == 59
+    row = stamped.Row(3, 10.0, 10.0, [replace(found, packets=10.0, paths=stamped.FLOWS)] * 3)
+    assert row.verdict(0.1) == "open"
+
+    def longer(trace: dict[str, Any]) -> None:
+        # The packet's latency is of one hop of the three; all of them have now waited for much longer.
+        trace["queues_bytes"] = [99_000] * 3
+
+    found = run.checked(longer)
+    assert found.outside == found.contradictions == 1 and found.equal == 60

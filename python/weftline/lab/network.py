@@ -164,9 +164,9 @@ class Network:
     def _links(self) -> None:
         for wire in self.plan.wires:
             for end, inner in ((wire.a, f"w{wire.number}a"), (wire.b, f"w{wire.number}b")):
-                own = self.plan.engine_hosts and not end.port.is_switch
+                engine = self.plan.engine_hosts and not end.port.is_switch
                 node, name = (
-                    (WIRES, engine_hosts.interface(wire.number)) if own else (end.node, end.interface)
+                    (WIRES, engine_hosts.interface(wire.number)) if engine else (end.node, end.interface)
                 )
                 self._pair(node, name, WIRES, inner, wire.mtu)
         for link, end in self.plan.host_links if not self.plan.engine_ports else []:
@@ -184,11 +184,11 @@ class Network:
             with inside(self.name(WIRES)):
                 for interface in passing:
                     ports.no_offloads(interface)
-        for node in self.plan.own_nodes:
-            with inside(self.name(node.name)):
+        for own in self.plan.own_nodes:
+            with inside(self.name(own.name)):
                 apply(self.plan.ip.forwarding)
-        for name in self.namespaces if self.plan.every_core else ():
-            ports.use_every_core(name)
+        for namespace in self.namespaces if self.plan.every_core else ():
+            ports.use_every_core(namespace)
 
     def _pair(self, node: str, interface: str, peer: str, peer_interface: str, mtu: int) -> None:
         one, other = self.name(node), self.name(peer)

@@ -92,8 +92,8 @@ def planned(
     own_hosts = engine_hosts.wanted(scenario.values, hosts)
     engine = engine_ports.wanted(scenario.values, ports, hosts=own_hosts)
     version = internet.chosen(ip, traced=traced)
-    asked = {"engine": engine, "hosts": own_hosts, "ip": version, "traced": traced}
-    if wrong := plan.problems(scenario.values, kernel, **asked):
+    wrong = plan.problems(scenario.values, kernel, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    if wrong:
         name = scenario.source.file
         raise InputError("\n".join(f"{name}: {text}" for text in wrong))
     doctor.require(*([doctor.IPV6] if version == 6 else []), *([doctor.IOAM] if traced else []))
@@ -111,7 +111,8 @@ def planned(
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
-    return plan.make(scenario, kernel, flows, **asked), simulated
+    made = plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    return made, simulated
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:

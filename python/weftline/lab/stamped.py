@@ -54,6 +54,8 @@ class Decoded:
     packets: float
     """Mean number of packets until a path was known."""
     contaminated: list[str]
+    unmatched: int = 0
+    """Digests that could not be held against anything."""
 
 
 @dataclass
@@ -78,12 +80,12 @@ class Row:
         """Return "equal", "different" or "open".
 
         A wrong digest or path is "different" at any interval. Where a path stayed unknown the mean is of the
-        others alone, so nothing is decided.
+        others alone, and a digest without a match may be wrong, so nothing is decided.
         """
         if any(run.equal < run.digests or run.contradictions for run in self.runs):
             return "different"
         found = self.interval()
-        if found is None or any(run.paths < FLOWS for run in self.runs):
+        if found is None or any(run.paths < FLOWS or run.unmatched for run in self.runs):
             return "open"
         low, high = found
         if 1 - margin <= low and high <= 1 + margin:

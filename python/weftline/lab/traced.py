@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from weftline import pint, quantities
+from weftline.errors import InputError
 from weftline.lab import ioam, stamped
 from weftline.runs import Run
 from weftline.terminal import Table
@@ -43,15 +44,18 @@ FRAME_BYTES = 1700
 class Checked(stamped.Decoded):
     """What one run came to; paths and packets are those of the flows over the whole path."""
 
-    untraced: int = 0
-    """Digests of packets that no capture has."""
     latencies: int = 0
+    """Those of latency queries, and how many of them the traces rule out."""
     outside: int = 0
-    """Latencies that the traces rule out."""
     steered: int = 0
     """Flows with more than one path."""
-    hops: list[dict[str, float]] = field(default_factory=list)
-    """Of each hop of a chain: quantiles of its latency by PINT and by IOAM, in ns."""
+    quantiles: list[dict[str, Any]] = field(default_factory=list)
+    """Of each pair of hosts and hop: quantiles of the latency by PINT and of the wait by IOAM, in ns."""
+
+    @property
+    def near(self) -> int:
+        """Return how many quantiles of IOAM lie within the bounds of the collector's, with the slack."""
+        return sum(one["near"] for one in self.quantiles)
 
 
 @dataclass
@@ -69,6 +73,8 @@ class Experiment(stamped.Experiment):
         assert isinstance(found, Experiment)
         text = tomllib.loads(path.read_text("utf-8"))
         found.shapes = {int(row["switches"]): row.get("shape", CHAIN) for row in text["row"]}
+        if wrong := set(found.shapes.values()) - {CHAIN, LEAF_SPINE}:
+            raise InputError(f'{path}: shape = "{min(wrong)}": a row has "{CHAIN}" or "{LEAF_SPINE}"')
         return found
 
     def _hosts(self, row: stamped.Row) -> list[int]:
@@ -134,6 +140,7 @@ class Experiment(stamped.Experiment):
                     f"{sum(run.paths for run in found)} of {stamped.FLOWS * len(found)}",
                     str(sum(run.contradictions for run in found)),
                     f"{sum(run.outside for run in found)} of {sum(run.latencies for run in found)}",
+                    f"{sum(run.near for run in found)} of {sum(len(run.quantiles) for run in found)}",
                     f"{mean:.2f} ({min(packets):.2f} to {max(packets):.2f})" if packets else "–",
                     f"{row.expected:.2f}",
                     f"{row.accuracy:.2f}",
@@ -144,7 +151,8 @@ class Experiment(stamped.Experiment):
             )
         head = [
             "path", "digests as IOAM's path", "paths known", "contradictions", "latencies outside",
-            "packets to decode", "library", "pint accuracy", "lab / library, 90 %", "contaminated", "verdict",
+            "quantiles near", "packets to decode", "library", "pint accuracy", "lab / library, 90 %",
+            "contaminated", "verdict",
         ]  # fmt: skip
         return Table(head, lines, left=1)
 
@@ -194,16 +202,17 @@ def checked(run: Run, plan: pint.Plan, known_to: Path, rate: str) -> Checked:
     rows = pq.read_table(run.out / "telemetry.parquet").to_pylist()
     found = Checked(run.out, len(rows), 0, 0, 0, math.nan, list(run.summary["lab"]["contaminated"]))
     ways: dict[int, set[tuple[int, ...]]] = {}
-    waits: dict[int, list[list[float]]] = {}
+    waits: dict[tuple[int, int], list[list[float]]] = {}
     for row in rows:
         packet = row["packet_id"]
         if not traces.get(packet):
-            found.untraced += 1
+            found.unmatched += 1
+            found.digests -= 1
             continue
         trace = traces[packet].pop(0)
         nodes, queues = trace["nodes"], trace["queues_bytes"]
         ways.setdefault(row["flow_id"], set()).add(tuple(nodes))
-        waits.setdefault(row["flow_id"], []).append([queue * ns_a_byte for queue in queues])
+        waits.setdefault((row["src"], row["dst"]), []).append([queue * ns_a_byte for queue in queues])
         found.contradictions += len(nodes) != row["hops"] or trace["flow_id"] != row["flow_id"]
         left = [*trace["times_ns"][1:], trace["time_ns"]]
         stayed = [after - before for before, after in zip(trace["times_ns"], left, strict=True)]
@@ -221,8 +230,10 @@ def checked(run: Run, plan: pint.Plan, known_to: Path, rate: str) -> Checked:
     found.steered = sum(len(one) > 1 for one in ways.values())
     longest = max((len(way) for one in ways.values() for way in one), default=0)
     whole = {flow for flow, one in ways.items() if all(len(way) == longest for way in one)}
-    _decode(found, run.out, plan, known_to, ways, whole, path_name)
-    found.contradictions += found.outside + found.steered + found.untraced
+    decoded = pint.decode(plan, run.out / "telemetry.parquet", topology=known_to, show=len(rows))
+    _paths(found, decoded, ways, whole, path_name)
+    found.quantiles = list(_quantiles(decoded, waits, latency_name, slack * ns_a_byte + SLACK_NS))
+    found.contradictions += found.outside + found.steered
     return found
 
 
@@ -231,21 +242,46 @@ def _part(digest: int, place: tuple[int, int]) -> int:
     return digest >> offset & (1 << bits) - 1
 
 
-def _decode(
+def _quantiles(
+    decoded: dict[str, Any],
+    waits: dict[tuple[int, int], list[list[float]]],
+    name: str,
+    slack_ns: float,
+) -> Iterator[dict[str, Any]]:
+    """Yield each quantile that the collector reports, next to that of the waits that the traces show."""
+    for one in decoded["reports"]:
+        pair = one["flow"].get("src"), one["flow"].get("dst")
+        for hop, report in enumerate(one["queries"].get(name, {}).get("hops", [])):
+            at_hop = sorted(trace[hop] for trace in waits.get(pair, []) if hop < len(trace))
+            for asked in report["quantiles"] if at_hop else []:
+                wait = at_hop[math.ceil(asked["quantile"] * len(at_hop)) - 1]
+                low = -math.inf if asked["low"] is None else asked["low"]
+                high = math.inf if asked["high"] is None else asked["high"]
+                yield {
+                    "src": pair[0],
+                    "dst": pair[1],
+                    "hop": hop + 1,
+                    "quantile": asked["quantile"],
+                    "pint_ns": asked["value"],
+                    "pint_low_ns": asked["low"],
+                    "pint_high_ns": asked["high"],
+                    "ioam_wait_ns": wait,
+                    "near": low - slack_ns <= wait <= high + slack_ns,
+                }
+
+
+def _paths(
     found: Checked,
-    out: Path,
-    plan: pint.Plan,
-    known_to: Path,
+    decoded: dict[str, Any],
     ways: dict[int, set[tuple[int, ...]]],
     whole: set[int],
     name: str,
 ) -> None:
-    """Decode paths, and compare them with those of the traces; `whole`: flows over the longest path."""
-    decoded = pint.decode(plan, out / "telemetry.parquet", topology=known_to, show=1_000_000)
+    """Compare paths with those of the traces; `whole`: flows over the longest path."""
     packets = []
     for one in decoded["reports"]:
         query = one["queries"].get(name, {})
-        flow = _flow_of(one)
+        flow = one["flow"].get("flow_id")
         if query.get("decoded_after") is None or flow not in ways:
             continue
         found.contradictions += tuple(query["hops"]) not in ways[flow]
@@ -254,7 +290,3 @@ def _decode(
     found.contradictions += sum(decoded["counts"][what] for what in stamped.CONTRADICTIONS)
     found.paths = len(packets)
     found.packets = sum(packets) / len(packets) if packets else math.nan
-
-
-def _flow_of(report: dict[str, Any]) -> int | None:
-    return report["flow"].get("flow_id")

@@ -320,7 +320,10 @@ impl Rig {
             self.same_port(context.interface, &at);
         }
         self.same_counts();
-        println!("plan {n}: {rounds} packets, {:?}", COUNTS.iter().zip(self.model.counts).collect::<Vec<_>>());
+        println!(
+            "plan {n}: {rounds} packets, {:?}",
+            COUNTS.iter().zip(self.model.counts).collect::<Vec<_>>()
+        );
     }
 
     fn same_counts(&self) {
@@ -398,20 +401,29 @@ fn costs() {
         config.switch_id = SWITCH;
         rig.object.map("pint_config").unwrap().put(&0u32, &config).unwrap();
         let mut random = Random(3);
-        let mut frames = [packets::ipv4(&mut random), packets::ipv6(&mut random, 0)];
-        for frame in &mut frames {
-            while !ip(frame).is_some_and(|ip| {
-                !ip.fragment
-                    && ip.dont_fragment
-                    && ip.hop_limit == 62
-                    && ip.protocol == 6
-                    && ip.payload.len() >= 24
-            }) {
-                let four = frame[12..14] == [8, 0];
-                let label = rig.model.plan.version() << 16 | 7;
-                *frame = if four { packets::ipv4(&mut random) } else { packets::ipv6(&mut random, label) };
+        let label = rig.model.plan.version() << 16 | 7;
+        // The third with a trace of five switches, 96 bytes.
+        let makers: [fn(&mut Random, u32) -> Vec<u8>; 3] = [
+            |random, _| packets::ipv4(random),
+            packets::ipv6,
+            |random, label| loop {
+                let frame = packets::traced(random, label);
+                if frame[55] == 11 {
+                    break frame;
+                }
+            },
+        ];
+        let frames = makers.map(|make| {
+            let usual = |ip: Ip| {
+                let whole = !ip.fragment && ip.dont_fragment && ip.payload.len() >= 24;
+                whole && ip.hop_limit == 62 && ip.protocol == 6
+            };
+            let mut frame = make(&mut random, label);
+            while !ip(&frame).is_some_and(usual) {
+                frame = make(&mut random, label);
             }
-        }
+            frame
+        });
         for (program, port) in [
             ("pint_arrival", 0),
             ("pint_source", 0),
@@ -420,7 +432,7 @@ fn costs() {
             ("pint_switch", 3),
         ] {
             let kind = ["", ", with its load", "", ", with its load, sink"][port];
-            for (carrier, frame) in ["IPv4 id", "flow label"].iter().zip(&frames) {
+            for (carrier, frame) in ["IPv4 id", "flow label", "flow label and trace"].iter().zip(&frames) {
                 let context = Context { interface: rig.interfaces[port], ..Context::default() };
                 let label = format!("{program}{kind}, {carrier}, {name}");
                 rig::cost(&label, &rig.object.program(program).unwrap(), frame, &context);
