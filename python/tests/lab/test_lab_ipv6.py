@@ -236,7 +236,7 @@ class Written:
         pq.write_table(pa.Table.from_pylist(traces), self.out / ioam.TABLE)
         known = self.out / "known.toml"
         known.write_text(traced.network([0] * 10, 64, [(a, b) for a in range(64) for b in range(a)], "1us"))
-        return traced.checked(cast(Run, self), queries, known, "100Mbps")
+        return traced.checked(cast(Run, self), queries, known, "100Mbps", (0, 1))
 
 
 def test_digests_and_traces_of_the_same_packets_agree_and_a_changed_trace_is_found(tmp_path: Path) -> None:

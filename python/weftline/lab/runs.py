@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -396,7 +397,8 @@ def carry(
         patience = max(PATIENCE_S, 4 * takes)
         last = time.monotonic() + LEAD_S + max((flow["start_ns"] for flow in made.flows), default=0) / 1e9
         until = zero + made.until_ns if made.until_ns else None
-        outputs = {agent.stdout: name for name, agent in processes.agents.items() if agent.stdout}
+        outputs = {agent.stdout.fileno(): name for name, agent in processes.agents.items() if agent.stdout}
+        unread = dict.fromkeys(outputs, b"")
         while len(done) < len(made.flows):
             left = (until - time.time_ns()) / 1e9 if until else last + patience - time.monotonic()
             if left <= 0:
@@ -405,11 +407,14 @@ def carry(
             if processes.hosts is not None and processes.hosts.poll() is not None:
                 break
             ready, _, _ = select.select(list(outputs), [], [], min(left, 0.5))
-            for stream in ready:
-                line = stream.readline()
-                if not line:
-                    raise RunFailed(f"lab: the agent of {outputs[stream]} ended by itself")
-                one = json.loads(line)
+            lines: list[bytes] = []
+            # Not by the stream, which may keep a line to itself of which select knows nothing.
+            for number in ready:
+                if not (data := os.read(number, 1 << 16)):
+                    raise RunFailed(f"lab: the agent of {outputs[number]} ended by itself")
+                *whole, unread[number] = (unread[number] + data).split(b"\n")
+                lines += whole
+            for one in map(json.loads, lines):
                 if "port" in one:
                     flow = flows[one["flow"]]
                     key = (flow["src"], one["port"], flow["dst"])

@@ -6,7 +6,7 @@ number, with the packet that a capture at the receiver has, whose IOAM trace was
 - the path's part of the digest is to be the library's for the switches of the trace;
 - the latency's part is to lie between the library's for two bounds that follow from the trace: the wait in
   each queue with `SLACK_FRAMES` frames less, and with as many more plus `SLACK_NS`, since frames come and go
-  between the two readings of the queue. Where the trace's times show that a packet was in a switch for
+  between the two readings of the queue (a port sends that many at once). Where the trace's times show that a packet was in a switch for
   longer, the second bound is that;
 - the collector's paths are to be those of the traces, and a flow of one path only: its label, which changes
   with every packet, chooses no next hop.
@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from weftline import pint, quantities
 from weftline.errors import InputError
-from weftline.lab import ioam, stamped
+from weftline.lab import ioam, ports, stamped
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -35,9 +35,12 @@ SPINES = 2
 LEAF_HOSTS = 4
 CROSSING, CROSSING_SIZE, CROSSING_APART_MS = 20, "150KB", 97
 """Flows of each link of a chain that meet those of the whole path there, so that queues grow."""
-SLACK_FRAMES = 1
+SLACK_FRAMES = ports.BURST_PACKETS
 SLACK_NS = 100_000
-FRAME_BYTES = 1700
+FRAME_BYTES = 1800
+"""No frame is longer, whatever its trace."""
+ENDS = (0, 1)
+"""The hosts at the ends of a chain."""
 
 
 @dataclass
@@ -123,7 +126,8 @@ class Experiment(stamped.Experiment):
 
     def _decoded(self, run: Run, row: stamped.Row, plan: pint.Plan) -> Checked:
         assert run.out is not None
-        return checked(run, plan, run.out.parent / stamped.KNOWN, stamped.RATE)
+        ends = ENDS if self.shapes[row.switches] == CHAIN else None
+        return checked(run, plan, run.out.parent / stamped.KNOWN, stamped.RATE, ends)
 
     def table(self) -> Table:
         """Return a line for each row."""
@@ -186,8 +190,11 @@ def places(plan: pint.Plan) -> dict[frozenset[str], dict[str, tuple[int, int]]]:
     return found
 
 
-def checked(run: Run, plan: pint.Plan, known_to: Path, rate: str) -> Checked:
-    """Hold the digests of a run against its traces, and decode its paths."""
+def checked(run: Run, plan: pint.Plan, known_to: Path, rate: str, ends: tuple[int, int] | None) -> Checked:
+    """Hold the digests of a run against its traces, and decode its paths.
+
+    `ends`: the hosts whose flows have the row's path; None: all have paths of its length.
+    """
     import pyarrow.parquet as pq
 
     assert run.out is not None
@@ -228,8 +235,7 @@ def checked(run: Run, plan: pint.Plan, known_to: Path, rate: str) -> Checked:
             inside = _part(smallest, place) <= _part(row["digest"], place) <= _part(largest, place)
             found.outside += not inside
     found.steered = sum(len(one) > 1 for one in ways.values())
-    longest = max((len(way) for one in ways.values() for way in one), default=0)
-    whole = {flow for flow, one in ways.items() if all(len(way) == longest for way in one)}
+    whole = {row["flow_id"] for row in rows if ends in (None, (row["src"], row["dst"]))}
     decoded = pint.decode(plan, run.out / "telemetry.parquet", topology=known_to, show=len(rows))
     _paths(found, decoded, ways, whole, path_name)
     found.quantiles = list(_quantiles(decoded, waits, latency_name, slack * ns_a_byte + SLACK_NS))
@@ -277,7 +283,7 @@ def _paths(
     whole: set[int],
     name: str,
 ) -> None:
-    """Compare paths with those of the traces; `whole`: flows over the longest path."""
+    """Compare paths with those of the traces; `whole`: flows over the row's path."""
     packets = []
     for one in decoded["reports"]:
         query = one["queries"].get(name, {})
