@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,21 +16,17 @@ import pytest
 
 from tests.lab.test_lab import lab, nothing_left
 from tests.lab.test_lab_pint import PINT, QUERIES, programs
-from weftline import InputError, pint
+from weftline import InputError, Scenario, pint, scenarios
 from weftline.lab import doctor, experiment, internet, ioam, plan, stamped, stamps, traced
 from weftline.runs import Run
 
 __all__ = ["nothing_left", "programs"]
 
-FABRIC = """
-name = "fabric"
+DIAMOND = """
+name = "diamond"
 [topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 2
-host_link = { rate = "100Mbps", delay = "0.1ns" }
-fabric_link = { rate = "100Mbps", delay = "0.1ns" }
+kind = "file"
+file = "network.toml"
 [switch]
 queue = { kind = "fifo", limit = "100KB" }
 [transport]
@@ -43,8 +41,6 @@ FLOWS = 24
 @pytest.fixture
 def ipv6(machine: None) -> None:
     """Skip, or fail under `make lab`, where there is no IPv6 or no IOAM."""
-    import os
-
     wrong = [
         one for one in doctor.findings(measure=False) if one.name in ("IPv6", "IOAM") and one.state != "ok"
     ]
@@ -106,8 +102,6 @@ def test_what_does_not_run_over_ipv6_is_an_error_with_the_way_out() -> None:
 
 
 def test_small_packets_are_refused_before_anything_is_changed(dumbbell: Path) -> None:
-    from weftline import Scenario
-
     scenario = Scenario(dumbbell, set={"transport.mss": "1000B"})
     with pytest.raises(InputError, match=r"mss = 1000B: links with IPv6 carry .* set it to 1208B or more"):
         plan.make(scenario, ["cubic"], [], ip=6)
@@ -116,27 +110,30 @@ def test_small_packets_are_refused_before_anything_is_changed(dumbbell: Path) ->
     assert plan.make(Scenario(dumbbell), ["cubic"], [], ip=6, traced=True).links[0].mtu == 1500 + 20 + 48
 
 
+@pytest.mark.parametrize("delay", ["0.1ns", "2ms"])
 @pytest.mark.usefixtures("programs", "ipv6", "nothing_left")
-def test_digests_in_labels_are_the_librarys_for_the_path_of_the_kernels_trace(tmp_path: Path) -> None:
-    """On two paths of equal length: labels change with every packet, and a flow keeps its path."""
-    (tmp_path / "queries.toml").write_text(QUERIES.replace("expected = 2", "expected = 3"))
+def test_digests_in_labels_are_the_librarys_for_the_path_of_the_kernels_trace(
+    tmp_path: Path, delay: str
+) -> None:
+    """With two ways after the first switch: labels change with every packet, and a flow keeps its path."""
+    (tmp_path / "queries.toml").write_text(QUERIES.replace("expected = 2", "expected = 4"))
+    text = traced.network([0, 0, 4, 4], 5, traced.DIAMOND_LINKS, delay)
+    (tmp_path / "network.toml").write_text(text)
     flows = [
         f'{{ src = {n % 2}, dst = {2 + n % 2}, size = "60KB", start = "{20 * n}ms" }},' for n in range(FLOWS)
     ]
-    text = FABRIC.replace("[transport]", PINT + "[transport]") + "\n".join(flows) + "\n]\n"
-    (tmp_path / "fabric.toml").write_text(text)
-    done = lab("run", tmp_path / "fabric.toml", "--ioam", "--out", tmp_path / "lab", "--json")
+    text = DIAMOND.replace("[transport]", PINT + "[transport]") + "\n".join(flows) + "\n]\n"
+    (tmp_path / "diamond.toml").write_text(text)
+    done = lab("run", tmp_path / "diamond.toml", "--ioam", "--out", tmp_path / "lab", "--json")
     out, err = done.communicate(timeout=120)
     assert done.returncode == 0, err
-    import json
-
     found = json.loads(out)["lab"]
     counts, traces = found["pint"], found["ioam"]
     programs = counts["programs"]
     assert found["ip"] == 6
     assert traces["lost"] == traces["strangers"] == traces["overflows"] == counts["strangers"] == 0
     assert all(programs[name] == 0 for name in ("lost", "unstamped", "hop_limit", "other_plan", "loop"))
-    assert programs["switch"] == programs["source"] * 3 - sum_of_lost(programs)
+    assert programs["source"] == programs["sink"] and programs["switch"] == 4 * programs["sink"]
     rows = pq.read_table(tmp_path / "lab" / "telemetry.parquet").to_pylist()
     by_id = {one["packet_id"]: one for one in pq.read_table(tmp_path / "lab" / ioam.TABLE).to_pylist()}
     assert len(rows) == counts["recorded"] == traces["traces"] >= FLOWS * 40
@@ -144,37 +141,25 @@ def test_digests_in_labels_are_the_librarys_for_the_path_of_the_kernels_trace(tm
     ways: dict[int, set[tuple[int, ...]]] = {}
     for row in rows:
         trace = by_id[row["packet_id"]]
-        assert trace["hop_limits"] == [63, 62, 61] and trace["flow_id"] == row["flow_id"]
+        assert trace["hop_limits"] == [63, 62, 61, 60] and trace["flow_id"] == row["flow_id"]
         hops = [{"switch-id": node} for node in trace["nodes"]]
         assert queries.encode(packet_id=row["packet_id"], hops=hops)[-1] == row["digest"]
         ways.setdefault(row["flow_id"], set()).add(tuple(trace["nodes"]))
     assert len(ways) == FLOWS and all(len(one) == 1 for one in ways.values())
-    assert len({way for one in ways.values() for way in one}) == 2, "both spines are in use"
-    # The capture is one that the collector reads.
-    assert (tmp_path / "lab" / ioam.FOLDER / "host2.pcap").stat().st_size > 1000
-
-
-def sum_of_lost(programs: dict[str, int]) -> int:
-    """Packets that a queue dropped after a switch had stamped them reach fewer switches."""
-    lost = programs["source"] - programs["sink"]
-    return 3 * lost if lost == 0 else pytest.skip("a queue dropped packets")
+    assert len({way for one in ways.values() for way in one}) == 2, "both ways are in use"
 
 
 def test_the_experiment_has_its_rows_and_its_networks_are_networks(tmp_path: Path) -> None:
-    from weftline import Scenario
-
-    found = experiment.read("lab-pint-ioam", ["3", "5"])
+    found = experiment.read("lab-pint-ioam", ["4", "5"])
     assert isinstance(found, traced.Experiment)
-    assert [found.shapes[row.switches] for row in found.rows] == ["leaf-spine", "chain"]
-    for row, switches in zip(found.rows, (4, 5), strict=True):
+    assert [found.shapes[row.switches] for row in found.rows] == ["diamond", "chain"]
+    for row, switches in zip(found.rows, (5, 5), strict=True):
         found._networks(row, tmp_path)
         changes = {
             "topology.file": str(tmp_path / "network.toml"),
             "telemetry.queries": str(found.queries),
             "workload": [{"kind": "flows", "flows": found._flows(row)}],
         }
-        from weftline import scenarios
-
         source = scenarios.load(str(found.scenario))
         scenario = Scenario.of(source, scenarios.settings(changes), seed=1)
         assert scenario.check()["topology"]["switches"] == switches

@@ -109,8 +109,12 @@ class Plan:
 
     @property
     def every_core(self) -> bool:
-        """Return whether every core receives: not with digests in labels, by which Linux chooses the core."""
-        return self.ip.version == 4 or self.stamping is None
+        """Return whether every core receives: not where frames come from a process, with digests in labels.
+
+        To choose the core, Linux then hashes the label, and takes that hash for the next hop too, whatever
+        the policy of hashing. A frame that passes no process keeps the hash of the socket that sent it.
+        """
+        return self.ip.version == 4 or self.stamping is None or not self.wires
 
     def settings(self, node: Node) -> tuple[str, ...]:
         """Return what the namespace of a node is set to, beyond what all are."""

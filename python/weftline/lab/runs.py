@@ -408,7 +408,7 @@ def carry(
                 break
             ready, _, _ = select.select(list(outputs), [], [], min(left, 0.5))
             lines: list[bytes] = []
-            # Not by the stream, which may keep a line to itself of which select knows nothing.
+            # Not through the stream: select does not see a line that waits in its buffer.
             for number in ready:
                 if not (data := os.read(number, 1 << 16)):
                     raise RunFailed(f"lab: the agent of {outputs[number]} ended by itself")

@@ -6,8 +6,8 @@ number, with the packet that a capture at the receiver has, whose IOAM trace was
 - the path's part of the digest is to be the library's for the switches of the trace;
 - the latency's part is to lie between the library's for two bounds that follow from the trace: the wait in
   each queue with `SLACK_FRAMES` frames less, and with as many more plus `SLACK_NS`, since frames come and go
-  between the two readings of the queue (a port sends that many at once). Where the trace's times show that a packet was in a switch for
-  longer, the second bound is that;
+  between the two readings of the queue (a port sends that many at once). Where the trace's times show that a
+  packet was in a switch for longer, the second bound is that;
 - the collector's paths are to be those of the traces, and a flow of one path only: its label, which changes
   with every packet, chooses no next hop.
 
@@ -30,9 +30,11 @@ from weftline.runs import Run
 from weftline.terminal import Table
 
 KIND = "pint-ioam"
-CHAIN, LEAF_SPINE = "chain", "leaf-spine"
-SPINES = 2
-LEAF_HOSTS = 4
+CHAIN, DIAMOND = "chain", "diamond"
+DIAMOND_LINKS = [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)]
+"""The second switch has two ways to the last one. The first would not do: its packets have no digest yet."""
+DIAMOND_HOSTS = 4
+"""At either end."""
 CROSSING, CROSSING_SIZE, CROSSING_APART_MS = 20, "150KB", 97
 """Flows of each link of a chain that meet those of the whole path there, so that queues grow."""
 SLACK_FRAMES = ports.BURST_PACKETS
@@ -76,22 +78,21 @@ class Experiment(stamped.Experiment):
         assert isinstance(found, Experiment)
         text = tomllib.loads(path.read_text("utf-8"))
         found.shapes = {int(row["switches"]): row.get("shape", CHAIN) for row in text["row"]}
-        if wrong := set(found.shapes.values()) - {CHAIN, LEAF_SPINE}:
-            raise InputError(f'{path}: shape = "{min(wrong)}": a row has "{CHAIN}" or "{LEAF_SPINE}"')
+        if wrong := set(found.shapes.values()) - {CHAIN, DIAMOND}:
+            raise InputError(f'{path}: shape = "{min(wrong)}": a row has "{CHAIN}" or "{DIAMOND}"')
         return found
 
     def _hosts(self, row: stamped.Row) -> list[int]:
         """Return the switch of every host."""
-        if self.shapes[row.switches] == LEAF_SPINE:
-            return [0] * LEAF_HOSTS + [1] * LEAF_HOSTS
+        if self.shapes[row.switches] == DIAMOND:
+            return [0] * DIAMOND_HOSTS + [4] * DIAMOND_HOSTS
         # The ends of the path, then one host at each switch.
         return [0, row.switches - 1, *range(row.switches)]
 
     def _networks(self, row: stamped.Row, place: Path) -> None:
         hosts = self._hosts(row)
-        if self.shapes[row.switches] == LEAF_SPINE:
-            switches = 2 + SPINES
-            links = [(leaf, 2 + spine) for leaf in (0, 1) for spine in range(SPINES)]
+        if self.shapes[row.switches] == DIAMOND:
+            switches, links = 5, DIAMOND_LINKS
         else:
             switches, links = row.switches, [(number, number + 1) for number in range(row.switches - 1)]
         (place / stamped.NETWORK).write_text(network(hosts, switches, links, self.delay), "utf-8")
@@ -103,9 +104,10 @@ class Experiment(stamped.Experiment):
         return [_seen(first + number, 0) for number in range(row.switches)]
 
     def _flows(self, row: stamped.Row) -> list[dict[str, Any]]:
-        if self.shapes[row.switches] == LEAF_SPINE:
+        if self.shapes[row.switches] == DIAMOND:
             pairs = [
-                (number % LEAF_HOSTS, LEAF_HOSTS + number % LEAF_HOSTS) for number in range(stamped.FLOWS)
+                (number % DIAMOND_HOSTS, DIAMOND_HOSTS + number % DIAMOND_HOSTS)
+                for number in range(stamped.FLOWS)
             ]
             apart = stamped.APART_MS // 2
             return [
