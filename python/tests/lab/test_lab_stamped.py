@@ -43,7 +43,7 @@ def test_experiments_have_names_and_a_wrong_one_is_answered_with_those() -> None
     with pytest.raises(
         InputError,
         match="lab-pnt: the lab has lab-cebinae, lab-hpcc, lab-hula, lab-mphula, lab-phost, lab-pint, "
-        "lab-pint-paths",
+        "lab-pint-ioam, lab-pint-paths",
     ):
         experiment.read("lab-pnt")
     with pytest.raises(InputError, match="has no row 3: it has 2, 5, 10, 25"):
@@ -65,5 +65,7 @@ def test_the_librarys_own_digests_need_the_packets_that_two_hops_of_two_hashes_t
     known = tmp_path / "known.toml"
     known.write_text(stamped.network(4, [(a, b) for a in range(4) for b in range(a)]))
     # Two hashes, each of either hop with a chance of a half: one packet shows both in half of the cases.
-    packets = stamped.expected(plan, 2, tmp_path / "library.parquet", known)
+    packets = stamped.expected(
+        plan, [{"switch-id": 2}, {"switch-id": 3}], tmp_path / "library.parquet", known
+    )
     assert 1.4 < packets < 2.1

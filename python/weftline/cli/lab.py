@@ -92,6 +92,18 @@ def _scenario(command: argparse.ArgumentParser) -> None:
         help="whose transports hosts have (default auto: the kernel's TCP and MPTCP, all others of the "
         "simulator)",
     )
+    command.add_argument(
+        "--ip",
+        type=int,
+        choices=(4, 6),
+        help="version of IP on the links (default 4, or 6 with --ioam); with 6, digests of PINT are in the "
+        "flow label",
+    )
+    command.add_argument(
+        "--ioam",
+        action="store_true",
+        help="packets of flows carry the kernel's IOAM trace: switch, time and queue of every hop (IPv6)",
+    )
     command.add_argument("--seed", type=int, metavar="N", help="seed, in place of the scenario's")
 
 
@@ -126,6 +138,8 @@ def _run(options: argparse.Namespace) -> int:
         ports=options.ports,
         hosts=options.hosts,
         priority=options.priority,
+        ip=options.ip,
+        traced=options.ioam,
     )
     for one in found:
         for text in one.warnings:
@@ -161,7 +175,7 @@ def _up(options: argparse.Namespace) -> int:
     from weftline.terminal import say
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
-    made, _ = runs.planned(scenario, options.ports, options.hosts)
+    made, _ = runs.planned(scenario, options.ports, options.hosts, ip=options.ip, traced=options.ioam)
     if made.stamping or made.balancing or made.at_ports:
         say(
             "warning",

@@ -56,8 +56,9 @@ class Agent:
         self.receiving: dict[int, socket.socket] = {}
         kinds = [0, IPPROTO_MPTCP] if task["multipath"] else [0]
         self.listeners = {}
+        self.family = socket.AF_INET6 if ":" in task["address"] else socket.AF_INET
         for offset, protocol in enumerate(kinds):
-            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+            listener = socket.socket(self.family, socket.SOCK_STREAM, protocol)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((task["address"], task["port"] + offset))
             listener.listen(4096)
@@ -102,8 +103,10 @@ class Agent:
                 self._serve(number, events)
 
     def _start(self, task: dict[str, Any], due: int) -> None:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if task["multipath"] else 0)
+        sock = socket.socket(self.family, socket.SOCK_STREAM, IPPROTO_MPTCP if task["multipath"] else 0)
         sock.setblocking(False)
+        if options := self.task.get("options"):
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, bytes.fromhex(options))
         sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, task["congestion"].encode())
         flow = Flow(task, time.time_ns(), sock)
         flow.late_ns = flow.started_ns - due
@@ -173,7 +176,7 @@ class Agent:
                 if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPING:
                     seconds, ns = struct.unpack_from("qq", data)
                     at = seconds * 10**9 + ns
-                elif level == socket.IPPROTO_IP and len(data) >= 16:
+                elif level in (socket.IPPROTO_IP, socket.IPPROTO_IPV6) and len(data) >= 16:
                     byte = struct.unpack_from("IBBBBII", data)[6]
             if at is not None and byte == (flow.size - 1) % 2**32 and flow.sent == flow.size:
                 self._end(flow, at)

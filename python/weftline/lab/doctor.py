@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError
-from weftline.lab import balancers, lateness, stamps
+from weftline.lab import balancers, internet, ioam, lateness, stamps
+
+IPV6, IOAM = "IPv6", "IOAM"
+"""Findings without which some runs are not possible; see `require`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +54,13 @@ def can_run(found: list[Finding]) -> bool:
     return all(one.state != "problem" for one in found)
 
 
-def require() -> None:
-    """Raise InputError with what is missing if nothing can run here; quick, and it leaves nothing."""
-    wrong = [one for one in findings(measure=False) if one.state == "problem"]
+def require(*also: str) -> None:
+    """Raise InputError with what is missing if nothing can run here; quick, and it leaves nothing.
+
+    `also`: findings that must not be missing either.
+    """
+    found = findings(measure=False)
+    wrong = [one for one in found if one.state == "problem" or (one.state == "missing" and one.name in also)]
     if wrong:
         raise InputError("\n".join(f"the lab cannot run here: {one.name}: {one.text}" for one in wrong))
 
@@ -130,10 +138,55 @@ def _tried(ip: str, tc: str) -> list[Finding]:
                 ("missing", f"this kernel does not have it; {text}") if wrong else ("ok", f"there; {text}")
             )
             found.append(Finding(name=name, state=state, text=text))
+        found += _tried_ipv6(ip, one)
     finally:
         for name in (one, other):
             if Path("/run/netns", name).exists():
                 fails(ip, "netns", "delete", name)
+    return found
+
+
+def _tried_ipv6(ip: str, namespace: str) -> list[Finding]:
+    """Set a namespace as the lab does for IPv6 and for IOAM, and give a socket an empty trace."""
+    from weftline.lab.network import apply, inside
+
+    def fails(*command: str) -> str | None:
+        done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
+        return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
+
+    def refused(settings: tuple[str, ...]) -> str | None:
+        try:
+            with inside(namespace):
+                apply(settings)
+        except OSError as error:
+            return f"{error.filename or namespace}: {error.strerror}"
+        return None
+
+    def no_trace() -> str | None:
+        try:
+            with inside(namespace), socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as sock:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, ioam.header(ioam.MOST_SWITCHES))
+        except OSError as error:
+            return f"a socket takes no trace: {error.strerror}"
+        return None
+
+    wrong = refused((*internet.IPV6.settings, *internet.IPV6.forwarding))
+    needs = "--ip 6 needs a kernel with CONFIG_IPV6 from 4.18 that was not started with ipv6.disable=1"
+    text = (
+        f"{wrong}; {needs}" if wrong else f"tried: --ip 6; labels do not choose next hops ({internet.POLICY})"
+    )
+    found = [Finding(name=IPV6, state="missing" if wrong else "ok", text=text)]
+    wrong = wrong or refused(ioam.settings(1)) or no_trace()
+    wrong = wrong or fails(ip, "-n", namespace, "ioam", "namespace", "add", str(ioam.NAMESPACE))
+    text = f"{wrong}; --ioam needs a kernel from 5.15 and iproute2 from 5.16" if wrong else "tried: --ioam"
+    found.append(Finding(name=IOAM, state="missing" if wrong else "ok", text=text))
+    trace = ("trace", "prealloc", "type", f"{ioam.FIELDS:#x}", "ns", str(ioam.NAMESPACE), "size", "16")
+    route = ("route", "add", "fd00::/64", "encap", "ioam6", *trace, "dev", "try0")
+    wrong = wrong or fails(ip, "-n", namespace, "link", "set", "try0", "up")
+    wrong = wrong or fails(ip, "-n", namespace, "-6", *route)
+    text = "not used by the lab, whose senders put the trace into their packets"
+    text = f"{wrong}; needs CONFIG_IPV6_IOAM6_LWTUNNEL; {text}" if wrong else f"there; {text}"
+    found.append(Finding(name="IOAM by routes", state="missing" if wrong else "ok", text=text))
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from weftline import quantities, scenarios
 from weftline.errors import InputError
-from weftline.lab import agreement, balanced, doctor, runs, stamped, subflows, transported
+from weftline.lab import agreement, balanced, doctor, runs, stamped, subflows, traced, transported
 from weftline.measures import sharing
 from weftline.reproduce import experiments
 from weftline.runs import Run
@@ -310,5 +310,7 @@ def _spread(values: list[float]) -> str:
     return f"{_mean(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
 
 
-KINDS: dict[object, Any] = {kind.KIND: kind.Experiment for kind in (stamped, balanced, subflows, transported)}
+KINDS: dict[object, Any] = {
+    kind.KIND: kind.Experiment for kind in (stamped, traced, balanced, subflows, transported)
+}
 """Experiments of other kinds, by the key `kind` of their files."""

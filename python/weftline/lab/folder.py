@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import engine_hosts, engine_ports, lateness, priority, stamps
+from weftline.lab import engine_hosts, engine_ports, ioam, lateness, priority, stamps
 from weftline.lab.plan import Plan
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -31,8 +31,18 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
     """Write everything; the digests come last."""
     place.mkdir(parents=True, exist_ok=True)
     # An interrupted writing must not look like a finished run.
-    for name in ("digests.json", "summary.json", "series.parquet", "jobs.parquet", "telemetry.parquet"):
+    parts = (
+        "digests.json",
+        "summary.json",
+        "series.parquet",
+        "jobs.parquet",
+        "telemetry.parquet",
+        ioam.TABLE,
+    )
+    for name in parts:
         (place / name).unlink(missing_ok=True)
+    for capture in (place / ioam.FOLDER).glob("*.pcap"):
+        capture.unlink()
     rows = flow_rows(made, outcome)
     _write_flows(place / "flows.parquet", rows)
     series = [(at, port, "queue_bytes", float(size)) for at, port, size in outcome.queues]
@@ -43,8 +53,15 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
     if outcome.programs and made.stamping:
         digests = stamps.read(made, outcome.programs.records, outcome.ports, outcome.zero_ns)
         stamps.write(place / "telemetry.parquet", digests)
+    traces = None
+    if made.ioam_switches:
+        kept = outcome.captures, outcome.capture_reports
+        traces = ioam.write(place, made, *kept, outcome.ports, outcome.zero_ns)
     (place / "scenario.toml").write_text(scenario.resolved, "utf-8")
     summary = summary_of(scenario, made, simulated, outcome, rows)
+    if traces:
+        summary["lab"]["ioam"], warnings = traces
+        summary["warnings"] += warnings
     if digests and outcome.programs:
         counts = outcome.programs.total(stamps.COUNTS)
         summary["lab"]["pint"] = digests.facts(counts)
@@ -183,6 +200,7 @@ def summary_of(
         "file_digests": simulated.summary.get("file_digests"),
         "lab": {
             "kernel": _kernel(),
+            "ip": made.ip.version,
             "differs": made.differs,
             "priority": outcome.priority,
             "lateness": {

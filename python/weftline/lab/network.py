@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError, RunFailed
-from weftline.lab import engine_hosts, ports
+from weftline.lab import engine_hosts, internet, ioam, ports
 from weftline.lab.plan import Plan
 
 RECORDS = Path("/run/weftline-lab")
@@ -37,13 +37,18 @@ SETTINGS = (
     "net.ipv4.conf.all.rp_filter=0",
     "net.ipv4.conf.default.rp_filter=0",
     "net.ipv4.fib_multipath_hash_policy=1",
-    "net.ipv6.conf.all.disable_ipv6=1",
-    "net.ipv6.conf.default.disable_ipv6=1",
     "net.ipv4.tcp_no_metrics_save=1",
     "net.ipv4.tcp_rmem=4096 131072 33554432",
     "net.ipv4.tcp_wmem=4096 65536 33554432",
     "net.ipv4.tcp_ecn=0",
 )
+
+
+def apply(settings: Iterable[str]) -> None:
+    """Write settings of the kernel, such as "net.ipv4.ip_forward=1", in the namespace of this thread."""
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        Path("/proc/sys", key.replace(".", "/")).write_text(value)
 
 
 def tool(name: str) -> str:
@@ -112,32 +117,34 @@ class Network:
 
     def build(self) -> None:
         """Make everything; what was made is removed again if that fails."""
-        names = [self.name(node.name) for node in self.plan.own_nodes]
-        names += [self.name(WIRES)] if self.plan.wires or self.plan.host_links else []
+        made = self.plan
+        names = {self.name(node.name): (*SETTINGS, *made.settings(node)) for node in made.own_nodes}
+        if made.wires or made.host_links:
+            names[self.name(WIRES)] = (*SETTINGS, *internet.IPV4.settings)
         taken = [name for name in names if (NAMED / name).exists()]
         if taken:
             raise InputError(
                 f"a namespace called {taken[0]} exists already; `weftline lab clean` removes leftovers"
             )
         try:
-            for name in names:
-                self._make(name)
+            for name, settings in names.items():
+                self._make(name, settings)
             self._links()
             self._routes()
         except BaseException:
             self.remove()
             raise
 
-    def _make(self, name: str) -> None:
+    def _make(self, name: str, settings: Iterable[str]) -> None:
         self.namespaces[name] = 0
         self._write()
         run(tool("ip"), "netns", "add", name)
         self.namespaces[name] = os.stat(NAMED / name).st_ino
         self._write()
         with inside(name):
-            for setting in (*SETTINGS, *(("net.ipv4.tcp_ecn=1",) if self.plan.takes_marks else ())):
-                key, _, value = setting.partition("=")
-                Path("/proc/sys", key.replace(".", "/")).write_text(value)
+            apply(settings)
+        if self.plan.ioam_switches and name != self.name(WIRES):
+            run(tool("ip"), "-n", name, "ioam", "namespace", "add", str(ioam.NAMESPACE))
         run(tool("ip"), "-n", name, "link", "set", "lo", "up")
 
     def _write(self) -> None:
@@ -157,9 +164,9 @@ class Network:
     def _links(self) -> None:
         for wire in self.plan.wires:
             for end, inner in ((wire.a, f"w{wire.number}a"), (wire.b, f"w{wire.number}b")):
-                own = self.plan.engine_hosts and not end.port.is_switch
+                engine = self.plan.engine_hosts and not end.port.is_switch
                 node, name = (
-                    (WIRES, engine_hosts.interface(wire.number)) if own else (end.node, end.interface)
+                    (WIRES, engine_hosts.interface(wire.number)) if engine else (end.node, end.interface)
                 )
                 self._pair(node, name, WIRES, inner, wire.mtu)
         for link, end in self.plan.host_links if not self.plan.engine_ports else []:
@@ -177,8 +184,11 @@ class Network:
             with inside(self.name(WIRES)):
                 for interface in passing:
                     ports.no_offloads(interface)
-        for name in self.namespaces:
-            ports.use_every_core(name)
+        for own in self.plan.own_nodes:
+            with inside(self.name(own.name)):
+                apply(self.plan.ip.forwarding)
+        for namespace in self.namespaces if self.plan.every_core else ():
+            ports.use_every_core(namespace)
 
     def _pair(self, node: str, interface: str, peer: str, peer_interface: str, mtu: int) -> None:
         one, other = self.name(node), self.name(peer)
@@ -187,7 +197,7 @@ class Network:
             *("peer", "name", peer_interface, "mtu", str(mtu), "netns", other),
         )
         for namespace, name in ((one, interface), (other, peer_interface)):
-            run(tool("ip"), "-n", namespace, "link", "set", name, "up")
+            run(tool("ip"), "-n", namespace, "link", "set", name, *self.plan.ip.link_settings, "up")
 
     def _routes(self) -> None:
         """Addresses of hosts, fixed neighbours (nothing asks who has which), and all shortest paths."""
@@ -201,7 +211,8 @@ class Network:
         for node in self.plan.own_nodes:
             lines = []
             own = [node.address, *node.aliases] if node.address else []
-            lines += [f"address add {address}/32 dev lo" for address in own]
+            ip = self.plan.ip
+            lines += [f"address add {address}/{ip.prefix} dev lo{ip.address_settings}" for address in own]
             for end in self.plan.ends():
                 if end.node == node.name:
                     there = macs[end.peer]
@@ -213,10 +224,10 @@ class Network:
                 source = f" src {node.address}" if node.address else ""
                 extra = f"{source} {self.plan.route_settings}" if node.address else ""
                 if len(via) == 1:
-                    lines.append(f"route add {address}/32 {via[0]}{extra}")
+                    lines.append(f"route add {address}/{ip.prefix} {via[0]}{extra}")
                 else:
                     lines.append(
-                        f"route add {address}/32{extra} " + " ".join(f"nexthop {one}" for one in via)
+                        f"route add {address}/{ip.prefix}{extra} " + " ".join(f"nexthop {one}" for one in via)
                     )
             if node.aliases:
                 lines.append(f"mptcp limits set subflow {len(node.aliases)} add_addr_accepted 0")

@@ -15,7 +15,16 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.lab import balancers, ecn_switches, engine_hosts, engine_ports, int_switches, stamps
+from weftline.lab import (
+    balancers,
+    ecn_switches,
+    engine_hosts,
+    engine_ports,
+    int_switches,
+    internet,
+    ioam,
+    stamps,
+)
 from weftline.lab.ports import Port
 from weftline.scenario import Scenario
 
@@ -28,7 +37,7 @@ PORT = 5001
 MOST_NODES = 200
 MOST_SUBFLOWS = 8
 TCP_HEADER = 52
-"""IP and TCP with time stamps, what an mss leaves of a packet."""
+"""IPv4 and TCP with time stamps, what an mss leaves of a packet."""
 NIC_QUEUE = 4_000_000
 """Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
 
@@ -95,6 +104,24 @@ class Plan:
     takes_marks: bool = False
     engine_hosts: bool = False
     """Hosts are the engine's: they have no namespaces, and their process gives their links rate and delay."""
+    ip: internet.Internet = internet.IPV4
+    ioam_switches: int = 0
+    """For how many switches an IOAM trace has room; 0: packets carry none."""
+
+    @property
+    def every_core(self) -> bool:
+        """Return whether every core receives: not where frames come from a process, with digests in labels.
+
+        To choose the core, Linux then hashes the label, and takes that hash for the next hop too, whatever
+        the policy of hashing. A frame that passes no process keeps the hash of the socket that sent it.
+        """
+        return self.ip.version == 4 or self.stamping is None or not self.wires
+
+    def settings(self, node: Node) -> tuple[str, ...]:
+        """Return what the namespace of a node is set to, beyond what all are."""
+        marks = ("net.ipv4.tcp_ecn=1",) if self.takes_marks else ()
+        traced = () if node.is_host or not self.ioam_switches else ioam.settings(self.nodes.index(node))
+        return (*self.ip.settings, *marks, *traced)
 
     @cached_property
     def host_links(self) -> list[tuple[Link, End]]:
@@ -142,12 +169,18 @@ class Plan:
 
 
 def problems(
-    values: dict[str, Any], kernel_has: list[str], *, engine: bool = False, hosts: bool = False
+    values: dict[str, Any],
+    kernel_has: list[str],
+    *,
+    engine: bool = False,
+    hosts: bool = False,
+    ip: int = 4,
+    traced: bool = False,
 ) -> list[str]:
     """Return everything in a resolved scenario that the lab cannot run, each as a sentence.
 
     `engine`: the ports of switches are the engine's, which says itself what they cannot do. `hosts`: so are
-    the hosts.
+    the hosts. `ip`: the version of IP. `traced`: packets of flows carry IOAM.
     """
     found = []
     switch, transport = values.get("switch", {}), values.get("transport", {})
@@ -198,6 +231,8 @@ def problems(
     if not hosts and kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
     found += balancers.problems(values, engine=engine, hosts=hosts)
+    found += internet.problems(values, engine=engine, hosts=hosts) if ip == 6 else []
+    found += ioam.problems(values) if traced and not hosts else []
     failures = values.get("failures", {})
     if failures.get("event") or failures.get("loss"):
         found.append("failures: the lab cannot make links fail: leave them out")
@@ -255,8 +290,10 @@ def make(
     *,
     engine: bool = False,
     hosts: bool = False,
+    ip: int = 4,
+    traced: bool = False,
 ) -> Plan:
-    """Return the plan of a scenario that has no `problems`.
+    """Return the plan of a scenario that has no `problems`; `traced`: packets of flows carry IOAM.
 
     Raises
     ------
@@ -268,8 +305,9 @@ def make(
         raise InputError(f"{len(graph['nodes'])} nodes: the lab takes up to {MOST_NODES} on one machine")
     transport, queue = values["transport"], values["switch"]["queue"]
     mss = _bytes(transport.get("mss")) or MTU - TCP_HEADER
+    version = internet.VERSIONS[ip]
     nodes = [
-        Node(name=_plain(one["name"]), is_host=one["kind"] == "host", address=_address(10, number))
+        Node(name=_plain(one["name"]), is_host=one["kind"] == "host", address=version.host(number))
         if one["kind"] == "host"
         else Node(name=_plain(one["name"]), is_host=False, address=None)
         for number, one in enumerate(graph["nodes"])
@@ -277,15 +315,25 @@ def make(
     for number, node in enumerate(nodes):
         if node.is_host and transport["kind"] == "mptcp" and not hosts:
             extra = range(1, int(transport.get("subflows", 1)))
-            node.aliases = [_address(10 + subflow, number) for subflow in extra]
+            node.aliases = [version.host(number, subflow) for subflow in extra]
     balancing = balancers.asked(scenario)
     writes = int_switches.wanted(values) and not engine
     marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
-    mtu = engine_hosts.MTU if hosts else mss + TCP_HEADER
+    own = engine_hosts.MTU if hosts else mss + TCP_HEADER
+    mtu = own + version.header_bytes - internet.IPV4.header_bytes
     longer = balancing.extra_bytes if balancing else 0
-    links = _links(graph, nodes, queue, mtu, bands, hosts, longer)
-    _routes(nodes, links)
+    links = _connected(graph, nodes, queue, (mtu, mtu + longer), bands, hosts, version)
+    switches = _switches_of_longest_path(nodes) if traced else 0
+    if switches:
+        ioam.check(switches)
+        mtu += len(ioam.header(switches))
+        links = _connected(graph, nodes, queue, (mtu, mtu + longer), bands, hosts, version)
+    if ip == 6 and mtu < internet.SMALLEST_MTU:
+        raise InputError(
+            f"transport.mss = {mss}B: links with IPv6 carry packets of {internet.SMALLEST_MTU} bytes or more:"
+            f" set it to {mss + internet.SMALLEST_MTU - mtu}B or more, or leave --ip out"
+        )
     own = _own_controllers(values)
     measured = values.get("measure", {}).get("queues")
     goodput = values.get("measure", {}).get("goodput")
@@ -308,6 +356,8 @@ def make(
             *(engine_ports.differs() if engine and not hosts else []),
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
+            *(internet.differs(longer) if ip == 6 else []),
+            *(ioam.differs(switches) if switches else []),
         ],
         engine_hosts=hosts,
         engine_ports=engine,
@@ -317,7 +367,9 @@ def make(
             *([int_switches.Writing()] if writes else []),
             *([ecn_switches.Marking(scenario)] if marks else []),
         ],
-        stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1))),
+        stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1)), ip),
+        ip=version,
+        ioam_switches=switches,
     )
     if made.wires:
         made.port_task = engine_ports.task(scenario, made) if engine else engine_ports.delays(made)
@@ -328,12 +380,24 @@ def make(
 
 def _longest_round_trip_ns(nodes: list[Node], links: list[Link]) -> int:
     """Return the longest time that a full packet and its small answer take without a queue."""
-    cost, far = {}, {}
+    cost = {}
     for link in links:
         for end in (link.a, link.b):
             rate = end.port.rate_bps
             wires = 8_000_000_000 * (link.mtu + TCP_HEADER) // rate
             cost[end.node, end.interface] = 2 * link.delay_ns + wires
+    return _longest(nodes, lambda end: cost[end.node, end.interface]) or 1
+
+
+def _switches_of_longest_path(nodes: list[Node]) -> int:
+    """Return the switches of the longest path between two hosts."""
+    # A path has one link more than switches.
+    return _longest(nodes, lambda _: 1) - 1
+
+
+def _longest(nodes: list[Node], cost: Callable[[End], int]) -> int:
+    """Return the highest cost of a path from a host to a host; `cost`: of a link."""
+    far: dict[tuple[str, str], int] = {}
     by_name = {node.name: node for node in nodes}
 
     def from_here(node: Node, address: str) -> int:
@@ -342,38 +406,46 @@ def _longest_round_trip_ns(nodes: list[Node], links: list[Link]) -> int:
         if (node.name, address) not in far:
             ways = node.routes.get(address, [])
             far[node.name, address] = max(
-                (cost[node.name, end.interface] + from_here(by_name[end.peer[0]], address) for end in ways),
-                default=0,
+                (cost(end) + from_here(by_name[end.peer[0]], address) for end in ways), default=0
             )
         return far[node.name, address]
 
     hosts = [node for node in nodes if node.is_host]
-    return max((from_here(one, other.address or "") for one in hosts for other in hosts), default=1)
+    return max((from_here(one, other.address or "") for one in hosts for other in hosts), default=0)
 
 
 def _plain(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
 
 
-def _address(first: int, number: int) -> str:
-    return (
-        f"{first}.{number >> 16 & 255}.{number >> 8 & 255}.{(number & 255)}" if number else f"{first}.255.0.1"
-    )
+def _connected(
+    graph: dict[str, Any],
+    nodes: list[Node],
+    queue: dict[str, Any],
+    mtus: tuple[int, int],
+    probes_first: bool,
+    hosts_too: bool,
+    ip: internet.Internet,
+) -> list[Link]:
+    """Return the links, and give every node its routes."""
+    links = _links(graph, nodes, queue, mtus, probes_first, hosts_too, ip)
+    _routes(nodes, links)
+    return links
 
 
 def _links(
     graph: dict[str, Any],
     nodes: list[Node],
     queue: dict[str, Any],
-    mtu: int,
+    mtus: tuple[int, int],
     probes_first: bool,
     hosts_too: bool,
-    longer: int,
+    ip: internet.Internet,
 ) -> list[Link]:
     """Return the links.
 
-    `probes_first`: ports between switches have bands; `hosts_too`: those to hosts as well. `longer`: by which
-    packets between switches may be.
+    `mtus`: of links to hosts, and of those between switches. `probes_first`: ports between switches have
+    bands; `hosts_too`: those to hosts as well.
     """
     used = [0] * len(nodes)
     links = []
@@ -382,10 +454,10 @@ def _links(
         for side in "ab":
             place = one[side]
             sides.append(
-                (place, f"p{used[place]}", one[f"{side}_port"], _address(100, 2 * number + (side == "b") + 1))
+                (place, f"p{used[place]}", one[f"{side}_port"], ip.link(2 * number + (side == "b") + 1))
             )
             used[place] += 1
-        fits = mtu + (0 if any(nodes[one[side]].is_host for side in "ab") else longer)
+        fits = mtus[not any(nodes[one[side]].is_host for side in "ab")]
 
         def end(own: int, number_in: list[tuple[int, str, str, str]], rate: int, fits: int) -> End:
             place, interface, entity, _ = number_in[own]

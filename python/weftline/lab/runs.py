@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import doctor, engine_hosts, engine_ports, lateness, plan
+from weftline.lab import doctor, engine_hosts, engine_ports, internet, ioam, lateness, plan
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
 from weftline.lab.network import WIRES, Network
@@ -71,11 +72,17 @@ def _asked_scale(text: str, settings: list[tuple[str, str]]) -> object:
 
 
 def planned(
-    scenario: Scenario, ports: engine_ports.Ports = "auto", hosts: engine_hosts.Hosts = "auto"
+    scenario: Scenario,
+    ports: engine_ports.Ports = "auto",
+    hosts: engine_hosts.Hosts = "auto",
+    *,
+    ip: int | None = None,
+    traced: bool = False,
 ) -> tuple[plan.Plan, Run]:
     """Return the plan of a scenario and the simulated run that its flows are from.
 
-    `ports`: whose ports switches have; `hosts`: whose transports hosts have.
+    `ports`: whose ports switches have; `hosts`: whose transports hosts have; `ip`: 4 or 6, None: what
+    `traced` needs, else 4; `traced`: packets of flows carry the kernel's IOAM.
 
     Raises
     ------
@@ -85,10 +92,12 @@ def planned(
     kernel = doctor.congestion_controls()
     own_hosts = engine_hosts.wanted(scenario.values, hosts)
     engine = engine_ports.wanted(scenario.values, ports, hosts=own_hosts)
-    if wrong := plan.problems(scenario.values, kernel, engine=engine, hosts=own_hosts):
+    version = internet.chosen(ip, traced=traced)
+    wrong = plan.problems(scenario.values, kernel, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    if wrong:
         name = scenario.source.file
         raise InputError("\n".join(f"{name}: {text}" for text in wrong))
-    doctor.require()
+    doctor.require(*([doctor.IPV6] if version == 6 else []), *([doctor.IOAM] if traced else []))
     seconds = scenario.estimate()["seconds"]
     if seconds > LONGEST_SIMULATION:
         raise InputError(
@@ -103,7 +112,8 @@ def planned(
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
-    return plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts), simulated
+    made = plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    return made, simulated
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
@@ -141,6 +151,9 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     of_hosts: dict[str, Any] = field(default_factory=dict)
     """What the process of the engine's hosts counted, empty without one."""
+    captures: dict[str, bytes] = field(default_factory=dict)
+    """What arrived at each receiver, where packets are traced, and what its process counted."""
+    capture_reports: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -182,21 +195,30 @@ class Processes:
         self.companions: dict[str, subprocess.Popen[str]] = {}
         """Those next to switches, and what each printed at its end."""
         self.reports: dict[str, dict[str, Any]] = {}
+        self.capturing: dict[str, tuple[subprocess.Popen[str], Any]] = {}
+        """At receivers, where packets are traced, each with its file; then what came, and what it counted."""
+        self.captures: dict[str, bytes] = {}
+        self.capture_reports: dict[str, dict[str, Any]] = {}
         self.waited = lateness.Histogram()
         """How late a process of the agents' priority woke during the run."""
 
-    def _start(self, namespace: str, file: str, level: int, *lines: str) -> subprocess.Popen[str]:
+    def _start(
+        self, namespace: str, file: str, level: int, *lines: str, output: int | None = None
+    ) -> subprocess.Popen[str]:
+        """Start a process in a namespace; `output`: an open file that it writes."""
         from weftline.lab.network import tool
 
-        stays = [] if self.dies else ["stays"]
+        extra = [] if self.dies else ["stays"]
+        extra += [] if output is None else [str(output)]
         started = subprocess.Popen(
-            [tool("ip"), "netns", "exec", namespace, sys.executable, "-I", "-S", str(HERE / file), *stays],
+            [tool("ip"), "netns", "exec", namespace, sys.executable, "-I", "-S", str(HERE / file), *extra],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # A reader of our messages must not wait for a process that stays.
             stderr=None if self.dies else subprocess.DEVNULL,
             text=True,
             start_new_session=True,
+            pass_fds=[] if output is None else [output],
         )
         self.give(started, level)
         assert started.stdin is not None
@@ -224,6 +246,8 @@ class Processes:
             )
             _expect_ready(self.hosts, "the process of the hosts")
         hosts = [node for node in made.own_nodes if node.is_host]
+        if made.ioam_switches:
+            self.start_captures(hosts)
         addresses = [node.address for node in hosts]
         for number, node in enumerate(hosts):
             mine = [flow for flow in made.flows if flow["src"] == number]
@@ -246,6 +270,7 @@ class Processes:
                 "multipath": made.multipath,
                 "flows": flows,
                 "every_ns": made.goodput_every_ns,
+                "options": ioam.header(made.ioam_switches).hex() if made.ioam_switches else None,
             }
             self.agents[node.name] = self._start(
                 self.network.name(node.name), "agent.py", priorities.HOSTS, json.dumps(task)
@@ -257,6 +282,16 @@ class Processes:
         place = self.network.name(hosts[0].name if hosts else WIRES)
         self.watch = self._start(place, "lateness.py", priorities.HOSTS, "")
         _expect_ready(self.watch, "the process that measures lateness")
+
+    def start_captures(self, hosts: list[plan.Node]) -> None:
+        """Start what keeps the headers of traced packets at every receiver."""
+        for number in sorted({flow["dst"] for flow in self.network.plan.flows}):
+            name, file = hosts[number].name, tempfile.TemporaryFile()  # noqa: SIM115
+            started = self._start(
+                self.network.name(name), "capture.py", priorities.HOSTS, output=file.fileno()
+            )
+            self.capturing[name] = started, file
+            _expect_ready(started, f"the process that captures at {name}")
 
     def start_balancers(self) -> None:
         """Start what runs next to the programs of switches."""
@@ -288,6 +323,11 @@ class Processes:
         for process in self.companions.values():
             process.terminate()
         self.reports = {node: _last_words(process) for node, process in self.companions.items()}
+        for name, (process, file) in self.capturing.items():
+            self.capture_reports[name] = _last_words(process)
+            file.seek(0)
+            self.captures[name] = file.read()
+            file.close()
         if self.watch is not None:
             self.waited = lateness.Histogram.of(_last_words(self.watch) or [])
         self.of_hosts = _last_words(self.hosts) if self.hosts is not None else {}
@@ -357,7 +397,8 @@ def carry(
         patience = max(PATIENCE_S, 4 * takes)
         last = time.monotonic() + LEAD_S + max((flow["start_ns"] for flow in made.flows), default=0) / 1e9
         until = zero + made.until_ns if made.until_ns else None
-        outputs = {agent.stdout: name for name, agent in processes.agents.items() if agent.stdout}
+        outputs = {agent.stdout.fileno(): name for name, agent in processes.agents.items() if agent.stdout}
+        unread = dict.fromkeys(outputs, b"")
         while len(done) < len(made.flows):
             left = (until - time.time_ns()) / 1e9 if until else last + patience - time.monotonic()
             if left <= 0:
@@ -366,11 +407,14 @@ def carry(
             if processes.hosts is not None and processes.hosts.poll() is not None:
                 break
             ready, _, _ = select.select(list(outputs), [], [], min(left, 0.5))
-            for stream in ready:
-                line = stream.readline()
-                if not line:
-                    raise RunFailed(f"lab: the agent of {outputs[stream]} ended by itself")
-                one = json.loads(line)
+            lines: list[bytes] = []
+            # Not through the stream: select does not see a line that waits in its buffer.
+            for number in ready:
+                if not (data := os.read(number, 1 << 16)):
+                    raise RunFailed(f"lab: the agent of {outputs[number]} ended by itself")
+                *whole, unread[number] = (unread[number] + data).split(b"\n")
+                lines += whole
+            for one in map(json.loads, lines):
                 if "port" in one:
                     flow = flows[one["flow"]]
                     key = (flow["src"], one["port"], flow["dst"])
@@ -423,6 +467,8 @@ def carry(
         ports_used_twice=twice,
         goodput=goodput,
         of_hosts=processes.of_hosts,
+        captures=processes.captures,
+        capture_reports=processes.capture_reports,
         waited=processes.waited,
         priority=priorities.lowest(processes.kinds),
     )
@@ -437,12 +483,15 @@ def run(
     ports: engine_ports.Ports = "auto",
     hosts: engine_hosts.Hosts = "auto",
     priority: priorities.Priority = "auto",
+    ip: int | None = None,
+    traced: bool = False,
 ) -> list[Run]:
     """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
 
     `ports`: whose ports switches have; "auto": the kernel's where its FIFO is enough, else the engine's.
     `hosts`: whose transports hosts have; "auto": the kernel's where it has them, else the engine's.
     `priority`: "auto": real-time where this user may; "normal": that of all other processes.
+    `ip`: 4 or 6; None: what `traced` needs, else 4. `traced`: packets of flows carry the kernel's IOAM.
 
     Raises
     ------
@@ -462,7 +511,7 @@ def run(
                 "overwrite it with --force" if status_of(place) is not None else "choose another with --out"
             )
             raise InputError(f"{place}: is not empty; {hint}")
-    made, simulated = planned(scenario, ports, hosts)
+    made, simulated = planned(scenario, ports, hosts, ip=ip, traced=traced)
     found = []
     for place in places:
         with up(made) as network:

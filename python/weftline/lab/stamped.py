@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from weftline import pint, scenarios
 from weftline.errors import InputError, RunFailed
@@ -32,7 +32,8 @@ FLOWS, SIZE, APART_MS = 100, "100KB", 20
 RATE, DELAY = "100Mbps", "1ms"
 IDS = 64
 """Switches that the collector knows; `queries.toml` states the same number."""
-KNOWN = "known.toml"
+EVERY_PAIR = list(combinations(range(IDS), 2))
+NETWORK, KNOWN = "network.toml", "known.toml"
 PACKETS_PER_HOP = 4
 """Packets by which flows of the library's grow until their paths are known, for each switch."""
 MOST_PACKETS = 10_000
@@ -53,6 +54,8 @@ class Decoded:
     packets: float
     """Mean number of packets until a path was known."""
     contaminated: list[str]
+    unmatched: int = 0
+    """Digests that could not be held against anything."""
 
 
 @dataclass
@@ -77,12 +80,12 @@ class Row:
         """Return "equal", "different" or "open".
 
         A wrong digest or path is "different" at any interval. Where a path stayed unknown the mean is of the
-        others alone, so nothing is decided.
+        others alone, and a digest without a match may be wrong, so nothing is decided.
         """
         if any(run.equal < run.digests or run.contradictions for run in self.runs):
             return "different"
         found = self.interval()
-        if found is None or any(run.paths < FLOWS for run in self.runs):
+        if found is None or any(run.paths < FLOWS or run.unmatched for run in self.runs):
             return "open"
         low, high = found
         if 1 - margin <= low and high <= 1 + margin:
@@ -101,6 +104,8 @@ class Experiment:
     rows: list[Row]
     delay: str = DELAY
     """Of every link."""
+    traced: ClassVar[bool] = False
+    """Packets carry the kernel's IOAM too."""
 
     @classmethod
     def read(cls, path: Path, rows: Sequence[str]) -> Experiment:
@@ -149,33 +154,46 @@ class Experiment:
         for row in self.rows:
             place = out / f"{row.switches}-switches"
             place.mkdir(parents=True, exist_ok=True)
-            (place / "chain.toml").write_text(
-                network(row.switches, _chain(row.switches), self.delay), "utf-8"
-            )
-            (out / KNOWN).write_text(network(IDS, list(combinations(range(IDS), 2)), self.delay), "utf-8")
+            self._networks(row, place)
             tried = pint.accuracy(plan, hops=[row.switches], trials=TRIALS)
             row.accuracy = tried["queries"][0]["lengths"][0]["mean_packets"]
-            row.expected = expected(plan, row.switches, place / "library.parquet", out / KNOWN)
+            row.expected = expected(plan, self._path(row), place / "library.parquet", place / KNOWN)
         for repeat in range(1, repeats + 1):
             for row in self.rows if repeat % 2 else self.rows[::-1]:
                 row.runs.append(self._one(row, out / f"{row.switches}-switches", repeat, plan))
 
-    def _one(self, row: Row, place: Path, seed: int, plan: pint.Plan) -> Decoded:
-        flows = [
+    def _networks(self, row: Row, place: Path) -> None:
+        """Write the network of a row, and that of all that the collector knows."""
+        (place / NETWORK).write_text(network(row.switches, _chain(row.switches), self.delay), "utf-8")
+        (place / KNOWN).write_text(network(IDS, EVERY_PAIR, self.delay), "utf-8")
+
+    def _path(self, row: Row) -> list[dict[str, int]]:
+        """Return what the switches of a path show the library."""
+        return _hops(row.switches)
+
+    def _flows(self, row: Row) -> list[dict[str, Any]]:
+        """Return the flows of a row."""
+        return [
             {"src": 0, "dst": 1, "size": SIZE, "start": f"{APART_MS * number}ms"} for number in range(FLOWS)
         ]
+
+    def _decoded(self, run: Run, row: Row, plan: pint.Plan) -> Decoded:
+        assert run.out is not None
+        return decoded(run, run.out, plan, run.out.parent / KNOWN, row.switches)
+
+    def _one(self, row: Row, place: Path, seed: int, plan: pint.Plan) -> Decoded:
         changes = {
-            "topology.file": str((place / "chain.toml").resolve()),
+            "topology.file": str((place / NETWORK).resolve()),
             "telemetry.queries": str(self.queries.resolve()),
-            "workload": [{"kind": "flows", "flows": flows}],
+            "workload": [{"kind": "flows", "flows": self._flows(row)}],
         }
         source = scenarios.load(str(self.scenario))
         scenario = Scenario.of(source, scenarios.settings(changes), seed=seed)
         real = place / str(seed)
         if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
             print(f"{row.switches} switches, repeat {seed}", file=sys.stderr, flush=True)
-            runs.run(scenario, str(real), force=True)
-        return decoded(Run.read(real), real, plan, place.parent / KNOWN, row.switches)
+            runs.run(scenario, str(real), force=True, traced=self.traced)
+        return self._decoded(Run.read(real), row, plan)
 
     def table(self) -> Table:
         """Return a line for each row."""
@@ -254,9 +272,13 @@ def decoded(run: Run, folder: Path, plan: pint.Plan, known_to: Path, switches: i
     )
 
 
-def expected(plan: pint.Plan, switches: int, file: Path, known_to: Path) -> float:
-    """Return the mean number of packets to decode for digests that the library makes of random packets."""
-    chance, hops = random.Random(switches), _hops(switches)
+def expected(plan: pint.Plan, hops: list[dict[str, int]], file: Path, known_to: Path) -> float:
+    """Return the mean number of packets to decode for digests that the library makes of random packets.
+
+    `hops`: what each switch of the path shows.
+    """
+    switches = len(hops)
+    chance = random.Random(switches)
     rows: list[dict[str, Any]] = []
     found: dict[str, Any] = {"complete_paths": 0}
     # Until every path is known: a mean of those that needed few packets would be too low.

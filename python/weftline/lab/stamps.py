@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import programs
+from weftline.lab import internet, programs
 from weftline.pint import Plan as Queries
 
 if TYPE_CHECKING:
     from weftline.lab.network import Network
     from weftline.lab.plan import Plan
 
-IPV4_ID = 1
+CARRIERS = {4: 1, 6: 2}
+"""Where digests stand, as the programs count: the id of IPv4 packets, the flow label of IPv6."""
 COLUMNS = [
     *("time_ns", "flow_id", "src", "dst", "packet_id", "digest", "hops", "src_port", "plan_version"),
     *("sink", "path", "loop"),
@@ -104,7 +105,7 @@ class Stamping:
         for number, node in enumerate(made.nodes):
             if node.is_host:
                 continue
-            config = self.queries._native.switch_config(number, IPV4_ID)
+            config = self.queries._native.switch_config(number, CARRIERS[made.ip.version])
             maps, filters, sink = [("pint_config", _key(0), config)], [], False
             for place, (end, index) in enumerate(programs.interfaces(network, node)):
                 to_host = end.peer[0] in hosts
@@ -139,8 +140,8 @@ def _key(number: int) -> bytes:
     return struct.pack("I", number)
 
 
-def asked(values: dict[str, Any], horizon_ns: int, seed: int) -> Stamping | None:
-    """Return what a scenario without `problems` asks for.
+def asked(values: dict[str, Any], horizon_ns: int, seed: int, ip: int) -> Stamping | None:
+    """Return what a scenario without `problems` asks for over a version of IP.
 
     Raises
     ------
@@ -151,7 +152,7 @@ def asked(values: dict[str, Any], horizon_ns: int, seed: int) -> Stamping | None
         return None
     telemetry = values["telemetry"]
     queries = Queries.open(telemetry["queries"])
-    queries._native.switch_config(0, IPV4_ID)
+    queries._native.switch_config(0, CARRIERS[ip])
     paper, paths = telemetry.get("law") == "paper", bool(telemetry.get("paths"))
     return Stamping(queries, paper, paths, horizon_ns, seed)
 
@@ -199,7 +200,7 @@ def read(made: Plan, records: bytes, ports: dict[tuple[int, int, int], int], zer
 
     assert made.stamping is not None
     hosts = {node.address: number for number, node in enumerate(n for n in made.nodes if n.is_host)}
-    number_of = {_number(address): number for address, number in hosts.items() if address}
+    number_of = {internet.number(address): number for address, number in hosts.items() if address}
     # Programs read the monotonic clock; the times of the run are those of the real-time clock.
     offset = time.time_ns() - time.monotonic_ns() - zero_ns
     found = Digests([], 0, 0)
@@ -207,10 +208,10 @@ def read(made: Plan, records: bytes, ports: dict[tuple[int, int, int], int], zer
     routes = _paths(made) if made.stamping.paths else {}
     for place in range(0, len(records), RECORD_BYTES):
         _, at, packet = struct.unpack_from("=QQQ", records, place)
-        source, destination = (struct.unpack_from("=QQ", records, place + 24 + 16 * k)[1] for k in (0, 1))
+        ends = [struct.unpack_from("=QQ", records, place + 24 + 16 * k) for k in (0, 1)]
         source_port, destination_port, digest = struct.unpack_from("=HHH", records, place + 56)
         hops, looped = records[place + 64], records[place + 66]
-        src, dst = (number_of.get(one & 0xFFFFFFFF) for one in (source, destination))
+        src, dst = (number_of.get(high << 64 | low) for high, low in ends)
         if source_port == PORT != destination_port:
             found.of_receivers += 1
             continue
@@ -236,11 +237,6 @@ def read(made: Plan, records: bytes, ports: dict[tuple[int, int, int], int], zer
         )
     found.rows.sort(key=lambda row: row["time_ns"])
     return found
-
-
-def _number(address: str) -> int:
-    first, second, third, last = (int(part) for part in address.split("."))
-    return first << 24 | second << 16 | third << 8 | last
 
 
 def _paths(made: Plan) -> dict[tuple[int, int], str]:

@@ -137,13 +137,31 @@ pub fn ipv6(random: &mut Random, label: u32) -> Vec<u8> {
     frame
 }
 
-/// A frame of any kind; of IPv6 with a label of this or another plan.
-pub fn any(random: &mut Random, nibble: u32) -> Vec<u8> {
-    let label = match random.below(8) {
+/// An IPv6 frame with a hop-by-hop header of up to 256 bytes, the length of an IOAM trace of 15 switches.
+pub fn traced(random: &mut Random, label: u32) -> Vec<u8> {
+    let mut frame = ipv6(random, label);
+    let units = random.below(32) as u8;
+    let mut header = vec![0; 8 + 8 * usize::from(units)];
+    random.fill(&mut header);
+    (header[0], header[1], frame[20]) = (frame[20], units, 0);
+    frame.splice(54..54, header);
+    let length = (frame.len() - 54) as u16;
+    frame[18..20].copy_from_slice(&length.to_be_bytes());
+    frame
+}
+
+/// A label of this plan, of another one, or none.
+pub fn label(random: &mut Random, nibble: u32) -> u32 {
+    match random.below(8) {
         0 => 0,
         1 => random.word() as u32,
         _ => nibble << 16 | random.below(1 << 16) as u32,
-    };
+    }
+}
+
+/// A frame of any kind; of IPv6 with a label of this or another plan.
+pub fn any(random: &mut Random, nibble: u32) -> Vec<u8> {
+    let label = label(random, nibble);
     let mut frame = if random.one_in(2) { ipv4(random) } else { ipv6(random, label) };
     match random.below(30) {
         // Cut anywhere after the link's header.

@@ -11,7 +11,7 @@ use ::pint::utilisation::{Law, Tabled, Tables, scaled_integer};
 use std::net::IpAddr;
 use weftline_collect::ip::Ip;
 use weftline_collect::pint::packet_id;
-use weftline_dataplane::kernel::{Context, Map, Object, Ring, Sandbox};
+use weftline_dataplane::kernel::{Context, Map, Object, Program, Ring, Sandbox};
 use weftline_dataplane::pint::{COUNTS, Config, FLOW_LABEL, IPV4_ID, Record};
 use weftline_dataplane::{Port, flow_hash};
 
@@ -291,6 +291,41 @@ impl Rig {
         }
     }
 
+    /// Gives the same frames to programs and library.
+    fn same_as_the_library(mut self, n: usize, rounds: u32, frame: impl Fn(&mut Random, u32) -> Vec<u8>) {
+        let [source, arrival, switch] =
+            ["pint_source", "pint_arrival", "pint_switch"].map(|name| self.object.program(name).unwrap());
+        let mut random = Random(n as u64);
+        let nibble = self.model.plan.version() & 15;
+        let mut now = 1_000_000_000u64;
+        for round in 0..rounds {
+            now = if random.one_in(50) { now - random.below(1_000) } else { now + random.scaled(24) };
+            let frame = frame(&mut random, nibble);
+            let context = self.context(&mut random, now);
+            let at = format!("plan {n}, packet {round}: {context:?} {frame:02x?}");
+            let run = |program: &Program| {
+                let ran = program.run(&frame, &context, 1);
+                ran.unwrap_or_else(|error| panic!("{error}: {} bytes, {at}", frame.len()))
+            };
+            if random.one_in(4) {
+                let ran = run(&source);
+                assert_eq!((ran.verdict, ran.packet), (-1, self.model.source(&frame, &context)), "{at}");
+                let ran = run(&arrival);
+                assert_eq!((ran.verdict, ran.packet), (-1, frame.clone()), "{at}");
+            }
+            let ran = run(&switch);
+            let (expected, record) = self.model.switch(&frame, &context);
+            assert_eq!((ran.verdict, ran.packet), (-1, expected), "{at}");
+            assert_eq!(self.ring.next_record::<Record>(), record, "{at}");
+            self.same_port(context.interface, &at);
+        }
+        self.same_counts();
+        println!(
+            "plan {n}: {rounds} packets, {:?}",
+            COUNTS.iter().zip(self.model.counts).collect::<Vec<_>>()
+        );
+    }
+
     fn same_counts(&self) {
         let counts = self.object.map("pint_counts").unwrap();
         let counts: [u64; COUNT] = std::array::from_fn(|n| counts.count(n as u32).unwrap());
@@ -304,38 +339,21 @@ fn digests_loads_and_records_are_those_of_the_library() {
     let rounds = rig::rounds();
     for (n, plan) in PLANS.iter().enumerate() {
         let carriers = if n == 3 { IPV4_ID } else { IPV4_ID | FLOW_LABEL };
-        let Some(mut rig) = Rig::new(plan, carriers) else { return };
-        let [source, arrival, switch] =
-            ["pint_source", "pint_arrival", "pint_switch"].map(|name| rig.object.program(name).unwrap());
-        let mut random = Random(n as u64);
-        let nibble = rig.model.plan.version() & 15;
-        let mut now = 1_000_000_000u64;
-        for round in 0..rounds {
-            now = if random.one_in(50) { now - random.below(1_000) } else { now + random.scaled(24) };
-            let frame = packets::any(&mut random, nibble);
-            let context = rig.context(&mut random, now);
-            let at = format!("plan {n}, packet {round}: {context:?} {frame:02x?}");
-            if random.one_in(4) {
-                let ran = source
-                    .run(&frame, &context, 1)
-                    .unwrap_or_else(|error| panic!("{error}: {} bytes, {at}", frame.len()));
-                assert_eq!((ran.verdict, ran.packet), (-1, rig.model.source(&frame, &context)), "{at}");
-                let ran = arrival
-                    .run(&frame, &context, 1)
-                    .unwrap_or_else(|error| panic!("{error}: {} bytes, {at}", frame.len()));
-                assert_eq!((ran.verdict, ran.packet), (-1, frame.clone()), "{at}");
-            }
-            let ran = switch
-                .run(&frame, &context, 1)
-                .unwrap_or_else(|error| panic!("{error}: {} bytes, {at}", frame.len()));
-            let (expected, record) = rig.model.switch(&frame, &context);
-            assert_eq!((ran.verdict, ran.packet), (-1, expected), "{at}");
-            assert_eq!(rig.ring.next_record::<Record>(), record, "{at}");
-            rig.same_port(context.interface, &at);
-        }
-        rig.same_counts();
-        println!("plan {n}: {rounds} packets, {:?}", COUNTS.iter().zip(rig.model.counts).collect::<Vec<_>>());
+        let Some(rig) = Rig::new(plan, carriers) else { return };
+        rig.same_as_the_library(n, rounds, packets::any);
     }
+}
+
+/// IPv6 alone, half of it with a hop-by-hop header of any length that a trace may have.
+#[test]
+#[ignore = "needs root, bpftool and the objects of `make lab-objects`"]
+fn digests_in_labels_of_traced_packets_are_those_of_the_library() {
+    let frame = |random: &mut Random, nibble: u32| {
+        let label = packets::label(random, nibble);
+        if random.one_in(2) { packets::traced(random, label) } else { packets::ipv6(random, label) }
+    };
+    let Some(rig) = Rig::new(PLANS[0], FLOW_LABEL) else { return };
+    rig.same_as_the_library(0, rig::rounds(), frame);
 }
 
 /// Interfaces whose queues hold different numbers of bytes: the program reads what `tc` shows.
@@ -383,20 +401,29 @@ fn costs() {
         config.switch_id = SWITCH;
         rig.object.map("pint_config").unwrap().put(&0u32, &config).unwrap();
         let mut random = Random(3);
-        let mut frames = [packets::ipv4(&mut random), packets::ipv6(&mut random, 0)];
-        for frame in &mut frames {
-            while !ip(frame).is_some_and(|ip| {
-                !ip.fragment
-                    && ip.dont_fragment
-                    && ip.hop_limit == 62
-                    && ip.protocol == 6
-                    && ip.payload.len() >= 24
-            }) {
-                let four = frame[12..14] == [8, 0];
-                let label = rig.model.plan.version() << 16 | 7;
-                *frame = if four { packets::ipv4(&mut random) } else { packets::ipv6(&mut random, label) };
+        let label = rig.model.plan.version() << 16 | 7;
+        // The third with a trace of five switches, 96 bytes.
+        let makers: [fn(&mut Random, u32) -> Vec<u8>; 3] = [
+            |random, _| packets::ipv4(random),
+            packets::ipv6,
+            |random, label| loop {
+                let frame = packets::traced(random, label);
+                if frame[55] == 11 {
+                    break frame;
+                }
+            },
+        ];
+        let frames = makers.map(|make| {
+            let usual = |ip: Ip| {
+                let whole = !ip.fragment && ip.dont_fragment && ip.payload.len() >= 24;
+                whole && ip.hop_limit == 62 && ip.protocol == 6
+            };
+            let mut frame = make(&mut random, label);
+            while !ip(&frame).is_some_and(usual) {
+                frame = make(&mut random, label);
             }
-        }
+            frame
+        });
         for (program, port) in [
             ("pint_arrival", 0),
             ("pint_source", 0),
@@ -405,7 +432,7 @@ fn costs() {
             ("pint_switch", 3),
         ] {
             let kind = ["", ", with its load", "", ", with its load, sink"][port];
-            for (carrier, frame) in ["IPv4 id", "flow label"].iter().zip(&frames) {
+            for (carrier, frame) in ["IPv4 id", "flow label", "flow label and trace"].iter().zip(&frames) {
                 let context = Context { interface: rig.interfaces[port], ..Context::default() };
                 let label = format!("{program}{kind}, {carrier}, {name}");
                 rig::cost(&label, &rig.object.program(program).unwrap(), frame, &context);

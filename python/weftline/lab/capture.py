@@ -1,0 +1,88 @@
+"""The process that keeps the headers of what arrives at one host, as a pcap file.
+
+Run as a file of its own, without the package, inside the host's namespace; its one argument is the number of
+the open file that it writes. After the answer ``ready`` it keeps every IPv6 frame that has hop-by-hop
+options; at SIGTERM it writes what the kernel still holds, prints how many frames it kept and how many it lost
+as a line of JSON, and ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+ETH_P_IPV6 = 0x86DD
+SOL_PACKET, PACKET_STATISTICS = 263, 6
+SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
+BUFFER = 64 << 20
+KEPT = 14 + 40 + 256 + 60
+"""Bytes: Ethernet, IPv6, the longest options, the longest TCP header."""
+FIRST_BYTES = 21
+"""A frame has the kind of its first extension header in the last of these."""
+LAST_WAIT_S = 0.05
+
+
+class Capture:
+    """The socket and the file."""
+
+    def __init__(self, file: int) -> None:
+        self.file = os.fdopen(file, "wb", buffering=1 << 20)
+        self.file.write(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, KEPT, 1))
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IPV6))
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.sock.setblocking(False)
+        self.frames = 0
+
+    def take(self) -> bool:
+        """Keep one frame; return whether there was one."""
+        try:
+            frame, ancillary, _, address = self.sock.recvmsg(KEPT, 64, socket.MSG_TRUNC)
+        except BlockingIOError:
+            return False
+        outgoing = address[2] == socket.PACKET_OUTGOING
+        if outgoing or len(frame) < FIRST_BYTES or frame[FIRST_BYTES - 1] != 0:
+            return True
+        seconds, ns = divmod(time.time_ns(), 10**9)
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+                seconds, ns = struct.unpack_from("qq", data)
+        length = 54 + struct.unpack_from(">H", frame, 18)[0]
+        self.file.write(struct.pack("=IIII", seconds, ns, len(frame), length) + frame)
+        self.frames += 1
+        return True
+
+    def end(self) -> None:
+        """Keep what is left, and print what was kept."""
+        until = time.monotonic() + LAST_WAIT_S
+        while self.take() or time.monotonic() < until:
+            pass
+        _, lost = struct.unpack("II", self.sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
+        self.file.flush()
+        print(json.dumps({"frames": self.frames, "lost": lost}), flush=True)
+
+
+def main() -> None:
+    """Capture until the end."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    capture = Capture(int(sys.argv[1]))
+    print("ready", flush=True)
+    while not ending:
+        select.select([capture.sock], [], [], 0.1)
+        while not ending and capture.take():
+            pass
+    capture.end()
+
+
+if __name__ == "__main__":
+    main()
