@@ -320,8 +320,8 @@ def make(
     writes = int_switches.wanted(values) and not engine
     marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
-    own = engine_hosts.MTU if hosts else mss + TCP_HEADER
-    mtu = own + version.header_bytes - internet.IPV4.header_bytes
+    longest = engine_hosts.MTU if hosts else mss + TCP_HEADER
+    mtu = longest + version.header_bytes - internet.IPV4.header_bytes
     longer = balancing.extra_bytes if balancing else 0
     links = _connected(graph, nodes, queue, (mtu, mtu + longer), bands, hosts, version)
     switches = _switches_of_longest_path(nodes) if traced else 0
