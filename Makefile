@@ -27,7 +27,8 @@ test-rust: ## tests of the Rust crates
 	cargo test --workspace --quiet
 
 test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
-	$(BIN)/python -m pytest -q --disable-warnings
+	$(BIN)/python -m pytest -q --disable-warnings -n auto --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -q --disable-warnings -m alone
 
 lab: $(NATIVE) $(VENV)/.dev ## scenarios on real packets of this machine: installs what is missing, then the lab's tests (as root, Linux)
 	command -v ip tc > /dev/null || (apt-get update && apt-get install -y iproute2)

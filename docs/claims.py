@@ -2,7 +2,8 @@
 
 ``python docs/claims.py RESULT.json...`` takes results into `claims.json`, experiment by experiment in place
 of older ones, and writes `claims.md`; without files it writes the page alone. A result is the `ledger.json`
-of ``weftline reproduce --all``, or what ``weftline reproduce NAME --json`` printed.
+of ``weftline reproduce --all``, or what ``weftline reproduce NAME --json`` printed. Claims at the published
+size are joined with stored ones of other seeds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from weftline.reproduce import ledger
+from weftline.reproduce import experiments, joined, ledger
 
 HERE = Path(__file__).resolve().parent
 STORED, PAGE = HERE / "claims.json", HERE / "claims.md"
@@ -70,14 +71,18 @@ def taken(results: dict[str, dict], found: dict) -> dict[str, dict]:
     A result that answers only some of the bounds of an older one, as at the published size, leaves the rest.
     """
     new = found["experiments"] if "experiments" in found else {found["experiment"]: found}
-    merged = {name: _merged(results.get(name), _short(result)) for name, result in new.items()}
+    merged = {name: _merged(name, results.get(name), _short(result)) for name, result in new.items()}
     return dict(sorted({**results, **merged}.items()))
 
 
-def _merged(old: dict | None, new: dict) -> dict:
-    """Return a result with those bounds of an older one that it does not answer."""
-    answered = {claim["text"]: claim for claim in new["claims"]}
+def _merged(name: str, old: dict | None, new: dict) -> dict:
+    """Return a result with those bounds of an older one that it does not answer, and with its other seeds."""
     known = old.get("claims", []) if old else []
+    if known and any(claim.get("of_seeds") for claim in new["claims"]):
+        found = joined.with_older(experiments.load(name).claims, known, new["claims"])
+        if found != new["claims"]:
+            new = {**new, "claims": found, "size": f"{new['size']}, joined with {old['size']}"}
+    answered = {claim["text"]: claim for claim in new["claims"]}
     rest = [claim for claim in known if claim["text"] not in answered]
     if not old or not rest or len(rest) == len(known):
         return new

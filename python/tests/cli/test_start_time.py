@@ -11,9 +11,12 @@ import pytest
 
 from weftline import _native
 
-pytestmark = pytest.mark.skipif(
-    not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
-)
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
+    ),
+]
 
 HEAVY = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "vl_convert", "ray", "IPython", "asyncio", "http")
 LIGHT = (

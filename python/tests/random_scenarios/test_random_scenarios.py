@@ -22,6 +22,9 @@ import judging
 import search
 import shrinking
 
+# Times are held against estimates, and the sample takes two cores.
+pytestmark = pytest.mark.alone
+
 SAMPLE, SEED = 40, "sample"
 
 

@@ -8,7 +8,7 @@ from texts import TWO_SCHEMES
 
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.reproduce import experiments, published
+from weftline.reproduce import experiments, joined, published
 
 HERE = TWO_SCHEMES.replace("fabric.toml", "scenario.toml").replace("seeds = [1, 2, 3]", "seeds = [1]")
 LEDGER = """
@@ -94,13 +94,33 @@ def test_claims_at_their_published_size_take_the_place_of_others(book, engine):
     assert row["direction"] == "confirmed"
 
 
+def test_seeds_that_ran_apart_come_to_what_they_come_to_together(book, engine):
+    stated = experiments.load("first").claims
+
+    def claims_of(seeds, out):
+        options = ["--seeds", seeds, "--out", out, "--quiet"]
+        assert main(["reproduce", "--published", "first", *options]) == 0
+        text = Path(out, "ledger/results/first-published.json").read_text()
+        return json.loads(text)["result"]["claims"]
+
+    first, others, whole = (claims_of(*at) for at in (("1", "a"), ("2,3", "b"), ("1-3", "c")))
+    assert [claim["of_seeds"] for claim in first] == [[1]]
+    found = joined.with_older(stated, first, others)
+    assert found[0]["of_seeds"] == [1, 2, 3] and list(found[0]["by_seed"]) == whole[0]["by_seed"]
+    assert found[0]["interval"] == pytest.approx(whole[0]["interval"], rel=0.02)
+    assert "reasons" not in found[0] and (found[0]["seeds"], found[0]["decided"]) == (3, True)
+    assert joined.with_older(stated, whole, others) == others, "seeds that both have: the newer result"
+    changed = [{**claim, "bounds": {"below": 0.1}} for claim in first]
+    assert joined.with_older(stated, changed, others) == others, "another bound is another claim"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--budget", "3 days"], 'expected a time such as "16h"'),
         (["--sitting", "0h"], 'expected a time such as "16h"'),
         (["--full"], "--full: not with --published"),
-        (["--seeds", "1-3"], "--seeds: not with --published"),
+        (["--seeds", "7-8"], "--seeds 7, 8: no seeds of a published part; second has 1; first has 1, 2, 3"),
     ],
 )
 def test_options_that_mean_nothing_here_are_refused(book, capsys, options, message):

@@ -37,6 +37,7 @@ def run(folder, name: str, threads: int) -> dict:
     return json.loads((folder / name / "summary.json").read_text())
 
 
+@pytest.mark.alone
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: runs have one thread")
 def test_two_threads_cost_little_while_something_else_burns_the_cores(tmp_path):
     (tmp_path / "s.toml").write_text(SCENARIO.format(size="10MB" if FULL else "1MB"))

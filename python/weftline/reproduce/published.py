@@ -4,7 +4,8 @@ The part of an experiment that `[published]` of its file names is run at the ful
 experiment in the order that these say: first one seed of each, then the other seeds of each, in the same
 order. `--budget` limits the time of all of it, finished points included, in hours with the given number of
 parallel runs; what no longer fits is left out, and named with its hours and its command. `--sitting` ends
-this call before it takes longer: a point that would probably end later is left for the next call.
+this call before it takes longer: a point that would probably end later is left for the next call. `--seeds`
+runs some of the seeds alone, as where each machine takes one (`weftline.reproduce.joined`).
 
 Points are in the store of all experiments, so those that several share, or that `--full` ran, are run once.
 Claims are checked on the seeds that are finished; what they came to goes into the ledger as
@@ -25,7 +26,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
-from weftline.reproduce import all_experiments, experiments, findings, ledger, runner
+from weftline.reproduce import all_experiments, experiments, findings, joined, ledger, runner
 from weftline.reproduce.experiments import Experiment, Published
 from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
@@ -78,7 +79,8 @@ def command(options: argparse.Namespace) -> int:
         )
     jobs = all_experiments.jobs_of(options)
     budget = hours(options.budget or BUDGET, "--budget") * 3600
-    rounds = plan(wanted, out)
+    asked = quantities.parse_seeds(options.seeds) if options.seeds else None
+    rounds = plan(wanted, out, asked)
     within(rounds, budget * jobs)
     if options.dry_run:
         _show(rounds, jobs, options)
@@ -93,7 +95,7 @@ def command(options: argparse.Namespace) -> int:
     if not _run(rounds, until, jobs, options):
         return 1
     (out / "ledger" / "results").mkdir(parents=True, exist_ok=True)
-    _collect(rounds, out)
+    _collect(rounds, out, asked)
     unfinished = [one for one in rounds if not all(one.done)]
     # With --json the ledger alone is printed; --dry-run --json prints what is left.
     if unfinished and not options.json:
@@ -105,9 +107,9 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("full", "duration", "seconds", "rows", "hosts", "only", "seeds"):
+    for name in ("full", "duration", "seconds", "rows", "hosts", "only"):
         if getattr(options, name):
-            raise InputError(f"--{name}: not with --published, whose sizes and seeds the experiments say")
+            raise InputError(f"--{name}: not with --published, whose sizes the experiments say")
     if options.all and options.experiment:
         raise InputError(f"--all and {options.experiment}: expected one of the two")
 
@@ -127,10 +129,10 @@ def _part(experiment: Experiment) -> Published:
     return experiment.published_part
 
 
-def plan(wanted: Sequence[Experiment], out: Path) -> list[Round]:
+def plan(wanted: Sequence[Experiment], out: Path, asked: list[int] | None = None) -> list[Round]:
     """Return the rounds in their order: the first seeds of all, then the other seeds of all.
 
-    A point that an earlier round has is not in a later one.
+    A point that an earlier round has is not in a later one. `asked`: only these seeds.
     """
     ordered = sorted(wanted, key=lambda one: _part(one).order)
     seen: set[Path] = set()
@@ -139,10 +141,17 @@ def plan(wanted: Sequence[Experiment], out: Path) -> list[Round]:
     for later in (False, True):
         for experiment in ordered:
             part = _part(experiment)
-            seeds = part.seeds[1:] if later else part.seeds[:1]
+            seeds = _wanted(part.seeds[1:] if later else part.seeds[:1], asked)
             if seeds:
                 rounds.append(_round(experiment, part, seeds, out, seen, costs))
+    if asked and not rounds:
+        has = "; ".join(f"{one.name} has {', '.join(map(str, _part(one).seeds))}" for one in ordered)
+        raise InputError(f"--seeds {', '.join(map(str, asked))}: no seeds of a published part; {has}")
     return [one for one in rounds if one.points]
+
+
+def _wanted(seeds: Sequence[int], asked: list[int] | None) -> list[int]:
+    return [seed for seed in seeds if asked is None or seed in asked]
 
 
 def _round(
@@ -278,13 +287,13 @@ def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argpa
     return True
 
 
-def _collect(rounds: Sequence[Round], out: Path) -> None:
+def _collect(rounds: Sequence[Round], out: Path, asked: list[int] | None) -> None:
     """Check the claims of each experiment on the seeds of which all points are finished, and keep it."""
     for experiment in {one.experiment.name: one.experiment for one in rounds}.values():
         part = _part(experiment)
         root = out / experiment.store
         seeds = []
-        for seed in part.seeds:
+        for seed in _wanted(part.seeds, asked):
             points = _points(experiment, part, _size(experiment, [seed]), out)
             if all(state_of(point.folder) == "finished" for point in points):
                 seeds.append(seed)
@@ -298,6 +307,7 @@ def _collect(rounds: Sequence[Round], out: Path) -> None:
         findings.write_page(came, out / experiment.out / "published.html")
         result = findings.as_json(came)
         result.pop("points")
+        result["claims"] = [joined.marked(claim, seeds) for claim in result["claims"]]
         all_experiments.keep(out / "ledger" / "results" / f"{experiment.name}-published.json", result)
 
 
