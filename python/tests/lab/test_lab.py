@@ -213,7 +213,6 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
     [
         ("transport.kind=rdma", "tcp and mptcp"),
         ("transport.controller.kind=vegas", 'this kernel has "cubic", "newreno", "bbr"'),
-        ("transport.controller.kind=dctcp", "CONFIG_TCP_CONG_DCTCP"),
         ("switch.queue.kind=fq-codel", "fifo"),
         ("switch.queue.limit=0B", "share no buffer"),
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
