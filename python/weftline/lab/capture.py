@@ -20,6 +20,8 @@ import time
 
 TRACES, IPV4 = "traces", "ipv4"
 ETHERTYPES = {TRACES: 0x86DD, IPV4: 0x0800}
+ETH_P_ALL = 3
+"""Programs of switches send frames on before a socket of their EtherType gets them."""
 SOL_PACKET, PACKET_STATISTICS = 263, 6
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 BUFFER = 64 << 20
@@ -35,9 +37,10 @@ class Capture:
 
     def __init__(self, keeps: str, file: int) -> None:
         self.traces = keeps == TRACES
+        self.ethertype = struct.pack(">H", ETHERTYPES[keeps])
         self.file = os.fdopen(file, "wb", buffering=1 << 20)
         self.file.write(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, KEPT, 1))
-        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPES[keeps]))
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.sock.setblocking(False)
@@ -49,8 +52,8 @@ class Capture:
             frame, ancillary, _, address = self.sock.recvmsg(KEPT, 64, socket.MSG_TRUNC)
         except BlockingIOError:
             return False
-        outgoing = address[2] == socket.PACKET_OUTGOING
-        if outgoing or len(frame) < FIRST_BYTES or (self.traces and frame[FIRST_BYTES - 1] != 0):
+        other = address[2] == socket.PACKET_OUTGOING or frame[12:14] != self.ethertype
+        if other or len(frame) < FIRST_BYTES or (self.traces and frame[FIRST_BYTES - 1] != 0):
             return True
         seconds, ns = divmod(time.time_ns(), 10**9)
         for level, kind, data in ancillary:

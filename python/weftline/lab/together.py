@@ -31,8 +31,8 @@ from weftline.terminal import Table
 KIND = "together"
 IPV4 = 0x0800
 EXACT = ("digests", "paths")
-MATCHES = ("inconsistent", "impossible", "strays")
-"""What the collector counts where digests of a path contradict each other; that a path changes is no contradiction."""
+CHANGES = ("paths_changed", "inconsistent", "strays")
+"""What the collector counts where a subflow takes another path, whose digests do not fit the former one's."""
 
 Subflow = tuple[int, int]
 """Number of the flow, and of the subflow in it."""
@@ -50,6 +50,7 @@ class Paths:
     known: int = 0
     """Subflows with a path that is known when the run ends."""
     contradictions: int = 0
+    """Reported paths on which no packet of the subflow was captured, and digests of no path."""
     changes: int = 0
     uplinks: float = math.nan
     """Distinct first hops of a connection's subflows when the run ends, mean over connections."""
@@ -146,8 +147,8 @@ def paths(run: Run, plan: pint.Plan, passed: dict[int, list[int]] | None) -> Pat
         last[subflow] = way
         if passed is not None and way is not None:
             found.contradictions += way not in true.get(subflow, set())
-    found.contradictions += sum(decoded["counts"][what] for what in MATCHES)
-    found.changes = decoded["counts"]["paths_changed"]
+    found.contradictions += decoded["counts"]["impossible"]
+    found.changes = sum(decoded["counts"][what] for what in CHANGES)
     found.known = sum(way is not None for way in last.values())
     firsts: dict[int, set[int]] = {}
     for (flow, _), way in last.items():
