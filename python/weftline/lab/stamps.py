@@ -173,6 +173,8 @@ class Digests:
     """Of acknowledgements, which no digest of the simulator is on."""
     strangers: int
     """Of packets that belong to no flow of the run."""
+    after_end: int = 0
+    """Of packets that arrived after the time at which the run ends, as nothing does in the simulator."""
 
     def facts(self, counts: dict[str, int]) -> dict[str, Any]:
         """Return what goes into the summary: what the programs counted, and where the reports went."""
@@ -181,6 +183,7 @@ class Digests:
             "recorded": len(self.rows),
             "of_receivers": self.of_receivers,
             "strangers": self.strangers,
+            "after_end": self.after_end,
         }
 
     def warnings(self, counts: dict[str, int], ports_used_twice: int) -> list[str]:
@@ -224,6 +227,9 @@ def read(made: Plan, records: bytes, ports: dict[Ends, int], zero_ns: int) -> Di
         source, target = (number_of.get(high << 64 | low) for high, low in ends)
         if source_port in listens and destination_port not in listens:
             found.of_receivers += 1
+            continue
+        if made.until_ns is not None and at + offset > made.until_ns:
+            found.after_end += 1
             continue
         flow = ports.get((*source, source_port, target[0])) if source and target else None
         if source is None or target is None or flow is None:
