@@ -52,7 +52,7 @@ class Module(Protocol):
         """Return what of it cannot be had on this machine."""
 
     def differs(self, values: dict[str, Any], *, engine: bool) -> list[str]:
-        """Return what of it the two engines cannot have alike; `engine`: ports of switches are the engine's."""
+        """Return what of it the two engines cannot have alike; `engine`: ports are the engine's."""
 
     def asked(self, scenario: Scenario) -> Balancing:
         """Return what a scenario without problems needs."""

@@ -1,8 +1,8 @@
 """DCTCP for kernels that were built without it: a congestion control as BPF programs (struct_ops).
 
-A run registers a copy of the object under a name of its own, ``wl_ID_dctcp``, which sockets of every namespace
-can choose. It is the machine's and not a namespace's, so it is removed by that name: at the end of the run,
-and by `weftline lab clean`.
+A run registers a copy of the object under a name of its own, ``wl_ID_dctcp``, which sockets of every
+namespace can choose. It is the machine's and not a namespace's, so it is removed by that name: at the end of
+the run, and by `weftline lab clean`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def problems(values: dict[str, Any], every: list[dict[str, Any]], *, multipath: 
 def differs() -> list[str]:
     """Return what of it the two engines cannot have alike."""
     return [
-        "dctcp: the kernel has none, so programs of the run are its congestion control; shares of marks are of "
-        "packets, in the simulator of bytes",
+        "dctcp: the kernel has none, so programs of the run are its congestion control; shares of marks are "
+        "of packets, in the simulator of bytes",
         "dctcp: windows grow, and losses count, as under the kernel's Reno",
     ]
 
@@ -85,6 +85,8 @@ class Control:
 
         source = next(path for path in objects() if path.exists()).read_bytes()
         at = source.find(MARK) + len(MARK)
+        if at < len(MARK):
+            raise RunFailed("lab: dctcp.bpf.o has no place for g: `make lab-objects` makes it again")
         settings = struct.pack("=II", round(self.g * ONE), round(self.initial_alpha * ONE))
         found = source[:at] + settings + source[at + len(settings) :]
         found = found.replace(f"wl_{ID}_".encode(), f"wl_{run}_".encode())

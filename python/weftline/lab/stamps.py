@@ -56,9 +56,9 @@ def problems(values: dict[str, Any], *, engine: bool = False) -> list[str]:
     found = []
     if engine and (queued := sorted(QUEUED & set(_values_of(telemetry)))):
         found.append(
-            f"telemetry.queries: {', '.join(queued)} follow from queues, and the programs of switches see those "
-            "of the kernel, not the engine's: choose --ports kernel, or queries for other values such as "
-            "switch-id"
+            f"telemetry.queries: {', '.join(queued)} follow from queues, and the programs of switches see "
+            "those of the kernel, not the engine's: choose --ports kernel, or queries for other values such "
+            "as switch-id"
         )
     if "queries" not in telemetry:
         found.append("telemetry.queries: the lab needs a file of queries (without, PINT serves HPCC alone)")

@@ -22,7 +22,7 @@ from typing import Any
 
 from weftline import pint, scenarios
 from weftline.errors import InputError
-from weftline.lab import agreement, ioam, runs, stamped, subflows
+from weftline.lab import agreement, ioam, runs, subflows
 from weftline.measures import sharing
 from weftline.runs import Run
 from weftline.scenario import Scenario, status_of
