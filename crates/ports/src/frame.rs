@@ -42,7 +42,7 @@ impl Names {
         Names { of_engine: true, int, ..self }
     }
 
-    /// Switches send probes of this class and of so many bytes to each other.
+    /// Switches send each other probes of this class and number of bytes.
     pub fn with_probes(self, probe: Option<(u8, u16)>) -> Names {
         Names { probe, ..self }
     }

@@ -1,4 +1,4 @@
-"""DCTCP of a kernel that has none: programs of the run, their law, what is left of them."""
+"""DCTCP where the kernel lacks it: programs of the run, their law, their removal."""
 
 from __future__ import annotations
 

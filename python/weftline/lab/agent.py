@@ -41,7 +41,7 @@ MSG_ERRQUEUE = 0x2000
 POLL_S = 0.001
 """How often the queue of a multipath socket is looked at, which gives no stamps."""
 SUBFLOWS_NS = 10_000_000
-"""How often a multipath connection is asked for its subflows, until all are known."""
+"""How often a multipath connection is queried for its subflows, until all are known."""
 
 
 class Flow:
@@ -249,17 +249,17 @@ class Agent:
         flow.sock.close()
 
 
-def own_ends(sock: int, most: int) -> set[tuple[str, int]]:
-    """Return this host's address and port of each subflow of a multipath socket, of `most` at most."""
+def own_ends(sock: int, count: int) -> set[tuple[str, int]]:
+    """Return this host's address and port of each subflow of a multipath socket, up to `count`."""
     head = struct.Struct("=4I")
-    data = ctypes.create_string_buffer(head.size + most * ENDS_BYTES)
+    data = ctypes.create_string_buffer(head.size + count * ENDS_BYTES)
     head.pack_into(data, 0, head.size, 0, 0, ENDS_BYTES)
     size = ctypes.c_uint32(len(data))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.getsockopt(sock, SOL_MPTCP, MPTCP_SUBFLOW_ADDRS, data, ctypes.byref(size)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     found = set()
-    for number in range(min(head.unpack_from(data, 0)[1], most)):
+    for number in range(min(head.unpack_from(data, 0)[1], count)):
         family, port, address = struct.unpack_from("=HH4s", data, head.size + number * ENDS_BYTES)
         if family == socket.AF_INET:
             found.add((socket.inet_ntoa(address), socket.ntohs(port)))

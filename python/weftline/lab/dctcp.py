@@ -50,7 +50,7 @@ def problems(values: dict[str, Any], every: list[dict[str, Any]], *, multipath: 
 def differs() -> list[str]:
     """Return what of it the two engines cannot have alike."""
     return [
-        "dctcp: the kernel has none, so programs of the run are its congestion control; shares of marks are "
+        "dctcp: the kernel lacks it, so programs of the run are its congestion control; shares of marks are "
         "of packets, in the simulator of bytes",
         "dctcp: windows grow, and losses count, as under the kernel's Reno",
     ]

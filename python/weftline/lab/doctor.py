@@ -222,7 +222,7 @@ def _dctcp(*, tries: bool) -> Finding:
         finally:
             dctcp.unregister(number)
     tried = "tried: " if tries else ""
-    text = "the kernel has none; " + ("; ".join(wrong) or f"{tried}a run registers programs as one")
+    text = "the kernel lacks it; " + ("; ".join(wrong) or f"{tried}a run registers programs as one")
     return Finding(name="DCTCP", state="missing" if wrong else "ok", text=text)
 
 

@@ -108,7 +108,7 @@ class Plan:
     engine_hosts: bool = False
     """Hosts are the engine's: they have no namespaces, and their process gives their links rate and delay."""
     dctcp: dctcp.Control | None = None
-    """What a run registers, since the kernel has none."""
+    """What a run registers, since the kernel lacks it."""
     ip: internet.Internet = internet.IPV4
     watched: list[str] = field(default_factory=list)
     """Switches at which the headers of arriving packets are kept."""
@@ -291,7 +291,7 @@ def _group(workload: dict[str, Any]) -> str:
 
 
 def _own_dctcp(values: dict[str, Any], kernel_has: list[str]) -> list[dict[str, Any]]:
-    """Return the controllers that a run has to register, since the kernel has none of the kind."""
+    """Return the controllers that a run has to register, since the kernel lacks them."""
     transport = values.get("transport", {})
     every = [transport, *(workload.get("transport", {}) for workload in values.get("workload", []))]
     found = [one["controller"] for one in every if one.get("controller", {}).get("kind") == dctcp.KIND]

@@ -375,15 +375,15 @@ def _expect_ready(process: subprocess.Popen[str], what: str) -> None:
         raise RunFailed(f"lab: {what} did not start: {line.strip() or 'it said nothing'}")
 
 
-def ends_of(told: dict[str, Any], flow: dict[str, Any], made: plan.Plan) -> list[stamps.Ends]:
-    """Return the ends of a flow that its agent told: its port, or address and port of new subflows."""
-    if "port" in told:
-        return [(flow["src"], 0, told["port"], flow["dst"])]
+def ends_of(report: dict[str, Any], flow: dict[str, Any], made: plan.Plan) -> list[stamps.Ends]:
+    """Return the ends of a flow that its agent reported: its port, or address and port of new subflows."""
+    if "port" in report:
+        return [(flow["src"], 0, report["port"], flow["dst"])]
     source = [node for node in made.nodes if node.is_host][flow["src"]]
     addresses = [source.address, *source.aliases]
     return [
         (flow["src"], addresses.index(address), port, flow["dst"])
-        for address, port in told["subflows"]
+        for address, port in report["subflows"]
         if address in addresses
     ]
 

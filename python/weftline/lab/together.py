@@ -1,7 +1,7 @@
 """An experiment of the lab on telemetry, balancing and queueing at once: multipath connections share a port.
 
 Packets carry PINT digests, switches balance subflows, and one port has each discipline in turn. The true path
-of a packet follows from the switch at which it was captured on its way. Held against each other are: every
+of a packet follows from the switch at which it was captured. Held against each other are: every
 digest with the library's for the true path; every path that the collector reports with the true paths of its
 subflow; the distinct uplinks of a connection by its reported paths, Jain's index of the connections and their
 goodput with the simulation's.
@@ -43,7 +43,7 @@ class Paths:
     """What the digests of a run say."""
 
     digests: int = 0
-    """Those whose packet was captured on its way."""
+    """Those whose packet was captured at a switch."""
     equal: int = 0
     unmatched: int = 0
     subflows: int = 0
@@ -72,7 +72,7 @@ class Pair:
 
     @cached_property
     def paths(self) -> tuple[Paths, Paths]:
-        """Return what digests say in both engines; those of the simulated run are not checked one by one."""
+        """Return what digests say in both engines; those of the simulated run are not checked singly."""
         return paths(self.simulated, self.plan, None), paths(self.real, self.plan, self._passed())
 
     def _passed(self) -> dict[int, list[int]]:
