@@ -3,6 +3,7 @@
 use crate::carrier::{self, Int};
 use rustc_hash::FxHashMap;
 use weftline_sim::packet::{NONE, Packet, PacketKind, flag};
+use weftline_sim::tag;
 use weftline_sim::units::Time;
 
 const ETHERNET_BYTES: usize = 14;
@@ -26,6 +27,8 @@ pub struct Names {
     /// Hosts are the engine's: frames carry packets of the simulator.
     of_engine: bool,
     int: Option<Int>,
+    /// Class and bytes of the load balancer's probes, if it sends any.
+    probe: Option<(u8, u16)>,
 }
 
 impl Names {
@@ -39,8 +42,13 @@ impl Names {
         Names { of_engine: true, int, ..self }
     }
 
-    /// Returns the packet of a frame that is received now. Frames other than IPv4 become control packets of
-    /// flow 0.
+    /// Switches send each other probes of this class and number of bytes.
+    pub fn with_probes(self, probe: Option<(u8, u16)>) -> Names {
+        Names { probe, ..self }
+    }
+
+    /// Returns the packet of a frame that is received now. Frames other than IPv4 and probes become control
+    /// packets of flow 0.
     pub fn packet(&mut self, frame: &[u8], now: Time) -> Packet {
         let size = u16::try_from(frame.len()).unwrap_or(u16::MAX);
         let host = |address: [u8; 4]| self.hosts.get(&u32::from_be_bytes(address)).copied();
@@ -58,6 +66,9 @@ impl Names {
             telemetry: NONE,
             ..Packet::default()
         };
+        if let Some((class, size)) = self.probe.filter(|_| is_probe(frame)) {
+            return Packet { kind: PacketKind::Probe, size, class, wire_class: class, ..other };
+        }
         let Some(seen) = Seen::of(frame) else { return other };
         let [src, dst] = [seen.ends[0].0, seen.ends[1].0].map(|address| self.host(address));
         let flow = self.flow(seen.protocol, seen.ends);
@@ -129,6 +140,11 @@ impl Seen {
         }
         Some(seen)
     }
+}
+
+/// The frame is a probe of a load balancer.
+fn is_probe(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&tag::ETHERTYPE.to_be_bytes()[..])
 }
 
 /// The IPv4 packet of a frame, if its header is whole.
@@ -220,6 +236,18 @@ mod tests {
         assert_eq!((other.size, other.class, other.seq), (1014, CLASS, 0));
         let plain = hosts().of_engine(None).packet(&frame(2, 100, [4000, 5001], false), Time::ZERO);
         assert_eq!((plain.kind, plain.payload, plain.size), (PacketKind::Data, 100, 166));
+    }
+
+    #[test]
+    fn probes_have_their_class_and_bytes_where_switches_send_any() {
+        let mut probe = vec![0u8; 64];
+        probe[12..14].copy_from_slice(&tag::ETHERTYPE.to_be_bytes());
+        let mut names = Names::default().with_probes(Some((0, 70)));
+        let seen = names.packet(&probe, Time::ZERO);
+        assert_eq!((seen.kind, seen.class, seen.wire_class, seen.size), (PacketKind::Probe, 0, 0, 70));
+        assert_eq!(names.packet(&frame(0, 10, [1, 2], false), Time::ZERO).kind, PacketKind::Data);
+        let other = Names::default().packet(&probe, Time::ZERO);
+        assert_eq!((other.kind, other.class, other.size), (PacketKind::Control, CLASS, 64));
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl Plan {
         };
         let hosts = task["hosts"].as_object().into_iter().flatten().filter_map(address);
         let sample_every = task["sample_every_ns"].as_u64().filter(|&ns| ns > 0).map(Time::from_ns);
-        let mut names = Names::new(hosts);
+        let probe = config.as_ref().and_then(|config| config.switch.balancer.facts().probe_packet);
+        let mut names = Names::new(hosts).with_probes(probe);
         if task["own_hosts"] == Value::Bool(true) {
             let telemetry = config.as_ref().map_or(&TelemetryConfig::None, |config| &config.telemetry);
             names = names.of_engine(Int::of(telemetry, Some(IntLayout::FINE)));

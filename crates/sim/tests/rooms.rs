@@ -106,11 +106,11 @@ const CRATES: &[(&str, &str, &str)] = &[
     ("dataplane", "weftline-pint weftline-collect weftline-sim", "balance packet tag"),
     ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
     // A region's ports and hosts between real interfaces: what is in the packet loop, what configures it, and records of flows; INT in
-    // packets as the programs of switches write it.
+    // packets as the programs of switches write it; by which EtherType probes are known.
     (
         "ports",
         "weftline-dataplane weftline-sim",
-        "config counters engine measure net packet queue scenario telemetry topology units",
+        "config counters engine measure net packet queue scenario tag telemetry topology units",
     ),
     (
         "python",

@@ -16,7 +16,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.lab import folder, lateness, plan, priority, runs
+from weftline.lab import dctcp, folder, lateness, plan, priority, runs
 from weftline.lab.network import NAMED, Network, inside, records, started
 
 pytestmark = pytest.mark.skipif(
@@ -49,12 +49,13 @@ def wait_for_flows(process: subprocess.Popen[str], before: set[str]) -> None:
 
 @pytest.fixture
 def nothing_left():
-    """Every test leaves the namespaces that it found."""
+    """Every test leaves the namespaces that it found, and nothing that it registered."""
     before = ours()
     yield before
     # Another run of these tests may be at work on the same machine.
     others = {name for one in records() if one["alive"] for name in one["namespaces"]}
     assert not ours() - before - others
+    assert not set(dctcp.registered()) - {one["id"] for one in records()}
 
 
 def test_a_killed_process_that_nobody_has_waited_for_has_ended() -> None:
@@ -213,7 +214,6 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
     [
         ("transport.kind=rdma", "tcp and mptcp"),
         ("transport.controller.kind=vegas", 'this kernel has "cubic", "newreno", "bbr"'),
-        ("transport.controller.kind=dctcp", "CONFIG_TCP_CONG_DCTCP"),
         ("switch.queue.kind=fq-codel", "fifo"),
         ("switch.queue.limit=0B", "share no buffer"),
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),

@@ -171,13 +171,21 @@ def test_what_cannot_be_balanced_is_an_error_before_anything_is_changed(
     monkeypatch.setattr(switch_programs, "bpftool", lambda: None)
     monkeypatch.setattr(hula, "objects", lambda: [tmp_path / "none/hula.bpf.o"])
     values: dict[str, Any] = {"switch": {"balancer": {"kind": "hula"}}, "transport": {"kind": "mptcp"}}
-    found = "\n".join(balancers.problems(values, engine=True))
-    for part in ("apt install bpftool", "make lab-objects", "--ports kernel"):
+    found = "\n".join(balancers.problems(values))
+    for part in ("apt install bpftool", "make lab-objects"):
         assert part in found
     values = {"switch": {"balancer": {"kind": "letflow"}}}
     has = '"ecmp", "hula", "mp-hula"'
     assert balancers.problems(values) == [f'switch.balancer.kind = "letflow": the lab has {has}']
     assert balancers.problems({"switch": {}}) == []
+
+
+def test_probes_pass_by_all_data_at_ports_of_the_simulator_whatever_the_limit() -> None:
+    queue = {"kind": "fifo", "limit": "100KB"}
+    values: dict[str, Any] = {"switch": {"balancer": {"kind": "hula"}, "queue": queue}}
+    waits = "probes wait in the data's queue"
+    assert waits in "\n".join(balancers.differs(values))
+    assert waits not in "\n".join(balancers.differs(values, engine=True))
 
 
 def test_probes_of_the_lab_are_those_of_the_simulators_captures(fabric: Path, tmp_path: Path) -> None:

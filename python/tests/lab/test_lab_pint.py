@@ -114,8 +114,14 @@ def test_what_cannot_be_stamped_is_said_before_anything_is_changed(
     monkeypatch.setattr(switch_programs, "bpftool", lambda: None)
     monkeypatch.setattr(stamps, "objects", lambda: [tmp_path / "none/pint.bpf.o"])
     telemetry = {"kind": "pint", "queries": str(stamped.parent / "queries.toml")}
-    found = "\n".join(stamps.problems({"telemetry": telemetry, "transport": {"kind": "mptcp"}}))
-    for part in ("apt install bpftool", "make lab-objects", 'transport.kind = "tcp"'):
+    found = "\n".join(stamps.problems({"telemetry": telemetry, "transport": {"kind": "rdma"}}))
+    for part in ("apt install bpftool", "make lab-objects", 'transport.kind = "tcp" and "mptcp"'):
         assert part in found
+    values = {"telemetry": telemetry, "transport": {"kind": "mptcp"}}
+    assert "--ports kernel" not in "\n".join(stamps.problems(values, engine=True))
+    with_latency = QUERIES.replace("switch-id", "hop-latency").replace('"path"', '"quantiles"')
+    (stamped.parent / "queries.toml").write_text(with_latency.replace("copies = 2", "quantiles = [0.5]"))
+    assert "telemetry.queries: hop-latency follow" in "\n".join(stamps.problems(values, engine=True))
+    assert "hop-latency" not in "\n".join(stamps.problems(values))
     assert "telemetry.queries" in stamps.problems({"telemetry": {"kind": "pint"}})[0]
     assert 'kind = "int"' in stamps.problems({"telemetry": {"kind": "int"}})[0]

@@ -220,9 +220,8 @@ def _clean(options: argparse.Namespace) -> int:
 
     # One that is being killed may still be there for a moment.
     time.sleep(0.05)
-    return _removed(
-        network.clean([one for one in network.records() if not one["alive"] and not one.get("keep")]), options
-    )
+    left = [one for one in network.records() if not one["alive"] and not one.get("keep")]
+    return _removed([*network.clean(left), *network.clean_unrecorded()], options)
 
 
 def _removed(names: list[str], options: argparse.Namespace) -> int:

@@ -28,13 +28,20 @@ SO_TIMESTAMPING = 37
 STAMP = 1 << 4 | 1 << 7 | 1 << 9 | 1 << 11
 """Software stamps, numbered by byte, when the byte was acknowledged, without the payload."""
 TCP_CONGESTION = 13
-IPPROTO_MPTCP = 262
+IPPROTO_MPTCP, SOL_MPTCP = 262, 284
+MPTCP_INFO, MPTCP_SUBFLOW_ADDRS = 1, 3
+MPTCP_ACKNOWLEDGED = 72
+"""Where the kernel's record of a multipath connection (mptcp_info) has the bytes that were acknowledged."""
+ENDS_BYTES = 256
+"""Of a subflow's two addresses (mptcp_subflow_addrs)."""
 ACKNOWLEDGED = 120
 """Where the kernel's record of a connection (tcp_info) has the bytes that were acknowledged."""
 SIOCOUTQ = 0x5411
 MSG_ERRQUEUE = 0x2000
 POLL_S = 0.001
 """How often the queue of a multipath socket is looked at, which gives no stamps."""
+SUBFLOWS_NS = 10_000_000
+"""How often a multipath connection is queried for its subflows, until all are known."""
 
 
 class Flow:
@@ -44,6 +51,8 @@ class Flow:
         self.id, self.size, self.multipath = task["id"], task["size"], task["multipath"]
         self.started_ns, self.late_ns = now, 0
         self.sock, self.sent, self.connected, self.stamped = sock, 0, False, False
+        self.subflows: set[tuple[str, int]] = set()
+        self.asked_ns = 0
 
 
 class Agent:
@@ -54,13 +63,16 @@ class Agent:
         self.epoll = select.epoll()
         self.flows: dict[int, Flow] = {}
         self.receiving: dict[int, socket.socket] = {}
-        kinds = [0, IPPROTO_MPTCP] if task["multipath"] else [0]
         self.listeners = {}
         self.family = socket.AF_INET6 if ":" in task["address"] else socket.AF_INET
-        for offset, protocol in enumerate(kinds):
+        for port, congestion in task["listens"]:
+            protocol = IPPROTO_MPTCP if task["multipath"] else 0
             listener = socket.socket(self.family, socket.SOCK_STREAM, protocol)
+            if congestion:
+                # What a receiver echoes of marks is up to its congestion control.
+                listener.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, congestion.encode())
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((task["address"], task["port"] + offset))
+            listener.bind((task["address"], port))
             listener.listen(4096)
             listener.setblocking(False)
             self.listeners[listener.fileno()] = listener
@@ -71,8 +83,14 @@ class Agent:
         found = []
         for flow in self.flows.values():
             with contextlib.suppress(OSError, struct.error):
-                info = flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-                found.append((flow.id, struct.unpack_from("Q", info, ACKNOWLEDGED)[0]))
+                # TCP's record of a multipath socket is that of its first subflow.
+                level, kind, at = (
+                    (SOL_MPTCP, MPTCP_INFO, MPTCP_ACKNOWLEDGED)
+                    if flow.multipath
+                    else (socket.IPPROTO_TCP, socket.TCP_INFO, ACKNOWLEDGED)
+                )
+                info = flow.sock.getsockopt(level, kind, 256)
+                found.append((flow.id, struct.unpack_from("Q", info, at)[0]))
         if found:
             print(json.dumps({"at_ns": now, "acknowledged": found}), flush=True)
 
@@ -111,7 +129,7 @@ class Agent:
         flow = Flow(task, time.time_ns(), sock)
         flow.late_ns = flow.started_ns - due
         with contextlib.suppress(BlockingIOError):
-            sock.connect((task["to"], self.task["port"] + task["multipath"]))
+            sock.connect((task["to"], task["port"]))
         print(json.dumps({"flow": flow.id, "port": sock.getsockname()[1]}), flush=True)
         self.flows[sock.fileno()] = flow
         self.epoll.register(sock, select.EPOLLOUT)
@@ -183,13 +201,28 @@ class Agent:
                 return
 
     def _look(self) -> None:
-        """End the multipath flows whose bytes were all acknowledged."""
+        """Look for new subflows, and end the multipath flows whose bytes were all acknowledged."""
+        now = time.time_ns()
+        for flow in self.flows.values():
+            if len(flow.subflows) < self.task["subflows"] and now - flow.asked_ns >= SUBFLOWS_NS:
+                flow.asked_ns = now
+                self._tell_subflows(flow)
         for flow in [flow for flow in self.flows.values() if flow.multipath and flow.sent == flow.size]:
             left = struct.unpack("i", fcntl.ioctl(flow.sock, SIOCOUTQ, b"\0" * 4))[0]
             if left == 0:
                 self._end(flow, time.time_ns())
 
+    def _tell_subflows(self, flow: Flow) -> None:
+        """Print the addresses and ports of this host that a connection uses and that were not printed yet."""
+        with contextlib.suppress(OSError):
+            new = own_ends(flow.sock.fileno(), self.task["subflows"]) - flow.subflows
+            flow.subflows |= new
+            if new:
+                print(json.dumps({"flow": flow.id, "subflows": sorted(new)}), flush=True)
+
     def _end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
+        if flow.multipath:
+            self._tell_subflows(flow)
         info = b""
         with contextlib.suppress(OSError):
             info = flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
@@ -214,6 +247,23 @@ class Agent:
         self.epoll.unregister(flow.sock)
         del self.flows[flow.sock.fileno()]
         flow.sock.close()
+
+
+def own_ends(sock: int, count: int) -> set[tuple[str, int]]:
+    """Return this host's address and port of each subflow of a multipath socket, up to `count`."""
+    head = struct.Struct("=4I")
+    data = ctypes.create_string_buffer(head.size + count * ENDS_BYTES)
+    head.pack_into(data, 0, head.size, 0, 0, ENDS_BYTES)
+    size = ctypes.c_uint32(len(data))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.getsockopt(sock, SOL_MPTCP, MPTCP_SUBFLOW_ADDRS, data, ctypes.byref(size)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    found = set()
+    for number in range(min(head.unpack_from(data, 0)[1], count)):
+        family, port, address = struct.unpack_from("=HH4s", data, head.size + number * ENDS_BYTES)
+        if family == socket.AF_INET:
+            found.add((socket.inet_ntoa(address), socket.ntohs(port)))
+    return found
 
 
 def die_with_parent() -> None:

@@ -48,11 +48,11 @@ class Module(Protocol):
     def objects(self) -> list[Path]:
         """Return where its object may lie."""
 
-    def problems(self, values: dict[str, Any], *, engine: bool) -> list[str]:
+    def problems(self) -> list[str]:
         """Return what of it cannot be had on this machine."""
 
-    def differs(self, values: dict[str, Any]) -> list[str]:
-        """Return what of it the two engines cannot have alike."""
+    def differs(self, values: dict[str, Any], *, engine: bool) -> list[str]:
+        """Return what of it the two engines cannot have alike; `engine`: ports are the engine's."""
 
     def asked(self, scenario: Scenario) -> Balancing:
         """Return what a scenario without problems needs."""
@@ -65,7 +65,7 @@ def _kind(values: dict[str, Any]) -> str:
     return str(values.get("switch", {}).get("balancer", {}).get("kind", KERNEL))
 
 
-def problems(values: dict[str, Any], *, engine: bool = False, hosts: bool = False) -> list[str]:
+def problems(values: dict[str, Any], *, hosts: bool = False) -> list[str]:
     """Return why a resolved scenario's balancer cannot be had here; `hosts`: hosts are the engine's."""
     kind = _kind(values)
     if kind == KERNEL or (hosts and kind == LABEL):
@@ -75,13 +75,13 @@ def problems(values: dict[str, Any], *, engine: bool = False, hosts: bool = Fals
     if kind not in PROGRAMMED:
         has = ", ".join(f'"{name}"' for name in (KERNEL, *PROGRAMMED))
         return [f'switch.balancer.kind = "{kind}": the lab has {has}']
-    return PROGRAMMED[kind].problems(values, engine=engine)
+    return PROGRAMMED[kind].problems()
 
 
-def differs(values: dict[str, Any]) -> list[str]:
-    """Return what of the balancer the two engines cannot have alike."""
+def differs(values: dict[str, Any], *, engine: bool = False) -> list[str]:
+    """Return what of the balancer the two engines cannot have alike; `engine`: as in `Module`."""
     kind = _kind(values)
-    return PROGRAMMED[kind].differs(values) if kind in PROGRAMMED else []
+    return PROGRAMMED[kind].differs(values, engine=engine) if kind in PROGRAMMED else []
 
 
 def asked(scenario: Scenario) -> Balancing | None:

@@ -1,9 +1,9 @@
-"""The process that keeps the headers of what arrives at one host, as a pcap file.
+"""The process that keeps the headers of what arrives at one node, as a pcap file.
 
-Run as a file of its own, without the package, inside the host's namespace; its one argument is the number of
-the open file that it writes. After the answer ``ready`` it keeps every IPv6 frame that has hop-by-hop
-options; at SIGTERM it writes what the kernel still holds, prints how many frames it kept and how many it lost
-as a line of JSON, and ends.
+Run as a file of its own, without the package, inside the node's namespace; its arguments are which frames it
+keeps and the number of the open file that it writes. After the answer ``ready`` it keeps every IPv6 frame
+that has hop-by-hop options ("traces"), or every IPv4 frame ("ipv4"); at SIGTERM it writes what the kernel
+still holds, prints how many frames it kept and how many it lost as a line of JSON, and ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ import struct
 import sys
 import time
 
-ETH_P_IPV6 = 0x86DD
+TRACES, IPV4 = "traces", "ipv4"
+ETHERTYPES = {TRACES: 0x86DD, IPV4: 0x0800}
+ETH_P_ALL = 3
+"""Programs of switches send frames on before a socket of their EtherType gets them."""
 SOL_PACKET, PACKET_STATISTICS = 263, 6
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 BUFFER = 64 << 20
@@ -32,10 +35,12 @@ LAST_WAIT_S = 0.05
 class Capture:
     """The socket and the file."""
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, keeps: str, file: int) -> None:
+        self.traces = keeps == TRACES
+        self.ethertype = struct.pack(">H", ETHERTYPES[keeps])
         self.file = os.fdopen(file, "wb", buffering=1 << 20)
         self.file.write(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, KEPT, 1))
-        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IPV6))
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.sock.setblocking(False)
@@ -47,14 +52,14 @@ class Capture:
             frame, ancillary, _, address = self.sock.recvmsg(KEPT, 64, socket.MSG_TRUNC)
         except BlockingIOError:
             return False
-        outgoing = address[2] == socket.PACKET_OUTGOING
-        if outgoing or len(frame) < FIRST_BYTES or frame[FIRST_BYTES - 1] != 0:
+        other = address[2] == socket.PACKET_OUTGOING or frame[12:14] != self.ethertype
+        if other or len(frame) < FIRST_BYTES or (self.traces and frame[FIRST_BYTES - 1] != 0):
             return True
         seconds, ns = divmod(time.time_ns(), 10**9)
         for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
                 seconds, ns = struct.unpack_from("qq", data)
-        length = 54 + struct.unpack_from(">H", frame, 18)[0]
+        length = 54 + struct.unpack_from(">H", frame, 18)[0] if self.traces else length_of(frame)
         self.file.write(struct.pack("=IIII", seconds, ns, len(frame), length) + frame)
         self.frames += 1
         return True
@@ -69,13 +74,18 @@ class Capture:
         print(json.dumps({"frames": self.frames, "lost": lost}), flush=True)
 
 
+def length_of(frame: bytes) -> int:
+    """Return the length of an IPv4 frame by its header."""
+    return 14 + int(struct.unpack_from(">H", frame, 16)[0])
+
+
 def main() -> None:
     """Capture until the end."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
-    capture = Capture(int(sys.argv[1]))
+    capture = Capture(sys.argv[1], int(sys.argv[2]))
     print("ready", flush=True)
     while not ending:
         select.select([capture.sock], [], [], 0.1)

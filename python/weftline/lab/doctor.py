@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from weftline.errors import InputError
-from weftline.lab import balancers, internet, ioam, lateness, stamps
+from weftline.errors import InputError, RunFailed
+from weftline.lab import balancers, dctcp, internet, ioam, lateness, stamps
 
 IPV6, IOAM = "IPv6", "IOAM"
 """Findings without which some runs are not possible; see `require`."""
@@ -43,7 +43,7 @@ def findings(*, measure: bool = True) -> list[Finding]:
     found += [_program("ip", ip), _program("tc", tc), _arrow()]
     if all(one.state == "ok" for one in found):
         found += _tried(str(ip), str(tc))
-    found += [_congestion(), _multipath(), *_bpf()]
+    found += [_congestion(), _dctcp(tries=measure), _multipath(), *_bpf()]
     if measure:
         found.append(_lateness())
     return found
@@ -203,10 +203,27 @@ def _congestion() -> Finding:
         return Finding(
             name="congestion controls", state="problem", text=f"{text or 'none'}; expected cubic or reno"
         )
-    lacking = [name for name in ("reno", "cubic", "dctcp") if name not in have]
+    lacking = [name for name in ("reno", "cubic") if name not in have]
     if lacking:
-        text += f"; without {', '.join(lacking)} (modprobe tcp_dctcp, where the kernel has modules)"
+        text += f"; without {', '.join(lacking)} (modprobe, where the kernel has modules)"
     return Finding(name="congestion controls", state="missing" if lacking else "ok", text=text)
+
+
+def _dctcp(*, tries: bool) -> Finding:
+    if dctcp.KIND in congestion_controls():
+        return Finding(name="DCTCP", state="ok", text="the kernel's own")
+    wrong = dctcp.problems({}, [], multipath=False)
+    if tries and not wrong and os.geteuid() == 0:
+        number = secrets.token_hex(3)
+        try:
+            dctcp.Control.of({}).register(number)
+        except RunFailed as error:
+            wrong = [str(error)]
+        finally:
+            dctcp.unregister(number)
+    tried = "tried: " if tries else ""
+    text = "the kernel lacks it; " + ("; ".join(wrong) or f"{tried}a run registers programs as one")
+    return Finding(name="DCTCP", state="missing" if wrong else "ok", text=text)
 
 
 def _multipath() -> Finding:

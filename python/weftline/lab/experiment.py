@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from weftline import quantities, scenarios
 from weftline.errors import InputError
-from weftline.lab import agreement, balanced, doctor, runs, stamped, subflows, traced, transported
+from weftline.lab import agreement, balanced, doctor, runs, stamped, subflows, together, traced, transported
 from weftline.measures import sharing
 from weftline.reproduce import experiments
 from weftline.runs import Run
@@ -311,6 +311,6 @@ def _spread(values: list[float]) -> str:
 
 
 KINDS: dict[object, Any] = {
-    kind.KIND: kind.Experiment for kind in (stamped, traced, balanced, subflows, transported)
+    kind.KIND: kind.Experiment for kind in (stamped, traced, balanced, subflows, transported, together)
 }
 """Experiments of other kinds, by the key `kind` of their files."""

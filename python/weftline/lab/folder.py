@@ -57,6 +57,9 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
     if made.ioam_switches:
         kept = outcome.captures, outcome.capture_reports
         traces = ioam.write(place, made, *kept, outcome.ports, outcome.zero_ns)
+    for name in made.watched:
+        (place / ioam.FOLDER).mkdir(exist_ok=True)
+        (place / ioam.FOLDER / f"{name}.pcap").write_bytes(outcome.captures.get(name, b""))
     (place / "scenario.toml").write_text(scenario.resolved, "utf-8")
     summary = summary_of(scenario, made, simulated, outcome, rows)
     if traces:
@@ -221,12 +224,20 @@ def summary_of(
             },
             "engine_ports": engine_ports.account(outcome.relay) if made.engine_ports else None,
             "engine_hosts": engine_hosts.account(outcome.of_hosts) if made.engine_hosts else None,
+            **(
+                {"watched": {name: outcome.capture_reports.get(name, {}) for name in made.watched}}
+                if made.watched
+                else {}
+            ),
+            **({"dctcp": outcome.dctcp} if made.dctcp else {}),
             "samples_missed": outcome.missed_samples,
             "failed": {str(i): one["wrong"] for i, one in outcome.flows.items() if one.get("wrong")},
         },
     }
     summary["lab"]["contaminated"] = contamination(wires, shortest, outcome)
     summary["warnings"] = [f"contaminated: {text}" for text in summary["lab"]["contaminated"]]
+    if made.dctcp and not outcome.dctcp["windows"]:
+        summary["warnings"].append("DCTCP: its programs wrote no window of data down")
     if lost := (outcome.relay.get("missed") or 0) + (outcome.relay.get("refused") or 0):
         summary["warnings"].append(
             f"{lost} frames were lost between ports, which no link of the scenario loses"

@@ -28,21 +28,18 @@ def objects() -> list[Path]:
     return programs.objects("hula.bpf.o")
 
 
-def problems(values: dict[str, Any], *, engine: bool) -> list[str]:
+def problems() -> list[str]:
     """Return what of it cannot be had on this machine."""
-    found = programs.problems(KEY, objects())
-    if engine:
-        found.append(f"{KEY}: the engine's ports pass no probes on: choose --ports kernel")
-    return found
+    return programs.problems(KEY, objects())
 
 
 def probes_first(values: dict[str, Any]) -> bool:
-    """Return whether probes go before all others in both engines."""
+    """Return whether probes go before all others in both engines, at ports of the kernel."""
     switch = values["switch"]
     return switch["balancer"].get("probe_class", 0) == 0 and bool(switch["queue"].get("packets"))
 
 
-def differs(values: dict[str, Any]) -> list[str]:
+def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     """Return what of it the two engines cannot have alike."""
     found = [
         "hula: a packet counts to a link's load when it enters the port's queue; in the simulator when its "
@@ -51,7 +48,7 @@ def differs(values: dict[str, Any]) -> list[str]:
         "flowlets are the machine's",
         "hula: a next hop whose link is down is left once its probes are missing; routes do not change",
     ]
-    if not probes_first(values):
+    if not engine and not probes_first(values):
         found.append(
             "hula: probes wait in the data's queue and are dropped with it, since it has a limit in bytes: "
             'queue = { kind = "fifo", packets = 100 } lets them go first'

@@ -18,6 +18,7 @@ from weftline.errors import InputError
 
 if TYPE_CHECKING:
     from weftline.lab.plan import Plan
+    from weftline.lab.stamps import Ends
 
 NAMESPACE = 22342
 """The number of the IOAM namespace in every switch."""
@@ -178,7 +179,7 @@ def write(
     made: Plan,
     captures: dict[str, bytes],
     reports: dict[str, dict[str, Any]],
-    ports: dict[tuple[int, int, int], int],
+    ports: dict[Ends, int],
     zero_ns: int,
 ) -> tuple[dict[str, Any], list[str]]:
     """Write captures and the table of traces; return facts for the summary, and warnings.
@@ -197,6 +198,8 @@ def write(
     rows: list[dict[str, Any]] = []
     facts = {"frames": 0, "lost": 0, "traces": 0, "strangers": 0, "overflows": 0}
     for name, data in captures.items():
+        if name in made.watched:
+            continue
         file = folder / f"{name}.pcap"
         file.write_bytes(data)
         facts["lost"] += reports.get(name, {}).get("lost", 0)
@@ -205,7 +208,7 @@ def write(
             if (packet := parse(frame, at)) is None:
                 continue
             source, destination = (number_of.get(one, -1) for one in (packet.source, packet.destination))
-            flow = ports.get((source, packet.source_port, destination))
+            flow = ports.get((source, 0, packet.source_port, destination))
             facts["traces"] += 1
             facts["overflows"] += packet.overflow
             if flow is None:

@@ -28,17 +28,14 @@ def objects() -> list[Path]:
     return programs.objects(OBJECT)
 
 
-def problems(values: dict[str, Any], *, engine: bool) -> list[str]:
+def problems() -> list[str]:
     """Return what of it cannot be had on this machine."""
-    found = programs.problems(KEY, objects())
-    if engine:
-        found.append(f"{KEY}: the engine's ports pass no probes on: choose --ports kernel")
-    return found
+    return programs.problems(KEY, objects())
 
 
-def differs(values: dict[str, Any]) -> list[str]:
+def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     """Return what of it the two engines cannot have alike."""
-    found = [text.replace("hula:", "mp-hula:", 1) for text in hula.differs(values)]
+    found = [text.replace("hula:", "mp-hula:", 1) for text in hula.differs(values, engine=engine)]
     settings = values["switch"]["balancer"]
     if values["transport"]["kind"] != "mptcp" or settings.get("ranks", 2) == 1:
         return found

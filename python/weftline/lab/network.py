@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError, RunFailed
-from weftline.lab import engine_hosts, internet, ioam, ports
+from weftline.lab import dctcp, engine_hosts, internet, ioam, ports
 from weftline.lab.plan import Plan
 
 RECORDS = Path("/run/weftline-lab")
@@ -110,6 +110,10 @@ class Network:
         """Return the namespace of a node."""
         return f"weftline-{self.id}-{node}"
 
+    def congestion(self, kind: str) -> str:
+        """Return what a congestion control is called in this run."""
+        return dctcp.name(self.id) if self.plan.dctcp and kind == dctcp.KIND else kind
+
     @property
     def record(self) -> Path:
         """The file that lists what belongs to this run."""
@@ -131,6 +135,8 @@ class Network:
                 self._make(name, settings)
             self._links()
             self._routes()
+            if made.dctcp:
+                made.dctcp.register(self.id)
         except BaseException:
             self.remove()
             raise
@@ -271,6 +277,7 @@ def remove(number: str, namespaces: dict[str, int]) -> list[str]:
     left = [name for name in removed if (NAMED / name).exists()]
     if left:
         raise RunFailed(f"lab: could not remove {', '.join(left)}: `ip netns delete` them by hand")
+    removed += dctcp.unregister(number)
     (RECORDS / f"{number}.json").unlink(missing_ok=True)
     return removed
 
@@ -312,6 +319,12 @@ def records() -> list[dict[str, Any]]:
 def clean(of: Iterable[dict[str, Any]]) -> list[str]:
     """Remove what these runs left; return the names of their namespaces."""
     return [name for one in of for name in remove(str(one["id"]), one["namespaces"])]
+
+
+def clean_unrecorded() -> list[str]:
+    """Remove congestion controls that carry the id of no recorded run; return their names."""
+    known = {str(one["id"]) for one in records()}
+    return [name for run in dctcp.registered() if run not in known for name in dctcp.unregister(run)]
 
 
 def mac(namespace: str, interface: str) -> str:

@@ -17,6 +17,7 @@ from weftline import quantities
 from weftline.errors import InputError
 from weftline.lab import (
     balancers,
+    dctcp,
     ecn_switches,
     engine_hosts,
     engine_ports,
@@ -33,7 +34,9 @@ CONGESTION = {"cubic": "cubic", "newreno": "reno", "dctcp": "dctcp", "bbr": "bbr
 QUEUES = ("fifo",)
 MTU = 1500
 PORT = 5001
-"""Where hosts listen."""
+"""Where hosts listen; where they take what echoes marks in its own way, one above."""
+ECHOING = (dctcp.KIND,)
+"""Congestion controls of which the receiver's echo of marks is a part."""
 MOST_NODES = 200
 MOST_SUBFLOWS = 8
 TCP_HEADER = 52
@@ -104,7 +107,11 @@ class Plan:
     takes_marks: bool = False
     engine_hosts: bool = False
     """Hosts are the engine's: they have no namespaces, and their process gives their links rate and delay."""
+    dctcp: dctcp.Control | None = None
+    """What a run registers, since the kernel lacks it."""
     ip: internet.Internet = internet.IPV4
+    watched: list[str] = field(default_factory=list)
+    """Switches at which the headers of arriving packets are kept."""
     ioam_switches: int = 0
     """For how many switches an IOAM trace has room; 0: packets carry none."""
 
@@ -116,6 +123,14 @@ class Plan:
         the policy of hashing. A frame that passes no process keeps the hash of the socket that sent it.
         """
         return self.ip.version == 4 or self.stamping is None or not self.wires
+
+    def echoes(self, congestion: str) -> bool:
+        """Return whether receivers need this congestion control too."""
+        return congestion in ECHOING and not self.multipath
+
+    def listens(self, congestion: str) -> int:
+        """Return the port at which receivers of such flows listen."""
+        return PORT + self.echoes(congestion)
 
     def settings(self, node: Node) -> tuple[str, ...]:
         """Return what the namespace of a node is set to, beyond what all are."""
@@ -190,14 +205,15 @@ def problems(
             f'transport.kind = "{kind}": kernels have tcp and mptcp; hosts of the engine have all: leave '
             "--hosts out"
         )
+    own = _own_dctcp(values, kernel_has)
+    if own and not hosts and kind in engine_hosts.KERNEL:
+        found += dctcp.problems(values, own, multipath=kind == "mptcp")
+        kernel_has = [*kernel_has, dctcp.KIND]
     controllers = dict.fromkeys([_controller(transport), *_own_controllers(values).values()])
     ours = ", ".join(f'"{name}"' for name, theirs in CONGESTION.items() if theirs in kernel_has)
     for controller in controllers:
         if not hosts and kind in engine_hosts.KERNEL and CONGESTION.get(controller) not in kernel_has:
-            found.append(
-                f'transport.controller.kind = "{controller}": this kernel has {ours}'
-                + (" (dctcp: CONFIG_TCP_CONG_DCTCP or a BPF program)" if controller == "dctcp" else "")
-            )
+            found.append(f'transport.controller.kind = "{controller}": this kernel has {ours}')
     queue = switch.get("queue", {})
     if switch.get("pfc", {}).get("enabled"):
         found.append("switch.pfc.enabled: ports of the lab cannot pause each other: set it to false")
@@ -230,7 +246,7 @@ def problems(
     subflows = transport.get("subflows", 1)
     if not hosts and kind == "mptcp" and subflows > MOST_SUBFLOWS:
         found.append(f"transport.subflows = {subflows}: the kernel has up to {MOST_SUBFLOWS}")
-    found += balancers.problems(values, engine=engine, hosts=hosts)
+    found += balancers.problems(values, hosts=hosts)
     found += internet.problems(values, engine=engine, hosts=hosts) if ip == 6 else []
     found += ioam.problems(values) if traced and not hosts else []
     failures = values.get("failures", {})
@@ -272,6 +288,14 @@ def _controller(transport: dict[str, Any]) -> str:
 
 def _group(workload: dict[str, Any]) -> str:
     return str(workload.get("group") or workload.get("kind"))
+
+
+def _own_dctcp(values: dict[str, Any], kernel_has: list[str]) -> list[dict[str, Any]]:
+    """Return the controllers that a run has to register, since the kernel lacks them."""
+    transport = values.get("transport", {})
+    every = [transport, *(workload.get("transport", {}) for workload in values.get("workload", []))]
+    found = [one["controller"] for one in every if one.get("controller", {}).get("kind") == dctcp.KIND]
+    return [] if dctcp.KIND in kernel_has else found
 
 
 def _own_controllers(values: dict[str, Any]) -> dict[str, str]:
@@ -335,6 +359,7 @@ def make(
             f" set it to {mss + internet.SMALLEST_MTU - mtu}B or more, or leave --ip out"
         )
     own = _own_controllers(values)
+    registered = [] if hosts else _own_dctcp(values, kernel_has)
     measured = values.get("measure", {}).get("queues")
     goodput = values.get("measure", {}).get("goodput")
     until = values.get("run", {}).get("until")
@@ -352,10 +377,11 @@ def make(
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
         until_ns=None if until in (None, "flows-done") else _ns(until),
         differs=[
-            *(engine_hosts.differs(engine_ports=engine) if hosts else _differs(values)),
+            *(engine_hosts.differs(engine_ports=engine) if hosts else _differs(values, engine=engine)),
             *(engine_ports.differs() if engine and not hosts else []),
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
+            *(dctcp.differs() if registered else []),
             *(internet.differs(longer) if ip == 6 else []),
             *(ioam.differs(switches) if switches else []),
         ],
@@ -368,6 +394,7 @@ def make(
             *([ecn_switches.Marking(scenario)] if marks else []),
         ],
         stamping=stamps.asked(values, _longest_round_trip_ns(nodes, links), int(values.get("seed", 1)), ip),
+        dctcp=dctcp.Control.of(registered[0]) if registered else None,
         ip=version,
         ioam_switches=switches,
     )
@@ -541,7 +568,7 @@ def _route_settings(transport: dict[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _differs(values: dict[str, Any]) -> list[str]:
+def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     """Return what the two engines cannot have alike, for the summary."""
     transport = values["transport"]
     found = [
@@ -555,7 +582,7 @@ def _differs(values: dict[str, Any]) -> list[str]:
     ]
     if stamps.wanted(values):
         found += stamps.differs(values)
-    found += balancers.differs(values)
+    found += balancers.differs(values, engine=engine)
     if transport["kind"] == "mptcp":
         found.append(
             "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"

@@ -10,18 +10,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import doctor, engine_hosts, engine_ports, internet, ioam, lateness, plan
+from weftline.lab import dctcp, doctor, engine_hosts, engine_ports, internet, ioam, lateness, plan, stamps
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
 from weftline.lab.network import WIRES, Network
-from weftline.lab.plan import PORT
 from weftline.lab.queues import Counters, Sampler
 from weftline.runs import Run
 from weftline.scenario import Scenario, status_of
@@ -139,8 +138,8 @@ class Outcome:
     programs: switch_programs.Programs | None = None
     companions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the processes next to switches printed at their ends."""
-    ports: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """Flows by source, port of the source and destination."""
+    ports: dict[stamps.Ends, int] = field(default_factory=dict)
+    """Flows by their ends."""
     ports_used_twice: int = 0
     waited: lateness.Histogram = field(default_factory=lateness.Histogram)
     """How late a process that only sleeps woke, at the priority of the agents."""
@@ -151,8 +150,10 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     of_hosts: dict[str, Any] = field(default_factory=dict)
     """What the process of the engine's hosts counted, empty without one."""
+    dctcp: dict[str, Any] = field(default_factory=dict)
+    """What the programs of DCTCP wrote down, empty without them."""
     captures: dict[str, bytes] = field(default_factory=dict)
-    """What arrived at each receiver, where packets are traced, and what its process counted."""
+    """What arrived at each node that was watched, and what its process counted."""
     capture_reports: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -196,19 +197,25 @@ class Processes:
         """Those next to switches, and what each printed at its end."""
         self.reports: dict[str, dict[str, Any]] = {}
         self.capturing: dict[str, tuple[subprocess.Popen[str], Any]] = {}
-        """At receivers, where packets are traced, each with its file; then what came, and what it counted."""
+        """By node, each with its file; then what came there, and what it counted."""
         self.captures: dict[str, bytes] = {}
         self.capture_reports: dict[str, dict[str, Any]] = {}
         self.waited = lateness.Histogram()
         """How late a process of the agents' priority woke during the run."""
 
     def _start(
-        self, namespace: str, file: str, level: int, *lines: str, output: int | None = None
+        self,
+        namespace: str,
+        file: str,
+        level: int,
+        *lines: str,
+        arguments: Sequence[str] = (),
+        output: int | None = None,
     ) -> subprocess.Popen[str]:
         """Start a process in a namespace; `output`: an open file that it writes."""
         from weftline.lab.network import tool
 
-        extra = [] if self.dies else ["stays"]
+        extra = [*arguments, *([] if self.dies else ["stays"])]
         extra += [] if output is None else [str(output)]
         started = subprocess.Popen(
             [tool("ip"), "netns", "exec", namespace, sys.executable, "-I", "-S", str(HERE / file), *extra],
@@ -247,7 +254,9 @@ class Processes:
             _expect_ready(self.hosts, "the process of the hosts")
         hosts = [node for node in made.own_nodes if node.is_host]
         if made.ioam_switches:
-            self.start_captures(hosts)
+            receivers = sorted({flow["dst"] for flow in made.flows})
+            self.start_captures([hosts[number].name for number in receivers], "traces")
+        self.start_captures(made.watched, "ipv4")
         addresses = [node.address for node in hosts]
         for number, node in enumerate(hosts):
             mine = [flow for flow in made.flows if flow["src"] == number]
@@ -257,8 +266,9 @@ class Processes:
                     "start_ns": round(flow["start_ns"]),
                     "size": flow["size_bytes"],
                     "to": addresses[flow["dst"]],
-                    "congestion": flow["congestion"],
+                    "congestion": self.network.congestion(flow["congestion"]),
                     "multipath": made.multipath,
+                    "port": made.listens(flow["congestion"]),
                 }
                 for flow in mine
             ]
@@ -266,8 +276,14 @@ class Processes:
                 continue
             task = {
                 "address": node.address,
-                "port": PORT,
+                "listens": sorted(
+                    {
+                        (made.listens(one), self.network.congestion(one) if made.echoes(one) else "")
+                        for one in (flow["congestion"] for flow in made.flows if flow["dst"] == number)
+                    }
+                ),
                 "multipath": made.multipath,
+                "subflows": 1 + len(node.aliases),
                 "flows": flows,
                 "every_ns": made.goodput_every_ns,
                 "options": ioam.header(made.ioam_switches).hex() if made.ioam_switches else None,
@@ -283,12 +299,16 @@ class Processes:
         self.watch = self._start(place, "lateness.py", priorities.HOSTS, "")
         _expect_ready(self.watch, "the process that measures lateness")
 
-    def start_captures(self, hosts: list[plan.Node]) -> None:
-        """Start what keeps the headers of traced packets at every receiver."""
-        for number in sorted({flow["dst"] for flow in self.network.plan.flows}):
-            name, file = hosts[number].name, tempfile.TemporaryFile()  # noqa: SIM115
+    def start_captures(self, nodes: Sequence[str], keeps: str) -> None:
+        """Start what keeps the headers of arriving packets at these nodes."""
+        for name in nodes:
+            file = tempfile.TemporaryFile()  # noqa: SIM115
             started = self._start(
-                self.network.name(name), "capture.py", priorities.HOSTS, output=file.fileno()
+                self.network.name(name),
+                "capture.py",
+                priorities.HOSTS,
+                arguments=[keeps],
+                output=file.fileno(),
             )
             self.capturing[name] = started, file
             _expect_ready(started, f"the process that captures at {name}")
@@ -355,6 +375,19 @@ def _expect_ready(process: subprocess.Popen[str], what: str) -> None:
         raise RunFailed(f"lab: {what} did not start: {line.strip() or 'it said nothing'}")
 
 
+def ends_of(report: dict[str, Any], flow: dict[str, Any], made: plan.Plan) -> list[stamps.Ends]:
+    """Return the ends of a flow that its agent reported: its port, or address and port of new subflows."""
+    if "port" in report:
+        return [(flow["src"], 0, report["port"], flow["dst"])]
+    source = [node for node in made.nodes if node.is_host][flow["src"]]
+    addresses = [source.address, *source.aliases]
+    return [
+        (flow["src"], addresses.index(address), port, flow["dst"])
+        for address, port in report["subflows"]
+        if address in addresses
+    ]
+
+
 def programs_of(network: Network) -> switch_programs.Programs | None:
     """Return the programs that the switches of a network need, not started yet."""
     made = network.plan
@@ -378,7 +411,7 @@ def carry(
     programs = programs_of(network)
     done: dict[int, dict[str, Any]] = {}
     flows = {flow["flow_id"]: flow for flow in made.flows}
-    ports: dict[tuple[int, int, int], int] = {}
+    ports: dict[stamps.Ends, int] = {}
     twice = 0
     late = lateness.Histogram()
     goodput: list[tuple[int, int, int]] = []
@@ -415,11 +448,10 @@ def carry(
                 *whole, unread[number] = (unread[number] + data).split(b"\n")
                 lines += whole
             for one in map(json.loads, lines):
-                if "port" in one:
-                    flow = flows[one["flow"]]
-                    key = (flow["src"], one["port"], flow["dst"])
-                    twice += key in ports
-                    ports[key] = one["flow"]
+                if "port" in one or "subflows" in one:
+                    for key in ends_of(one, flows[one["flow"]], made):
+                        twice += ports.get(key, one["flow"]) != one["flow"]
+                        ports[key] = one["flow"]
                     continue
                 if "acknowledged" in one:
                     goodput += [(one["at_ns"] - zero, *each) for each in one["acknowledged"]]
@@ -442,6 +474,7 @@ def carry(
         relay = processes.end()
         if programs:
             programs.end()
+        windows = dctcp.windows(network.id) if made.dctcp else []
     if made.wires and "ports" not in relay:
         raise RunFailed("lab: the process of the links ended without saying what it did")
     if made.engine_hosts:
@@ -470,6 +503,7 @@ def carry(
         captures=processes.captures,
         capture_reports=processes.capture_reports,
         waited=processes.waited,
+        dctcp=dctcp.facts(made.dctcp, windows) if made.dctcp else {},
         priority=priorities.lowest(processes.kinds),
     )
 
@@ -485,6 +519,7 @@ def run(
     priority: priorities.Priority = "auto",
     ip: int | None = None,
     traced: bool = False,
+    watched: Sequence[str] = (),
 ) -> list[Run]:
     """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
 
@@ -492,6 +527,7 @@ def run(
     `hosts`: whose transports hosts have; "auto": the kernel's where it has them, else the engine's.
     `priority`: "auto": real-time where this user may; "normal": that of all other processes.
     `ip`: 4 or 6; None: what `traced` needs, else 4. `traced`: packets of flows carry the kernel's IOAM.
+    `watched`: switches at which the headers of all arriving IPv4 packets are kept, in ``captures``.
 
     Raises
     ------
@@ -512,6 +548,7 @@ def run(
             )
             raise InputError(f"{place}: is not empty; {hint}")
     made, simulated = planned(scenario, ports, hosts, ip=ip, traced=traced)
+    made.watched = list(watched)
     found = []
     for place in places:
         with up(made) as network:

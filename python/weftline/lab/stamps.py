@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import internet, programs
+from weftline.lab import engine_hosts, internet, programs
 from weftline.pint import Plan as Queries
 
 if TYPE_CHECKING:
     from weftline.lab.network import Network
     from weftline.lab.plan import Plan
 
+Ends = tuple[int, int, int, int]
+"""Of a flow: its source, the number of the subflow there, the port there, its destination."""
+QUEUED = {"hop-latency", "queue-bytes", "utilisation"}
+"""Values that follow from the queue of a port."""
 CARRIERS = {4: 1, 6: 2}
 """Where digests stand, as the programs count: the id of IPv4 packets, the flow label of IPv6."""
 COLUMNS = [
@@ -50,15 +54,18 @@ def problems(values: dict[str, Any], *, engine: bool = False) -> list[str]:
     if kind != "pint":
         return [f'telemetry.kind = "{kind}": packets of the lab carry PINT or nothing: set "pint" or "none"']
     found = []
-    if engine:
+    if engine and (queued := sorted(QUEUED & set(_values_of(telemetry)))):
         found.append(
-            'telemetry.kind = "pint": the programs of switches see the queues of the kernel, not the '
-            "engine's: choose --ports kernel and what its ports can do"
+            f"telemetry.queries: {', '.join(queued)} follow from queues, and the programs of switches see "
+            "those of the kernel, not the engine's: choose --ports kernel, or queries for other values such "
+            "as switch-id"
         )
     if "queries" not in telemetry:
         found.append("telemetry.queries: the lab needs a file of queries (without, PINT serves HPCC alone)")
-    if values.get("transport", {}).get("kind") != "tcp":
-        found.append('telemetry.kind = "pint": the lab tells flows of transport.kind = "tcp" apart')
+    if values.get("transport", {}).get("kind") not in engine_hosts.KERNEL:
+        found.append(
+            'telemetry.kind = "pint": the lab tells flows of transport.kind = "tcp" and "mptcp" apart'
+        )
     if telemetry.get("arithmetic", "tables") != "tables" and "utilisation" in _values_of(telemetry):
         found.append('telemetry.arithmetic: the lab\'s switches compute loads with tables: set "tables"')
     found += programs.problems('telemetry.kind = "pint"', objects())
@@ -166,6 +173,8 @@ class Digests:
     """Of acknowledgements, which no digest of the simulator is on."""
     strangers: int
     """Of packets that belong to no flow of the run."""
+    after_end: int = 0
+    """Of packets that arrived after the time at which the run ends, as nothing does in the simulator."""
 
     def facts(self, counts: dict[str, int]) -> dict[str, Any]:
         """Return what goes into the summary: what the programs counted, and where the reports went."""
@@ -174,6 +183,7 @@ class Digests:
             "recorded": len(self.rows),
             "of_receivers": self.of_receivers,
             "strangers": self.strangers,
+            "after_end": self.after_end,
         }
 
     def warnings(self, counts: dict[str, int], ports_used_twice: int) -> list[str]:
@@ -194,13 +204,16 @@ class Digests:
         return found
 
 
-def read(made: Plan, records: bytes, ports: dict[tuple[int, int, int], int], zero_ns: int) -> Digests:
-    """Return the records as rows; `ports` has the flow of (source, port of the source, destination)."""
-    from weftline.lab.plan import PORT
-
+def read(made: Plan, records: bytes, ports: dict[Ends, int], zero_ns: int) -> Digests:
+    """Return the records as rows; `ports` has the flow of its ends."""
     assert made.stamping is not None
-    hosts = {node.address: number for number, node in enumerate(n for n in made.nodes if n.is_host)}
-    number_of = {internet.number(address): number for address, number in hosts.items() if address}
+    hosts = [node for node in made.nodes if node.is_host]
+    number_of = {
+        internet.number(address): (number, subflow)
+        for number, node in enumerate(hosts)
+        for subflow, address in enumerate([node.address or "", *node.aliases])
+    }
+    listens = {made.listens(flow["congestion"]) for flow in made.flows}
     # Programs read the monotonic clock; the times of the run are those of the real-time clock.
     offset = time.time_ns() - time.monotonic_ns() - zero_ns
     found = Digests([], 0, 0)
@@ -211,27 +224,31 @@ def read(made: Plan, records: bytes, ports: dict[tuple[int, int, int], int], zer
         ends = [struct.unpack_from("=QQ", records, place + 24 + 16 * k) for k in (0, 1)]
         source_port, destination_port, digest = struct.unpack_from("=HHH", records, place + 56)
         hops, looped = records[place + 64], records[place + 66]
-        src, dst = (number_of.get(high << 64 | low) for high, low in ends)
-        if source_port == PORT != destination_port:
+        source, target = (number_of.get(high << 64 | low) for high, low in ends)
+        if source_port in listens and destination_port not in listens:
             found.of_receivers += 1
             continue
-        flow = ports.get((src, source_port, dst)) if src is not None and dst is not None else None
-        if flow is None:
+        if made.until_ns is not None and at + offset > made.until_ns:
+            found.after_end += 1
+            continue
+        flow = ports.get((*source, source_port, target[0])) if source and target else None
+        if source is None or target is None or flow is None:
             found.strangers += 1
             continue
         found.rows.append(
             {
                 "time_ns": float(at + offset),
                 "flow_id": flow,
-                "src": src,
-                "dst": dst,
+                "src": source[0],
+                "dst": target[0],
                 "packet_id": packet,
                 "digest": digest,
                 "hops": hops,
-                "src_port": 0,
+                # As in the simulator: the number of the subflow.
+                "src_port": source[1],
                 "plan_version": version,
-                "sink": dst,
-                "path": routes.get((src or 0, dst or 0)),
+                "sink": target[0],
+                "path": routes.get((source[0], target[0])),
                 "loop": looped,
             }
         )

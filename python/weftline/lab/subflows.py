@@ -118,8 +118,8 @@ class Experiment:
         uplinks = [float(real - simulated) for simulated, real in map(self.uplinks, clean)]
         goodputs = [real / simulated for simulated, real in map(_goodputs, clean) if real and simulated]
         return {
-            "uplinks": _verdict(uplinks, 0.0, self.margin_uplinks),
-            "goodput": _verdict(goodputs, 1.0, self.margin_goodput),
+            "uplinks": verdict(uplinks, 0.0, self.margin_uplinks),
+            "goodput": verdict(goodputs, 1.0, self.margin_goodput),
         }
 
     def gains(self) -> list[list[float]]:
@@ -135,13 +135,7 @@ class Experiment:
         """Return whether the same balancer has more goodput in both engines, by intervals of gains."""
         if not (self._clean(self.more) and self._clean(self.less)):
             return "open"
-        words = [_verdict(values, 1.0, 0.0)[1] for values in self.gains()]
-        if not all(words):
-            return "open"
-        signs = [1 if low > 1 else -1 if high < 1 else 0 for low, high in filter(None, words)]
-        if 0 in signs:
-            return "open"
-        return "same order" if signs[0] == signs[1] else "different order"
+        return order(self.gains(), 1.0)
 
     def table(self) -> Table:
         """Return two lines for each balancer, and one for their order."""
@@ -201,7 +195,7 @@ def _goodputs(pair: balanced.Pair) -> tuple[float | None, float | None]:
     return _goodput_mbps(pair.simulated), _goodput_mbps(pair.real)
 
 
-def _verdict(values: Sequence[float], same: float, margin: float) -> tuple[str, tuple[float, float] | None]:
+def verdict(values: Sequence[float], same: float, margin: float) -> tuple[str, tuple[float, float] | None]:
     """Return whether the 90 % interval of values lies within a margin of what they would be if alike."""
     if len(values) < 2:
         return "open", None
@@ -209,6 +203,17 @@ def _verdict(values: Sequence[float], same: float, margin: float) -> tuple[str, 
     if same - margin <= low and high <= same + margin:
         return "equal", (low, high)
     return ("different" if low > same or high < same else "open"), (low, high)
+
+
+def order(gains: Sequence[Sequence[float]], same: float) -> str:
+    """Return whether gains have the same sign in both engines, by 90 % intervals; `same`: without a gain."""
+    words = [verdict(values, same, 0.0)[1] for values in gains]
+    if not all(words):
+        return "open"
+    signs = [1 if low > same else -1 if high < same else 0 for low, high in filter(None, words)]
+    if 0 in signs:
+        return "open"
+    return "same order" if signs[0] == signs[1] else "different order"
 
 
 def _spread(values: Sequence[float]) -> str:

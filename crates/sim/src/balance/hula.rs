@@ -141,7 +141,14 @@ impl BalancerParameters for HulaParameters {
     }
     fn facts(&self) -> BalancerFacts {
         let probes = Some(("probe_interval", self.interval));
-        BalancerFacts { goes_by_flow: true, knows_fabric: true, probes, ..BalancerFacts::default() }
+        let probe_packet = Some((self.probe_class, self.probe_size));
+        BalancerFacts {
+            goes_by_flow: true,
+            knows_fabric: true,
+            probes,
+            probe_packet,
+            ..BalancerFacts::default()
+        }
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         no_tiers(Self::DOC.name, network).into_iter().collect()

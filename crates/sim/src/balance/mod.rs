@@ -99,6 +99,8 @@ pub struct BalancerFacts {
     pub distinguishable_subflows: Option<u32>,
     /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that sets this interval, and its value.
     pub probes: Option<(&'static str, Time)>,
+    /// Class and bytes of its probes, which pass from switch to switch.
+    pub probe_packet: Option<(u8, u16)>,
     /// It chooses by what is in the packet, whatever passed before and whenever.
     pub repeats: bool,
 }

@@ -1,0 +1,161 @@
+"""DCTCP where the kernel lacks it: programs of the run, their law, their removal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.test_lab import lab, nothing_left, ours, wait_for_flows
+from weftline import Scenario
+from weftline.lab import dctcp, doctor, network, plan, programs, runs
+from weftline.runs import Run
+
+_ = nothing_left
+KERNEL = ["reno", "cubic", "bbr"]
+DUMBBELL = """
+name = "dctcp"
+seed = 1
+[topology]
+kind = "dumbbell"
+left = 2
+right = 2
+host_link = { rate = "1Gbps", delay = "2ms" }
+bottleneck_link = { rate = "20Mbps", delay = "5ms" }
+[switch]
+queue = { kind = "fifo", limit = "300KB" }
+ecn = { enabled = true, kmin = "30KB", kmax = "30KB", pmax = 1 }
+[transport]
+kind = "tcp"
+controller = { kind = "dctcp" }
+[[workload]]
+kind = "flows"
+flows = [
+    { src = 0, dst = 2, size = "8MB", start = "0ms" },
+    { src = 1, dst = 3, size = "8MB", start = "0ms" },
+]
+[measure]
+queues = { every = "10ms" }
+controllers = { flows = [0, 1], every = "10ms" }
+"""
+ROUNDING = 2 / dctcp.ONE
+WITHIN_ALPHA, WITHIN_QUEUE = 0.1, 0.3
+"""Of the simulated: mean alpha, plus or minus; mean queue, a share of it."""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """Two flows that share 20 Mb/s for six seconds, over a port that marks beyond 30 KB."""
+    file = tmp_path / "dctcp.toml"
+    file.write_text(DUMBBELL)
+    return file
+
+
+@pytest.fixture
+def lacking(machine: None) -> None:
+    """Skip where the kernel has its own, or the programs cannot be loaded."""
+    if dctcp.KIND in doctor.congestion_controls():
+        pytest.skip("this kernel has DCTCP")
+    if wrong := dctcp.problems({}, [], multipath=False):
+        (pytest.fail if os.environ.get("WEFTLINE_LAB") else pytest.skip)("; ".join(wrong))
+
+
+def mean_queue(run: Run) -> float:
+    """Return the mean length of the longest queue."""
+    series = run.over_time("queue_bytes", max_points=0).values()
+    return max(sum(size for _, size in points) / len(points) for points in series)
+
+
+@pytest.mark.usefixtures("lacking", "nothing_left")
+def test_alpha_follows_its_law_and_holds_the_queue_as_simulated(scenario: Path, tmp_path: Path) -> None:
+    asked = runs.scenario_of(str(scenario), [], None)
+    simulated = asked.run(out=tmp_path / "sim")
+    (real,) = runs.run(asked, str(tmp_path / "lab"))
+    found = real.summary["lab"]["dctcp"]
+    assert real.summary["status"] == "done" and found["windows"] > 100 and found["with_marks"] > 20
+    assert found["furthest_from_law"] <= ROUNDING
+    assert real.summary["drops"] == simulated.summary["drops"] == 0
+    alphas = [value for points in simulated.over_time("alpha", max_points=0).values() for _, value in points]
+    expected = sum(alphas) / len(alphas)
+    assert abs(found["mean_alpha"] - expected) <= WITHIN_ALPHA, (found, expected)
+    queue = mean_queue(real), mean_queue(simulated)
+    assert abs(queue[0] / queue[1] - 1) <= WITHIN_QUEUE, queue
+    assert dctcp.registered() == []
+
+
+@pytest.mark.usefixtures("lacking", "nothing_left")
+def test_clean_removes_what_a_killed_run_registered(scenario: Path, tmp_path: Path) -> None:
+    before = ours()
+    process = lab("run", scenario, "--out", tmp_path / "lab")
+    wait_for_flows(process, before)
+    (run,) = dctcp.registered()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert dctcp.registered() == [run]
+    done = lab("clean", "--json")
+    removed = json.loads(done.communicate(timeout=30)[0])["removed"]
+    assert dctcp.name(run) in removed and dctcp.registered() == []
+    maps = subprocess.run([str(programs.bpftool()), "map", "show"], capture_output=True, text=True).stdout
+    assert f"wl_{run}" not in maps
+
+
+@pytest.mark.usefixtures("lacking", "nothing_left")
+def test_two_runs_at_once_have_names_of_their_own_and_their_settings() -> None:
+    control = dctcp.Control.of({"g": 0.25, "initial_alpha": 0.5})
+    try:
+        for run in ("0000a1", "0000a2"):
+            control.register(run)
+        assert set(dctcp.registered()) >= {"0000a1", "0000a2"}
+        dctcp.unregister("0000a1")
+        assert "0000a1" not in dctcp.registered() and "0000a2" in dctcp.registered()
+        # Neither has a record.
+        assert network.clean_unrecorded() == ["wl_0000a2_dctcp"]
+    finally:
+        for run in ("0000a1", "0000a2"):
+            dctcp.unregister(run)
+
+
+def test_what_cannot_be_had_is_an_error_before_anything_is_changed(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = Scenario(scenario).values
+
+    def problems(changed: dict[str, Any]) -> str:
+        return "\n".join(plan.problems({**values, **changed}, KERNEL, engine=True))
+
+    monkeypatch.setattr(dctcp.programs, "problems", lambda key, lie: [])
+    assert problems({}) == ""
+    multipath = {"transport": {**values["transport"], "kind": "mptcp"}}
+    assert 'the programs are for transport.kind = "tcp"' in problems(multipath)
+    own = {"transport": {"controller": {"kind": "dctcp", "g": 0.5}}, "kind": "flows", "group": "other"}
+    assert "one g and one initial_alpha" in problems({"workload": [own]})
+    # A kernel that has it needs none of this.
+    assert plan.problems({**values, "workload": [own]}, [*KERNEL, "dctcp"], engine=True) == []
+    monkeypatch.undo()
+    monkeypatch.setattr(programs, "bpftool", lambda: None)
+    monkeypatch.setattr(dctcp, "objects", lambda: [tmp_path / "dctcp.bpf.o"])
+    found = problems({})
+    assert "apt install bpftool" in found and "make lab-objects" in found
+
+
+def test_receivers_of_such_flows_listen_at_a_port_of_their_own(scenario: Path) -> None:
+    flows = [{"flow_id": 0, "src": 0, "dst": 2, "group": "flows", "start_ns": 0}]
+    made = plan.make(Scenario(scenario), KERNEL, flows, engine=True)
+    assert made.dctcp == dctcp.Control(1 / 16, 1.0)
+    assert (made.listens("cubic"), made.listens("dctcp")) == (plan.PORT, plan.PORT + 1)
+    assert any("shares of marks are of packets" in text for text in made.differs)
+    assert plan.make(Scenario(scenario), [*KERNEL, "dctcp"], flows, engine=True).dctcp is None
+
+
+def test_facts_hold_every_window_against_the_law() -> None:
+    control = dctcp.Control(1 / 16, 1.0)
+    right = dctcp.Window(16, 4, 1.0, 15 / 16 + 1 / 64)
+    found = dctcp.facts(control, [right, dctcp.Window(0, 0, 0.5, 0.5)])
+    assert found["windows"] == 2 and found["with_marks"] == 1 and found["furthest_from_law"] == 0
+    assert dctcp.facts(control, [dctcp.Window(16, 4, 1.0, 0.9)])["furthest_from_law"] > 0.05
+    assert dctcp.facts(control, [])["mean_alpha"] is None
