@@ -251,7 +251,7 @@ def test_the_causes_of_a_step_add_up_to_its_time(training):
     parts = [row[key] for key in ("computing_ns", "communication_ns", "waiting_ns")]
     assert sum(parts) == pytest.approx(row["time_ns"]) and min(parts) > 0
     assert row["time_ns"] == pytest.approx(training.steps[0]["time_ns"])
-    # By hand, of the rank that ended last: it waits for nobody after its end.
+    # By hand, of the rank that ended last: it does not wait after its end.
     whole = [rank for rank in training.ranks.to_dicts() if rank["step"] == 0]
     computing = [rank["finish_ns"] - rank["start_ns"] - rank["exposed_ns"] for rank in whole]
     assert row["computing_ns"] == pytest.approx(sum(computing) / 16)

@@ -1,4 +1,4 @@
-"""`weftline jobs`: steps of jobs by cause, collective operations as nccl-tests print them, and their timeline."""
+"""`weftline jobs`: steps of jobs by cause, collectives as nccl-tests print them, and the timeline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def _jobs(options: argparse.Namespace) -> int:
     runs = [Run.open(folder) for folder in options.folders]
     for folder, run in zip(options.folders, runs, strict=True):
         if not run.steps:
-            raise InputError(f"{folder}: this run has no jobs: it needs a workload such as collective or training")
+            raise InputError(
+                f"{folder}: this run has no jobs: it needs a workload such as collective or training"
+            )
     if options.out and len(runs) > 1:
         raise InputError(f"--out: one timeline is of one run, found {len(runs)} folders")
     by_size = sizes(runs)
@@ -53,7 +55,7 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return a row for each operation, number of ranks and size: means over its steps, in nccl-tests' units."""
+    """Return a row for each operation, number of ranks and size: means over steps, in nccl-tests' units."""
     found: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
     for run in runs:
         for step in run.steps:
@@ -89,7 +91,9 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
         return None
     columns = ["operation", "ranks", "size (B)", "steps", "time (us)", "min (us)", "max (us)"]
     table = Table(
-        [*columns, "algbw (GB/s)", "busbw (GB/s)"], title="Collective operations by size, as nccl-tests", left=1
+        [*columns, "algbw (GB/s)", "busbw (GB/s)"],
+        title="Collective operations by size, as nccl-tests",
+        left=1,
     )
     for row in rows:
         times = [f"{row[key]:,.2f}" for key in ("time_us", "min_us", "max_us")]

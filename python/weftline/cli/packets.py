@@ -33,7 +33,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     imported = command(
         "import",
         _import,
-        "convert a capture, or NetFlow or IPFIX records as CSV, to a trace of flows; or check a job or htsim file",
+        "convert a capture, or NetFlow or IPFIX records as CSV, to a trace; or check a job or htsim file",
     )
     imported.add_argument(
         "files",

@@ -1,15 +1,16 @@
-"""Where the time of a whole step of a job went: computation, communication that nothing hides, waiting for slower ranks.
+"""Where the time of a whole step of a job went: computing, exposed communication, waiting for slower ranks.
 
-A step of a training job or of a job's file is a row of jobs.parquet, and ranks.parquet has a row for each of its
-ranks and for each rank's part of a collective operation. Of every rank the time of the step is
+A step of a training job or of a job's file is a row of jobs.parquet, and ranks.parquet has a row for each of
+its ranks and for each rank's part of a collective operation. Of every rank the time of the step is
 
 - computing: at least one of its streams computed;
-- waiting for the slowest: it had joined a collective operation that others had not joined, and did not compute;
-  or it had ended, and others had not;
+- waiting for the slowest: it had joined a collective operation that others had not joined, and did not
+  compute; or it had ended, and others had not;
 - exposed communication: the rest. A rank that waits for a message that is sent to it alone, as in a pipeline,
   is in it.
 
-The three add up to the time of the step. Where operations of a rank overlap, waiting is at most what was exposed.
+The three add up to the time of the step. Where operations of a rank overlap, waiting is at most what was
+exposed.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 WHOLE = ("training", "goal", "chakra")
 """Operations of jobs.parquet that are all that the ranks of a job do."""
 NOTE = (
-    "Means over ranks, which add up to the time. Waiting: in a collective operation that another rank had not "
-    "joined, or after the own end; waiting for a message of one rank, as in a pipeline, counts as communication."
+    "Means over ranks, which add up to the time. Waiting: in a collective operation that another rank had "
+    "not joined, or after the own end; waiting for a message of one rank, as in a pipeline, counts as "
+    "communication."
 )
 
 

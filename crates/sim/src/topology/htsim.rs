@@ -155,7 +155,7 @@ impl Tier {
 fn clos_of(nodes: u64, pod: u64, tiers: &[Tier], line: usize) -> Result<(Clos, Vec<String>), TopologyError> {
     let hosts_per_leaf = tiers[0].whole(RADIX_DOWN)?;
     let divides = |whole: u64, part: u64, what: &str| {
-        let message = format!("{whole} {what} of {part}: the first is no multiple of the second");
+        let message = format!("{whole} {what} of {part}: expected a multiple of {part}");
         if whole % part == 0 { Ok(whole / part) } else { Err(TopologyError::line(line, message)) }
     };
     let pods = divides(nodes, pod, "nodes in pods")?;

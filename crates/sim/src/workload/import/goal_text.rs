@@ -221,7 +221,7 @@ pub fn read(name: &str, text: &str, choices: &Choices) -> Result<Imported, Strin
     finished(name, lists.into_iter().flatten().collect(), choices)
 }
 
-/// What a line has outside of comments, and whether a comment is between words of it. `inside`: whether a comment goes on.
+/// What a line has outside of comments, and whether a comment is between words of it. `inside`: whether the line is within a comment.
 fn without_comments<'t>(line: &'t str, inside: &mut bool) -> (&'t str, bool) {
     let (mut left, mut rest) = ("", line);
     loop {

@@ -29,7 +29,7 @@ pub struct Choices {
     pub control: bool,
     /// Chakra: nodes of one stream follow each other as they started when they were recorded.
     pub stream_order: bool,
-    /// Chakra: what computes nodes that say how many operations they take; none: their durations count.
+    /// Chakra: the processor of nodes that name their operations; none: their durations count.
     pub roofline: Option<Roofline>,
 }
 

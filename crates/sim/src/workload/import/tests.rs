@@ -314,7 +314,7 @@ fn nodes_of_a_stream_follow_each_other_where_it_is_asked_for() {
 }
 
 #[test]
-fn comments_hide_nothing_that_stands_beside_them() {
+fn what_follows_a_comment_in_its_line_is_read() {
     let text = "/* a */ num_ranks 1 /* b */\r\n// one /* two\nrank 0 { /* c\n d */ calc 5 /* e */\n/* f */ /* g */\n}\n";
     assert_eq!(ends(text), [5]);
     let torn = goal("test.goal", b"num_ranks 1\nrank 0 {\ncalc /* x */ 5\n}\n", &CHOICES).expect_err("torn");
@@ -336,6 +336,36 @@ fn numbers_that_no_file_can_hold_are_refused() {
     let machine = Machine::read("G=1e15,O=1e15").expect("a machine");
     assert_eq!(loggops::run(&graph, machine).ranks[1], u64::MAX);
     assert!(loggops::lasting(&graph, machine).expect_err("too long").contains("the limit is 46 days"));
+}
+
+#[test]
+fn the_connection_matrices_and_topologies_of_the_reference_are_read() {
+    use crate::topology::file::FileSpec;
+    use crate::units::Time;
+    use crate::workload::Trace;
+    use crate::workload::trace::HostOf;
+    let hosts =
+        HostOf { by_id: &|label| (label < 128).then_some(label), by_name: &|name| Err(name.to_string()) };
+    for (name, flows, waiting) in [
+        ("one_2MB", 1, 0),
+        ("perm128_2MB", 128, 0),
+        ("a2a32_250KB_w4", 992, 864),
+        ("ring32_32MB", 1984, 1952),
+    ] {
+        let Some(zipped) = reference(&format!("{name}.cm.gz")) else { return };
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&zipped[..]).read_to_end(&mut text).expect("gzip");
+        let trace = Trace::from_htsim(&text, name, hosts, Time::ZERO).expect("flows");
+        let waits = trace.flows().filter(|flow| flow.waits_for == 1).count();
+        assert_eq!((trace.len(), waits), (flows, waiting), "{name}");
+        assert_eq!(trace.warnings.len(), usize::from(name == "ring32_32MB"), "{name}: {:?}", trace.warnings);
+    }
+    for (name, switches, links) in [("fat128_100g", 80, 384), ("ls128_400g", 24, 256)] {
+        let Some(bytes) = reference(&format!("{name}.topo")) else { return };
+        let (topology, warnings) = FileSpec::default().parse("htsim", &bytes).expect("a network");
+        assert_eq!((topology.switches().len(), topology.links.len()), (switches, links), "{name}");
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
 }
 
 /// A valid file that was damaged: bytes replaced, and its end cut off.

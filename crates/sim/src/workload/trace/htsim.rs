@@ -11,8 +11,8 @@
 //! acknowledged; where it leaves from their receiver, until all bytes are there, and then for `trigger_delay`, because
 //! htsim waits for the acknowledgement at the sender.
 //!
-//! Source: ultraethernet/uet-htsim, connection_matrix.cpp. Differs from it: any blanks may separate words; a trigger that two hosts
-//! know of at different times only by messages that do not exist is refused.
+//! Source: ultraethernet/uet-htsim, connection_matrix.cpp. Differs from it: any blanks may separate words; a trigger that a
+//! flow between two other hosts fires is refused, because the source of what it starts does not learn of it.
 
 use super::{HostOf, LAST_START, Trace, TraceError, TraceRow, as_text};
 use crate::parameters::nearest;
