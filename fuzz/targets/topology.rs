@@ -13,6 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
         b'h' => "hpcc",
         b'g' => "gml",
         b'x' => "graphml",
+        b't' => "htsim",
         _ => "toml",
     };
     let spec = FileSpec { file: "fuzz".to_string(), ..FileSpec::default() };

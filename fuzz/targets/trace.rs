@@ -1,8 +1,9 @@
-//! Traces as text from arbitrary bytes: the first one chooses CSV or the HPCC flow file.
+//! Traces as text from arbitrary bytes: the first one chooses CSV, the HPCC flow file or htsim's connection matrix.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use weftline_sim::units::Time;
 use weftline_sim::workload::Trace;
 use weftline_sim::workload::trace::HostOf;
 
@@ -22,8 +23,12 @@ fn named(name: &str) -> Result<u32, String> {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&format, rest)) = bytes.split_first() else { return };
-    let read = if format == b'h' { Trace::from_hpcc } else { Trace::from_csv };
     let hosts = HostOf { by_id: &host, by_name: &named };
-    let Ok(trace) = read(rest, "fuzz", hosts) else { return };
+    let read = match format {
+        b'h' => Trace::from_hpcc(rest, "fuzz", hosts),
+        b'm' => Trace::from_htsim(rest, "fuzz", hosts, Time::from_us(1)),
+        _ => Trace::from_csv(rest, "fuzz", hosts),
+    };
+    let Ok(trace) = read else { return };
     assert!(!trace.is_empty() && trace.flows().all(|flow| flow.size > 0 && flow.src != flow.dst));
 });

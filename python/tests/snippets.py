@@ -72,8 +72,8 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The file that a block of TOML, Python or GOAL is to be saved as, if it names one."""
-        ending = {"toml": "toml", "python": "py", "text": "goal"}.get(self.language, "-")
+        """The file that a block of TOML, Python, GOAL or htsim is to be saved as, if it names one."""
+        ending = {"toml": "toml", "python": "py", "text": "(?:goal|cm|topo)"}.get(self.language, "-")
         output = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
             rf"(?:as|[Ww]rite)\s`(\S+\.{ending})`", self.before
         )

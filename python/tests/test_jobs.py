@@ -9,7 +9,8 @@ pytest.importorskip("weftline._native")
 import weftline
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import comparison, groups, jobs, slowdown_table
+from weftline.figures import job_figures
+from weftline.measures import comparison, groups, jobs, slowdown_table, step_causes
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
@@ -217,3 +218,81 @@ def test_a_step_of_a_page_opens_its_why(run):
     slowest = max(run.steps, key=lambda step: step["time_ns"])
     assert f'href="/why?job={slowest["job"]}&amp;step={slowest["step"]}"' in text
     assert f"--step {slowest['step']} --group {slowest['job']}" in text
+
+
+TRAINING = {
+    "name": "training",
+    "topology": {"kind": "rail", "nodes": 4, "gpus": 4, "spines": 2},
+    "transport": {"controller": {"kind": "dcqcn"}},
+    "workload": [
+        {
+            "kind": "training",
+            "layers": 4,
+            "hidden": 256,
+            "sequence": 128,
+            "vocabulary": 0,
+            "teraflops": 5.0,
+            "tensor": 4,
+            "scale_up_rate": "1Tbps",
+            "micro_batches": 2,
+            "jitter": 0.1,
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory):
+    return weftline.run(TRAINING, out=tmp_path_factory.mktemp("training") / "run")
+
+
+def test_the_causes_of_a_step_add_up_to_its_time(training):
+    (row,) = step_causes.causes(training)
+    parts = [row[key] for key in ("computing_ns", "communication_ns", "waiting_ns")]
+    assert sum(parts) == pytest.approx(row["time_ns"]) and min(parts) > 0
+    assert row["time_ns"] == pytest.approx(training.steps[0]["time_ns"])
+    # By hand, of the rank that ended last: it does not wait after its end.
+    whole = [rank for rank in training.ranks.to_dicts() if rank["step"] == 0]
+    computing = [rank["finish_ns"] - rank["start_ns"] - rank["exposed_ns"] for rank in whole]
+    assert row["computing_ns"] == pytest.approx(sum(computing) / 16)
+
+
+def test_a_rank_that_joins_late_makes_the_others_wait():
+    rows = [
+        {"step": 1, "rank": 0, "start_ns": 10.0, "exposed_ns": 50.0},
+        {"step": 1, "rank": 1, "start_ns": 40.0, "exposed_ns": 20.0},
+        {"step": 2, "rank": 0, "start_ns": 70.0, "exposed_ns": 5.0},
+        {"step": 2, "rank": 1, "start_ns": 90.0, "exposed_ns": 5.0},
+    ]
+    # Of the 20 ns at the second operation rank 0 computed for 15.
+    assert step_causes._waited(rows) == {0: 35.0, 1: 0.0}
+
+
+def test_a_timeline_is_a_chrome_trace_without_overlaps(training, tmp_path, capsys):
+    file = tmp_path / "timeline.json"
+    assert main(["jobs", str(training.out), "--out", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "Where the time of steps went" in text and "as nccl-tests" in text
+    events = json.loads(file.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert len(spans) == len(training.ranks.to_dicts())
+    assert len([event for event in events if event["ph"] == "M"]) == 16
+    ends = {}
+    for span in spans:
+        place = (span["pid"], span["tid"])
+        assert span["ts"] >= ends.get(place, 0) - 1e-6, "spans of a track overlap"
+        ends[place] = span["ts"] + span["dur"]
+    figure = job_figures.timeline("What ranks did", training)
+    assert figure.spec["data"]["values"] and "timeline.json" in figure.caption
+
+
+def test_bandwidths_by_size_are_those_of_nccl_tests(run, capsys):
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ring = next(row for row in found["sizes"] if row["operation"] == "ring-all-reduce")
+    times = [step["time_ns"] for step in run.steps if step["job"] == "ring"]
+    assert ring["time_us"] == pytest.approx(sum(times) / 3e3) and ring["steps"] == 3
+    assert ring["busbw_GBps"] == pytest.approx(1.5 * 400_000 / (sum(times) / 3))
+    assert found["causes"] == [[]], "collectives alone have no computation to tell apart"
+    assert main(["jobs", str(run.out), str(run.out), "--out", "a.json"]) == 2
+    assert "one timeline is of one run" in capsys.readouterr().err

@@ -118,7 +118,10 @@ fn chosen_step<'o>(
     let mut jobs: Vec<String> = outcome.steps.iter().filter(collective).map(name).collect();
     jobs.dedup();
     if jobs.is_empty() {
-        return Err(input("--step: the run has no collective, whose steps could be explained"));
+        return Err(input(
+            "--step: the run has no collective, whose steps could be explained; of other jobs `weftline jobs RUN` says where their \
+             time went, and `weftline why RUN --slowest 5` which messages were slow",
+        ));
     }
     let known = format!("its jobs are {}", jobs.join(", "));
     if let Some(group) = &asked.group

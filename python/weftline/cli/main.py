@@ -285,9 +285,10 @@ def parser() -> argparse.ArgumentParser:
     # One run of one workload, for the process that measures it.
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
-    from weftline.cli import why
+    from weftline.cli import jobs, why
 
     why.add_to(command)
+    jobs.add_to(command)
 
     schema = command("schema", _schema, "print the JSON Schema of the scenario file")
     arguments.add_json(schema, "print JSON, as without it")

@@ -33,13 +33,13 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     imported = command(
         "import",
         _import,
-        "convert a capture, or NetFlow or IPFIX records as CSV, to a trace of flows; or check a job graph",
+        "convert a capture, or NetFlow or IPFIX records as CSV, to a trace; or check a job or htsim file",
     )
     imported.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
-        help="pcap, pcapng (.gz too) or CSV; .goal, .bin or .et of a job graph",
+        help="pcap, pcapng (.gz too) or CSV; .goal, .bin or .et of a job graph; .cm or .topo of htsim",
     )
     arguments.add_out(imported, "FLOWS.csv", "the trace; not for job graphs")
     imported.add_argument(
@@ -168,11 +168,11 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _is_graph(file: str) -> bool:
-    return file.removesuffix(".gz").endswith((".goal", ".bin", ".et"))
+    return file.removesuffix(".gz").endswith((".goal", ".bin", ".et", ".cm", ".topo"))
 
 
 def _import_graph(options: argparse.Namespace) -> int:
-    """Print what a file of GOAL or Chakra holds and what was assumed, and its times by LogGOPS."""
+    """Print what a file of GOAL, Chakra or htsim holds and what was assumed, and times by LogGOPS."""
     from weftline import _native, quantities
 
     groups = Path(options.groups) if options.groups else None
@@ -180,12 +180,21 @@ def _import_graph(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
-    print(
-        f"{options.files[0]}: {found['format']}, {found['ranks']:,} ranks: "
-        f"{found['computations']:,} computations, {found['sends']:,} sends, "
-        f"{found['receives']:,} receives, {found['collectives']:,} collectives; "
-        f"{found['messages']:,} messages with {quantities.bytes_text(found['bytes'])}"
-    )
+    if "flows" in found:
+        what = (
+            f"{found['flows']:,} flows with {quantities.bytes_text(found['bytes'])}, "
+            f"{found['triggered']:,} of them started by others"
+        )
+    elif "links" in found:
+        what = f"{found['hosts']:,} hosts, {found['switches']:,} switches, {found['links']:,} links"
+    else:
+        what = (
+            f"{found['ranks']:,} ranks: "
+            f"{found['computations']:,} computations, {found['sends']:,} sends, "
+            f"{found['receives']:,} receives, {found['collectives']:,} collectives; "
+            f"{found['messages']:,} messages with {quantities.bytes_text(found['bytes'])}"
+        )
+    print(f"{options.files[0]}: {found['format']}, {what}")
     for text in found["assumed"]:
         print(f"assumed: {text}")
     for rank, end in enumerate(found.get("rank_ends_ns", [])):

@@ -1,14 +1,20 @@
-"""Figures of jobs: time and bandwidth step by step."""
+"""Figures of jobs: time and bandwidth step by step, and what ranks did over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from weftline.figures import specs
+from weftline import timeline as spans_of
+from weftline.figures import marks, specs
 from weftline.figures.marks import time_unit
 from weftline.figures.specs import Figure
+from weftline.measures import step_causes
 from weftline.measures import steps as rows_of
 from weftline.measures.lines import Line
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
 
 AXES = {
     "time_ns": "time of the step",
@@ -17,6 +23,8 @@ AXES = {
     "busbw_bps": "bus bandwidth (Gb/s)",
 }
 """Title of the axis of a column."""
+MAX_RANKS, MAX_SPANS = 32, 4000
+"""Maximum numbers of ranks and of spans that a timeline shows."""
 
 
 def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption: str = "") -> Figure:
@@ -43,3 +51,67 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
     note = " ".join(filter(None, [caption, "The first seed of each." if several else ""]))
     at = "values" if len({x for _, x, _ in points}) <= 16 else "published"
     return specs.trend(title, labels, points, [], axes=("step", axis), points_at=at, caption=note)
+
+
+def timeline(title: str, run: Run) -> Figure | None:
+    """Return what ranks did over time, a bar for each part of an operation; None: the run has no ranks.
+
+    Of many ranks some are shown, from the first to the last, and no span shorter than a pixel.
+    """
+    rows = [row for row, _ in spans_of.spans(run.ranks.to_dicts(), run)]
+    if not rows:
+        return None
+    end = max(row["finish_ns"] for row in rows)
+    begin = min(row["start_ns"] for row in rows)
+    long = [row for row in rows if row["finish_ns"] - row["start_ns"] >= (end - begin) / (3 * marks.WIDTH)]
+    parts = [row for row in long if row["operation"] not in step_causes.WHOLE]
+    drawn = parts or long
+    names = list(dict.fromkeys((row["workload"], row["rank"]) for row in rows))
+    of_rank: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in drawn:
+        of_rank.setdefault((row["workload"], row["rank"]), []).append(row)
+    widest = max((len(found) for found in of_rank.values()), default=1)
+    count = max(1, min(MAX_RANKS, len(names), MAX_SPANS // widest))
+    shown = [names[at * len(names) // count] for at in range(count)]
+    unit, scale = time_unit(end)
+    labels = {key: f"{of_rank[key][0]['job']} {key[1]}" for key in shown if key in of_rank}
+    values = [
+        {
+            "rank": label,
+            "operation": row["operation"],
+            "step": row["step"],
+            "from": round(row["start_ns"] * scale, 6),
+            "to": round(row["finish_ns"] * scale, 6),
+        }
+        for key, label in labels.items()
+        for row in of_rank[key]
+    ]
+    operations = list(dict.fromkeys(value["operation"] for value in values))
+    x = {"field": "from", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
+    x |= {"scale": {"domain": [begin * scale, end * scale], "nice": False}}
+    colour = {
+        "field": "operation",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": operations, "range": list(marks.COLOURS[: len(operations)])},
+        "legend": {"orient": "top"},
+    }
+    spec = marks.rows_of(values) | {
+        "width": 3 * marks.WIDTH,
+        "height": 12 * max(1, len(labels)),
+        "mark": {"type": "bar", "height": 9, "opacity": 0.75, "tooltip": True},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "to"},
+            "y": {"field": "rank", "type": "nominal", "sort": list(labels.values()), "title": "rank"},
+            "color": colour,
+        },
+    }
+    notes = ["Between bars a rank computes or waits for a message of another rank."]
+    if len(labels) < len(names):
+        notes.append(f"{len(labels)} of {len(names)} ranks are shown.")
+    hidden = len(rows) - len(long)
+    if hidden:
+        notes.append(f"{hidden:,} spans shorter than a pixel are left out.")
+    notes.append("`weftline jobs RUN --out timeline.json` writes all of them, for ui.perfetto.dev.")
+    return Figure(title=title, spec=spec, caption=" ".join(notes))

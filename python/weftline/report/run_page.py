@@ -12,7 +12,7 @@ from typing import Any
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison, groups, jobs, networks, slowdown_table
+from weftline.measures import comparison, groups, jobs, networks, slowdown_table, step_causes
 from weftline.measures.lines import Line
 from weftline.report import answer_text, headline, page, why_page
 from weftline.report.page import Lead, Section
@@ -23,6 +23,8 @@ MAX_HEATS = 4
 """Heat maps of queues on a page, one a line."""
 MAX_STEPS = 60
 """Maximum number of steps of jobs that a page lists individually."""
+MAX_PARTS = 500_000
+"""Maximum number of parts of ranks in steps of jobs that a page draws."""
 MAX_DOCUMENTS = 40
 """Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
 
@@ -294,5 +296,9 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
     text = "Open a step for the chain of flows that made it long, and its causes."
     tables = [table, *([one] if one else [])]
+    run = lines[0].runs[0]
+    if len(lines) == 1 and sum(step["ranks"] for step in run.steps) <= MAX_PARTS:
+        tables += filter(None, [step_causes.table(lines[0])])
+        figures += filter(None, [job_figures.timeline("What ranks did", run)])
     drawings = why_page.slowest_steps(lines, link=link)
     return [Section(title="Jobs", text=text, drawings=drawings, tables=tables, figures=figures)]

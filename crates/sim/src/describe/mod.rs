@@ -2,6 +2,7 @@
 
 mod counters;
 mod explain;
+mod htsim_files;
 mod metrics;
 mod rank_lists;
 mod schema;

@@ -1,20 +1,27 @@
-//! What a file of a job holds, and its times without a network.
+//! What a file of a job or of htsim holds, and the times of a job without a network.
 
 use std::path::Path;
 
 use serde_json::json;
 
-use crate::workload::graph::listed::{Op, SendEnds};
+use super::htsim_files::htsim_file;
+use crate::workload::graph::listed::Op;
 use crate::workload::import::{self, Choices};
 use crate::workload::loggops::{self, Machine};
 
 /// Operations that are listed of those that were never done.
 const LISTED: usize = 20;
 
-/// What a file of GOAL or Chakra holds, as JSON; with `machine` (settings of LogGOPS) also when each rank ends, in ns.
+/// What a file of GOAL, Chakra or htsim holds, as JSON; of a job with `machine` (settings of LogGOPS) also when each rank ends, in ns.
 pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> Result<String, String> {
+    if let Some(found) = htsim_file(path) {
+        if machine.is_some() {
+            return Err(format!("{}: LogGOPS runs jobs of GOAL or Chakra", path.display()));
+        }
+        return found.map(|found| found.to_string());
+    }
     let machine = machine.map(Machine::read).transpose()?;
-    let choices = Choices { send_ends: SendEnds::Posted, control: false };
+    let choices = Choices::default();
     let imported = import::file(path, None, groups, &choices)?;
     let graph = &imported.graph;
     let count = |is: fn(&Op) -> bool| {

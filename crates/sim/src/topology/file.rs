@@ -5,17 +5,18 @@ use crate::doc::SchemeDoc;
 use std::path::Path;
 
 use super::zoo::ZooOptions;
-use super::{Topology, TopologyError, gml, graphml, hpcc_text, toml_file};
+use super::{Topology, TopologyError, gml, graphml, hpcc_text, htsim, toml_file};
 use crate::files;
 use crate::parameters::Parameters;
 
 /// The formats, each with a line of help.
 pub const FORMATS: &[(&str, &str)] = &[
-    ("auto", "by the file's extension: .toml, .gml, .graphml or .xml, .txt"),
+    ("auto", "by the file's extension: .toml, .gml, .graphml or .xml, .txt, .topo"),
     ("toml", "weftline's own format: [[node]] and [[link]] tables"),
     ("gml", "GML of the Topology Zoo"),
     ("graphml", "GraphML of the Topology Zoo"),
     ("hpcc", "text format of the HPCC simulator"),
+    ("htsim", "topology file of htsim: tiers by the links of their switches"),
 ];
 
 /// A file to be read.
@@ -37,9 +38,9 @@ impl Default for FileSpec {
 impl TopologyParameters for FileSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "file",
-        title: "weftline TOML, Topology Zoo GML or GraphML, HPCC text",
+        title: "weftline TOML, Topology Zoo GML or GraphML, HPCC text, htsim",
         source: "GML: Himsolt 1996; GraphML: Brandes et al. 2001; Topology Zoo: Knight et al., JSAC 2011; \
-             HPCC's text format",
+             HPCC's text format; htsim's",
         validation: "Graphs of the Topology Zoo and the HPCC authors' files; the readers are fuzzed.",
         ..SchemeDoc::NONE
     };
@@ -76,6 +77,7 @@ impl FileSpec {
             "gml" => gml::read(bytes, &self.file, &self.zoo),
             "graphml" => graphml::read(bytes, &self.file, &self.zoo),
             "hpcc" => hpcc_text::read(bytes, &self.file),
+            "htsim" => htsim::read(bytes, &self.file),
             other => {
                 let message = crate::parameters::unknown("format", other, FORMATS.iter().map(|f| f.0));
                 Err(TopologyError::key("format", message))
@@ -93,6 +95,7 @@ impl FileSpec {
             "gml" => Ok("gml"),
             "graphml" | "xml" => Ok("graphml"),
             "txt" => Ok("hpcc"),
+            "topo" => Ok("htsim"),
             _ => {
                 let names = FORMATS.iter().skip(1).map(|f| f.0).collect::<Vec<_>>().join(", ");
                 let message = format!(

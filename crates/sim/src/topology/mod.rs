@@ -18,6 +18,7 @@ mod routes;
 mod validity;
 mod zoo;
 
+pub mod clos;
 pub mod dumbbell;
 pub mod fat_tree;
 pub mod file;
@@ -26,6 +27,7 @@ pub mod graphml;
 pub mod hpcc_fat_tree;
 pub mod hpcc_text;
 pub mod hpn;
+pub mod htsim;
 pub mod leaf_spine;
 pub mod parking_lot;
 pub mod pods;
@@ -72,6 +74,7 @@ registry! {
         LeafSpine = leaf_spine::LeafSpine;
         FatTree = fat_tree::FatTree;
         HpccFatTree = hpcc_fat_tree::HpccFatTree;
+        Clos = clos::Clos;
         Pods = pods::Pods;
         Rail = rail::Rail;
         RailOnly = rail_only::RailOnly;

@@ -10,7 +10,7 @@ use super::WorkloadParameters;
 use super::graph::listed::SendEnds;
 use super::graph::source::GraphSource;
 use super::graph::{JobGraph, ScaleUp, Seats, Work, seats};
-use super::import::{self, Choices, Format};
+use super::import::{self, Choices, Format, Roofline};
 use super::loggops::{self, Machine};
 use super::placement::Placement;
 use super::spec::{Window, WorkloadContext, WorkloadError};
@@ -45,6 +45,9 @@ pub struct JobFileSpec {
     groups: Option<String>,
     send_ends: &'static str,
     dependencies: &'static str,
+    stream_order: bool,
+    /// None: the durations of computations count.
+    roofline: Option<Roofline>,
     /// None: messages are packets.
     machine: Option<Machine>,
     per_host: u32,
@@ -84,7 +87,20 @@ impl WorkloadParameters for JobFileSpec {
         let per_host = seats::ranks_per_host(p);
         let scale_up =
             seats::scale_up(p, per_host, Some("set ranks_per_host too: other ranks have no domain"));
+        let order_help =
+            "Chakra: nodes that name their stream follow those of the same stream that started before them.";
+        let peak_help = "Chakra: 10^12 operations a second by which computations with num_ops take their time, as in ASTRA-sim's \
+                         roofline; 0: they take the time that was recorded.";
+        let memory_help = "Chakra, with teraflops: rate at which a computation touches the bytes of its tensor_size; auto: no bound.";
+        let peak = p.number("teraflops", 0.0, (0.0, 1e9), peak_help);
+        let memory = p.rate_or_auto("memory_rate", memory_help);
+        if peak == 0.0 {
+            p.without_effect("memory_rate", || "has no effect without teraflops".to_string());
+        }
+        let memory = memory.map(|rate| rate.0 as f64 / 8.0);
         JobFileSpec {
+            stream_order: p.flag("stream_order", false, order_help),
+            roofline: (peak > 0.0).then_some(Roofline { peak: peak * 1e12, memory }),
             per_host,
             scale_up,
             machine: machine.filter(|_| network == "loggops"),
@@ -109,6 +125,8 @@ impl WorkloadParameters for JobFileSpec {
         let choices = Choices {
             send_ends: if self.send_ends == "acked" { SendEnds::Acknowledged } else { SendEnds::Posted },
             control: self.dependencies == "data+ctrl",
+            stream_order: self.stream_order,
+            roofline: self.roofline,
         };
         let groups = self.groups.as_ref().map(|groups| cx.base_dir.join(groups));
         let imported = import::file(&cx.base_dir.join(name), format, groups.as_deref(), &choices);

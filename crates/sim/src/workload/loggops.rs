@@ -82,6 +82,11 @@ impl Machine {
     }
 }
 
+/// A time in nanoseconds after two others; the last one there is, beyond it.
+fn later(now: u64, whole: u64, more: f64) -> u64 {
+    now.saturating_add(whole).saturating_add(more as u64)
+}
+
 /// When each rank ended and how long it computed, in nanoseconds, and the operations that never ended: (rank, operation).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ends {
@@ -161,6 +166,13 @@ pub fn lasting(graph: &Listed, machine: Machine) -> Result<Listed, String> {
             ends.stuck.len()
         ));
     }
+    let limit = super::spec::LAST_START.0 / 1000;
+    if let Some((rank, end)) = ends.ranks.iter().enumerate().find(|(_, end)| **end >= limit) {
+        return Err(format!(
+            "rank {rank} ends after {} seconds under LogGOPS: the limit is 46 days",
+            end / 1_000_000_000
+        ));
+    }
     let rank = |(&end, &computed): (&u64, &u64)| {
         let compute = Op::Compute { time: Time::from_ns(computed), stream: 0 };
         RankList::new(vec![compute, Op::Wait { time: Time::from_ns(end) }], vec![0; 2], &[], &[])
@@ -209,9 +221,9 @@ impl Run<'_> {
                     return self.make(free, Due::Op { rank, op });
                 }
                 let rest = (bytes - 1) as f64;
-                *processor = now + o + (rest * big_o) as u64;
-                *nic = now + g + (rest * big_g) as u64;
-                self.make(now + o + l, Due::Message { from: rank, op });
+                *processor = later(now, o, rest * big_o);
+                *nic = later(now, g, rest * big_g);
+                self.make(later(now, o, l as f64), Due::Message { from: rank, op });
                 self.free(rank, list.after_start.of(op), now);
                 if bytes <= s {
                     self.ended(rank, op, now);
@@ -244,8 +256,8 @@ impl Run<'_> {
             return self.make(free, Due::Message { from, op });
         }
         let rest = (bytes - 1) as f64;
-        *processor = now + o + (rest * big_o.max(big_g)) as u64;
-        *nic = now + g + (rest * big_g) as u64;
+        *processor = later(now, o, rest * big_o.max(big_g));
+        *nic = later(now, g, rest * big_g);
         let number = self.graph.number(from, op);
         if let Some(receive) = self.matching[to as usize].arrive(from, tag, number) {
             self.matched(to, receive, number, now);

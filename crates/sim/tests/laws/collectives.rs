@@ -246,3 +246,45 @@ fn every_algorithm_puts_the_same_bytes_on_the_uplinks_of_rails() {
     let across = kept.flows.iter().filter(|flow| flow.src / 8 != flow.dst / 8);
     assert_eq!(across.map(|flow| flow.size).sum::<u64>(), sent.iter().sum::<u64>() / 2);
 }
+
+#[test]
+fn rings_of_sizes_that_do_not_divide_stay_between_the_laws_of_their_parts() {
+    // Parts differ by a byte: a step takes at least that of the smaller part, at most that of the larger one.
+    for n in [2u64, 3, 5, 7] {
+        for bytes in [12_345, 100_003] {
+            let steps = 2 * (n - 1);
+            let last = |part: u64| if part % 1000 == 0 { PACKET } else { beta(part % 1000).min(PACKET) };
+            let (small, large) = (bytes / n, bytes.div_ceil(n));
+            let law = steps * (last(small) + 2 * DELAY + beta(small));
+            let limit = steps * (ALPHA + beta(large) + large.div_ceil(1000) * ACK);
+            let took = time(n as u32, &keys("all-reduce", "ring", bytes));
+            assert!(law <= took && took <= limit, "{n} ranks, {bytes} bytes: {law} <= {took} <= {limit}");
+        }
+    }
+}
+
+#[test]
+fn the_bytes_of_all_ranks_are_those_of_the_algorithm_for_any_number_of_ranks() {
+    let s = 100_003u64;
+    for n in [3u64, 5, 6] {
+        // Halving and doubling: ranks beyond a power of two give all they have to a partner, and get the result.
+        let power = 1 << (n.ilog2() as u64);
+        let halving = 2 * (power - 1) * s + 2 * (n - power) * s;
+        for (operation, algorithm, sum) in [
+            ("all-reduce", "ring", 2 * (n - 1) * s),
+            ("all-reduce", "halving-doubling", halving),
+            ("all-reduce", "tree", 2 * (n - 1) * s),
+            ("all-reduce", "double-tree", 2 * (n - 1) * s),
+            ("broadcast", "tree", (n - 1) * s),
+            ("all-to-all", "pairwise", (n - 1) * s),
+        ] {
+            for (channels, chunk) in [(1, "auto"), (3, "auto"), (2, "3333B")] {
+                let mut keys = keys(operation, algorithm, s);
+                keys.extend([("channels", Value::Integer(channels)), ("chunk", text(chunk))]);
+                let (_, outcome) = on_star(n as u32, vec![workload("collective", n as u32, &keys)]);
+                let sent: u64 = outcome.ranks.iter().map(|rank| rank.bytes).sum();
+                assert_eq!(sent, sum, "{operation} by {algorithm} of {n}, {channels} channels of {chunk}");
+            }
+        }
+    }
+}

@@ -3,8 +3,10 @@
 //!
 //! A node may start when those in its `data_deps` have ended, and, if asked, those in `ctrl_deps`.
 //! Computations take their `duration_micros`; those of the CPU and those of the GPU are two streams, unless
-//! they name their `stream`. A collective operation is a ring, or, for an all-to-all, linear, among all ranks
-//! or those of its group.
+//! they name their `stream`; with a [`Roofline`] those that name their operations (`num_ops`) take the time of
+//! these. If asked, nodes of one `stream` follow each other in the order of their `start_time_micros`. A
+//! collective operation is a ring, or, for an all-to-all, linear, among all ranks or those of its group, which a
+//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs).
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; what `comm_size` means: ASTRA-sim. Writers give
 //! the same attribute different types, so any number is accepted.
@@ -13,12 +15,17 @@ use super::super::graph::Listed;
 use super::super::graph::listed::{Group, Instance, Op, RankList};
 use super::super::schedule::{Algorithm, Asked, Kind, linear, ring};
 use super::protobuf::{Fields, Wire, Wrong};
-use super::{Choices, Imported};
+use super::{Choices, Imported, MAX_BYTES, Roofline};
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashMap;
 
 /// Stream of computations of the CPU; those of the GPU are stream 0.
 const CPU: u16 = u16::MAX;
+/// Types of nodes.
+const METADATA: u64 = 1;
+const COMPUTE: u64 = 4;
+/// A type of collective operation.
+const BARRIER: i64 = 9;
 
 /// A node as it was read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,7 +34,10 @@ struct Node {
     kind: u64,
     data: Vec<u64>,
     control: Vec<u64>,
+    start_micros: u64,
     micros: u64,
+    /// Values of its inputs, where they name process groups.
+    inputs: Option<String>,
     at: usize,
     attributes: FxHashMap<String, Attribute>,
 }
@@ -45,6 +55,61 @@ impl Node {
             Attribute::Text(text) => text.parse().ok(),
         }
     }
+
+    /// Operations of a computation, where it names them.
+    fn operations(&self) -> Option<f64> {
+        self.number("num_ops").filter(|&operations| operations > 0).map(|operations| operations as f64)
+    }
+
+    /// Time of a computation, bound by its operations or by the bytes that it touches.
+    fn rated(&self, operations: f64, roofline: &Roofline) -> Result<Time, String> {
+        let bytes = self.number("tensor_size").map_or(0.0, |bytes| bytes.max(0) as f64);
+        let seconds = (operations / roofline.peak).max(roofline.memory.map_or(0.0, |memory| bytes / memory));
+        let ps = seconds * 1e12;
+        let limit = super::super::spec::LAST_START.0 as f64;
+        if ps < limit {
+            Ok(Time(ps.round() as u64))
+        } else {
+            Err("its num_ops take longer than 46 days".into())
+        }
+    }
+}
+
+/// The stream of computations that a number names.
+fn stream_of(number: i64) -> u16 {
+    (number.unsigned_abs() % u64::from(CPU - 1)) as u16
+}
+
+/// Pairs of nodes of one stream, of which the second one started next when they were recorded.
+fn in_streams(nodes: &[Node]) -> Vec<(u32, u32)> {
+    let of =
+        |(at, node): (usize, &Node)| Some((node.number("stream")?, node.start_micros, node.id, at as u32));
+    let mut all: Vec<_> = nodes.iter().enumerate().filter_map(of).collect();
+    all.sort_unstable();
+    let pairs = all.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    pairs.map(|pair| (pair[0].3, pair[1].3)).collect()
+}
+
+/// The groups in the inputs of a node of PyTorch's metadata: a list, or its text within a list; none: it is none.
+fn named_groups(text: &str) -> Option<Vec<(String, Vec<u32>)>> {
+    use serde_json::Value;
+    let read = |text: &str| serde_json::from_str::<Vec<Value>>(text).ok();
+    let within = || text.get(2..text.len().checked_sub(2)?).and_then(read);
+    let mut list = read(text).or_else(within)?;
+    if let [Value::String(inner)] = &list[..] {
+        list = read(inner)?;
+    }
+    let group = |value: &Value| {
+        let name = match &value["pg_name"] {
+            Value::String(name) => name.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        let ranks = value["ranks"].as_array()?.iter();
+        let ranks: Option<Vec<u32>> = ranks.map(|rank| u32::try_from(rank.as_u64()?).ok()).collect();
+        Some((name, ranks?))
+    };
+    list.iter().map(group).collect()
 }
 
 /// Reads the files of all ranks, in their order, each with its name, not compressed. `groups`: the ranks of
@@ -54,9 +119,15 @@ pub fn read(
     groups: &FxHashMap<String, Vec<u32>>,
     choices: &Choices,
 ) -> Result<Imported, String> {
-    let ranks = files.len() as u32;
-    let mut made =
-        Made { ranks, groups, known: Vec::new(), instances: Vec::new(), calls: FxHashMap::default() };
+    let mut made = Made {
+        ranks: files.len() as u32,
+        groups: groups.clone(),
+        known: Vec::new(),
+        instances: Vec::new(),
+        calls: FxHashMap::default(),
+        timeless: 0,
+        rated: 0,
+    };
     let mut lists = Vec::new();
     let (mut unordered, mut all) = (0usize, 0usize);
     for (rank, (name, bytes)) in files.iter().enumerate() {
@@ -66,6 +137,10 @@ pub fn read(
         };
         unordered += nodes.iter().filter(free).count();
         all += nodes.len();
+        for node in nodes.iter().filter(|node| node.kind == METADATA) {
+            let named = made.name_groups(node, groups);
+            named.map_err(|wrong| format!("{name}: byte {}: node {}: {wrong}", node.at, node.id))?;
+        }
         lists.push(made.list(name, rank as u32, &nodes, choices)?);
     }
     made.all_joined(files)?;
@@ -78,10 +153,22 @@ pub fn read(
             .push("collective operations run as rings, all-to-alls directly, over one channel".to_string());
     }
     if unordered * 100 > all {
+        let hint =
+            if choices.stream_order { "" } else { "; stream_order = true takes it from their start times" };
         assumed.push(format!(
             "{unordered} of {all} nodes have no dependencies and are not CPU operations: a trace that lost the order of its \
-             streams looks so"
+             streams looks so{hint}"
         ));
+    }
+    if made.timeless > 0 {
+        assumed.push(format!(
+            "{} computations have num_ops and no duration: they take no time; set teraflops to what a processor achieves",
+            made.timeless
+        ));
+    }
+    if made.rated > 0 {
+        let rated = made.rated;
+        assumed.push(format!("{rated} computations take the time of their num_ops, not their durations"));
     }
     let groups = made.known.into_iter().map(|(_, group)| group).collect();
     let instances = made.instances.into_iter().map(|(instance, _)| instance).collect();
@@ -90,17 +177,37 @@ pub fn read(
 }
 
 /// What is made of the nodes of all ranks.
-struct Made<'g> {
+struct Made {
     ranks: u32,
-    groups: &'g FxHashMap<String, Vec<u32>>,
+    groups: FxHashMap<String, Vec<u32>>,
     known: Vec<(String, Group)>,
     /// With the ranks that have joined so far.
     instances: Vec<(Instance, u32)>,
     /// By group, kind of call and the number of the call: the instance.
     calls: FxHashMap<(u32, u32), u32>,
+    /// Computations that have operations and no duration, where durations count; those whose operations count.
+    timeless: u64,
+    rated: u64,
 }
 
-impl Made<'_> {
+impl Made {
+    /// Adds the process groups that a node of metadata names; those of the user's file come before them.
+    fn name_groups(&mut self, node: &Node, given: &FxHashMap<String, Vec<u32>>) -> Result<(), String> {
+        let Some(text) = &node.inputs else { return Ok(()) };
+        let named = named_groups(text).ok_or(
+            "its inputs name process groups: expected a list of {\"pg_name\": name, \"ranks\": list}",
+        )?;
+        for (name, ranks) in named {
+            let known = self.groups.entry(name.clone()).or_insert_with(|| ranks.clone());
+            if *known != ranks && !given.contains_key(&name) {
+                return Err(format!(
+                    "group \"{name}\" has the ranks {ranks:?}, but another node gives it {known:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Every collective operation has all ranks of its group.
     fn all_joined(&self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
         for (instance, joined) in &self.instances {
@@ -109,7 +216,7 @@ impl Made<'_> {
                 let of = if name.is_empty() { "of all ranks".into() } else { format!("of group \"{name}\"") };
                 let first = files.first().map_or("", |(name, _)| name);
                 return Err(format!(
-                    "{first}: a {} {of} is called by {joined} ranks, expected {}",
+                    "{first}: one {} {of} is called by {joined} ranks, expected {}",
                     instance.kind.name(),
                     group.ranks.len()
                 ));
@@ -131,6 +238,10 @@ impl Made<'_> {
         };
         if let Some(rank) = ranks.iter().find(|&&rank| rank >= self.ranks) {
             return Err(format!("group \"{name}\" has rank {rank}: found the files of {} ranks", self.ranks));
+        }
+        let mut seen = vec![false; self.ranks as usize];
+        if let Some(rank) = ranks.iter().find(|&&rank| std::mem::replace(&mut seen[rank as usize], true)) {
+            return Err(format!("group \"{name}\" has rank {rank} twice"));
         }
         self.known.push((name.to_string(), Group::new(ranks)));
         Ok(self.known.len() as u32 - 1)
@@ -157,8 +268,11 @@ impl Made<'_> {
                 };
                 ends.push((parent, at as u32));
             }
-            let op = self.op(rank, node, &mut calls);
+            let op = self.op(rank, node, choices, &mut calls);
             ops.push(op.map_err(|message| format!("{file}: byte {}: node {}: {message}", node.at, node.id))?);
+        }
+        if choices.stream_order {
+            ends.extend(in_streams(nodes));
         }
         ends.sort_unstable();
         ends.dedup();
@@ -171,7 +285,13 @@ impl Made<'_> {
         Ok(list)
     }
 
-    fn op(&mut self, rank: u32, node: &Node, calls: &mut FxHashMap<u32, u32>) -> Result<Op, String> {
+    fn op(
+        &mut self,
+        rank: u32,
+        node: &Node,
+        choices: &Choices,
+        calls: &mut FxHashMap<u32, u32>,
+    ) -> Result<Op, String> {
         let computes = |micros: u64, stream: u16| {
             let time = micros.checked_mul(1_000_000).map(Time);
             let time = time.filter(|&time| time < super::super::spec::LAST_START);
@@ -180,29 +300,47 @@ impl Made<'_> {
         };
         let stream = match node.number("is_cpu_op") {
             Some(1) => CPU,
-            _ => node.number("stream").map_or(0, |stream| (stream.unsigned_abs() % u64::from(CPU)) as u16),
+            _ => node.number("stream").map_or(0, stream_of),
         };
         let size = || {
             let size = node.number("comm_size").ok_or("it has no comm_size")?;
             u64::try_from(size)
                 .ok()
-                .filter(|&size| size > 0)
-                .ok_or(format!("comm_size {size}: expected at least 1"))
+                .filter(|&size| size > 0 && size <= MAX_BYTES)
+                .ok_or(format!("comm_size {size}: expected at least 1 and at most 1 TB"))
         };
-        let peer = |name: &str| match node.number(name) {
-            None => Ok(rank),
-            Some(peer) => u32::try_from(peer)
-                .ok()
-                .filter(|&peer| peer < self.ranks)
-                .ok_or(format!("{name} {peer} does not exist: found the files of {} ranks", self.ranks)),
+        let ranks = self.ranks;
+        // The rank of the other end; this end, where it is named, is the rank of the file.
+        let peer = |name: &str, own: &str| {
+            if let Some(other) = node.number(own).filter(|&other| other != i64::from(rank)) {
+                return Err(format!("{own} {other}: this is the file of rank {rank}"));
+            }
+            let peer = node.number(name).ok_or(format!("it has no {name}"))?;
+            let known = u32::try_from(peer).ok().filter(|&peer| peer < ranks);
+            known.ok_or(format!("{name} {peer} does not exist: found the files of {ranks} ranks"))
         };
         let tag = || node.number("comm_tag").map_or(0, |tag| tag as u32);
         match node.kind {
             // Without a duration, as metadata are, they only pass on what waits for them.
-            1 => computes(0, CPU - 1),
-            2..=4 => computes(node.micros, stream),
-            5 => Ok(Op::Send { to: peer("comm_dst")?, bytes: size()?, tag: tag() }),
-            6 => Ok(Op::Receive { from: Some(peer("comm_src")?), bytes: size()?, tag: Some(tag()) }),
+            METADATA => computes(0, CPU - 1),
+            2..=COMPUTE => match (node.operations(), choices.roofline) {
+                (Some(operations), Some(roofline)) => {
+                    self.rated += 1;
+                    let time = node.rated(operations, &roofline)?;
+                    Ok(Op::Compute { time, stream })
+                }
+                (operations, _) => {
+                    self.timeless += u64::from(operations.is_some() && node.micros == 0);
+                    computes(node.micros, stream)
+                }
+            },
+            5 => Ok(Op::Send { to: peer("comm_dst", "comm_src")?, bytes: size()?, tag: tag() }),
+            6 => {
+                let from = Some(peer("comm_src", "comm_dst")?);
+                Ok(Op::Receive { from, bytes: size()?, tag: Some(tag()) })
+            }
+            // A barrier moves no data.
+            7 if node.number("comm_type") == Some(BARRIER) => self.collective(rank, node, 1, calls),
             7 => self.collective(rank, node, size()?, calls),
             0 => Err("it has no type".into()),
             other => Err(format!("unknown type {other} (known: 1 to 7)")),
@@ -234,7 +372,7 @@ impl Made<'_> {
             Some(5) => (Kind::Broadcast, size),
             Some(6) => (Kind::AllToAll, size),
             Some(7 | 8) => (Kind::ReduceScatter, size),
-            Some(9) => (Kind::Barrier, size),
+            Some(BARRIER) => (Kind::Barrier, size),
             Some(other) => {
                 let name = match other {
                     1 => " (reduce)",
@@ -286,7 +424,7 @@ impl Made<'_> {
         let (known, joined) = &mut self.instances[instance as usize];
         if (known.kind, known.bytes) != (kind, bytes) {
             return Err(format!(
-                "call {} of the group is a {} of {bytes} bytes, but another rank's is a {} of {}",
+                "call {} of the group: here {} of {bytes} bytes, at another rank {} of {}",
                 key.1,
                 kind.name(),
                 known.kind.name(),
@@ -306,8 +444,9 @@ fn nodes(bytes: &[u8]) -> Result<Vec<Node>, Wrong> {
         let length = file.varint()?;
         let at = file.place();
         let record = file.take(length)?;
-        // The first is metadata.
-        if !first {
+        if first {
+            check_metadata(record, at)?;
+        } else {
             nodes.push(node(record, at)?);
         }
         first = false;
@@ -316,6 +455,19 @@ fn nodes(bytes: &[u8]) -> Result<Vec<Node>, Wrong> {
         return Err(Wrong { at: 0, message: "the file is empty".into() });
     }
     Ok(nodes)
+}
+
+/// The first record is metadata: a version, and attributes.
+fn check_metadata(bytes: &[u8], at: usize) -> Result<(), Wrong> {
+    let mut fields = Fields::new(bytes, at);
+    while let Some((number, _, value)) = fields.next()? {
+        if !matches!((number, value), (1 | 2, Wire::Bytes(_))) {
+            let message =
+                "expected the file's metadata (a version), found a node: a file begins with its metadata";
+            return Err(Wrong { at, message: message.into() });
+        }
+    }
+    Ok(())
 }
 
 fn node(bytes: &[u8], at: usize) -> Result<Node, Wrong> {
@@ -327,7 +479,9 @@ fn node(bytes: &[u8], at: usize) -> Result<Node, Wrong> {
             (3, Wire::Varint(kind)) => node.kind = kind,
             (4, value) => value.numbers(place, &mut node.control)?,
             (5, value) => value.numbers(place, &mut node.data)?,
+            (6, Wire::Varint(micros)) => node.start_micros = micros,
             (7, Wire::Varint(micros)) => node.micros = micros,
+            (8, Wire::Bytes(bytes)) => node.inputs = group_text(bytes, place)?,
             (10, Wire::Bytes(bytes)) => {
                 if let Some((name, value)) = attribute(bytes, place)? {
                     node.attributes.insert(name, value);
@@ -337,6 +491,18 @@ fn node(bytes: &[u8], at: usize) -> Result<Node, Wrong> {
         }
     }
     Ok(node)
+}
+
+/// The values of a node's inputs, where they name process groups.
+fn group_text(bytes: &[u8], at: usize) -> Result<Option<String>, Wrong> {
+    let mut fields = Fields::new(bytes, at);
+    while let Some((number, _, value)) = fields.next()? {
+        if let (1, Wire::Bytes(values)) = (number, value) {
+            let text = String::from_utf8_lossy(values);
+            return Ok(text.contains("pg_name").then(|| text.into_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// The name and value of an attribute; none: its value is a list, or bytes.

@@ -4,7 +4,7 @@
 //! Source: LogGOPSim, Parser.hpp (layout from there, and from files that its converter wrote).
 
 use super::super::graph::listed::{Op, RankList};
-use super::{Choices, Imported};
+use super::{Choices, Imported, MAX_BYTES};
 use crate::units::Time;
 
 const MAGIC: u64 = 4223;
@@ -119,6 +119,9 @@ fn block_of(file: &Reader, start: usize, rank: u32, ranks: u32) -> Result<RankLi
         let op = match kind {
             1 if size == 0 => {
                 return Err(file.error(at + 9, format!("{what}: a message needs at least one byte")));
+            }
+            1 | 2 if size > MAX_BYTES => {
+                return Err(file.error(at + 9, format!("{what}: {size} bytes are above the limit of 1 TB")));
             }
             1 => Op::Send { to: known(false)?.unwrap_or(0), bytes: size, tag },
             2 => Op::Receive { from: known(true)?, bytes: size, tag: (tag != u32::MAX).then_some(tag) },

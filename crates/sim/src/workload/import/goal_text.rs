@@ -13,7 +13,7 @@
 
 use super::super::graph::Listed;
 use super::super::graph::listed::{Op, RankList};
-use super::{Choices, Imported};
+use super::{Choices, Imported, MAX_BYTES};
 use crate::parameters::nearest;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
@@ -21,8 +21,8 @@ use rustc_hash::FxHashMap;
 const WORDS: [&str; 5] = ["send", "recv", "calc", "requires", "irequires"];
 /// Characters of a message at most.
 const LONGEST_MESSAGE: usize = 300;
-/// Most ranks of a file.
-const MAX_RANKS: u64 = 1 << 24;
+/// Bytes of a rank without operations.
+const SHORTEST_RANK: u64 = 10;
 
 /// The operations of a rank so far.
 #[derive(Default)]
@@ -90,7 +90,13 @@ impl<'t> Line<'t, '_> {
                 word
             }
         };
-        number.parse().map_err(|_| self.error(format!("expected a size such as 8b, found \"{word}\"")))
+        let size = number
+            .parse()
+            .map_err(|_| self.error(format!("expected a size such as 8b, found \"{word}\"")))?;
+        if size > MAX_BYTES {
+            return Err(self.error(format!("{size} bytes are above the limit of 1 TB")));
+        }
+        Ok(size)
     }
 
     /// A rank; none: -1, any.
@@ -149,29 +155,21 @@ pub fn read(name: &str, text: &str, choices: &Choices) -> Result<Imported, Strin
     for (at, line) in text.lines().enumerate() {
         let number = at as u64 + 1;
         last = number;
-        let line = match (comment, line.find("*/"), line.find("/*")) {
-            (true, None, _) => continue,
-            (true, Some(end), _) => {
-                comment = false;
-                &line[end + 2..]
-            }
-            (false, end, Some(begin)) => {
-                comment = end.is_none_or(|end| end < begin);
-                &line[..begin]
-            }
-            (false, _, None) => line,
-        };
-        let line = line.trim();
-        if line.is_empty() || line.starts_with("//") {
+        let (left, torn) = without_comments(line, &mut comment);
+        let words = left.split_ascii_whitespace().peekable();
+        let mut line = Line { name, number, words, ranks: count.unwrap_or(0) };
+        if torn {
+            return Err(line.error("a comment stands between words: put it on a line of its own"));
+        }
+        if left.is_empty() || left.starts_with("//") {
             continue;
         }
-        let words = line.split_ascii_whitespace().peekable();
-        let mut line = Line { name, number, words, ranks: count.unwrap_or(0) };
         let Some(known) = count else {
             line.word("num_ranks")?;
             let ranks = line.number("the number of ranks")?;
-            if ranks == 0 || ranks > MAX_RANKS {
-                return Err(line.error(format!("num_ranks {ranks}: expected 1 to {MAX_RANKS}")));
+            let room = (text.len() as u64 / SHORTEST_RANK + 1).min(u64::from(u32::MAX));
+            if ranks == 0 || ranks > room {
+                return Err(line.error(format!("num_ranks {ranks}: the file has room for 1 to {room}")));
             }
             line.end()?;
             count = Some(ranks as u32);
@@ -221,6 +219,39 @@ pub fn read(name: &str, text: &str, choices: &Choices) -> Result<Imported, Strin
         return Err(format!("{name}:{last}: rank {rank} is missing: the file has {} ranks", lists.len()));
     }
     finished(name, lists.into_iter().flatten().collect(), choices)
+}
+
+/// What a line has outside of comments, and whether a comment is between words of it. `inside`: whether the line is within a comment.
+fn without_comments<'t>(line: &'t str, inside: &mut bool) -> (&'t str, bool) {
+    let (mut left, mut rest) = ("", line);
+    loop {
+        let piece = if *inside {
+            let Some(end) = rest.find("*/") else { return (left, false) };
+            rest = &rest[end + 2..];
+            *inside = false;
+            continue;
+        } else if rest.trim_start().starts_with("//") {
+            // Nothing begins or ends in such a line.
+            std::mem::take(&mut rest)
+        } else if let Some(begin) = rest.find("/*") {
+            *inside = true;
+            let piece = &rest[..begin];
+            rest = &rest[begin + 2..];
+            piece
+        } else {
+            std::mem::take(&mut rest)
+        };
+        let piece = piece.trim();
+        if !piece.is_empty() && !left.is_empty() {
+            return (left, true);
+        }
+        if left.is_empty() {
+            left = piece;
+        }
+        if rest.is_empty() && !*inside {
+            return (left, false);
+        }
+    }
 }
 
 /// A line within a rank.

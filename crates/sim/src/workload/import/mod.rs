@@ -22,15 +22,36 @@ pub struct Imported {
 }
 
 /// How files are read, as far as they leave it open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choices {
     pub send_ends: SendEnds,
     /// Chakra: nodes wait for their control dependencies too.
     pub control: bool,
+    /// Chakra: nodes of one stream follow each other as they started when they were recorded.
+    pub stream_order: bool,
+    /// Chakra: the processor of nodes that name their operations; none: their durations count.
+    pub roofline: Option<Roofline>,
+}
+
+impl Default for Choices {
+    fn default() -> Choices {
+        Choices { send_ends: SendEnds::Posted, control: false, stream_order: false, roofline: None }
+    }
+}
+
+/// A processor that is bound by its operations or by its memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Roofline {
+    /// Operations a second.
+    pub peak: f64,
+    /// Bytes a second; none: no bound.
+    pub memory: Option<f64>,
 }
 
 /// Largest size of a file, decompressed.
-const MAX_BYTES: u64 = 8 << 30;
+const MAX_FILE: u64 = 8 << 30;
+/// Largest size of a message.
+const MAX_BYTES: u64 = super::sizes::MAX_BYTES;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +97,15 @@ pub fn file(
 /// The content of a file, decompressed where gzip compressed it.
 fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     let name = path.display();
-    let bytes = files::read(path, MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
+    let bytes = files::read(path, MAX_FILE).map_err(|message| format!("{name}: {message}"))?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
     let mut plain = Vec::new();
-    let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(MAX_BYTES + 1);
+    let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(MAX_FILE + 1);
     reader.read_to_end(&mut plain).map_err(|error| format!("{name}: cannot be decompressed: {error}"))?;
-    if plain.len() as u64 > MAX_BYTES {
-        return Err(format!("{name}: larger than the limit of {} MiB when decompressed", MAX_BYTES >> 20));
+    if plain.len() as u64 > MAX_FILE {
+        return Err(format!("{name}: larger than the limit of {} MiB when decompressed", MAX_FILE >> 20));
     }
     Ok(plain)
 }
@@ -100,18 +121,40 @@ fn files_of(path: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut all = Vec::new();
     loop {
         let names = [name(all.len(), zipped), name(all.len(), !zipped)];
-        match names.iter().find(|name| Path::new(name).exists()) {
-            Some(found) => all.push((found.clone(), bytes_of(Path::new(found))?)),
-            None if all.is_empty() => {
-                let given = match path.exists() {
-                    true => format!("{text}: expected the file of a rank, named such as {}", names[0]),
-                    false => format!("{}: no such file", names[0]),
-                };
-                return Err(given);
-            }
-            None => return Ok(all),
+        if let Some(found) = names.iter().find(|name| Path::new(name).exists()) {
+            all.push((found.clone(), bytes_of(Path::new(found))?));
+            continue;
         }
+        return match later_rank(prefix, all.len()) {
+            Some((rank, found)) => {
+                let missing = all.len();
+                let names = &names[0];
+                Err(format!(
+                    "{names}: no such file: rank {missing} is missing, but rank {rank} is there ({found})"
+                ))
+            }
+            None if !all.is_empty() => Ok(all),
+            None if path.exists() => {
+                Err(format!("{text}: expected the file of a rank, named such as {}", names[0]))
+            }
+            None => Err(format!("{}: no such file", names[0])),
+        };
     }
+}
+
+/// The first rank from `first` on that has a file, and its name.
+fn later_rank(prefix: &str, first: usize) -> Option<(usize, String)> {
+    let prefix = Path::new(prefix);
+    let (folder, stem) = (prefix.parent()?, prefix.file_name()?.to_str()?);
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let names =
+        std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let ranks = names.filter_map(|name| {
+        let plain = name.strip_suffix(".gz").unwrap_or(&name);
+        let rank = plain.strip_suffix(".et")?.strip_prefix(stem)?.strip_prefix('.')?.parse().ok()?;
+        (rank >= first).then_some((rank, name))
+    });
+    ranks.min()
 }
 
 /// Process groups: `{"1": [0, 1], "2": [2, 3]}`.

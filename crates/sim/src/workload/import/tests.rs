@@ -2,12 +2,14 @@
 //! the line or byte.
 
 use super::*;
+use crate::workload::graph::listed::Op;
 use crate::workload::loggops::{self, Machine};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 
-const CHOICES: Choices = Choices { send_ends: SendEnds::Posted, control: false };
+const CHOICES: Choices =
+    Choices { send_ends: SendEnds::Posted, control: false, stream_order: false, roofline: None };
 
 /// A file of the reference data; none: they are not there.
 fn reference(path: &str) -> Option<Vec<u8>> {
@@ -189,7 +191,7 @@ fn wrong_traces_name_their_byte_and_node() {
     let mut other = real.clone();
     *other.last_mut().expect("bytes") = 0x41;
     let error = chakra_of(&[real.clone(), other]).expect_err("sizes that differ");
-    assert!(error.starts_with("t.1.et: byte 9: node 0: call 1 of the group is a all-gather of"), "{error}");
+    assert!(error.starts_with("t.1.et: byte 9: node 0: call 1 of the group: here all-gather of"), "{error}");
     // A node of id 1 that waits for node 7.
     let mut orphan = real.clone();
     orphan.extend([6, 0x08, 1, 0x18, 4, 0x28, 7]);
@@ -208,6 +210,161 @@ fn what_is_not_supported_is_refused_with_its_node_and_name() {
             error.starts_with(&format!("t.0.et: byte 9: node 0: comm_type {kind} ({name}) is not")),
             "{error}"
         );
+    }
+}
+
+/// One field of a message: a number, or bytes.
+fn number(field: u8, value: u8) -> Vec<u8> {
+    vec![field << 3, value]
+}
+
+fn bytes_field(field: u8, bytes: &[u8]) -> Vec<u8> {
+    assert!(bytes.len() < 0x4000, "two bytes of length");
+    [&[field << 3 | 2, bytes.len() as u8 & 0x7f | 0x80, (bytes.len() >> 7) as u8], bytes].concat()
+}
+
+/// An attribute with a signed 64-bit number, below 128.
+fn attribute(name: &str, value: u8) -> Vec<u8> {
+    bytes_field(10, &[bytes_field(1, name.as_bytes()), number(9, value)].concat())
+}
+
+/// A file of metadata and these nodes: (id, type, rest).
+fn trace(nodes: &[(u8, u8, Vec<u8>)]) -> Vec<u8> {
+    let mut file = vec![0];
+    for (id, kind, rest) in nodes {
+        let record = [number(1, *id), number(3, *kind), rest.clone()].concat();
+        file.extend([record.len() as u8 & 0x7f | 0x80, (record.len() >> 7) as u8]);
+        file.extend(record);
+    }
+    file
+}
+
+#[test]
+fn groups_come_from_the_metadata_of_pytorch() {
+    let groups = "['[{\"pg_name\": \"3\", \"pg_desc\": \"tp\", \"ranks\": [0, 2]}, {\"pg_name\": \"4\", \"ranks\": [1, 3]}]']";
+    let inputs = bytes_field(8, &bytes_field(1, groups.as_bytes()));
+    let call = |name: &str| {
+        let group = bytes_field(10, &[bytes_field(1, b"pg_name"), bytes_field(29, name.as_bytes())].concat());
+        [attribute("comm_type", 0), attribute("comm_size", 100), group].concat()
+    };
+    let file = |group: &str| trace(&[(1, 1, inputs.clone()), (2, 7, call(group))]);
+    let files = [file("3"), file("4"), file("3"), file("4")];
+    let graph = chakra_of(&files).expect("a graph").graph;
+    // Two rings of two: two steps of each rank.
+    assert_eq!((graph.steps(), graph.messages(), graph.bytes_sent()), (3, 8, 400));
+    let wrong = [file("3"), file("3"), file("3"), file("4")];
+    let error = chakra_of(&wrong).expect_err("rank 1 is in group 4");
+    assert!(error.ends_with("node 2: rank 1 is not in group \"3\""), "{error}");
+    let unknown = [file("3"), file("5"), file("3"), file("4")];
+    assert!(chakra_of(&unknown).expect_err("no group 5").contains("unknown group \"5\""));
+}
+
+#[test]
+fn a_barrier_needs_no_size_and_messages_need_both_ends() {
+    let barrier = trace(&[(1, 7, attribute("comm_type", 9))]);
+    assert_eq!(chakra_of(&[barrier.clone(), barrier]).expect("a graph").graph.messages(), 2);
+    let send = |ends: Vec<u8>| trace(&[(1, 5, [attribute("comm_size", 9), ends].concat())]);
+    let nowhere = chakra_of(&[send(Vec::new())]).expect_err("no receiver");
+    assert_eq!(nowhere, "t.0.et: byte 3: node 1: it has no comm_dst");
+    let foreign = [attribute("comm_dst", 0), attribute("comm_src", 1)].concat();
+    let error = chakra_of(&[send(foreign)]).expect_err("another sender");
+    assert_eq!(error, "t.0.et: byte 3: node 1: comm_src 1: this is the file of rank 0");
+    let first = trace(&[(1, 4, Vec::new())])[1..].to_vec();
+    let error = chakra_of(&[first]).expect_err("no metadata");
+    assert!(error.contains("expected the file's metadata"), "{error}");
+}
+
+#[test]
+fn operations_take_the_time_of_their_roofline_where_one_is_asked_for() {
+    // 100 operations on 50 bytes, and a recorded duration of 7 us.
+    let work = [attribute("num_ops", 100), attribute("tensor_size", 50), number(7, 7)].concat();
+    let times = |roofline: Option<Roofline>| {
+        let file = ("t.0.et".to_string(), trace(&[(1, 4, work.clone())]));
+        let choices = Choices { roofline, ..CHOICES };
+        let found = chakra::read(&[file], &FxHashMap::default(), &choices).expect("a graph");
+        match found.graph.ranks[0].ops[0] {
+            Op::Compute { time, .. } => time.0,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(times(None), 7_000_000);
+    assert_eq!(times(Some(Roofline { peak: 1e9, memory: None })), 100_000);
+    assert_eq!(times(Some(Roofline { peak: 1e9, memory: Some(1e8) })), 500_000);
+    let timeless = trace(&[(1, 4, attribute("num_ops", 100))]);
+    let assumed = chakra_of(&[timeless]).expect("a graph").assumed;
+    assert!(assumed.iter().any(|text| text.contains("1 computations have num_ops and no duration")));
+}
+
+#[test]
+fn nodes_of_a_stream_follow_each_other_where_it_is_asked_for() {
+    let node =
+        |id: u8, stream: u8, start: u8| (id, 4, [attribute("stream", stream), number(6, start)].concat());
+    let file = trace(&[node(1, 7, 30), node(2, 7, 10), node(3, 8, 20), node(4, 7, 20)]);
+    let needs = |stream_order: bool| {
+        let files = [("t.0.et".to_string(), file.clone())];
+        let choices = Choices { stream_order, ..CHOICES };
+        chakra::read(&files, &FxHashMap::default(), &choices).expect("a graph").graph.ranks[0].clone()
+    };
+    assert_eq!(needs(false).needs, [0; 4]);
+    let ordered = needs(true);
+    assert_eq!(
+        (ordered.needs, ordered.after_end.of(1), ordered.after_end.of(3)),
+        (vec![1, 0, 0, 1], &[3][..], &[0][..])
+    );
+}
+
+#[test]
+fn what_follows_a_comment_in_its_line_is_read() {
+    let text = "/* a */ num_ranks 1 /* b */\r\n// one /* two\nrank 0 { /* c\n d */ calc 5 /* e */\n/* f */ /* g */\n}\n";
+    assert_eq!(ends(text), [5]);
+    let torn = goal("test.goal", b"num_ranks 1\nrank 0 {\ncalc /* x */ 5\n}\n", &CHOICES).expect_err("torn");
+    assert_eq!(torn, "test.goal:3: a comment stands between words: put it on a line of its own");
+}
+
+#[test]
+fn numbers_that_no_file_can_hold_are_refused() {
+    let goal = |text: &str| goal("test.goal", text.as_bytes(), &CHOICES);
+    let error = goal("num_ranks 16000000\nrank 0 {\n}\n").expect_err("too many ranks");
+    assert_eq!(error, "test.goal:1: num_ranks 16000000: the file has room for 1 to 4");
+    let error =
+        goal("num_ranks 1\nrank 0 {\nsend 9000000000000000000b to 0\n}\n").expect_err("too many bytes");
+    assert!(error.starts_with("test.goal:3: 9000000000000000000 bytes are above"), "{error}");
+    // A machine so slow that times end.
+    let text =
+        "num_ranks 2\nrank 0 {\nsend 1000000000000b to 1\n}\nrank 1 {\nrecv 1000000000000b from 0\n}\n";
+    let graph = goal(text).expect("a graph").graph;
+    let machine = Machine::read("G=1e15,O=1e15").expect("a machine");
+    assert_eq!(loggops::run(&graph, machine).ranks[1], u64::MAX);
+    assert!(loggops::lasting(&graph, machine).expect_err("too long").contains("the limit is 46 days"));
+}
+
+#[test]
+fn the_connection_matrices_and_topologies_of_the_reference_are_read() {
+    use crate::topology::file::FileSpec;
+    use crate::units::Time;
+    use crate::workload::Trace;
+    use crate::workload::trace::HostOf;
+    let hosts =
+        HostOf { by_id: &|label| (label < 128).then_some(label), by_name: &|name| Err(name.to_string()) };
+    for (name, flows, waiting) in [
+        ("one_2MB", 1, 0),
+        ("perm128_2MB", 128, 0),
+        ("a2a32_250KB_w4", 992, 864),
+        ("ring32_32MB", 1984, 1952),
+    ] {
+        let Some(zipped) = reference(&format!("{name}.cm.gz")) else { return };
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&zipped[..]).read_to_end(&mut text).expect("gzip");
+        let trace = Trace::from_htsim(&text, name, hosts, Time::ZERO).expect("flows");
+        let waits = trace.flows().filter(|flow| flow.waits_for == 1).count();
+        assert_eq!((trace.len(), waits), (flows, waiting), "{name}");
+        assert_eq!(trace.warnings.len(), usize::from(name == "ring32_32MB"), "{name}: {:?}", trace.warnings);
+    }
+    for (name, switches, links) in [("fat128_100g", 80, 384), ("ls128_400g", 24, 256)] {
+        let Some(bytes) = reference(&format!("{name}.topo")) else { return };
+        let (topology, warnings) = FileSpec::default().parse("htsim", &bytes).expect("a network");
+        assert_eq!((topology.switches().len(), topology.links.len()), (switches, links), "{name}");
+        assert!(warnings.is_empty(), "{warnings:?}");
     }
 }
 

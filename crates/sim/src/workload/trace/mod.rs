@@ -1,4 +1,4 @@
-//! Replay: flows from a CSV or Parquet file, or from a flow file of the HPCC authors' simulator.
+//! Replay: flows from a CSV or Parquet file, from a flow file of the HPCC authors' simulator, or from a connection matrix of htsim.
 //!
 //! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Hosts are given
 //! by the topology's ids or names; times are relative to the start of the workload, in the unit of the
@@ -8,6 +8,7 @@
 pub mod columns;
 mod csv;
 mod hpcc;
+mod htsim;
 
 use super::WorkloadParameters;
 use super::spec::{LAST_START, Window, WorkloadContext, WorkloadError};
@@ -319,10 +320,11 @@ impl FlowSource for Replay {
 }
 
 const FORMATS: &[(&str, &str)] = &[
-    ("auto", "by the file's extension: .csv, .tsv, .parquet, .txt (hpcc)"),
+    ("auto", "by the file's extension: .csv, .tsv, .parquet, .txt (hpcc), .cm (htsim)"),
     ("csv", "CSV with a header; tabs may separate the fields"),
     ("parquet", "Parquet with the same columns"),
     ("hpcc", "the flow file of the HPCC authors' simulator"),
+    ("htsim", "htsim's connection matrix, with triggers"),
 ];
 
 /// Keys of a replay.
@@ -330,13 +332,15 @@ const FORMATS: &[(&str, &str)] = &[
 pub struct TraceSpec {
     pub file: Option<String>,
     pub format: &'static str,
+    /// Of flows that htsim's triggers start at another host than the one that knows.
+    pub trigger_delay: Time,
 }
 
 impl WorkloadParameters for TraceSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "trace",
-        title: "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator",
-        source: "weftline's definition",
+        title: "flows replayed from a CSV or Parquet file, or from a file of the HPCC simulator or htsim",
+        source: "weftline's definition; htsim's connection matrices",
         validation: "Dependencies, deadlines and groups are read back from CSV and Parquet \
                      (workload/trace/tests.rs); the readers are fuzzed.",
         ..SchemeDoc::NONE
@@ -350,7 +354,13 @@ impl WorkloadParameters for TraceSpec {
         if file.is_none() {
             p.complain("file", "a trace needs a file, such as \"flows.csv\"".into());
         }
-        TraceSpec { file, format: p.choice("format", "auto", FORMATS, "Format of the file.") }
+        let delay_help = "Of a connection matrix: how long a flow that a trigger starts at the receiver of the flow before waits; \
+                          htsim starts it when the sender has the acknowledgement.";
+        TraceSpec {
+            file,
+            format: p.choice("format", "auto", FORMATS, "Format of the file."),
+            trigger_delay: p.time("trigger_delay", Time::ZERO, delay_help),
+        }
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
@@ -370,12 +380,15 @@ impl WorkloadParameters for TraceSpec {
             Some(format) => {
                 let bytes =
                     files::read(&path, MAX_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
-                let read = if format == "hpcc" { Trace::from_hpcc } else { Trace::from_csv };
-                read(&bytes, &file, host)
+                match format {
+                    "hpcc" => Trace::from_hpcc(&bytes, &file, host),
+                    "htsim" => Trace::from_htsim(&bytes, &file, host, self.trigger_delay),
+                    _ => Trace::from_csv(&bytes, &file, host),
+                }
             }
             None => {
                 return Err(fail(format!(
-                    "{file}: unknown format: expected .csv, .tsv, .parquet or .txt, or a `format`"
+                    "{file}: unknown format: expected .csv, .tsv, .parquet, .txt or .cm, or a `format`"
                 )));
             }
         };
@@ -392,6 +405,7 @@ impl TraceSpec {
             "csv" | "tsv" => Some("csv"),
             "parquet" | "pq" => Some("parquet"),
             "txt" => Some("hpcc"),
+            "cm" => Some("htsim"),
             _ => None,
         }
     }

@@ -1,0 +1,106 @@
+"""`weftline jobs`: steps of jobs by cause, collectives as nccl-tests print them, and the timeline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weftline.cli import arguments
+from weftline.errors import InputError
+from weftline.terminal import Table
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+
+def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command; `command` makes one of a name, what it does, and its help."""
+    jobs = command("jobs", _jobs, "say where the time of steps of jobs went, and print bus bandwidth by size")
+    jobs.add_argument("folders", nargs="+", metavar="RUN", help="folders of runs, such as one for each size")
+    arguments.add_json(jobs)
+    arguments.add_out(
+        jobs, "TIMELINE.json", "write the timeline of one run as a Chrome trace, for ui.perfetto.dev"
+    )
+
+
+def _jobs(options: argparse.Namespace) -> int:
+    from weftline import timeline
+    from weftline.measures import step_causes
+    from weftline.measures.lines import lines_of
+    from weftline.runs import Run
+
+    runs = [Run.open(folder) for folder in options.folders]
+    for folder, run in zip(options.folders, runs, strict=True):
+        if not run.steps:
+            raise InputError(
+                f"{folder}: this run has no jobs: it needs a workload such as collective or training"
+            )
+    if options.out and len(runs) > 1:
+        raise InputError(f"--out: one timeline is of one run, found {len(runs)} folders")
+    by_size = sizes(runs)
+    if options.json:
+        print(json.dumps({"causes": [step_causes.causes(run) for run in runs], "sizes": by_size}, indent=2))
+    else:
+        tables = [step_causes.table(line) for run in runs for line in lines_of([run])]
+        for table in [*filter(None, tables), *filter(None, [sizes_table(by_size)])]:
+            print(table.text())
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as file:
+            count = timeline.write(runs[0], file)
+        if not options.json:
+            print(f"{count:,} spans: {options.out}")
+    return 0
+
+
+def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return a row for each operation, number of ranks and size: means over steps, in nccl-tests' units."""
+    found: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+    for run in runs:
+        for step in run.steps:
+            if step["busbw_bps"] is not None:
+                key = (step["operation"], step["ranks"], step["bytes"])
+                found.setdefault(key, []).append(step)
+    rows = []
+    for (operation, ranks, size), steps in sorted(found.items()):
+        times = [step["time_ns"] for step in steps]
+        time = sum(times) / len(times)
+        # As nccl-tests: bandwidths of the mean time.
+        algbw = size / time
+        factor = steps[0]["busbw_bps"] / steps[0]["algbw_bps"]
+        rows.append(
+            {
+                "operation": operation,
+                "ranks": ranks,
+                "bytes": size,
+                "steps": len(steps),
+                "time_us": time / 1e3,
+                "min_us": min(times) / 1e3,
+                "max_us": max(times) / 1e3,
+                "algbw_GBps": algbw,
+                "busbw_GBps": algbw * factor,
+            }
+        )
+    return rows
+
+
+def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
+    """Return the rows of `sizes` as nccl-tests print them; None: there are none."""
+    if not rows:
+        return None
+    columns = ["operation", "ranks", "size (B)", "steps", "time (us)", "min (us)", "max (us)"]
+    table = Table(
+        [*columns, "algbw (GB/s)", "busbw (GB/s)"],
+        title="Collective operations by size, as nccl-tests",
+        left=1,
+    )
+    for row in rows:
+        times = [f"{row[key]:,.2f}" for key in ("time_us", "min_us", "max_us")]
+        bandwidths = [f"{row[key]:.2f}" for key in ("algbw_GBps", "busbw_GBps")]
+        table.rows.append(
+            [row["operation"], str(row["ranks"]), str(row["bytes"]), str(row["steps"]), *times, *bandwidths]
+        )
+    average = sum(row["busbw_GBps"] for row in rows) / len(rows)
+    table.note = f"GB: 10^9 bytes. Average bus bandwidth: {average:.2f} GB/s."
+    return table
