@@ -101,7 +101,7 @@ fn check(config: &Config) -> Result<(), String> {
                  own, such as queue = {{ kind = \"fifo\", limit = \"300KB\" }}"
             ));
         }
-        if facts.trims {
+        if facts.trims.is_some() {
             return Err(format!(
                 "switch.queue.kind = \"{name}\": the kernel's transports do not understand trimmed packets"
             ));

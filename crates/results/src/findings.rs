@@ -19,8 +19,8 @@ const MAJORITY: f64 = 0.5;
 pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<String>, ResultsError> {
     let all = total(&outcome.losses);
     let mut found = Vec::new();
-    let trimmed = outcome.counters.get("trimmed").unwrap_or(0);
-    found.extend(sent_again(outcome, names, trimmed));
+    let of_ports = outcome.disciplines.iter().filter_map(|(_, _, counted)| counted.get("trimmed"));
+    found.extend(sent_again(outcome, names, of_ports.sum()));
     found.extend(short_flowlets(outcome.counters.get("flowlets_moved").unwrap_or(0), &all));
     if all.timeouts > 0 {
         found.extend(tail(&Times::read(dir)?));

@@ -4,6 +4,7 @@
 use crate::common::*;
 use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::measure::Outcome;
+use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
 /// Picoseconds of a full packet and of one without data on a link; the links of a path; their delay in sum.
@@ -190,4 +191,34 @@ fn an_impossible_setting_is_an_error() {
         let found = problems(&[set]);
         assert!(found.contains(part), "{set:?}: {found}");
     }
+}
+
+#[test]
+fn check_reports_the_cutoffs_that_follow_from_the_sizes() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 4\nhost_link = { rate = \"10Gbps\", delay = \"500ns\" }\n\
+                [transport]\nkind = \"homa\"\n[[workload]]\nkind = \"poisson\"\nsizes = \"w1\"\ncount = 1000\n";
+    let cutoffs = |sets: &[(&str, &str)]| {
+        let scenario = load(text, sets).unwrap_or_else(|error| panic!("{error}"));
+        scenario.check()["transports"][0]["unscheduled_cutoffs_bytes"].clone()
+    };
+    let found: Vec<u64> = serde_json::from_value(cutoffs(&[])).expect("a list of sizes");
+    assert_eq!(found.len(), 6, "seven unscheduled levels for W1");
+    assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+    assert_eq!(cutoffs(&[("transport.cutoffs", "[\"1KB\", 5000]")]), serde_json::json!([1000, 5000]));
+}
+
+#[test]
+fn a_message_that_waits_for_grants_has_no_timeout() {
+    let flows = (0..8).map(|src| message(src, 8, 200_000)).collect();
+    let sets = [("transport.rto", "50us"), ("transport.overcommit", "1")];
+    let (kept, outcome) = run(star(9, flows, &sets));
+    // One after the other: the last one waits for more than a millisecond.
+    assert!(
+        completion_times(&kept).iter().any(|fct| *fct > Time::from_us(1200)),
+        "{:?}",
+        completion_times(&kept)
+    );
+    let losses =
+        outcome.losses.iter().fold((0, 0), |sum, of| (sum.0 + of.timeouts, sum.1 + of.retransmitted));
+    assert_eq!(losses, (0, 0));
 }

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ RELEASE_SECONDS, DEBUG_SECONDS = 20, 120
 PATIENCE = 2
 """How often a deadline must pass before a run counts as one that hangs. Where all processes were stopped for
 a while (a suspended machine, SIGSTOP), the first passes as soon as they continue; a deadlock passes each."""
+BUSY = 10
+"""The same for a process that has had less CPU time than its deadline, as on a busy machine."""
 MEMORY = 6 << 30
 
 
@@ -73,7 +76,7 @@ class Native:
         answered, late = threading.Event(), threading.Event()
 
         def watch() -> None:
-            if not any(answered.wait(seconds) for _ in range(PATIENCE)):
+            if is_late(answered.wait, process.pid, seconds):
                 late.set()
                 process.kill()
 
@@ -172,19 +175,14 @@ class Judge:
                     text=True,
                     preexec_fn=limit_memory,
                 )
-                for attempt in range(PATIENCE):
-                    try:
-                        out, message = process.communicate(timeout=seconds)
-                        break
-                    except subprocess.TimeoutExpired:
-                        if attempt + 1 < PATIENCE:
-                            continue
+                if is_late(lambda wait, process=process: ended(process, wait), process.pid, seconds):
                     state = threads_of(process.pid)
                     process.kill()
                     threads = THREADS[process.communicate()[0].count("\n")]
                     return Failure(
                         f"{build} build", f"did not end in {seconds} s with {threads} threads ({state})"
                     )
+                out, message = process.communicate()
             lines = [json.loads(line) for line in out.splitlines()]
             if process.returncode:
                 threads = THREADS[min(len(lines), len(THREADS) - 1)]
@@ -216,6 +214,35 @@ def build() -> None:
 def limit_memory() -> None:
     """Let a process fail that would take the machine's memory."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def is_late(ended: Callable[[float], bool], process: int, seconds: float) -> bool:
+    """Return whether a process works for longer than its deadline; ``ended`` waits for its end."""
+    began = cpu_seconds(process)
+    for times in range(1, BUSY + 1):
+        if ended(seconds):
+            return False
+        if times >= PATIENCE and cpu_seconds(process) - began >= seconds:
+            break
+    return True
+
+
+def ended(process: subprocess.Popen, seconds: float) -> bool:
+    """Wait for the end of a process that writes little; return whether it came within this time."""
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the CPU time that a process has used; 0 once it has gone."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def threads_of(process: int) -> str:

@@ -115,6 +115,8 @@ def _fact(key: str, value: object) -> tuple[str, str]:
     name, _, unit = key.rpartition("_")
     if unit in units and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
         return (name or key).replace("_", " "), units[unit](value, figures=5)
+    if unit in units and isinstance(value, list):
+        return name.replace("_", " "), ", ".join(units[unit](one, figures=5) for one in value) or "none"
     return key.replace("_", " "), _plain(value)
 
 

@@ -127,15 +127,22 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
 }
 
 fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
-    let json_of = |value: &Option<Figure>| match value {
-        Some(Figure::Text(text)) => json!(text),
-        Some(Figure::Integer(integer)) => json!(integer),
-        Some(Figure::Number(number)) => json!(number),
-        Some(Figure::Flag(flag)) => json!(flag),
-        _ => Value::Null,
-    };
     let figures = transport.figures(&scenario.run());
-    figures.iter().map(|(key, value)| (key.to_string(), json_of(value))).collect()
+    figures
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.as_ref().map_or(Value::Null, json_of)))
+        .collect()
+}
+
+fn json_of(figure: &Figure) -> Value {
+    match figure {
+        Figure::Text(text) => json!(text),
+        Figure::Integer(integer) => json!(integer),
+        Figure::Number(number) => json!(number),
+        Figure::Flag(flag) => json!(flag),
+        Figure::List(list) => list.iter().map(json_of).collect(),
+        Figure::Table(entries) => entries.iter().map(|(key, value)| (key.clone(), json_of(value))).collect(),
+    }
 }
 
 fn ecn_facts(switch: &SwitchConfig) -> Vec<Value> {

@@ -6,7 +6,7 @@
 //! chain of dependent flows takes the sum of its times.
 //!
 //! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and sends each
-//! packet again until one and its acknowledgement arrive.
+//! packet again until one and its acknowledgement arrive, or everything after a lost packet if its transport goes back.
 //!
 //! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows inside
 //! the fabric.
@@ -184,6 +184,7 @@ struct Wire {
     overhead: u64,
     window: Option<u64>,
     keeps_connections: bool,
+    goes_back: bool,
 }
 
 impl Wire {
@@ -231,6 +232,7 @@ impl<'s> Player<'s> {
                 overhead: framing.header,
                 window: transport.window(&run),
                 keeps_connections: transport.facts().keeps_connections,
+                goes_back: transport.facts().goes_back,
             }
         };
         Player {
@@ -366,10 +368,12 @@ impl<'s> Player<'s> {
         let room = self.fabric.room(&crossing, round_trip, wire.window);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.time_under_loss(spec.transport, count, &path, round_trip);
+        let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
+        let behind = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
         let flow = Flying {
             places: crossing.places,
             packets,
-            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss)) as f32,
+            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss, behind as f64)) as f32,
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0,
@@ -421,13 +425,14 @@ impl<'s> Player<'s> {
 }
 
 /// How many links a packet, those sent in its place and their acknowledgements cross until one of these arrives.
-/// `loss`: shares of data and of acknowledgements that are lost on each link.
-fn links_crossed(hops: f64, loss: [f64; 2]) -> f64 {
+/// `loss`: shares of data and of acknowledgements that are lost on each link; `behind`: packets that are sent again after each lost one.
+fn links_crossed(hops: f64, loss: [f64; 2], behind: f64) -> f64 {
     let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
     // Until it is lost: 1 + q + q^2 + ...
     let [sent, answered] = [(data, loss[0]), (answer, loss[1])]
         .map(|(arrive, loss)| if loss > 0.0 { (1.0 - arrive) / loss } else { hops });
-    (1.0 / (data * answer)).min(MOST_REPEATS) * (sent + data * answered)
+    let sendings = (1.0 / (data * answer)).max(1.0 + behind * (1.0 - data) / data);
+    sendings.min(MOST_REPEATS) * (sent + data * answered)
 }
 
 /// Base RTT of a path for packets of this size.

@@ -28,6 +28,11 @@ impl LinkLoss {
     pub fn control(code: u8) -> u32 {
         4 << (code & 15)
     }
+
+    /// Share of the packets of a kind that arrive over this number of links.
+    pub fn arrives(&self, kind: u32, links: f64) -> f64 {
+        if self.kinds & kind == 0 { 1.0 } else { (1.0 - self.share).powf(links) }
+    }
 }
 
 /// What the links into the ports of a partition lose.

@@ -141,10 +141,12 @@ pub struct QueueFacts {
     pub marks: bool,
     /// Bytes that may wait at a port; none: what the switch's buffer lets in.
     pub capacity: Option<Bytes>,
+    /// The largest packet that an empty port takes, if its limit in bytes holds for that one too.
+    pub largest: Option<Bytes>,
     /// What leaves next follows from what its flow has left to send.
     pub serves_by_remaining: bool,
-    /// Full ports trim the packets of transports that allow it.
-    pub trims: bool,
+    /// Full ports trim the packets of transports that allow it, to headers of this class.
+    pub trims: Option<u8>,
     /// Classes are served in turn, none above the others.
     pub serves_in_turn: bool,
     /// Once empty, it serves the packets of one class as if none had come before.

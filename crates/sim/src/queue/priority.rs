@@ -91,8 +91,15 @@ impl QueueParameters for PriorityConfig {
     }
 
     fn facts(&self) -> QueueFacts {
-        let trims = self.trimming.is_some();
-        QueueFacts { capacity: self.limit, owns_buffer: trims, trims, ..QueueFacts::default() }
+        let trims = self.trimming.as_ref().map(|own| own.discipline.class);
+        let largest = trims.and(self.limit);
+        QueueFacts {
+            capacity: self.limit,
+            owns_buffer: trims.is_some(),
+            largest,
+            trims,
+            ..QueueFacts::default()
+        }
     }
 
     /// Of the form without trimming; a port of the other one is [`super::trimming`]'s.

@@ -9,9 +9,15 @@ use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
 use crate::config::{Change, QueueConfig, SwitchConfig};
 use crate::net::ecn::EcnThreshold;
+use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
 use crate::transport::{Overtaken, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
+
+/// Share of the packets whose answer arrives, below which timeouts determine what happens.
+const FEW_ANSWERS: f64 = 0.5;
+/// Share of connections that never open, above which it is worth a word.
+const FEW_ABORTED: f64 = 0.001;
 
 /// What deserves a look because of two parts that do not suit each other.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
@@ -23,6 +29,8 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(never_marked(scenario, transport));
         found.extend(held_back(scenario, transport));
         found.extend(slow_hosts(scenario, transport));
+        found.extend(never_fits(scenario, transport));
+        found.extend(mostly_lost(scenario, transport));
     }
     found.dedup();
     found
@@ -41,6 +49,47 @@ fn slow_hosts(scenario: &Scenario, transport: &TransportConfig) -> Option<String
             line.transmission_time(packet)
         )
     })
+}
+
+/// A port with a buffer of its own has no room for a full packet, so that none ever passes it.
+fn never_fits(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let framing = transport.framing(&scenario.telemetry);
+    let packet = framing.data_bytes(framing.payload);
+    let own = scenario.switch.queues().filter_map(|queue| Some((queue, queue.facts().largest?)));
+    let (queue, room) = own.filter(|(_, room)| room.0 < packet).min_by_key(|(_, room)| room.0)?;
+    Some(format!(
+        "switch.queue.limit: ports of kind \"{}\" with {room} have no room for a full packet of {} ({packet} B): none ever passes",
+        queue.name(),
+        transport.name()
+    ))
+}
+
+/// So many packets are lost at random that most round trips fail.
+fn mostly_lost(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let loss = scenario.failures.loss?;
+    let hops = scenario.network.diameter();
+    let arrives =
+        [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS].map(|kind| loss.arrives(kind, f64::from(hops)));
+    let answered = arrives[0] * arrives[1];
+    if answered >= FEW_ANSWERS {
+        return None;
+    }
+    let first = 1.0 - loss.arrives(LinkLoss::ACKNOWLEDGEMENTS, 2.0 * f64::from(hops));
+    let opened = transport.facts().openings.map(|attempts| first.powi(attempts as i32));
+    let aborted = opened.filter(|share| *share > FEW_ABORTED).map_or(String::new(), |share| {
+        format!(
+            "; {:.2} % of the connections over such a path are aborted before they open, and their flows never end: raise \
+             transport.syn_retries",
+            100.0 * share
+        )
+    });
+    Some(format!(
+        "failures.loss: over the longest path, {hops} links, {:.2} % of the packets of {} arrive and {:.2} % are answered: flows \
+         wait for one timeout after another, and no estimate of the end of the run counts these{aborted}",
+        100.0 * arrives[0],
+        transport.name(),
+        100.0 * answered
+    ))
 }
 
 /// Why packets of a flow overtake each other.

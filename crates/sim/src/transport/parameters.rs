@@ -216,6 +216,10 @@ pub struct Facts<'a> {
     pub longest_timeout: Time,
     /// Time for which a timer remains after its flow has ended.
     pub timer_left: Time,
+    /// A packet that is lost has those sent after it sent again.
+    pub goes_back: bool,
+    /// Number of times that the first packet of a connection is sent before the connection is given up; none: without end.
+    pub openings: Option<u32>,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
@@ -242,6 +246,8 @@ impl Default for Facts<'_> {
             delay_controller: None,
             longest_timeout: Time::ZERO,
             timer_left: Time::ZERO,
+            goes_back: false,
+            openings: None,
             connection_bytes: super::tcp::CONNECTION_BYTES,
             connection_place: super::tcp::CONNECTION_PLACE,
             repeats: false,

@@ -102,6 +102,7 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
             owns_buffer: true,
             marks: self.discipline.marks(),
             capacity: Some(self.limit.full()),
+            largest: Some(self.limit.bytes),
             ..QueueFacts::default()
         }
     }

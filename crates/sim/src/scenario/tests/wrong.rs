@@ -133,6 +133,40 @@ fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
 }
 
 #[test]
+fn queues_that_no_packet_fits_and_links_that_lose_most_are_warned_about() {
+    let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
+    let found = warnings(
+        "[transport]\nkind = \"ndp\"\n[switch]\nqueue = { kind = \"priority\", limit = \"1499B\" }\n",
+    );
+    let expected = "switch.queue.limit: ports of kind \"priority\" with 1.499KB have no room for a full packet of ndp (1500 B): \
+                    none ever passes";
+    assert_eq!(found, [expected]);
+    let found =
+        warnings("[transport]\nkind = \"tcp\"\n[switch]\nqueue = { kind = \"fifo\", limit = \"100B\" }\n");
+    assert!(found[0].contains("a full packet of tcp (1500 B): none ever passes"), "{found:?}");
+    let class = |class: u8| {
+        let queue = format!("{{ kind = \"priority\", trim_class = {class} }}");
+        warnings(&format!("[transport]\nkind = \"ndp\"\nclass = 2\n[switch]\nqueue = {queue}\n"))
+    };
+    assert!(class(1)[0].contains("acknowledgements and pulls wait with the data"), "{:?}", class(1));
+    assert_eq!(class(2), [""; 0]);
+    assert!(class(3)[0].contains("data wait with the headers"), "{:?}", class(3));
+    // Over two links: 0.8^2 of the packets arrive, and 0.8^4 of the SYNs are answered; seven are sent.
+    let lossy = |rest: &str| warnings(&format!("[transport]\nkind = \"tcp\"\n{rest}"));
+    let found = lossy("[failures]\nloss = 0.2\n");
+    assert!(
+        found[0].contains("2 links, 64.00 % of the packets of tcp arrive and 40.96 % are answered"),
+        "{found:?}"
+    );
+    assert!(
+        found[0].contains("2.50 % of the connections over such a path are aborted before they open"),
+        "{found:?}"
+    );
+    assert!(!lossy("syn_retries = 100\n[failures]\nloss = 0.2\n")[0].contains("aborted"));
+    assert_eq!(lossy("[failures]\nloss = 0.01\n"), [""; 0]);
+}
+
+#[test]
 fn plb_by_marks_needs_ecn() {
     assert_eq!(
         problems("[transport]\nkind = \"tcp\"\nplb = \"marks\"\n"),

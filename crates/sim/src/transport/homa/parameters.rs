@@ -225,8 +225,11 @@ impl TransportParameters for HomaConfig {
             ("scheduled_levels", of(|levels| levels.scheduled.into())),
             ("overcommitment", of(|levels| levels.overcommit.into())),
             (
-                "unscheduled_cutoffs",
-                of(|levels| Value::List(levels.cutoffs.iter().map(|&c| c.into()).collect())),
+                "unscheduled_cutoffs_bytes",
+                of(|levels| {
+                    let finite = levels.cutoffs.iter().filter(|&&cutoff| cutoff < u64::MAX);
+                    Value::List(finite.map(|&cutoff| cutoff.into()).collect())
+                }),
             ),
             ("rto_ns", Some(self.rto.as_ns().into())),
         ]

@@ -138,13 +138,13 @@ impl Outgoing {
         Some(number)
     }
 
-    /// The receiver misses packets from `first` to below `end`. Whether some of them have not left yet.
-    pub fn resend(&mut self, first: u32, end: u32, level: u8) -> bool {
+    /// The receiver misses packets from `first` to below `end`. Whether some of them have left, and whether some have not.
+    pub fn resend(&mut self, first: u32, end: u32, level: u8) -> (bool, bool) {
         let end = end.min(self.layout.packets);
         self.grant(end, level);
         self.repeat.extend(first..end.min(self.next));
         self.repeat_level = level;
-        end > self.next
+        (first < self.next, end > self.next)
     }
 
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
@@ -257,11 +257,14 @@ impl Homa {
     /// The receiver misses packets. Where another message goes first, or they wait for their turn already, it learns so.
     pub(super) fn receive_resend(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let message = self.find(packet, cx)?;
-        message.timeouts += 1;
-        let waiting = message.resend(packet.aux, packet.seq as u32, (packet.seq >> 32) as u8);
+        let (left, waiting) = message.resend(packet.aux, packet.seq as u32, (packet.seq >> 32) as u8);
+        // Packets that wait here behind shorter messages are not late because of a timeout.
+        message.timeouts += u32::from(left);
         let config = cx.settings.of::<HomaConfig>(message.spec.transport);
         let (nic, hash, group) = (message.nic, message.hash, packet.group);
-        cx.timed_out(group);
+        if left {
+            cx.timed_out(group);
+        }
         self.rank(packet.sender, config);
         let first = self.nics[usize::from(nic)].first().is_some_and(|rank| rank.2 == packet.sender);
         if waiting || !first {
@@ -331,7 +334,9 @@ impl Homa {
         if !expired || message.rank.is_some() {
             return None;
         }
-        message.timeouts += 1;
+        // One that waits for grants is not late because of a timeout.
+        let timed_out = !message.waits_for_grants();
+        message.timeouts += u32::from(timed_out);
         message.asked = true;
         let (hash, size) = (message.hash, message.layout.size);
         let about = Packet {
@@ -342,7 +347,9 @@ impl Homa {
             profile: message.spec.transport as u8,
             ..Packet::default()
         };
-        cx.timed_out(about.group);
+        if timed_out {
+            cx.timed_out(about.group);
+        }
         self.tell_receiver(&about, hash, code::NEED_ACK, size, config, cx)
     }
 }

@@ -100,9 +100,9 @@ fn a_sender_obeys_grants_and_repeats_what_is_asked_for() {
     message.grant(8, 7);
     assert_eq!(sent(&mut message), [7, 8]);
     // What has not left is granted by that, and is no repetition.
-    assert!(message.resend(2, 11, 0));
+    assert_eq!(message.resend(2, 11, 0), (true, true));
     assert_eq!(sent(&mut message), [2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    assert!(!message.resend(2, 4, 0));
+    assert_eq!(message.resend(2, 4, 0), (true, false));
     assert_eq!(message.left(), 6 * 1456 + 2 * 1442);
     assert_eq!(sent(&mut message), [2, 3]);
 }

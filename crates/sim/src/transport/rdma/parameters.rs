@@ -295,6 +295,7 @@ impl TransportParameters for RdmaConfig {
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,
+            goes_back: self.recovery.selective().is_none(),
             connection_place: size_of::<QueuePair>() as u64,
             ns_per_hop: self.controller.ns_per_hop(),
             repeats: self.repeats(),

@@ -152,6 +152,7 @@ impl TransportParameters for TcpConfig {
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
+            openings: Some(self.syn_retries + 1),
             ns_per_hop: WINDOW_NS_PER_HOP,
             ..Facts::default()
         }
