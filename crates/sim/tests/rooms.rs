@@ -268,6 +268,8 @@ const BUILT_ON: &[(&str, &[&str])] = &[
     ("balance/clove", &["ecmp"]),
     ("balance/mp_hula", &["hula"]),
     ("topology/rail_only", &["rail"]),
+    // Its topology files describe that network.
+    ("topology/htsim", &["clos"]),
     // Tables of MP-HULA that follow the subflows of a connection, used by the state that it shares with HULA.
     ("balance/steering", &["hula", "mp-hula"]),
     ("congestion/hpcc_pint", &["hpcc"]),

@@ -4,11 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::files;
-use crate::topology::file::FileSpec;
-use crate::units::Time;
-use crate::workload::Trace;
-use crate::workload::trace::HostOf;
+use crate::topology::htsim;
+use crate::workload::matrix_facts;
 
 /// As JSON; none: the name is not that of such a file.
 pub fn htsim_file(path: &Path) -> Option<Result<Value, String>> {
@@ -20,25 +17,18 @@ pub fn htsim_file(path: &Path) -> Option<Result<Value, String>> {
 }
 
 fn matrix(path: &Path) -> Result<Value, String> {
-    let name = path.display().to_string();
-    let bytes = files::read(path, files::MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
-    let hosts = HostOf { by_id: &Some, by_name: &|name| Err(format!("unknown host {name}")) };
-    let trace = Trace::from_htsim(&bytes, &name, hosts, Time::ZERO).map_err(|error| error.to_string())?;
-    let size = |sum: u64, flow: crate::workload::FlowSpec| sum.saturating_add(flow.size);
+    let facts = matrix_facts(path)?;
     Ok(json!({
         "format": "htsim connection matrix",
-        "flows": trace.len(),
-        "triggered": trace.flows().filter(|flow| flow.waits_for > 0).count(),
-        "bytes": trace.flows().fold(0, size),
-        "assumed": trace.warnings,
+        "flows": facts.flows,
+        "triggered": facts.triggered,
+        "bytes": facts.bytes,
+        "assumed": facts.warnings,
     }))
 }
 
 fn network(path: &Path) -> Result<Value, String> {
-    let name = path.display().to_string();
-    let bytes = files::read(path, files::MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
-    let spec = FileSpec { file: name, ..FileSpec::default() };
-    let (topology, warnings) = spec.parse("htsim", &bytes).map_err(|error| error.to_string())?;
+    let (topology, warnings) = htsim::read_file(path)?;
     Ok(json!({
         "format": "htsim topology",
         "hosts": topology.hosts().len(),

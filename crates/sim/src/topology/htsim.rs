@@ -11,8 +11,10 @@ use super::clos::Clos;
 use super::lines::{shown, text};
 use super::network::{LinkSpec, MAX_COUNT};
 use super::{Topology, TopologyError, TopologyParameters};
+use crate::files;
 use crate::parameters::nearest;
 use crate::units::{Rate, Time};
+use std::path::Path;
 
 /// Keys of a tier, in small letters.
 const KEYS: [&str; 9] = [
@@ -53,6 +55,13 @@ pub fn read(bytes: &[u8], file: &str) -> Result<(Topology, Vec<String>), Topolog
     // Its errors name keys of a scenario: the numbers were checked here.
     let topology = clos.build().map_err(|error| TopologyError { key: None, ..error }.in_file(file))?;
     Ok((topology, warnings.into_iter().map(|warning| format!("{file}:{warning}")).collect()))
+}
+
+/// Reads a file of this format. The strings are warnings.
+pub fn read_file(path: &Path) -> Result<(Topology, Vec<String>), String> {
+    let name = path.display().to_string();
+    let bytes = files::read(path, files::MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
+    read(&bytes, &name).map_err(|error| error.to_string())
 }
 
 fn parse(text: &str) -> Result<(Clos, Vec<String>), TopologyError> {

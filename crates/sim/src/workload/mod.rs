@@ -33,7 +33,7 @@ pub mod training;
 pub use merge::{Arrival, Dependents, Jobs, Merged, TrafficSize};
 pub use sizes::SizeDistribution;
 pub use spec::{WorkloadContext, WorkloadError, WorkloadSpec};
-pub use trace::{Trace, TraceError, TraceRow};
+pub use trace::{MatrixFacts, Trace, TraceError, TraceRow, matrix_facts};
 
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;

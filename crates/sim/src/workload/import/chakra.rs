@@ -15,7 +15,7 @@ use super::super::graph::Listed;
 use super::super::graph::listed::{Group, Instance, Op, RankList};
 use super::super::schedule::{Algorithm, Asked, Kind, linear, ring};
 use super::protobuf::{Fields, Wire, Wrong};
-use super::{Choices, Imported, MAX_BYTES, Roofline};
+use super::{Choices, Imported, MAX_BYTES, Roofline, groups};
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashMap;
 
@@ -88,28 +88,6 @@ fn in_streams(nodes: &[Node]) -> Vec<(u32, u32)> {
     all.sort_unstable();
     let pairs = all.windows(2).filter(|pair| pair[0].0 == pair[1].0);
     pairs.map(|pair| (pair[0].3, pair[1].3)).collect()
-}
-
-/// The groups in the inputs of a node of PyTorch's metadata: a list, or its text within a list; none: it is none.
-fn named_groups(text: &str) -> Option<Vec<(String, Vec<u32>)>> {
-    use serde_json::Value;
-    let read = |text: &str| serde_json::from_str::<Vec<Value>>(text).ok();
-    let within = || text.get(2..text.len().checked_sub(2)?).and_then(read);
-    let mut list = read(text).or_else(within)?;
-    if let [Value::String(inner)] = &list[..] {
-        list = read(inner)?;
-    }
-    let group = |value: &Value| {
-        let name = match &value["pg_name"] {
-            Value::String(name) => name.clone(),
-            Value::Number(number) => number.to_string(),
-            _ => return None,
-        };
-        let ranks = value["ranks"].as_array()?.iter();
-        let ranks: Option<Vec<u32>> = ranks.map(|rank| u32::try_from(rank.as_u64()?).ok()).collect();
-        Some((name, ranks?))
-    };
-    list.iter().map(group).collect()
 }
 
 /// Reads the files of all ranks, in their order, each with its name, not compressed. `groups`: the ranks of
@@ -194,7 +172,7 @@ impl Made {
     /// Adds the process groups that a node of metadata names; those of the user's file come before them.
     fn name_groups(&mut self, node: &Node, given: &FxHashMap<String, Vec<u32>>) -> Result<(), String> {
         let Some(text) = &node.inputs else { return Ok(()) };
-        let named = named_groups(text).ok_or(
+        let named = groups::named(text).ok_or(
             "its inputs name process groups: expected a list of {\"pg_name\": name, \"ranks\": list}",
         )?;
         for (name, ranks) in named {

@@ -1,4 +1,5 @@
-//! Process groups of Chakra traces: a JSON object of lists of ranks by name, and nothing else.
+//! Process groups of Chakra traces: a JSON object of lists of ranks by name, and nothing else; or the list of
+//! groups in PyTorch's metadata, of which the name and the ranks are read.
 
 use rustc_hash::FxHashMap;
 
@@ -13,19 +14,27 @@ pub fn read(text: &str) -> Result<FxHashMap<String, Vec<u32>>, usize> {
     loop {
         let name = rest.name()?;
         rest.mark(':')?;
-        rest.mark('[')?;
-        let mut ranks = Vec::new();
-        while !rest.has(']') {
-            if !ranks.is_empty() {
-                rest.mark(',')?;
-            }
-            ranks.push(rest.number()?);
-        }
-        groups.insert(name, ranks);
+        groups.insert(name, rest.ranks()?);
         if rest.has('}') {
             return rest.end().map(|()| groups);
         }
         rest.mark(',')?;
+    }
+}
+
+/// The groups in the text of a node of PyTorch's metadata, a list within other text; none: there is no such list.
+pub fn named(text: &str) -> Option<Vec<(String, Vec<u32>)>> {
+    let text = text.replace("\\\"", "\"");
+    let (begin, end) = (text.find("[{")?, text.rfind("}]")?);
+    let mut rest = Rest { text: text.get(begin..end + 2)?, at: 0 };
+    let mut groups = Vec::new();
+    rest.mark('[').ok()?;
+    loop {
+        groups.push(rest.group()?);
+        if rest.has(']') {
+            return rest.end().ok().map(|()| groups);
+        }
+        rest.mark(',').ok()?;
     }
 }
 
@@ -73,6 +82,41 @@ impl Rest<'_> {
         number.map_err(|_| at)
     }
 
+    fn ranks(&mut self) -> Result<Vec<u32>, usize> {
+        self.mark('[')?;
+        let mut ranks = Vec::new();
+        while !self.has(']') {
+            if !ranks.is_empty() {
+                self.mark(',')?;
+            }
+            ranks.push(self.number()?);
+        }
+        Ok(ranks)
+    }
+
+    /// A group with its name and ranks, and keys that are not read.
+    fn group(&mut self) -> Option<(String, Vec<u32>)> {
+        let (mut name, mut ranks) = (None, None);
+        self.mark('{').ok()?;
+        loop {
+            let key = self.name().ok()?;
+            self.mark(':').ok()?;
+            match key.as_str() {
+                "pg_name" if self.left().starts_with('"') => name = self.name().ok(),
+                "pg_name" => name = self.number().ok().map(|number| number.to_string()),
+                "ranks" => ranks = self.ranks().ok(),
+                _ if self.left().starts_with('"') => drop(self.name().ok()?),
+                _ if self.left().starts_with('[') => drop(self.ranks().ok()?),
+                // A number, or a word.
+                _ => self.at += self.left().find([',', '}'])?,
+            }
+            if self.has('}') {
+                return name.zip(ranks);
+            }
+            self.mark(',').ok()?;
+        }
+    }
+
     fn end(&mut self) -> Result<(), usize> {
         if self.left().is_empty() { Ok(()) } else { Err(self.at) }
     }
@@ -88,6 +132,13 @@ mod tests {
         assert_eq!((&groups["1"][..], groups["tp"].len()), (&[0, 1][..], 0));
         assert_eq!(read("{}").map(|groups| groups.len()), Ok(0));
         assert_eq!(read("{\"1\": [0, x]}"), Err(10));
+        let inner = "['[{\"pg_name\": \"3\", \"n\": 2, \"x\": null, \"ranks\": [0, 2]}, {\"ranks\": [], \"pg_name\": 4}]']";
+        let both = Some(vec![("3".to_string(), vec![0, 2]), ("4".to_string(), Vec::new())]);
+        assert_eq!((named(inner), named(&inner.replace('"', "\\\""))), (both.clone(), both));
+        assert_eq!(
+            (named("pg_name"), named("[{\"pg_name\": 1}]"), named("[{\"ranks\": [1")),
+            (None, None, None)
+        );
         assert_eq!((read("[]"), read("{} x"), read("{\"1\": [0]")), (Err(0), Err(3), Err(9)));
     }
 }

@@ -220,7 +220,8 @@ fn number(field: u8, value: u8) -> Vec<u8> {
 
 fn bytes_field(field: u8, bytes: &[u8]) -> Vec<u8> {
     assert!(bytes.len() < 0x4000, "two bytes of length");
-    [&[field << 3 | 2, bytes.len() as u8 & 0x7f | 0x80, (bytes.len() >> 7) as u8], bytes].concat()
+    let two = |number: u16| [number as u8 & 0x7f | 0x80, (number >> 7) as u8];
+    [&two(u16::from(field) << 3 | 2), &two(bytes.len() as u16), bytes].concat()
 }
 
 /// An attribute with a signed 64-bit number, below 128.

@@ -15,10 +15,12 @@
 //! flow between two other hosts fires is refused, because the source of what it starts does not learn of it.
 
 use super::{HostOf, LAST_START, Trace, TraceError, TraceRow, as_text};
+use crate::files;
 use crate::parameters::nearest;
 use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::path::Path;
 
 const PS_OF_US: f64 = 1e6;
 const KEYS: [&str; 8] =
@@ -129,6 +131,29 @@ impl Trace {
         });
         trace.not_empty(file)
     }
+}
+
+/// What a connection matrix holds.
+pub struct MatrixFacts {
+    pub flows: usize,
+    /// Flows that others start.
+    pub triggered: usize,
+    pub bytes: u64,
+    pub warnings: Vec<String>,
+}
+
+/// Reads a connection matrix without a network: every host that it names exists.
+pub fn matrix_facts(path: &Path) -> Result<MatrixFacts, String> {
+    let name = path.display().to_string();
+    let bytes = files::read(path, files::MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
+    let hosts = HostOf { by_id: &Some, by_name: &|name| Err(format!("unknown host {name}")) };
+    let trace = Trace::from_htsim(&bytes, &name, hosts, Time::ZERO).map_err(|error| error.to_string())?;
+    Ok(MatrixFacts {
+        flows: trace.len(),
+        triggered: trace.flows().filter(|flow| flow.waits_for > 0).count(),
+        bytes: trace.flows().fold(0, |sum, flow| sum.saturating_add(flow.size)),
+        warnings: trace.warnings,
+    })
 }
 
 impl Matrix {

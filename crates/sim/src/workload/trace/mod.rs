@@ -10,6 +10,8 @@ mod csv;
 mod hpcc;
 mod htsim;
 
+pub use htsim::{MatrixFacts, matrix_facts};
+
 use super::WorkloadParameters;
 use super::spec::{LAST_START, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec, sizes};
