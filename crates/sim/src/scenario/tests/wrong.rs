@@ -133,7 +133,7 @@ fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
 }
 
 #[test]
-fn queues_that_no_packet_fits_and_links_that_lose_most_are_warned_about() {
+fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about() {
     let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
     let found = warnings(
         "[transport]\nkind = \"ndp\"\n[switch]\nqueue = { kind = \"priority\", limit = \"1499B\" }\n",
