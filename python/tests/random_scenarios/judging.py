@@ -237,7 +237,7 @@ def ended(process: subprocess.Popen, seconds: float) -> bool:
 
 
 def cpu_seconds(process: int) -> float:
-    """Return the CPU time that a process has used; 0 once it has gone."""
+    """Return the CPU time that a process has used; 0 after its end."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

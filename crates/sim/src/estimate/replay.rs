@@ -369,11 +369,11 @@ impl<'s> Player<'s> {
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.time_under_loss(spec.transport, count, &path, round_trip);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
-        let behind = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
+        let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
         let flow = Flying {
             places: crossing.places,
             packets,
-            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss, behind as f64)) as f32,
+            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss, resent as f64)) as f32,
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0,
@@ -425,13 +425,13 @@ impl<'s> Player<'s> {
 }
 
 /// How many links a packet, those sent in its place and their acknowledgements cross until one of these arrives.
-/// `loss`: shares of data and of acknowledgements that are lost on each link; `behind`: packets that are sent again after each lost one.
-fn links_crossed(hops: f64, loss: [f64; 2], behind: f64) -> f64 {
+/// `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that are sent again after each lost one.
+fn links_crossed(hops: f64, loss: [f64; 2], resent: f64) -> f64 {
     let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
     // Until it is lost: 1 + q + q^2 + ...
     let [sent, answered] = [(data, loss[0]), (answer, loss[1])]
         .map(|(arrive, loss)| if loss > 0.0 { (1.0 - arrive) / loss } else { hops });
-    let sendings = (1.0 / (data * answer)).max(1.0 + behind * (1.0 - data) / data);
+    let sendings = (1.0 / (data * answer)).max(1.0 + resent * (1.0 - data) / data);
     sendings.min(MOST_REPEATS) * (sent + data * answered)
 }
 

@@ -64,7 +64,7 @@ fn never_fits(scenario: &Scenario, transport: &TransportConfig) -> Option<String
     ))
 }
 
-/// So many packets are lost at random that most round trips fail.
+/// Links lose packets at random at such a rate that most round trips fail.
 fn mostly_lost(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
     let loss = scenario.failures.loss?;
     let hops = scenario.network.diameter();

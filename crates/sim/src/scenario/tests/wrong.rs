@@ -133,7 +133,7 @@ fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
 }
 
 #[test]
-fn queues_that_no_packet_fits_and_links_that_lose_most_are_warned_about() {
+fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about() {
     let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
     let found = warnings(
         "[transport]\nkind = \"ndp\"\n[switch]\nqueue = { kind = \"priority\", limit = \"1499B\" }\n",
@@ -143,7 +143,7 @@ fn queues_that_no_packet_fits_and_links_that_lose_most_are_warned_about() {
     assert_eq!(found, [expected]);
     let found =
         warnings("[transport]\nkind = \"tcp\"\n[switch]\nqueue = { kind = \"fifo\", limit = \"100B\" }\n");
-    assert!(found[0].contains("a full packet of tcp (1500 B): none ever passes"), "{found:?}");
+    assert!(found[0].contains("a full packet of tcp (1514 B): none ever passes"), "{found:?}");
     let class = |class: u8| {
         let queue = format!("{{ kind = \"priority\", trim_class = {class} }}");
         warnings(&format!("[transport]\nkind = \"ndp\"\nclass = 2\n[switch]\nqueue = {queue}\n"))

@@ -258,7 +258,7 @@ impl Homa {
     pub(super) fn receive_resend(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let message = self.find(packet, cx)?;
         let (left, waiting) = message.resend(packet.aux, packet.seq as u32, (packet.seq >> 32) as u8);
-        // Packets that wait here behind shorter messages are not late because of a timeout.
+        // Packets that wait here until shorter messages have left are not late because of a timeout.
         message.timeouts += u32::from(left);
         let config = cx.settings.of::<HomaConfig>(message.spec.transport);
         let (nic, hash, group) = (message.nic, message.hash, packet.group);
