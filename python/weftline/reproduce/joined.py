@@ -20,7 +20,7 @@ from weftline.measures.metrics import metric
 from weftline.reproduce import claims
 
 WHOLE = ("agreement", "order", "law")
-"""Kinds whose result is no number of a seed."""
+"""Kinds whose result is not a number for each seed."""
 
 
 def marked(claim: dict[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
