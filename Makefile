@@ -31,7 +31,7 @@ test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the comma
 	$(BIN)/python -m pytest -q --disable-warnings -m alone
 
 lab: $(NATIVE) $(VENV)/.dev ## scenarios on real packets of this machine: installs what is missing, then the lab's tests (as root, Linux)
-	command -v ip tc > /dev/null || (apt-get update && apt-get install -y iproute2)
+	(command -v ip && command -v tc && command -v ping) > /dev/null || (apt-get update && apt-get install -y iproute2 iputils-ping)
 	(command -v clang && command -v bpftool) > /dev/null || (apt-get update && apt-get install -y clang libbpf-dev bpftool)
 	$(MAKE) lab-objects
 	$(VENV)/bin/weftline lab doctor

@@ -3,7 +3,7 @@
  *
  *   M     = packets delivered with an echoed mark / packets delivered, per window of data
  *   alpha = (1 - g) alpha + g M
- *   cwnd  = cwnd (1 - alpha / 2)   with a mark, once per window of data; growth and losses as the kernel's Reno
+ *   cwnd  = cwnd (1 - alpha / 2)   with a mark, once per window of data; growth and losses as Reno
  *
  * Receivers echo every change of marks at once (RFC 8257, section 3.2).
  *
@@ -38,6 +38,10 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	uint32_t snd_cwnd;
+	uint32_t snd_cwnd_cnt;
+	uint32_t snd_ssthresh;
+	uint32_t prior_cwnd;
+	uint32_t max_packets_out;
 	uint32_t snd_una;
 	uint32_t snd_nxt;
 	uint32_t rcv_nxt;
@@ -59,9 +63,6 @@ struct tcp_congestion_ops {
 	uint32_t flags;
 	char name[16];
 };
-
-extern void tcp_reno_cong_avoid(struct sock *, uint32_t, uint32_t) __ksym;
-extern uint32_t tcp_reno_undo_cwnd(struct sock *) __ksym;
 
 /* TCP_CONG_NEEDS_ECN: connections ask for ECN and hear of every mark. */
 #define NEEDS_ECN 2
@@ -180,17 +181,36 @@ int dctcp_cut(uint64_t *call)
 	return (int)(window > SMALLEST_WINDOW ? window : SMALLEST_WINDOW);
 }
 
+/* Slow start, then a packet for each window that was acknowledged (RFC 5681, section 3.1), where the window is what limits the sender. */
 SEC("struct_ops/dctcp_grow")
 int dctcp_grow(uint64_t *call)
 {
-	tcp_reno_cong_avoid(SOCKET(call), (uint32_t)call[1], (uint32_t)call[2]);
+	struct tcp_sock *tcp = (struct tcp_sock *)SOCKET(call);
+	uint32_t window = tcp->snd_cwnd, acked = (uint32_t)call[2], count;
+
+	if (window < tcp->snd_ssthresh) {
+		if (window < 2 * tcp->max_packets_out)
+			tcp->snd_cwnd = window + acked < tcp->snd_ssthresh ? window + acked : tcp->snd_ssthresh;
+		return 0;
+	}
+	if (tcp->max_packets_out < window)
+		return 0;
+	count = tcp->snd_cwnd_cnt + acked;
+	if (count >= window) {
+		count -= window;
+		tcp->snd_cwnd = window + 1;
+	}
+	tcp->snd_cwnd_cnt = count;
 	return 0;
 }
 
 SEC("struct_ops/dctcp_undo")
 int dctcp_undo(uint64_t *call)
 {
-	return (int)tcp_reno_undo_cwnd(SOCKET(call));
+	const struct tcp_sock *tcp = (struct tcp_sock *)SOCKET(call);
+	uint32_t before = tcp->prior_cwnd, window = tcp->snd_cwnd;
+
+	return (int)(before > window ? before : window);
 }
 
 /* A packet came with a mark, or without: what is acknowledged together had the same. */

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -336,11 +337,13 @@ def _ping(network: Network, failover: Failover, address: str) -> int:
     leaf = next(end.peer[0] for end in network.plan.ends() if end.node == failover.source)
     hosts = {node.name for node in network.plan.nodes if node.is_host}
     uplinks = [end for end in network.plan.ends() if end.node == leaf and end.peer[0] not in hosts]
+    if (ping := shutil.which("ping")) is None:
+        raise InputError("the failover needs `ping`: apt install iputils-ping")
     before = _sent(network, leaf)
     every = failover.every_ms / 1e3
     process = subprocess.Popen(
         [
-            *(tool("ip"), "netns", "exec", network.name(failover.source), "ping", "-q"),
+            *(tool("ip"), "netns", "exec", network.name(failover.source), ping, "-q"),
             *("-i", f"{every:g}", "-c", str(failover.pings), "-W", "1", address),
         ],
         stdout=subprocess.PIPE,

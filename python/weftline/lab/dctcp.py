@@ -52,7 +52,7 @@ def differs() -> list[str]:
     return [
         "dctcp: the kernel lacks it, so programs of the run are its congestion control; shares of marks are "
         "of packets, in the simulator of bytes",
-        "dctcp: windows grow, and losses count, as under the kernel's Reno",
+        "dctcp: windows grow by whole packets as under Reno; a loss halves the window, not what is in flight",
     ]
 
 

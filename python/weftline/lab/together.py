@@ -167,7 +167,7 @@ def _ways(graph: dict[str, Any], src: int, dst: int) -> Iterator[tuple[int, ...]
     for link in graph["links"]:
         near.setdefault(link["a"], []).append(link["b"])
         near.setdefault(link["b"], []).append(link["a"])
-    reached = [(src,)]
+    reached: list[tuple[int, ...]] = [(src,)]
     while reached and not any(way[-1] == dst for way in reached):
         reached = [
             (*way, there)
