@@ -94,6 +94,9 @@ impl Replay {
             played.packet_hops *= (size.bytes as f64 * share / player.bytes as f64).max(1.0);
             played.end = played.end.max(end);
         }
+        for graph in scenario.traffic.sources.iter().filter_map(|source| source.graph()) {
+            played.end = played.end.max(graph.flow.start.saturating_add(graph.computing()));
+        }
         if let Until::At(stop) = scenario.until {
             played.end = stop;
         }

@@ -57,6 +57,18 @@ fn connections_that_stay_open_are_those_that_transports_keep() {
 }
 
 #[test]
+fn a_job_takes_at_least_the_time_for_which_its_ranks_compute() {
+    // A layer of width 64 and 64 tokens: 24 s h^2 + 4 s^2 h operations forward, twice that backward, at 10^12 a second.
+    let model = "layers = 1\nhidden = 64\nsequence = 64\nvocabulary = 0\nmicro_batches = 1\nteraflops = 1.0\nstart = \"1us\"";
+    let training = |rest: &str| played(&format!("kind = \"training\"\n{model}\n{rest}"));
+    let alone = training("domain = 8\nscale_up_rate = \"3.6Tbps\"");
+    assert_eq!(alone.flows, 0, "the domain is the whole network");
+    let computed = 3.0 * (24.0 + 4.0) * 64f64.powi(3) / 1e12 * 1e9;
+    assert!((alone.end.as_ns() - 1000.0 - computed).abs() < 1.0, "{} {computed}", alone.end);
+    assert!(training("").end >= alone.end);
+}
+
+#[test]
 fn dependent_flows_come_one_after_the_other() {
     let replay = played("kind = \"collective\"\noperation = \"ring-all-reduce\"\nbytes = \"8MB\"");
     // 14 steps of 8 flows of 1 MB.

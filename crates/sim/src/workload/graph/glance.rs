@@ -2,6 +2,7 @@
 
 use super::super::schedule::Schedule;
 use super::{JobGraph, Work};
+use crate::units::Time;
 use rustc_hash::FxHashSet;
 
 /// Messages that are looked at for their connections.
@@ -30,6 +31,16 @@ impl JobGraph {
                 }
                 (wave.numbers, wave.count)
             }
+        }
+    }
+
+    /// The longest time for which a rank computes: the job takes at least that long, whatever the network does.
+    pub fn computing(&self) -> Time {
+        match &self.work {
+            Work::Repeated(work) => {
+                Time(work.compute.0.saturating_mul(u64::from(work.repeat.saturating_sub(1))))
+            }
+            Work::Listed(work) => work.computing(),
         }
     }
 

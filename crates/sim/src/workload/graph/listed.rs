@@ -376,6 +376,21 @@ impl Listed {
         widest.into_iter().map(|(_, instance)| instance).collect()
     }
 
+    /// The longest time for which one stream of a rank computes.
+    pub fn computing(&self) -> Time {
+        let of_rank = |list: &RankList| {
+            let mut streams: FxHashMap<u16, u64> = FxHashMap::default();
+            for op in &list.ops {
+                if let Op::Compute { time, stream } = *op {
+                    let sum = streams.entry(stream).or_default();
+                    *sum = sum.saturating_add(time.0);
+                }
+            }
+            streams.into_values().max().unwrap_or(0)
+        };
+        Time(self.ranks.iter().map(of_rank).max().unwrap_or(0))
+    }
+
     /// The message of the first send of a rank.
     pub fn first_send(&self, rank: u32) -> Option<u32> {
         let first = self.first_send[rank as usize];

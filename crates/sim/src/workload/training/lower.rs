@@ -110,6 +110,17 @@ impl Layout {
         At { tensor, expert, data: rest % self.data, stage: rest / self.data }
     }
 
+    /// The first rank of a group, and the number of its ranks.
+    fn first_of(&self, among: Among, at: At) -> (u32, u32) {
+        let (first, ranks) = match among {
+            Among::Tensor => (At { tensor: 0, ..at }, self.tensor),
+            Among::Expert => (At { expert: 0, ..at }, self.expert),
+            Among::ExpertReplicas => (At { data: 0, ..at }, self.data),
+            Among::Replicas => (At { data: 0, expert: 0, ..at }, self.data * self.expert),
+        };
+        (self.rank(first), ranks)
+    }
+
     fn group(&self, among: Among, at: At) -> Vec<u32> {
         let (tensor, expert, data) = (0..self.tensor, 0..self.expert, 0..self.data);
         match among {
@@ -285,15 +296,14 @@ impl Made<'_> {
         kind: Kind,
         bytes: u64,
     ) -> Result<Option<Op>, String> {
-        let ranks = self.layout.group(among, at);
-        if ranks.len() < 2 {
+        let (first, n) = self.layout.first_of(among, at);
+        if n < 2 {
             return Ok(None);
         }
-        let n = ranks.len() as u32;
         let count = self.groups.len() as u32;
-        let group = *self.known.entry((among as u8, ranks[0])).or_insert(count);
+        let group = *self.known.entry((among as u8, first)).or_insert(count);
         if group == count {
-            self.groups.push(Group::new(ranks));
+            self.groups.push(Group::new(self.layout.group(among, at)));
         }
         let call = program.calls.entry(group).or_default();
         *call += 1;
