@@ -21,7 +21,7 @@ struct dctcp_settings {
 /* Windows of data that are written down, those of all connections together: the first ones of each core. */
 #define DCTCP_WINDOWS 8192
 
-/* Map wl_ID_alpha, each core its own: entry 0 has the number of windows in `delivered`; each later one is of one window. */
+/* Map wl_ID_alpha, each core its own: entry 0 has the number of windows in `delivered` and that of thresholds set again in `marked`; each later one is of one window. */
 struct dctcp_window {
 	/* Packets that were delivered, and how many of them with an echo. */
 	uint32_t delivered;

@@ -134,15 +134,17 @@ class Window:
     after: float
 
 
-def windows(run: str) -> list[Window]:
-    """Return the windows of data that the programs of a run have written down."""
+def windows(run: str) -> tuple[list[Window], int]:
+    """Return the windows of data that the programs of a run have written down, and how many thresholds they
+    had to set again because the kernel had others than they returned."""
     command = [str(programs.bpftool()), "-j", "map", "dump", "name", f"wl_{run}_alpha"]
     done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
     try:
         entries = [one["formatted"] for one in json.loads(done.stdout)]
     except (ValueError, KeyError, TypeError):
-        return []
-    return list(_windows({one["key"]: one["values"] for one in entries}))
+        return [], 0
+    values = {one["key"]: one["values"] for one in entries}
+    return list(_windows(values)), sum(core["value"]["marked"] for core in values[0])
 
 
 def _windows(entries: dict[int, list[dict[str, Any]]]) -> Iterator[Window]:
@@ -153,7 +155,7 @@ def _windows(entries: dict[int, list[dict[str, Any]]]) -> Iterator[Window]:
             yield Window(one["delivered"], one["marked"], before, after)
 
 
-def facts(control: Control, found: list[Window]) -> dict[str, Any]:
+def facts(control: Control, found: list[Window], mended: int = 0) -> dict[str, Any]:
     """Return what goes into the summary of a run."""
     changed = [one for one in found if one.delivered]
     law = [
@@ -168,4 +170,5 @@ def facts(control: Control, found: list[Window]) -> dict[str, Any]:
         "mean_alpha": math.fsum(one.after for one in found) / len(found) if found else None,
         # Of alpha and its law in numbers with a point: rounding.
         "furthest_from_law": max(law, default=None),
+        "thresholds_mended": mended,
     }

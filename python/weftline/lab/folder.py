@@ -238,9 +238,11 @@ def summary_of(
     summary["warnings"] = [f"contaminated: {text}" for text in summary["lab"]["contaminated"]]
     if made.dctcp and not outcome.dctcp["windows"]:
         summary["warnings"].append("DCTCP: its programs wrote no window of data down")
-    if made.dctcp and summary["drops"]:
-        text = "a window may have jumped, which these programs do in some runs: do not trust this run"
-        summary["warnings"].append(f"DCTCP: {summary['drops']} packets were dropped: {text}")
+    if mended := outcome.dctcp.get("thresholds_mended"):
+        text = "had sent a burst by then: do not trust this run"
+        summary["warnings"].append(
+            f"DCTCP: {mended} windows jumped after a cut and were set again; flows {text}"
+        )
     if lost := (outcome.relay.get("missed") or 0) + (outcome.relay.get("refused") or 0):
         summary["warnings"].append(
             f"{lost} frames were lost between ports, which no link of the scenario loses"

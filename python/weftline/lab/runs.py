@@ -474,7 +474,7 @@ def carry(
         relay = processes.end()
         if programs:
             programs.end()
-        windows = dctcp.windows(network.id) if made.dctcp else []
+        windows, mended = dctcp.windows(network.id) if made.dctcp else ([], 0)
     if made.wires and "ports" not in relay:
         raise RunFailed("lab: the process of the links ended without saying what it did")
     if made.engine_hosts:
@@ -503,7 +503,7 @@ def carry(
         captures=processes.captures,
         capture_reports=processes.capture_reports,
         waited=processes.waited,
-        dctcp=dctcp.facts(made.dctcp, windows) if made.dctcp else {},
+        dctcp=dctcp.facts(made.dctcp, windows, mended) if made.dctcp else {},
         priority=priorities.lowest(processes.kinds),
     )
 
