@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import random
 import sys
 import tomllib
@@ -14,6 +15,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+# A process of pytest-xdist has the width of its parent's terminal; what is printed here goes to none.
+os.environ.pop("COLUMNS", None)
 
 try:
     from weftline import _native

@@ -244,6 +244,7 @@ def test_the_progress_tells_points_speed_and_time_left():
     assert progress.text(5, 0, 0.0) == "mine  15/20 runs"
 
 
+@pytest.mark.alone
 def test_a_store_of_ten_thousand_runs_opens_within_two_seconds(kept):
     first = kept.points / f"{0:012x}"
     first.mkdir()

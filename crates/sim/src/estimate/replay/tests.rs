@@ -57,7 +57,7 @@ fn connections_that_stay_open_are_those_that_transports_keep() {
 }
 
 #[test]
-fn a_job_takes_at_least_the_time_for_which_its_ranks_compute() {
+fn the_estimated_end_of_a_job_is_not_before_its_ranks_have_computed() {
     // A layer of width 64 and 64 tokens: 24 s h^2 + 4 s^2 h operations forward, twice that backward, at 10^12 a second.
     let model = "layers = 1\nhidden = 64\nsequence = 64\nvocabulary = 0\nmicro_batches = 1\nteraflops = 1.0\nstart = \"1us\"";
     let training = |rest: &str| played(&format!("kind = \"training\"\n{model}\n{rest}"));
