@@ -184,7 +184,7 @@ def completed(block: Block) -> str:
 
 
 def shorter(text: str) -> str:
-    """Return a scenario with a tenth of a millisecond of arrivals, or a narrow model: enough to see that it works."""
+    """Return a scenario with 100 us of arrivals, or a narrow model, which is enough to see that it works."""
     text = re.sub(r"^hidden = \d+$", "hidden = 256", text, flags=re.M)
     return re.sub(r'^("workload\.0\.duration"|duration) = "\d+ms"', r'\1 = "100us"', text, flags=re.M)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weftline.cli import arguments
-from weftline.errors import InputError
-from weftline.terminal import Table
 
 if TYPE_CHECKING:
     from weftline.runs import Run
+    from weftline.terminal import Table
 
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -26,7 +24,10 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _jobs(options: argparse.Namespace) -> int:
+    import json
+
     from weftline import timeline
+    from weftline.errors import InputError
     from weftline.measures import step_causes
     from weftline.measures.lines import lines_of
     from weftline.runs import Run
@@ -87,6 +88,8 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     """Return the rows of `sizes` as nccl-tests print them; None: there are none."""
+    from weftline.terminal import Table
+
     if not rows:
         return None
     columns = ["operation", "ranks", "size (B)", "steps", "time (us)", "min (us)", "max (us)"]
