@@ -155,8 +155,8 @@ static __always_inline uint32_t after_cut(const struct tcp_sock *tcp, const stru
 }
 
 /*
- * A threshold is never above the window that was cut. Under Linux 6.18 it is in some runs, for a cut or two of all connections within
- * milliseconds: not what dctcp_cut returned, but an address of the kernel. Sets it and the window again, and counts it.
+ * A threshold is never above the window that was cut. Under Linux 6.18 it is in some runs, for a cut or two within milliseconds, of one
+ * connection or several: not what dctcp_cut returned, but an address of the kernel. Sets it and the window again, and counts it.
  */
 static __always_inline void mend_threshold(struct tcp_sock *tcp, const struct dctcp_state *state)
 {
