@@ -119,9 +119,9 @@ impl<'d> Section<'d> {
         insert(&mut self.findings.resolved, key, value);
     }
 
-    /// Takes a value out of the resolved scenario: it has no effect there.
+    /// Takes a value, by its dotted key, out of the resolved scenario: it has no effect there.
     pub fn forget(&mut self, key: &str) {
-        self.findings.resolved.retain(|(known, _)| known != key);
+        remove(&mut self.findings.resolved, key);
     }
 
     /// Nothing is wrong so far.
@@ -473,6 +473,18 @@ fn insert(table: &mut Vec<(String, Value)>, key: &str, value: Value) {
     if let Value::Table(inner) = &mut table[i].1 {
         insert(inner, rest, value);
     }
+}
+
+/// Removes a value by its dotted key, and the tables that are empty without it.
+fn remove(table: &mut Vec<(String, Value)>, key: &str) {
+    let (name, rest) = key.split_once('.').map_or((key, None), |(name, rest)| (name, Some(rest)));
+    table.retain_mut(|(known, value)| match (known == name, rest, value) {
+        (true, Some(rest), Value::Table(inner)) => {
+            remove(inner, rest);
+            !inner.is_empty()
+        }
+        (same, rest, _) => !same || rest.is_some(),
+    });
 }
 
 #[cfg(test)]

@@ -122,6 +122,20 @@ fn the_resolved_text_of_the_example_reads_back_to_itself() {
 }
 
 #[test]
+fn the_resolved_text_of_every_kind_reads_back_to_itself() {
+    let bare = "[topology]\nkind = \"leaf-spine\"\n[[workload]]\nkind = \"incast\"\n";
+    let mut tried = Vec::new();
+    for section in catalogue::sections() {
+        let (Some(kind), false) = (section.kind, section.path == catalogue::TCP_CONTROLLER) else { continue };
+        let Ok(scenario) = load_with(bare, &[(&format!("{}.kind", section.path), kind)]) else { continue };
+        let again = load_with(scenario.resolved(), &[]).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert_eq!(again.resolved(), scenario.resolved(), "{kind}");
+        tried.push(kind);
+    }
+    assert!(tried.len() > 40 && tried.contains(&"clos"), "these work without further keys: {tried:?}");
+}
+
+#[test]
 fn a_workload_may_have_a_transport_of_its_own() {
     let more = "[transport]\nmtu = \"1500B\"\ncontroller = { kind = \"dctcp\" }\n[[workload]]\nkind = \"incast\"\n\
                 transport = { controller = { kind = \"timely\", window = true }, class = 2 }\n";
