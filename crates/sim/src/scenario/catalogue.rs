@@ -136,14 +136,28 @@ pub fn kinds_with(path: &str) -> Vec<&'static str> {
     // A workload's own transport has the keys of `[transport]`.
     let bare = bare.strip_prefix("workload.").filter(|rest| rest.starts_with("transport.")).unwrap_or(&bare);
     let of = |section: &&SectionKeys| {
-        let within = if section.path == TCP_CONTROLLER { "transport.controller" } else { section.path };
-        let inner = bare.strip_prefix(within).and_then(|rest| rest.strip_prefix('.'));
+        let inner = bare.strip_prefix(place(section)).and_then(|rest| rest.strip_prefix('.'));
         inner.is_some_and(|inner| section.keys.iter().any(|(key, _)| key == inner))
     };
     let mut kinds: Vec<&str> = sections().iter().filter(of).filter_map(|section| section.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds
+}
+
+/// The sections in which a name is a kind, such as `transport.controller`.
+pub fn sections_with(kind: &str) -> Vec<&'static str> {
+    let mut paths: Vec<&str> = sections().iter().filter(|of| of.kind == Some(kind)).map(place).collect();
+    paths.dedup();
+    paths
+}
+
+/// Where people write a section.
+fn place(section: &SectionKeys) -> &'static str {
+    match section.path {
+        TCP_CONTROLLER => "transport.controller",
+        path => path,
+    }
 }
 
 fn keys(path: &'static str, kind: Option<&'static str>, read: impl FnOnce(&mut Section)) -> SectionKeys {

@@ -1,6 +1,7 @@
 //! One table of a scenario as a source of parameters: it hands out values, collects complaints with their
 //! places, knows which keys were declared, and keeps the values that hold for the resolved scenario.
 
+use super::catalogue;
 use super::document::{Data, Entry, Node, Origin, Table};
 use super::problem::Problem;
 use crate::parameters::{Declared, Kind, Names, Parameters, Source, Value, describe, nearest, unknown};
@@ -153,7 +154,15 @@ impl<'d> Section<'d> {
             Some(Value::Text(text)) => {
                 let known = list().find(|name| *name == text);
                 if known.is_none() {
-                    self.complain("kind", unknown(what, &text, list()));
+                    let message = match catalogue::sections_with(&text).as_slice() {
+                        [] => unknown(what, &text, list()),
+                        others => {
+                            let known = list().collect::<Vec<_>>().join(", ");
+                            let others = others.join(" or ");
+                            format!("unknown {what} \"{text}\": it is a kind of {others} (known: {known})")
+                        }
+                    };
+                    self.complain("kind", message);
                 }
                 known
             }

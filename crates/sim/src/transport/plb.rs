@@ -68,6 +68,18 @@ impl PlbParameters {
         let help =
             "with plb = \"marks\": share of a congested round that comes with marks (paper, Linux: 0.5)";
         let share = p.number("plb_share", 0.5, (1e-6, 1.0), help);
+        for (key, needs) in [
+            ("plb_rounds", None),
+            ("plb_idle_rounds", None),
+            ("plb_pause", None),
+            ("plb_delay", Some("delay")),
+            ("plb_share", Some("marks")),
+        ] {
+            if chosen == "none" || needs.is_some_and(|needs| needs != chosen) {
+                let needed = needs.unwrap_or("delay\" or \"marks");
+                p.without_effect(key, || format!("has no effect here: set plb = \"{needed}\""));
+            }
+        }
         let (signal, auto) = match chosen {
             "delay" => (Signal::Delay(delay), Time::ZERO),
             "marks" => (Signal::Marks(share), PAUSE),

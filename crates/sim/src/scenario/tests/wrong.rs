@@ -54,6 +54,21 @@ fn a_key_of_another_kind_is_reported_with_its_kind() {
 }
 
 #[test]
+fn a_kind_of_another_section_is_reported_with_its_section() {
+    let wrong = problems(
+        "[transport]\nkind = \"powertcp\"\n[switch]\nqueue = { kind = \"ecmp\" }\nbalancer = { kind = \"tcp\" }\n",
+    );
+    for (found, expected) in wrong.iter().zip([
+        "s.toml:7: transport.kind: unknown transport \"powertcp\": it is a kind of transport.controller (known: rdma, ",
+        "s.toml:9: switch.queue.kind: unknown queue \"ecmp\": it is a kind of switch.balancer (known: ",
+        "s.toml:10: switch.balancer.kind: unknown balancer \"tcp\": it is a kind of transport (known: ",
+    ]) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+    assert_eq!(wrong.len(), 3);
+}
+
+#[test]
 fn all_problems_are_reported_in_the_order_of_their_lines() {
     let text = "seed = -1\n[topology]\nkind = \"ring\"\n[run]\nthreads = \"two\"\n";
     let error = load_with(text, &[("run.grid", "10")]).err().unwrap();
@@ -164,6 +179,18 @@ fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about(
     );
     assert!(!lossy("syn_retries = 100\n[failures]\nloss = 0.2\n")[0].contains("aborted"));
     assert_eq!(lossy("[failures]\nloss = 0.01\n"), [""; 0]);
+}
+
+#[test]
+fn keys_of_plb_have_no_effect_without_it_and_those_of_a_signal_without_that() {
+    assert_eq!(
+        problems("[transport]\nkind = \"tcp\"\nplb_rounds = 3\n"),
+        ["s.toml:8: transport.plb_rounds: has no effect here: set plb = \"delay\" or \"marks\""]
+    );
+    assert_eq!(
+        problems("[transport]\nkind = \"tcp\"\nplb = \"delay\"\nplb_share = 0.4\n"),
+        ["s.toml:9: transport.plb_share: has no effect here: set plb = \"marks\""]
+    );
 }
 
 #[test]
