@@ -102,16 +102,16 @@ fn tcp_and_subflows_follow_the_network_too() {
 fn what_leaves_queues_no_room_is_refused() {
     let message = |sets: &[(&str, &str)]| load(STAR, sets).err().expect("wrong");
     let hops = message(&[("transport.controller.per_hop", "0s")]);
-    assert!(hops.contains("transport.controller.per_hop: expected more than 0s with base_target"), "{hops}");
+    assert!(
+        hops.contains("transport.controller.per_hop=0s: expected more than 0s with base_target"),
+        "{hops}"
+    );
     for set in [("transport.controller.law", "released"), ("compat.like", "htsim")] {
         let law = message(&[set]);
-        assert!(
-            law.contains("transport.controller.base_target: auto is the round trip of an idle path"),
-            "{law}"
-        );
+        assert!(law.contains("base_target: auto is the round trip of an idle path"), "{law}");
     }
     let word = message(&[("transport.controller.base_target", "automatic")]);
-    assert!(word.contains("transport.controller.base_target: "), "{word}");
+    assert!(word.contains("transport.controller.base_target=automatic: "), "{word}");
     let zero = load(&without_window("{ kind = \"hpcc\", rai = \"0bps\" }"), &[]).err().expect("wrong");
     assert!(zero.contains("transport.controller.rai: must be greater than 0"), "{zero}");
 }
@@ -141,24 +141,25 @@ fn incast(text: &str, sets: &[(&str, &str)], from: Time) -> (Vec<Time>, f64) {
 
 #[test]
 fn a_network_four_times_as_fast_does_the_same_in_a_quarter_of_the_time() {
-    let slow = [
-        ("topology.host_link.rate", "100Gbps"),
-        ("topology.host_link.delay", "2us"),
-        ("workload.0.size", "500KB"),
-    ];
-    let fast = [("workload.0.size", "500KB")];
-    // Swift counts picoseconds; INT counts nanoseconds, of which a packet takes 81 at 400 Gb/s.
-    for (text, tolerance) in [
-        (STAR.to_string(), 0.002),
-        (without_window("{ kind = \"hpcc\", rai = \"auto\", min_rate = \"100Mbps\" }"), 0.03),
-    ] {
-        let (slow, _) = incast(&text, &slow, Time::ZERO);
-        let (fast, _) = incast(&text, &fast, Time::ZERO);
-        assert_eq!((slow.len(), fast.len()), (16, 16));
-        for (slow, fast) in slow.iter().zip(&fast) {
-            let ratio = slow.0 as f64 / fast.0 as f64;
-            assert!((ratio / 4.0 - 1.0).abs() < tolerance, "{slow} and {fast}: {ratio}");
-        }
+    let times = |text: &str, rate, delay| {
+        let link = [("topology.host_link.rate", rate), ("topology.host_link.delay", delay)];
+        let sets: Vec<(&str, &str)> = link.into_iter().chain([("workload.0.size", "500KB")]).collect();
+        let times = incast(text, &sets, Time::ZERO).0;
+        assert_eq!(times.len(), 16);
+        times.iter().map(|time| time.as_ns()).collect::<Vec<f64>>()
+    };
+    let (slow, fast) = (times(STAR, "100Gbps", "2us"), times(STAR, "400Gbps", "500ns"));
+    for (slow, fast) in slow.iter().zip(&fast) {
+        assert!((slow / fast / 4.0 - 1.0).abs() < 1e-5, "{slow} ns and {fast} ns");
+    }
+    // INT counts nanoseconds, of which a packet takes 82 at 400 Gb/s and 3272 at 10 Gb/s. Even there one decides which of two
+    // packets leaves first, and single flows end up to 12 % apart; their mean and the last end do not.
+    let hpcc = without_window("{ kind = \"hpcc\", rai = \"auto\", min_rate = \"1Mbps\" }");
+    let (slow, fast) = (times(&hpcc, "10Gbps", "20us"), times(&hpcc, "40Gbps", "5us"));
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let last = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
+    for ratio in [mean(&slow) / mean(&fast), last(&slow) / last(&fast)] {
+        assert!((ratio / 4.0 - 1.0).abs() < 0.03, "{ratio}");
     }
 }
 
