@@ -3,6 +3,7 @@
 //! Each leg began because of an event of its rank: a message had arrived, one of its own was acknowledged, or a computation
 //! had ended ([`Causes`]). That event ends the leg before. So the legs cover the time of the step without gap or overlap.
 
+use super::Traced;
 use crate::measure::{Causes, RankEvent, StepRecord};
 use crate::units::Time;
 use crate::workload::graph::listed::Op;
@@ -16,8 +17,9 @@ use std::cmp::Reverse;
 pub struct Leg {
     pub from: Time,
     pub to: Time,
-    /// The rank that computed, or sent the message.
+    /// The rank that computed, or sent the message, and its host.
     pub rank: u32,
+    pub host: u32,
     pub what: What,
 }
 
@@ -25,12 +27,22 @@ pub struct Leg {
 pub enum What {
     Message {
         message: Message,
+        /// The host of its receiver.
+        dst: u32,
         /// The flow that it was; none: it stayed in a scale-up domain.
         flow: Option<FlowId>,
     },
     Computation,
     /// Time that a model of the machine gives a rank that does not compute.
     Machine,
+}
+
+impl Leg {
+    /// The flow that it is, to be traced; none: it is something else.
+    pub fn traced(&self) -> Option<Traced> {
+        let What::Message { dst, flow: Some(flow), .. } = self.what else { return None };
+        Some(Traced { flow, src: self.host, dst, start: self.from, finish: self.to })
+    }
 }
 
 /// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the file has it.
@@ -67,14 +79,15 @@ pub fn chain(step: &StepRecord, causes: &Causes, traffic: &Traffic) -> Vec<(Leg,
             }
             RankEvent::Arrived(flow) | RankEvent::Acknowledged(flow) => {
                 let message = graph.message(flow - first);
-                let flow_of = (!message.inside).then_some(flow);
-                let what = What::Message { message, flow: flow_of };
+                let dst = graph.hosts[message.to as usize];
+                let what = What::Message { message, dst, flow: (!message.inside).then_some(flow) };
                 (causes.sent.get(&flow), message.from, what, sent_by(&graph, flow - first))
             }
         };
         let Some(&(from, before)) = caused else { break };
         if from < at {
-            legs.push((Leg { from: from.max(step.start), to: at, rank: of, what }, operation));
+            let from = from.max(step.start);
+            legs.push((Leg { from, to: at, rank: of, host: graph.hosts[of as usize], what }, operation));
         }
         (at, event, rank) = (from, before, of);
     }
