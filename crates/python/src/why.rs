@@ -1,5 +1,6 @@
 //! Where the completion times of flows went: the run repeated, then repeated again with these flows traced.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use pyo3::prelude::*;
@@ -7,9 +8,9 @@ use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress, Sample, Sink, StepRecord};
 use weftline_sim::scenario::Scenario;
-use weftline_sim::why::steps::{Known, Leg, chain};
+use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, trace};
-use weftline_sim::{Execution, Simulation};
+use weftline_sim::{Execution, RunError, Simulation};
 
 use crate::errors::{failed, input};
 
@@ -32,6 +33,10 @@ impl Sink for Flows {
         Ok(false)
     }
 }
+
+/// What legs of a chain that are neither flows nor computations are called.
+const SCALE_UP: &str = "scale-up link";
+const MACHINE: &str = "model of the machine";
 
 /// The choice of flows.
 pub struct Asked {
@@ -60,7 +65,9 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
     let mut flows = Flows::default();
     let mut network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
-    network.note_deliveries();
+    if asked.step.is_some() {
+        network.note_causes();
+    }
     let outcome = network.run(&mut flows, &mut goes_on).map_err(failed)?;
     let found = format!("{:016x}", outcome.fingerprint);
     if found != fingerprint {
@@ -70,39 +77,48 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         )));
     }
     let step = asked.step.map(|step| chosen_step(&outcome, &config, step, asked)).transpose()?;
-    let legs = step.map(|step| chain_of(step, &config, &flows.0, &outcome));
-    let (records, traced): (Vec<FlowRecord>, Vec<Traced>) = match &legs {
-        Some(legs) => legs.iter().map(|(leg, record)| (*record, leg.flow)).unzip(),
-        None => {
-            let records = chosen(&flows.0, &config, asked)?;
-            records.into_iter().filter_map(|record| Some((record, traced_of(&record)?))).unzip()
-        }
+    let causes = outcome.causes.as_ref();
+    let legs = step.zip(causes).map(|(step, causes)| chain(step, causes, &config.traffic));
+    let traced: Vec<Traced> = match &legs {
+        Some(legs) => legs.iter().filter_map(|(leg, _)| leg.traced()).collect(),
+        None => chosen(&flows.0, &config, asked)?.iter().filter_map(traced_of).collect(),
     };
     let mut again = Flows::default();
-    let (repeated, findings) = trace(config.clone(), &traced, &mut again, &mut goes_on).map_err(failed)?;
-    if repeated.fingerprint != outcome.fingerprint {
-        return Err(failed(format!(
-            "the traced run is another run: fingerprint {:016x}, expected {found}",
-            repeated.fingerprint
-        )));
-    }
-    let found_accounts = accounts(&traced, &findings);
+    let (found_accounts, findings, undivided) = match trace(config.clone(), &traced, &mut again, &mut goes_on)
+    {
+        Ok((repeated, findings)) if repeated.fingerprint == outcome.fingerprint => {
+            (accounts(&traced, &findings), Some(findings), None)
+        }
+        Ok((repeated, _)) => {
+            return Err(failed(format!(
+                "the traced run is another run: fingerprint {:016x}, expected {found}",
+                repeated.fingerprint
+            )));
+        }
+        // The chain of a step is known without it.
+        Err(RunError::Impossible(why)) if step.is_some() => (Vec::new(), None, Some(why)),
+        Err(error) => return Err(failed(error)),
+    };
     if let Some(wrong) = found_accounts.iter().find(|account| !account.adds_up()) {
         return Err(failed(format!("flow {}: the causes do not add up", wrong.flow.flow)));
     }
-    let names = Names { config: &config, findings: &findings };
-    let reports = found_accounts.iter().zip(&records);
-    let all: Vec<Value> =
-        reports.map(|(account, record)| names.account(account, record, asked.intervals)).collect();
+    let names = Names { config: &config, findings: findings.as_ref() };
+    let records: BTreeMap<u32, &FlowRecord> = flows.0.iter().map(|record| (record.flow, record)).collect();
+    let report = |(number, flow): (usize, &Traced)| {
+        let (record, account) = (records.get(&flow.flow).copied(), found_accounts.get(number));
+        names.flow(flow, record, account, asked.intervals)
+    };
+    let mut reports: Vec<Value> = traced.iter().enumerate().map(report).collect();
     let links: Vec<Value> = limits(&found_accounts)
         .iter()
         .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
         .collect();
-    let mut found = json!({"fingerprint": fingerprint, "flows": all, "links": links});
+    let mut answer = json!({"fingerprint": fingerprint, "links": links});
     if let Some((step, legs)) = step.zip(legs) {
-        found["step"] = names.step(step, &legs, &found_accounts)?;
+        answer["step"] = names.step(step, &legs, &mut reports, undivided)?;
     }
-    Ok(found.to_string())
+    answer["flows"] = json!(reports);
+    Ok(answer.to_string())
 }
 
 /// The requested step, which must have ended.
@@ -114,13 +130,14 @@ fn chosen_step<'o>(
 ) -> PyResult<&'o StepRecord> {
     let groups = &config.traffic.groups;
     let name = |step: &StepRecord| groups[usize::from(step.group)].clone();
-    let collective = |step: &&StepRecord| step.shape.alike;
-    let mut jobs: Vec<String> = outcome.steps.iter().filter(collective).map(name).collect();
+    let sources = &config.traffic.sources;
+    let of_graph = |step: &&StepRecord| sources[usize::from(step.source)].graph().is_some();
+    let mut jobs: Vec<String> = outcome.steps.iter().filter(of_graph).map(name).collect();
     jobs.dedup();
     if jobs.is_empty() {
         return Err(input(
-            "--step: the run has no collective, whose steps could be explained; of other jobs `weftline jobs RUN` says where their \
-             time went, and `weftline why RUN --slowest 5` which messages were slow",
+            "--step: the run has no collective, training job or job file, whose steps could be explained; `weftline why RUN --slowest 5` \
+             says why flows were slow",
         ));
     }
     let known = format!("its jobs are {}", jobs.join(", "));
@@ -134,7 +151,7 @@ fn chosen_step<'o>(
         return Err(input(format!("--step: name the job with --group; {known}")));
     }
     let of_job = |step: &&StepRecord| asked.group.as_ref().is_none_or(|group| *group == name(step));
-    let steps = || outcome.steps.iter().filter(collective).filter(of_job);
+    let steps = || outcome.steps.iter().filter(of_graph).filter(of_job);
     match step {
         Step::Number(number) => match steps().find(|step| step.step == number) {
             Some(step) if step.finish.is_some() => Ok(step),
@@ -150,22 +167,6 @@ fn chosen_step<'o>(
             ended.max_by_key(time).ok_or_else(|| input("no step has ended"))
         }
     }
-}
-
-/// The flows that decided when a step ended, with their records.
-fn chain_of(
-    step: &StepRecord,
-    config: &Config,
-    flows: &[FlowRecord],
-    outcome: &Outcome,
-) -> Vec<(Leg, FlowRecord)> {
-    let known = Known {
-        traffic: &config.traffic,
-        records: flows.iter().map(|record| (record.flow, *record)).collect(),
-        deliveries: outcome.deliveries.iter().copied().collect(),
-    };
-    let record = |leg: Leg| Some((leg, *known.records.get(&leg.flow.flow)?));
-    chain(step, &known).into_iter().filter_map(record).collect()
 }
 
 fn traced_of(record: &FlowRecord) -> Option<Traced> {
@@ -212,10 +213,11 @@ fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Ve
     Ok(all)
 }
 
-/// Names of links and flows.
+/// Names of links, hosts and flows.
 struct Names<'a> {
     config: &'a Config,
-    findings: &'a Findings,
+    /// None: nothing could be traced.
+    findings: Option<&'a Findings>,
 }
 
 impl Names<'_> {
@@ -223,33 +225,74 @@ impl Names<'_> {
         &self.config.topology.nodes[node as usize].name
     }
 
-    fn link(&self, link: u32) -> String {
-        let (from, to, _, _) = self.findings.links[link as usize];
-        format!("{}->{}", self.node(from), self.node(to))
+    fn host(&self, host: u32) -> &str {
+        self.node(self.config.topology.hosts()[host as usize])
     }
 
-    /// A step, with the sums of the causes over its chain, which make up its time.
-    fn step(&self, step: &StepRecord, legs: &[(Leg, FlowRecord)], accounts: &[Account]) -> PyResult<Value> {
-        let mut causes: Vec<(&str, u64)> = Vec::new();
-        let mut add = |name: &'static str, time: u64| match causes.iter_mut().find(|known| known.0 == name) {
-            Some(known) => known.1 += time,
-            None if time > 0 => causes.push((name, time)),
-            None => {}
-        };
-        for account in accounts {
-            account.by_cause().into_iter().for_each(|(cause, time)| add(cause.name(), time.0));
-        }
-        legs.iter().for_each(|(leg, _)| {
-            add("computation", leg.compute.0);
-            add("connection in use", leg.held.0);
+    fn link(&self, link: u32) -> String {
+        let ends = self.findings.map_or((0, 0), |findings| {
+            let (from, to, ..) = findings.links[link as usize];
+            (from, to)
         });
+        format!("{}->{}", self.node(ends.0), self.node(ends.1))
+    }
+
+    /// A step, with its chain and the sums of the causes over it, which make up its time. `flows`: those of its messages that
+    /// crossed the network, which get the size and group of what they belong to.
+    fn step(
+        &self,
+        step: &StepRecord,
+        legs: &[(Leg, Operation)],
+        flows: &mut [Value],
+        undivided: Option<String>,
+    ) -> PyResult<Value> {
+        let group = &self.config.traffic.groups[usize::from(step.group)];
+        let mut causes: Vec<(String, u64)> = Vec::new();
+        let mut add = |name: &str, time: u64| match causes.iter_mut().find(|known| known.0 == name) {
+            Some(known) => known.1 += time,
+            None => causes.push((name.to_string(), time)),
+        };
+        let (mut chain, mut next) = (Vec::new(), 0);
+        for (leg, operation) in legs {
+            let time = leg.to.0 - leg.from.0;
+            let mut part = json!({
+                "rank": leg.rank, "host": self.host(leg.host), "from_ps": leg.from.0, "ps": time,
+                "operation": operation.name, "step": operation.step, "place": operation.place,
+            });
+            match leg.what {
+                What::Message { message, dst, flow } => {
+                    part["what"] = json!(if flow.is_some() { "message" } else { "scale-up message" });
+                    (part["to"], part["to_host"]) = (json!(message.to), json!(self.host(dst)));
+                    part["bytes"] = json!(message.bytes);
+                    if flow.is_some() {
+                        let report = &mut flows[next];
+                        for cause in report["causes"].as_array().into_iter().flatten() {
+                            add(cause["cause"].as_str().unwrap_or(""), cause["ps"].as_u64().unwrap_or(0));
+                        }
+                        (report["size_bytes"], report["group"]) = (json!(message.bytes), json!(group));
+                        part["flow"] = json!(next);
+                        next += 1;
+                    } else {
+                        add(SCALE_UP, time);
+                    }
+                }
+                What::Computation => {
+                    part["what"] = json!("computation");
+                    add("computation", time);
+                }
+                What::Machine => {
+                    part["what"] = json!(MACHINE);
+                    add(MACHINE, time);
+                }
+            }
+            chain.push(part);
+        }
         let time = step.finish.map_or(0, |finish| finish.0 - step.start.0);
         if causes.iter().map(|cause| cause.1).sum::<u64>() != time {
             return Err(failed(format!("step {}: the causes do not add up to its time", step.step)));
         }
-        let gaps = legs.iter().map(|(leg, _)| json!({"compute_ps": leg.compute.0, "held_ps": leg.held.0}));
         Ok(json!({
-            "job": self.config.traffic.groups[usize::from(step.group)],
+            "job": group,
             "step": step.step,
             "operation": step.shape.operation,
             "ranks": step.shape.ranks,
@@ -258,13 +301,35 @@ impl Names<'_> {
             "time_ps": time,
             "ideal_ps": step.ideal.map(|ideal| ideal.0),
             "causes": causes.iter().map(|(cause, ps)| json!({"cause": cause, "ps": ps})).collect::<Vec<_>>(),
-            "gaps": gaps.collect::<Vec<_>>(),
+            "chain": chain,
+            "undivided": undivided,
         }))
     }
 
-    fn account(&self, account: &Account, record: &FlowRecord, intervals: bool) -> Value {
-        let flow = &account.flow;
-        let host = |host: u32| self.node(self.findings.host_node[host as usize]);
+    /// A flow, by cause if it was traced.
+    fn flow(
+        &self,
+        flow: &Traced,
+        record: Option<&FlowRecord>,
+        account: Option<&Account>,
+        intervals: bool,
+    ) -> Value {
+        let time = flow.finish.0 - flow.start.0;
+        let mut report = json!({
+            "flow": flow.flow,
+            "src": self.host(flow.src),
+            "dst": self.host(flow.dst),
+            "size_bytes": record.map(|record| record.size),
+            "group": record.map(|record| &self.config.traffic.groups[usize::from(record.group)]),
+            "start_ps": flow.start.0,
+            "fct_ps": time,
+            "ideal_ps": record.map(|record| record.ideal.0),
+            "path": [],
+            "causes": [{"cause": "message", "ps": time}],
+            "waits": [],
+            "worst_queue": null,
+        });
+        let Some(account) = account else { return report };
         let causes: Vec<Value> = account
             .by_cause()
             .iter()
@@ -281,20 +346,9 @@ impl Names<'_> {
                 account.shared(link).iter().map(|(flow, time)| json!({"flow": flow, "ps": time.0})).collect();
             json!({"link": self.link(link), "ps": time.0, "shared": shared})
         });
-        let mut report = json!({
-            "flow": flow.flow,
-            "src": host(flow.src),
-            "dst": host(flow.dst),
-            "size_bytes": record.size,
-            "group": self.config.traffic.groups[usize::from(record.group)],
-            "start_ps": flow.start.0,
-            "fct_ps": flow.finish.0 - flow.start.0,
-            "ideal_ps": record.ideal.0,
-            "path": account.path.iter().map(|&link| self.link(link)).collect::<Vec<_>>(),
-            "causes": causes,
-            "waits": waits,
-            "worst_queue": worst,
-        });
+        report["path"] = account.path.iter().map(|&link| self.link(link)).collect();
+        (report["causes"], report["waits"], report["worst_queue"]) =
+            (json!(causes), json!(waits), json!(worst));
         if intervals {
             let part = |part: &Interval| {
                 json!({

@@ -68,7 +68,20 @@ pub struct Declared {
     pub kind: Kind,
     /// The default as written in a scenario; `auto` if it is derived, none if the key is required.
     pub default: Option<String>,
+    /// Whether `auto` may be given although it is not the default.
+    pub or_auto: bool,
     pub help: &'static str,
+}
+
+impl Declared {
+    pub fn new(key: &'static str, kind: Kind, default: Option<String>, help: &'static str) -> Declared {
+        Declared { key, kind, default, or_auto: false, help }
+    }
+
+    /// Whether the value may be `auto`.
+    pub fn takes_auto(&self) -> bool {
+        self.or_auto || self.default.as_deref() == Some("auto")
+    }
 }
 
 /// Where values come from: a section of a scenario, or [`Nothing`].
@@ -99,9 +112,7 @@ pub trait Source {
         names: Names,
         help: &'static str,
     ) -> Option<&'static str> {
-        let declared =
-            Declared { key: "kind", kind: Kind::Choice(names), default: default.map(Into::into), help };
-        self.declare(declared, None);
+        self.declare(Declared::new("kind", Kind::Choice(names), default.map(Into::into), help), None);
         default
     }
     /// Sets the kind of the table to a name that is not in a list.
@@ -164,6 +175,14 @@ impl<'a> Parameters<'a> {
     }
     pub fn rate_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Rate> {
         self.quantity::<Rate>(key, Kind::Rate, None, help)
+    }
+    /// Reads a rate; none only if `auto` is given, which is derived from the network as `help` says.
+    pub fn rate_unless_auto(&mut self, key: &'static str, default: Rate, help: &'static str) -> Option<Rate> {
+        self.unless_auto(key, Kind::Rate, default, help)
+    }
+    /// Reads a time; none only if `auto` is given, which is derived from the network as `help` says.
+    pub fn time_unless_auto(&mut self, key: &'static str, default: Time, help: &'static str) -> Option<Time> {
+        self.unless_auto(key, Kind::Time, default, help)
     }
 
     /// Reads a whole number of bytes from `min` to `max`.
@@ -296,7 +315,7 @@ impl<'a> Parameters<'a> {
         if let Some(message) = message {
             self.source.complain(key, message);
         }
-        let declared = Declared { key, kind: Kind::Choice(names), default: Some("auto".into()), help };
+        let declared = Declared::new(key, Kind::Choice(names), Some("auto".into()), help);
         self.source.declare(declared, found.map(|name| Value::Text(name.into())));
         found
     }
@@ -315,7 +334,7 @@ impl<'a> Parameters<'a> {
             }
         };
         let resolved = value.clone().map(Value::Text);
-        self.source.declare(Declared { key, kind: Kind::Text, default, help }, resolved);
+        self.source.declare(Declared::new(key, Kind::Text, default, help), resolved);
         value
     }
 
@@ -330,7 +349,7 @@ impl<'a> Parameters<'a> {
             }
         };
         let resolved = value.clone().map(Value::List);
-        self.source.declare(Declared { key, kind: Kind::List, default: None, help }, resolved);
+        self.source.declare(Declared::new(key, Kind::List, None, help), resolved);
         value
     }
 
@@ -438,6 +457,18 @@ impl<'a> Parameters<'a> {
         self.source.complain(key, message);
     }
 
+    fn unless_auto<T>(&mut self, key: &'static str, kind: Kind, default: T, help: &'static str) -> Option<T>
+    where
+        T: std::str::FromStr<Err = crate::units::UnitError> + ToString + Copy,
+    {
+        let auto = self.peek(key) == Some(Value::Text("auto".into()));
+        let value = self.given_quantity(key, kind, (!auto).then_some(default));
+        let declared =
+            Declared { or_auto: true, ..Declared::new(key, kind, Some(default.to_string()), help) };
+        self.source.declare(declared, Some(Value::Text(or_auto(value))));
+        value
+    }
+
     fn quantity<T>(
         &mut self,
         key: &'static str,
@@ -448,12 +479,22 @@ impl<'a> Parameters<'a> {
     where
         T: std::str::FromStr<Err = crate::units::UnitError> + ToString + Copy,
     {
+        let value = self.given_quantity(key, kind, default);
+        self.declare(key, kind, Some(or_auto(default)), help, Value::Text(or_auto(value)));
+        value
+    }
+
+    /// The value of a key, or its default, where none stands for `auto`.
+    fn given_quantity<T>(&mut self, key: &'static str, kind: Kind, default: Option<T>) -> Option<T>
+    where
+        T: std::str::FromStr<Err = crate::units::UnitError> + Copy,
+    {
         let example = match kind {
             Kind::Time => "a time such as \"10us\"",
             Kind::Bytes => "a size such as \"32MB\"",
             _ => "a rate such as \"100Gbps\"",
         };
-        let value = match self.source.get(key) {
+        match self.source.get(key) {
             None => default,
             Some(Value::Text(text)) if text == "auto" && default.is_none() => None,
             Some(Value::Text(text)) => match text.parse::<T>() {
@@ -468,10 +509,7 @@ impl<'a> Parameters<'a> {
                 self.source.complain(key, format!("expected {example} (with its unit), found {found}"));
                 default
             }
-        };
-        let shown = |v: Option<T>| v.map_or("auto".to_string(), |v| v.to_string());
-        self.declare(key, kind, Some(shown(default)), help, Value::Text(shown(value)));
-        value
+        }
     }
 
     fn declare(
@@ -482,8 +520,12 @@ impl<'a> Parameters<'a> {
         help: &'static str,
         resolved: Value,
     ) {
-        self.source.declare(Declared { key, kind, default, help }, Some(resolved));
+        self.source.declare(Declared::new(key, kind, default, help), Some(resolved));
     }
+}
+
+fn or_auto<T: ToString>(value: Option<T>) -> String {
+    value.map_or("auto".to_string(), |value| value.to_string())
 }
 
 /// Describes a value in an error message.

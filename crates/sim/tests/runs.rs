@@ -7,6 +7,7 @@ mod capture;
 mod carrying;
 mod cebinae_fifo;
 mod conditions;
+mod derived;
 mod distributions;
 mod edges;
 mod fastpass;

@@ -4,13 +4,14 @@
 use crate::common::{Kept, flow, link, link_between, node_named, normal, rdma_of};
 use std::path::{Path, PathBuf};
 use weftline_sim::config::{Change, Config, Failure, QueueConfig, TransportConfig};
+use weftline_sim::measure::StepRecord;
 use weftline_sim::packet::PacketKind;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Bytes, Rate, Time};
-use weftline_sim::why::steps::{Known, chain};
+use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{self, Account, Cause, Traced};
 use weftline_sim::{Execution, Simulation};
 
@@ -194,8 +195,49 @@ fn a_pause_is_not_a_queue() {
     assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
 }
 
-/// Steps of jobs: the chain of flows and the gaps between them cover the time of every step, whatever the operation, the
-/// transport and the computation; and every flow of a chain starts where the one before it let it.
+/// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the step: every leg
+/// begins at the rank, and when, the one before it ended.
+fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<(StepRecord, Vec<(Leg, Operation)>)> {
+    let sets: Sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let loaded = Scenario::load(scenario, "s.toml", &folder(), &sets, None, Hooks::default());
+    let config = loaded.unwrap_or_else(|error| panic!("{error}")).config().expect("a valid configuration");
+    let run = |regions| {
+        let execution = Execution { threads: 1, regions: Some(regions), ..Execution::default() };
+        let mut network = Simulation::new(config.clone(), execution).expect("a network");
+        network.note_causes();
+        network.run(&mut Kept::default(), &mut |_| true).expect("a run")
+    };
+    let (outcome, split) = (run(1), run(3));
+    assert_eq!(outcome.causes, split.causes, "in three regions");
+    let causes = outcome.causes.as_ref().expect("causes");
+    let graphs = |step: &&StepRecord| config.traffic.sources[usize::from(step.source)].graph().is_some();
+    let of_graphs = outcome.steps.iter().filter(graphs);
+    let chains = of_graphs.map(|step| (step.clone(), chain(step, causes, &config.traffic)));
+    chains.inspect(|(step, legs)| assert_covers(step, legs)).collect()
+}
+
+fn assert_covers(step: &StepRecord, legs: &[(Leg, Operation)]) {
+    let mut at = step.start;
+    let mut rank = None;
+    for (leg, _) in legs {
+        assert_eq!(leg.from, at, "{legs:?}");
+        assert!(leg.to > leg.from, "{legs:?}");
+        assert!(rank.is_none_or(|rank| rank == leg.rank), "{legs:?}");
+        at = leg.to;
+        rank = match leg.what {
+            // An acknowledgement lets its sender go on.
+            What::Message { message, .. } => {
+                let (next, sender) = (message.to, message.from);
+                let position = legs.iter().position(|(other, _)| other == leg).expect("a leg");
+                let goes_on = legs.get(position + 1).map(|(next, _)| next.rank);
+                goes_on.filter(|&rank| rank == sender).or(Some(next))
+            }
+            _ => Some(leg.rank),
+        };
+    }
+    assert_eq!(Some(at), step.finish, "{legs:?}");
+}
+
 #[test]
 fn the_chain_of_a_step_covers_its_time() {
     let scenario = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
@@ -203,31 +245,77 @@ fn the_chain_of_a_step_covers_its_time() {
                     [[workload]]\nkind = \"incast\"\nsenders = 5\nreceiver = 0\nsize = \"200KB\"\n";
     let operations = ["ring-all-reduce", "tree-all-reduce", "all-to-all", "pairwise-all-to-all"];
     for (operation, transport) in operations.iter().flat_map(|one| [(one, "rdma"), (one, "tcp")]) {
-        let sets = [("workload.0.operation", *operation), ("transport.kind", transport)];
-        let sets: Sets = sets.map(|(key, value)| (key.to_string(), format!("\"{value}\""))).to_vec();
-        let loaded = Scenario::load(scenario, "s.toml", Path::new("."), &sets, None, Hooks::default());
-        let config = loaded.expect("a valid scenario").config().expect("a valid configuration");
-        let mut network = Simulation::new(config.clone(), Execution::default()).expect("a network");
-        network.note_deliveries();
-        let mut kept = Kept::default();
-        let outcome = network.run(&mut kept, &mut |_| true).expect("a run");
-        let known = Known {
-            traffic: &config.traffic,
-            records: kept.flows.iter().map(|record| (record.flow, *record)).collect(),
-            deliveries: outcome.deliveries.iter().copied().collect(),
-        };
-        let steps: Vec<_> = outcome.steps.iter().filter(|step| step.shape.alike).collect();
+        let steps = chains(scenario, &[("workload.0.operation", operation), ("transport.kind", transport)]);
         assert_eq!(steps.len(), 3, "{operation} over {transport}");
-        for step in steps {
-            let legs = chain(step, &known);
-            let mut at = step.start;
-            for leg in &legs {
-                at = at + leg.compute + leg.held;
-                assert_eq!(leg.flow.start, at, "{operation} over {transport}: {legs:?}");
-                assert!(leg.flow.finish >= at);
-                at = leg.flow.finish;
-            }
-            assert_eq!(Some(at), step.finish, "{operation} over {transport}");
+        assert!(steps.iter().all(|(_, legs)| !legs.is_empty()), "{operation} over {transport}");
+    }
+    let domains = [
+        ("workload.0.operation", "all-reduce"),
+        ("workload.0.algorithm", "hierarchical"),
+        ("workload.0.domain", "3"),
+        ("workload.0.scale_up_rate", "\"3.6Tbps\""),
+        ("workload.0.messages", "false"),
+    ];
+    let inside = |leg: &Leg| matches!(leg.what, What::Message { flow: None, .. });
+    let steps = chains(scenario, &domains);
+    assert!(steps.iter().all(|(_, legs)| legs.iter().any(|(leg, _)| inside(leg))));
+}
+
+/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of the whole step
+/// and of each of its operations.
+#[test]
+fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
+    let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n\
+                    [[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 512\nsequence = 512\nvocabulary = 1000\n\
+                    tensor = 2\npipeline = 2\nmicro_batches = 4\nscale_up_rate = \"3.6Tbps\"\njitter = 0.05\n\
+                    messages = false\n";
+    for sets in [&[][..], &[("workload.0.sharding", "\"zero3\"")], &[("workload.0.slow_ranks", "\"5\"")]] {
+        let steps = chains(scenario, sets);
+        let (whole, legs) = &steps[0];
+        assert_eq!((whole.step, whole.shape.operation), (0, "training"));
+        let time = |of: &dyn Fn(&Leg, &Operation) -> bool| -> u64 {
+            legs.iter()
+                .filter(|(leg, operation)| of(leg, operation))
+                .map(|(leg, _)| leg.to.0 - leg.from.0)
+                .sum()
+        };
+        let computing = time(&|leg, _| leg.what == What::Computation);
+        assert!(computing > 0 && computing < time(&|_, _| true));
+        assert!(
+            time(&|_, operation| operation.name == Some("all-reduce")) > 0 || sets.len() == 1,
+            "{legs:?}"
+        );
+        // What goes from a stage to the next is a message of its own.
+        assert!(time(&|leg, of| of.name.is_none() && leg.what != What::Computation) > 0, "{legs:?}");
+        if sets.first().is_some_and(|set| set.0.ends_with("slow_ranks")) {
+            let own = time(&|leg, _| leg.rank == 5 && leg.what == What::Computation);
+            assert!(own > computing / 2, "{legs:?}");
         }
     }
+}
+
+/// A file whose chain is known: rank 0 computes for 5 us and sends, rank 1 computes for 2 us after it has received.
+#[test]
+fn the_chain_of_a_file_names_its_lines() {
+    let file = std::env::temp_dir().join(format!("weftline-chain-{}.goal", std::process::id()));
+    let text = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 100000b to 1\nb requires a\n}\nrank 1 {\na: recv 100000b from 0\n\
+                b: calc 2000\nb requires a\nc: calc 1000\n}\n";
+    std::fs::write(&file, text).expect("a file");
+    let scenario = format!(
+        "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\nkind = \"job-file\"\nfile = \"{}\"\n",
+        file.display()
+    );
+    let steps = chains(&scenario, &[]);
+    std::fs::remove_file(&file).expect("a file");
+    let (step, legs) = &steps[0];
+    let found: Vec<_> =
+        legs.iter().map(|(leg, of)| (leg.rank, leg.what == What::Computation, of.place)).collect();
+    let message = (0, false, Some(4));
+    match step.start {
+        // The time begins with the first message, or with the ranks.
+        Time::ZERO => assert_eq!(found, [(0, true, Some(3)), message, (1, true, Some(9))]),
+        _ => assert_eq!(found, [message, (1, true, Some(9))]),
+    }
+    let last = legs.last().expect("a leg").0;
+    assert_eq!(last.to.0 - last.from.0, Time::from_us(2).0);
 }

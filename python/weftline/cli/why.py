@@ -14,7 +14,7 @@ from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
 
 MAX_CHAIN = 20
-"""Flows of the chain of a step that are shown."""
+"""Parts of the chain of a step that are shown."""
 SHOWN = 5
 """Rows of the flows that shared a queue, and of the links of a run."""
 SLOWEST = -1
@@ -38,7 +38,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--step",
         type=_step,
         metavar="N",
-        help="a step of a job (a collective), from 0, or slowest: the chain of flows that made it long; "
+        help="a step of a job, from 0, or slowest: the chain of computations and messages that made it long; "
         "with --group, of that job",
     )
     why.add_argument("--group", metavar="NAME", help="only flows, or the job, of this group")
@@ -85,7 +85,9 @@ def _why(options: argparse.Namespace) -> int:
         print(json.dumps(answer, indent=2))
         return 0
     if "step" in answer:
-        print("\n\n".join([step_text(answer), links_text(answer)]))
+        print(
+            "\n\n".join([step_text(answer), *([] if answer["step"]["undivided"] else [links_text(answer)])])
+        )
         return 0
     if one_by_one:
         print("\n\n".join(flow_text(flow) for flow in answer["flows"]))
@@ -217,43 +219,103 @@ def flow_text(flow: dict[str, Any]) -> str:
 
 
 def step_tables(answer: dict[str, Any]) -> list[Table]:
-    """Return the tables of a step: its causes, and the flows of its chain."""
+    """Return the tables of a step: its causes, the operations and ranks of its chain, and the chain."""
     step = answer["step"]
     causes = _causes_table(step["causes"], step["time_ps"], "time of the step")
+    return [causes, *_shares_tables(answer), _chain_table(answer)]
+
+
+def _moving(answer: dict[str, Any], part: dict[str, Any]) -> int:
+    """Return the time of a message in which it moved, all of it where nothing is known of its way."""
+    causes = answer["flows"][part["flow"]]["causes"] if "flow" in part else []
+    moving = {"transmission", "propagation", "message"}
+    return sum(cause["ps"] for cause in causes if cause["cause"] in moving) if causes else part["ps"]
+
+
+def _shares_tables(answer: dict[str, Any]) -> list[Table]:
+    """Return which operations and which ranks have how much of the chain of a step of several kinds of parts."""
+    step = answer["step"]
+    operations: dict[str, list[int]] = {}
+    ranks: dict[tuple[int, str], list[int]] = {}
+    for part in step["chain"]:
+        computes = part["what"] == "computation"
+        moving = 0 if computes else _moving(answer, part)
+        times = [part["ps"] if computes else 0, moving, 0 if computes else part["ps"] - moving]
+        name = part["operation"] or part["what"]
+        for sums in (
+            operations.setdefault(name, [0] * 4),
+            ranks.setdefault((part["rank"], part["host"]), [0] * 4),
+        ):
+            sums[:] = [sum(pair) for pair in zip(sums, [1, *times], strict=True)]
+    columns = ["parts", "computing", "messages", "waiting"]
+    by_operation = Table(["operation", *columns], title="operations of the chain")
+    by_rank = Table(["rank", "host", *columns], title="ranks of the chain", left=2)
+    for name, (count, *times) in sorted(operations.items(), key=lambda one: -sum(one[1][1:])):
+        by_operation.rows.append([name, str(count), *map(_ps_or_none, times)])
+    longest = sorted(ranks.items(), key=lambda one: -sum(one[1][1:]))
+    for (rank, host), (count, *times) in longest[:SHOWN]:
+        by_rank.rows.append([str(rank), host, str(count), *map(_ps_or_none, times)])
+    by_rank.note = "Messages and their waiting, in queues, for windows and the like, are their senders'."
+    if len(longest) > SHOWN:
+        by_rank.note += (
+            f" Shown are the {SHOWN} with most of the time; {len(longest) - SHOWN} more have a part."
+        )
+    return [by_operation, by_rank] if len(operations) > 1 else [by_rank]
+
+
+def _chain_table(answer: dict[str, Any]) -> Table:
+    step = answer["step"]
     chain = Table(
-        ["flow", "from", "to", "started", "took", "alone", "waited most for", "at the link", "before it"],
-        title="the chain of flows that the end of the step waited for",
-        note="took: until the next flow could start. alone: the whole flow, with its last acknowledgement.",
+        ["what", "rank", "from", "to", "started", "took", "alone", "waited most for", "at the link"],
+        title="the chain that the end of the step waited for",
+        note="took: until the next could start. alone: the whole message, with its last acknowledgement.",
     )
-    for flow, gap in zip(answer["flows"], step["gaps"], strict=True):
-        worst = max(flow["waits"], key=lambda part: part["ps"], default=None)
-        before = [("computation", gap["compute_ps"]), ("connection in use", gap["held_ps"])]
+    excess = []
+    for part in step["chain"]:
+        flow = answer["flows"][part["flow"]] if "flow" in part else None
+        ideal = flow["ideal_ps"] if flow else None
+        worst = max(flow["waits"] if flow else [], key=lambda wait: wait["ps"], default=None)
+        excess.append(part["ps"] - (ideal or 0))
         chain.rows.append(
             [
-                str(flow["flow"]),
-                flow["src"],
-                flow["dst"],
-                _ps(flow["start_ps"] - step["start_ps"]),
-                _ps(flow["fct_ps"]),
-                _ps(flow["ideal_ps"]),
+                _part_name(part),
+                str(part["rank"]),
+                part["host"],
+                part.get("to_host", "–"),
+                _ps(part["from_ps"] - step["start_ps"]),
+                _ps(part["ps"]),
+                _ps_or_none(ideal),
                 f"{worst['cause']} {_ps(worst['ps'])}" if worst else "–",
                 worst["link"] if worst else "–",
-                ", ".join(f"{name} {_ps(ps)}" for name, ps in before if ps) or "–",
             ]
         )
     left = len(chain.rows) - MAX_CHAIN
     if left > 0:
         # Those that took longest beyond what they take alone are what the reader looks for.
-        excess = [flow["fct_ps"] - flow["ideal_ps"] for flow in answer["flows"]]
         kept = sorted(range(len(excess)), key=lambda i: -excess[i])[:MAX_CHAIN]
         chain.rows = [chain.rows[i] for i in sorted(kept)]
         chain.note += f" Shown are the {MAX_CHAIN} that took longest beyond that; {left} more are in --json."
-    return [causes, chain]
+    return chain
+
+
+def _part_name(part: dict[str, Any]) -> str:
+    """Return what a part of a chain is: its operation with the number of its step, and where a file has it."""
+    name = f"{part['operation']} {part['step']}" if part["operation"] else part["what"]
+    if "flow" in part and part["operation"] is None:
+        name = f"message of {bytes_text(part['bytes'])}"
+    return name if part["place"] is None else f"{name} (at {part['place']})"
+
+
+def _ps_or_none(value: int | None) -> str:
+    return _ps(value) if value else "–"
 
 
 def step_text(answer: dict[str, Any]) -> str:
     """Return the account of a step as text."""
-    return "\n".join([wrapped(step_sentence(answer)), *(table.text() for table in step_tables(answer))])
+    lines = [wrapped(step_sentence(answer)), *(table.text() for table in step_tables(answer))]
+    if why := answer["step"]["undivided"]:
+        lines.append(wrapped(f"messages are not divided by cause: {why}"))
+    return "\n".join(lines)
 
 
 def step_sentence(answer: dict[str, Any]) -> str:
@@ -263,8 +325,8 @@ def step_sentence(answer: dict[str, Any]) -> str:
     slowdown = f", {step['time_ps'] / ideal:.2f} times its ideal time of {_ps(ideal)}" if ideal else ""
     return (
         f"step {step['step']} of {step['job']}: {step['operation']} of {bytes_text(step['bytes'])} on "
-        f"{step['ranks']} hosts took {_ps(step['time_ps'])}{slowdown}; "
-        f"{len(answer['flows'])} flows, one after the other, decided when it ended"
+        f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; "
+        f"{len(step['chain'])} computations and messages, one after the other, decided when it ended"
     )
 
 
@@ -272,10 +334,10 @@ def links_text(answer: dict[str, Any]) -> str:
     """Return the links by the time for which flows waited there."""
     links = answer["links"]
     count = len(answer["flows"])
-    which = "flows of the chain" if "step" in answer else "slowest flows"
+    which = "messages of the chain" if "step" in answer else "slowest flows"
     if not links:
         return f"none of the {count} {which} waited for another on its critical chain"
-    title = "flows of the chain" if "step" in answer else "flows of the largest slowdown"
+    title = "messages of the chain" if "step" in answer else "flows of the largest slowdown"
     table = Table(
         ["link", "worst queue of", "waited there"], title=f"links that the {count} {title} waited for"
     )

@@ -55,15 +55,18 @@ def write(path: Path, answer: dict[str, Any], *, run: str, tables: Sequence[Sequ
 
 def html(answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]]) -> str:
     """Return the page of an answer as text."""
+    shown = list(zip(answer["flows"], tables, strict=True))
+    if "step" in answer:
+        shown = [] if answer["step"]["undivided"] else shown[-MAX_FLOWS:]
     sections = [
         page.Section(
             title=f"Flow {flow['flow']}", text=text_of(flow), tables=list(of_flow), drawings=[drawing(flow)]
         )
-        for flow, of_flow in zip(answer["flows"], tables, strict=True)
+        for flow, of_flow in shown
     ]
     flows = answer["flows"]
     if "step" in answer:
-        sections = [_step_section(answer), *sections[-MAX_FLOWS:]]
+        sections.insert(0, _step_section(answer))
     return page.html(
         title="What this step waited for"
         if "step" in answer
@@ -73,15 +76,28 @@ def html(answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]])
         subtitle=run,
         about=[("command", f"weftline why {run}"), ("fingerprint", answer["fingerprint"])],
         sections=sections,
-        lead=page.Lead(question="Where did the time go?", answer=[_answer(flow) for flow in flows]),
+        lead=page.Lead(question="Where did the time go?", answer=_answers(answer)),
     )
+
+
+def _answers(answer: dict[str, Any]) -> list[str]:
+    """Return what took most of the time of each flow, or of the step."""
+    if "step" not in answer:
+        return [_answer(flow) for flow in answer["flows"]]
+    step = answer["step"]
+    return [f"Step {step['step']}, {_most(step['causes'], step['time_ps'])}."]
+
+
+def _most(causes: Sequence[dict[str, Any]], whole: int) -> str:
+    """Return a time, and what took most of it."""
+    largest = sorted(causes, key=lambda part: -part["ps"])[:3]
+    named = ", ".join(f"{part['cause']} {100 * part['ps'] / max(whole, 1):.1f} %" for part in largest)
+    return f"{time_text(whole / 1000)}: {named}"
 
 
 def _answer(flow: dict[str, Any]) -> str:
     """Return what took most of a flow's time, in one sentence."""
-    causes = sorted(flow["causes"], key=lambda part: -part["ps"])[:3]
-    named = ", ".join(f"{part['cause']} {100 * part['ps'] / max(flow['fct_ps'], 1):.1f} %" for part in causes)
-    return f"Flow {flow['flow']}, {time_text(flow['fct_ps'] / 1000)}: {named}."
+    return f"Flow {flow['flow']}, {_most(flow['causes'], flow['fct_ps'])}."
 
 
 def text_of(flow: dict[str, Any]) -> str:

@@ -41,8 +41,10 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// Published steps are per 25 Gb/s of line rate.
+/// Published steps, per 25 Gb/s of line rate.
 const STEP_PER: Rate = Rate::from_gbps(25);
+const RAI: Rate = Rate::from_mbps(5);
+const RHAI: Rate = Rate::from_mbps(50);
 /// A decrease comes this long after its alpha tick.
 const AFTER_ALPHA: Time = Time::from_ns(1);
 const DECREASE: usize = 0;
@@ -125,11 +127,13 @@ impl ControllerParameters for DcqcnParameters {
         Needs { marks: true, ack_priority: self.window == Window::None, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        let steps = [("rai_bps", self.rai, RAI), ("rhai_bps", self.rhai, RHAI)];
+        let auto = steps.iter().filter(|(_, given, _)| given.is_none());
+        auto.map(|&(key, given, published)| (key, step(given, published, line_rate))).collect()
+    }
+
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {
-        let step = |given: Option<Rate>, mbps| {
-            given
-                .map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
-        };
         let range = RateRange::new(self.min_rate, flow.line_rate);
         Dcqcn {
             g: self.g,
@@ -142,8 +146,8 @@ impl ControllerParameters for DcqcnParameters {
             rate_on_first: self.rate_on_first,
             target: range.max,
             range,
-            rai: step(self.rai, 5),
-            rhai: step(self.rhai, 50),
+            rai: step(self.rai, RAI, flow.line_rate).0,
+            rhai: step(self.rhai, RHAI, flow.line_rate).0,
             fast_recovery: self.fast_recovery,
             stage: 0,
             alpha_cnp: false,
@@ -152,6 +156,10 @@ impl ControllerParameters for DcqcnParameters {
             eager: self.eager,
         }
     }
+}
+
+fn step(given: Option<Rate>, published: Rate, line_rate: Rate) -> Rate {
+    given.unwrap_or_else(|| Rate(in_proportion(published, STEP_PER, line_rate)))
 }
 
 /// State of one flow.

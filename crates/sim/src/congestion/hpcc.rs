@@ -23,7 +23,7 @@
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, min_rate, positive_rate, window,
+    Window, in_proportion, min_rate, positive_rate_or_auto, window,
 };
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
@@ -55,8 +55,8 @@ pub struct HpccParameters {
     pub eta: f64,
     /// Additive steps before a multiplicative one (maxStage of Alg. 1).
     pub max_stage: u32,
-    /// Additive increase per update.
-    pub rai: Rate,
+    /// Additive increase per update; none: in proportion to the line rate.
+    pub rai: Option<Rate>,
     pub min_rate: Rate,
     /// Which acknowledgements change the rate, and which the reference.
     pub reaction: Reaction,
@@ -65,6 +65,26 @@ pub struct HpccParameters {
     /// Between full updates, ignore hops with an empty queue.
     pub sample_feedback: bool,
     pub window: Window,
+}
+
+/// The additive increase of the published runs, whose hosts have 100 Gb/s.
+const RAI: Rate = Rate::from_mbps(50);
+const RAI_PER: Rate = Rate::from_gbps(100);
+
+/// Reads the additive increase; none for `auto`.
+pub(super) fn rai(p: &mut Parameters) -> Option<Rate> {
+    let help = "Additive increase per update (published runs: 50 Mb/s, about 80 B per RTT); auto: 50 Mb/s per 100 Gb/s of line rate.";
+    positive_rate_or_auto(p, "rai", RAI, help)
+}
+
+/// The additive increase at a NIC of this rate.
+pub(super) fn step(given: Option<Rate>, line_rate: Rate) -> Rate {
+    given.unwrap_or_else(|| Rate(in_proportion(RAI, RAI_PER, line_rate)))
+}
+
+/// What `auto` stands for at a NIC of this rate.
+pub(super) fn derived(given: Option<Rate>, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+    if given.is_some() { Vec::new() } else { vec![("rai_bps", step(given, line_rate))] }
 }
 
 /// When a sender reacts (§3.2 and §5.4 of the paper).
@@ -123,12 +143,7 @@ impl ControllerParameters for HpccParameters {
                 (0, 1_000_000),
                 "Additive steps before a multiplicative one (0 in all published simulations; the paper prints 5).",
             ) as u32,
-            rai: positive_rate(
-                p,
-                "rai",
-                Rate::from_mbps(50),
-                "Additive increase per update (published runs: 50 Mb/s, about 80 B per RTT).",
-            ),
+            rai: rai(p),
             min_rate: min_rate(p),
             reaction: reaction(p),
             multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the minimum counts (MULTI_RATE)."),
@@ -145,11 +160,15 @@ impl ControllerParameters for HpccParameters {
         Needs { int: true, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        derived(self.rai, line_rate)
+    }
+
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Hpcc {
         let law = Law {
             eta: self.eta,
             max_stage: self.max_stage,
-            rai: self.rai.0,
+            rai: step(self.rai, flow.line_rate).0,
             range: RateRange::new(self.min_rate, flow.line_rate),
         };
         let reference = Reference { u: 1.0, rate: law.range.max, stage: 0 };

@@ -16,10 +16,10 @@
 //! packets carry the load, and p selects among these.
 //! Parameters: see [`HpccPintParameters::read`].
 
-use super::hpcc::{Law, Reference};
+use super::hpcc::{Law, Reference, derived, rai, step};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, min_rate, positive_rate, window,
+    Window, min_rate, window,
 };
 use crate::parameters::Parameters;
 use crate::units::Rate;
@@ -48,8 +48,8 @@ pub struct HpccPintParameters {
     pub eta: f64,
     /// Additive steps before a multiplicative one.
     pub max_stage: u32,
-    /// Additive increase per update.
-    pub rai: Rate,
+    /// Additive increase per update; none: in proportion to the line rate.
+    pub rai: Option<Rate>,
     pub min_rate: Rate,
     /// React to every used ACK instead of once per RTT.
     pub fast_reaction: bool,
@@ -71,12 +71,7 @@ impl ControllerParameters for HpccPintParameters {
                 (0, 1_000_000),
                 "Additive steps before a multiplicative one (PINT paper §6.1: 0).",
             ) as u32,
-            rai: positive_rate(
-                p,
-                "rai",
-                Rate::from_mbps(50),
-                "Additive increase per update (published runs: 50 Mb/s, about 80 B per RTT).",
-            ),
+            rai: rai(p),
             min_rate: min_rate(p),
             fast_reaction: p.flag(
                 "fast_reaction",
@@ -97,11 +92,15 @@ impl ControllerParameters for HpccPintParameters {
         Needs { load: true, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        derived(self.rai, line_rate)
+    }
+
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> HpccPint {
         let law = Law {
             eta: self.eta,
             max_stage: self.max_stage,
-            rai: self.rai.0,
+            rai: step(self.rai, flow.line_rate).0,
             range: RateRange::new(self.min_rate, flow.line_rate),
         };
         HpccPint {

@@ -175,6 +175,10 @@ pub trait ControllerParameters: Sized {
     fn needs(&self) -> Needs;
     /// The rules of the run, by which it may repeat a simulator; called before everything else.
     fn follow(&mut self, _rules: &Rules) {}
+    /// The steps that follow from the rate of the NIC, which `weftline check` prints, each by its key.
+    fn derived(&self, _line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        Vec::new()
+    }
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
     /// records.
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
@@ -276,6 +280,14 @@ macro_rules! registry {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.follow(rules),)*
                     ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => {}
+                }
+            }
+
+            /// The steps that follow from the rate of the NIC, each by its key.
+            pub fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+                match self {
+                    $(ControllerConfig::$variant(parameters) => parameters.derived(line_rate),)*
+                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => Vec::new(),
                 }
             }
 
@@ -405,13 +417,29 @@ fn in_proportion(published: Rate, per: Rate, line_rate: Rate) -> u64 {
     (published.0 as u128 * line_rate.0 as u128 / per.0 as u128).max(1) as u64
 }
 
+/// Reads a rate that must not be zero; none only for `auto`.
+fn positive_rate_or_auto(
+    p: &mut Parameters,
+    key: &'static str,
+    default: Rate,
+    help: &'static str,
+) -> Option<Rate> {
+    let rate = p.rate_unless_auto(key, default, help);
+    if rate == Some(Rate(0)) {
+        p.complain(key, ZERO_RATE.into());
+    }
+    rate
+}
+
+const ZERO_RATE: &str = "must be greater than 0: a flow at 0 bit/s would never end";
+
 /// Reads a rate that must not be zero.
 fn positive_rate(p: &mut Parameters, key: &'static str, default: Rate, help: &'static str) -> Rate {
     let rate = p.rate(key, default, help);
     if rate.0 > 0 {
         return rate;
     }
-    p.complain(key, "must be greater than 0: a flow at 0 bit/s would never end".into());
+    p.complain(key, ZERO_RATE.into());
     default
 }
 

@@ -181,8 +181,8 @@ fn quantity(units: &str, example: &str, word: Option<&str>) -> Value {
 }
 
 fn value(key: &str, declared: &Declared) -> Value {
-    let word = declared.default.as_deref().filter(|word| matches!(*word, "auto" | "none"));
-    let auto = word == Some("auto");
+    let auto = declared.takes_auto();
+    let word = if auto { Some("auto") } else { declared.default.as_deref().filter(|word| *word == "none") };
     let mut schema = match declared.kind {
         Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", word),
         Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", word),

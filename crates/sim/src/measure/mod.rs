@@ -1,12 +1,14 @@
 //! What a run records. Records are streamed out during the run.
 
 mod balance;
+mod causes;
 mod config;
 mod losses;
 pub mod recorder;
 mod waits;
 
 pub use balance::{Balance, RegionWork};
+pub use causes::{Caused, Causes, RankEvent};
 pub use config::{CaptureConfig, IdealFct, MeasureConfig, Sampled};
 pub use losses::LossCounters;
 pub use waits::WAITS;
@@ -283,8 +285,8 @@ pub struct Outcome {
     pub ranks: Vec<RankRecord>,
     /// Of job graphs that had not ended: the operations that wait.
     pub waiting: Vec<String>,
-    /// When flows of jobs were delivered, if that was requested.
-    pub deliveries: Vec<(FlowId, Time)>,
+    /// What let the ranks of job graphs go on, if that was requested.
+    pub causes: Option<Causes>,
     /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
     pub disciplines: Vec<(u32, u32, CounterSet)>,
     /// What became of the steps of a run with `run.memo`.

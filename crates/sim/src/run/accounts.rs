@@ -14,7 +14,7 @@ impl Simulation {
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
         let (ranks, waiting) = (self.flows.take_ranks(), self.waiting_operations());
-        let deliveries = self.flows.deliveries.take().unwrap_or_default();
+        let causes = self.causes();
         let on_wire: Vec<Vec<OnWire>> =
             self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
@@ -41,7 +41,7 @@ impl Simulation {
             steps,
             ranks,
             waiting,
-            deliveries,
+            causes,
             disciplines,
         };
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));

@@ -27,7 +27,7 @@ pub struct Flows {
     /// Steps of the ranks of job graphs, as they ended.
     rank_steps: Vec<RankRecord>,
     /// The flow that the first message of each source's job graph is.
-    first_flows: Vec<FlowId>,
+    pub first_flows: Vec<FlowId>,
     expected: u64,
     /// Of each source: the minimum time from start to deadline, in ideal completion times.
     min_deadlines: Vec<f64>,
@@ -35,8 +35,6 @@ pub struct Flows {
     spans: Vec<Span>,
     /// Of each source: what its jobs are, and a copy of it if their ideal time is defined.
     shapes: Vec<(JobShape, Option<Box<dyn FlowSource>>)>,
-    /// When flows of jobs were delivered, if that is requested.
-    pub deliveries: Option<Vec<(FlowId, Time)>>,
     /// Why a flow that was announced cannot be sent.
     pub stranded: Option<String>,
     /// Copies of what ranks did, where it may be repeated.
@@ -81,7 +79,6 @@ impl Flows {
             spans: vec![Span::default(); jobs.len()],
             jobs,
             shapes: traffic.sources.iter().map(|source| shape_of(&**source)).collect(),
-            deliveries: None,
             stranded: None,
             step_log: None,
         }
@@ -218,9 +215,6 @@ impl Simulation {
                 }
                 self.flows.settle_step(source, step);
             }
-            if let (Some(all), Some(own)) = (&mut self.flows.deliveries, &mut region.graphs.deliveries) {
-                all.append(own);
-            }
             for note in region.starts.job_notes.drain(..) {
                 let Some(job) = self.flows.jobs.of(note.source, note.order) else { continue };
                 let span = &mut self.flows.spans[job as usize];
@@ -233,9 +227,6 @@ impl Simulation {
                     JobEvent::Delivered { flow, host } => {
                         span.last = span.last.max(Some((note.at, flow, host)));
                         span.ended |= self.flows.jobs.flow_ended(note.source, note.order).is_some();
-                        if let Some(deliveries) = &mut self.flows.deliveries {
-                            deliveries.push((flow, note.at));
-                        }
                     }
                 }
             }

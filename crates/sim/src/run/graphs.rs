@@ -4,8 +4,8 @@
 use super::Simulation;
 use super::region::Region;
 use super::starts::Due;
-use crate::measure::FlowRecord;
 use crate::measure::recorder::Recorder;
+use crate::measure::{Caused, Causes, FlowRecord, RankEvent};
 use crate::topology::HostId;
 use crate::transport::Ended;
 use crate::units::Time;
@@ -28,8 +28,8 @@ pub struct Graphs {
     openings: Vec<Opening>,
     /// Messages within scale-up domains for ranks in other regions.
     inside: Vec<Inside>,
-    /// When flows were delivered, if that is requested.
-    pub deliveries: Option<Vec<(FlowId, Time)>>,
+    /// What let the ranks here go on, if that is requested.
+    pub causes: Option<Box<Causes>>,
     effects: Vec<Effect>,
     /// When ranks that compute begin which operation, by rank, if that is to be known.
     pub computing: Option<FxHashMap<u32, (Time, u32)>>,
@@ -165,6 +165,20 @@ impl Graphs {
         }
     }
 
+    /// Notes why a rank does what it does.
+    fn note(&mut self, index: usize, effects: &[Effect], caused: Caused) {
+        let (Some(causes), Playing { first, source, .. }) = (&mut self.causes, &self.playing[index]) else {
+            return;
+        };
+        for effect in effects {
+            match *effect {
+                Effect::Send { number, .. } => causes.sent.insert(first + number, caused),
+                Effect::Wake { rank, op, .. } => causes.began.insert((*source, rank, op), caused),
+                Effect::Step(step) => causes.ended.insert((*source, step.step, step.rank), caused),
+            };
+        }
+    }
+
     /// The run ends: the steps of the ranks here.
     pub fn finish(&mut self, now: Time) {
         for playing in &self.playing {
@@ -197,11 +211,14 @@ impl Region {
         let index = self.graphs.playing.len() - 1;
         let mut effects = std::mem::take(&mut self.graphs.effects);
         self.graphs.playing[index].player.begin(start, &mut effects);
-        self.take_effects(index, start, effects);
+        self.take_effects(index, start, RankEvent::Begun, effects);
     }
 
-    /// Does what a graph says.
-    fn take_effects(&mut self, index: usize, now: Time, mut effects: Vec<Effect>) {
+    /// Does what a graph says after an event of one of its ranks.
+    fn take_effects(&mut self, index: usize, now: Time, event: RankEvent, mut effects: Vec<Effect>) {
+        if self.graphs.causes.is_some() {
+            self.graphs.note(index, &effects, (now, event));
+        }
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send { number, message } => self.send(index, number, message, now),
@@ -291,15 +308,17 @@ impl Region {
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let now = self.net.now;
         self.graphs.playing[index].player.woken(rank, op, now, &mut effects);
-        self.take_effects(index, now, effects);
+        self.take_effects(index, now, RankEvent::Woken(op), effects);
     }
 
     /// A message within a domain has reached its rank.
     pub(super) fn arrived_inside(&mut self, index: usize, number: u32) {
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let now = self.net.now;
-        self.graphs.playing[index].player.arrived(number, now, &mut effects);
-        self.take_effects(index, now, effects);
+        let playing = &mut self.graphs.playing[index];
+        playing.player.arrived(number, now, &mut effects);
+        let event = RankEvent::Arrived(playing.first + number);
+        self.take_effects(index, now, event, effects);
     }
 
     /// A flow ended at one of its hosts; false: it does not belong to a graph.
@@ -310,15 +329,14 @@ impl Region {
         }
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let (now, player) = (self.net.now, &mut self.graphs.playing[index].player);
-        if ended.at_receiver {
+        let event = if ended.at_receiver {
             player.arrived(number, now, &mut effects);
-            if let Some(deliveries) = &mut self.graphs.deliveries {
-                deliveries.push((ended.flow, now));
-            }
+            RankEvent::Arrived(ended.flow)
         } else {
             player.acknowledged(number, now, &mut effects);
-        }
-        self.take_effects(index, now, effects);
+            RankEvent::Acknowledged(ended.flow)
+        };
+        self.take_effects(index, now, event, effects);
         true
     }
 }
@@ -348,6 +366,15 @@ impl Simulation {
                 .collect();
             self.regions[region].begin_graph(source, first, graph.clone(), &here);
         }
+    }
+
+    /// What let the ranks of all regions go on, if that was requested.
+    pub(super) fn causes(&mut self) -> Option<Causes> {
+        let mut all = self.regions.iter_mut().filter_map(|region| region.graphs.causes.take());
+        let mut causes = *all.next()?;
+        all.for_each(|more| causes.append(*more));
+        causes.first_flows = self.flows.first_flows.clone();
+        Some(causes)
     }
 
     /// Ranks that have not ended.

@@ -124,11 +124,10 @@ impl<F: FnMut(&mut Regions)> Workers for F {
 }
 
 impl Simulation {
-    /// Lets the outcome state when each flow of a job was delivered.
-    pub fn note_deliveries(&mut self) {
+    /// Lets the outcome state what let the ranks of job graphs go on. No step is taken for another.
+    pub fn note_causes(&mut self) {
         self.memo = None;
-        self.flows.deliveries = Some(Vec::new());
-        self.regions.iter_mut().for_each(|region| region.graphs.deliveries = Some(Vec::new()));
+        self.regions.iter_mut().for_each(|region| region.graphs.causes = Some(Box::default()));
     }
 
     /// Runs to the end.

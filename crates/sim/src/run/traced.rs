@@ -13,6 +13,7 @@ use crate::net::trace::Trace;
 use crate::transport::{Ended, Hold, Transport};
 use crate::units::Time;
 use crate::workload::FlowId;
+use std::cmp::Reverse;
 
 /// A flow that is to be traced, as an earlier run recorded it.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +31,18 @@ pub type Holds = Vec<(Time, Option<Hold>)>;
 /// Looks at the senders of traced flows.
 pub struct Observer {
     /// By flow: its sender among the hosts of the region, and what held it.
-    pub flows: Vec<(Traced, u32, Holds)>,
+    flows: Vec<(Traced, u32, Holds)>,
+    /// Those that have not started, the last one first, and those that have and are not done.
+    ahead: Vec<usize>,
+    under_way: Vec<usize>,
+}
+
+impl Observer {
+    fn new(flows: Vec<(Traced, u32, Holds)>) -> Observer {
+        let mut ahead: Vec<usize> = (0..flows.len()).collect();
+        ahead.sort_by_key(|&flow| Reverse(flows[flow].0.start));
+        Observer { flows, ahead, under_way: Vec::new() }
+    }
 }
 
 /// What a traced run tells of its flows.
@@ -53,10 +65,12 @@ impl Region {
     pub(super) fn observe(&mut self) {
         let Some(observer) = &mut self.observer else { return };
         let now = self.net.now;
-        for (traced, host, holds) in &mut observer.flows {
-            if now < traced.start || now > traced.finish {
-                continue;
-            }
+        while let Some(next) = observer.ahead.pop_if(|flow| observer.flows[*flow].0.start <= now) {
+            observer.under_way.push(next);
+        }
+        observer.under_way.retain(|&flow| now <= observer.flows[flow].0.finish);
+        for &flow in &observer.under_way {
+            let (traced, host, holds) = &mut observer.flows[flow];
             let mut transports = self.hosts[*host as usize].transports.iter();
             let hold = transports.find_map(|transport| transport.hold(traced.flow));
             if holds.last().is_none_or(|&(_, last)| last != hold) {
@@ -92,7 +106,7 @@ impl Simulation {
         let region = &mut run.regions[0];
         (0..links.len() as u32).for_each(|port| region.net.tap(port, 0));
         region.net.taps.trace(Trace::between(from, to));
-        region.observer = Some(Box::new(Observer { flows: looked_at }));
+        region.observer = Some(Box::new(Observer::new(looked_at)));
         region.ended.push(LOOK);
         debug_assert!(links.iter().enumerate().all(|(port, link)| {
             matches!(region.net.owner(port as u32), NodeIndex::Host(_) | NodeIndex::Switch(_))

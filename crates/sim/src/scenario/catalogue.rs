@@ -218,8 +218,8 @@ pub fn type_in_words(declared: &Declared) -> String {
             format!("one of {}", names.join(", "))
         }
     };
-    match declared.default.as_deref() {
-        Some("auto") if declared.kind != Kind::Text => format!("{words}, or \"auto\""),
-        _ => words,
+    match declared.takes_auto() && declared.kind != Kind::Text {
+        true => format!("{words}, or \"auto\""),
+        false => words,
     }
 }

@@ -72,7 +72,7 @@ fn memory(section: &mut Section) -> Option<Bytes> {
     let help = "a run whose process holds more memory than this ends with its results so far; none: no limit";
     let default = Some(NO_LIMIT.to_string());
     let shown = limit.map_or(NO_LIMIT.to_string(), |limit| limit.to_string());
-    section.declare(Declared { key: "memory", kind: Kind::Bytes, default, help }, Some(Value::Text(shown)));
+    section.declare(Declared::new("memory", Kind::Bytes, default, help), Some(Value::Text(shown)));
     limit
 }
 
@@ -115,7 +115,7 @@ fn until(section: &mut Section) -> Option<Time> {
         }
     };
     let help = "\"flows-done\", or the simulated time at which the run ends";
-    let declared = Declared { key: "until", kind: Kind::Text, default: Some(DONE.to_string()), help };
+    let declared = Declared::new("until", Kind::Text, Some(DONE.to_string()), help);
     let shown = time.map_or(DONE.to_string(), |t| t.to_string());
     section.declare(declared, Some(Value::Text(shown)));
     time

@@ -182,8 +182,7 @@ impl<'d> Section<'d> {
             }
             self.unreadable = true;
         }
-        let declared =
-            Declared { key: "kind", kind: Kind::Choice(names), default: default.map(Into::into), help };
+        let declared = Declared::new("kind", Kind::Choice(names), default.map(Into::into), help);
         self.declare(declared, chosen.map(|name| Value::Text(name.to_string())));
         chosen
     }

@@ -161,8 +161,20 @@ impl Topology {
 
     /// The highest rate of a host's link.
     pub fn host_rate(&self) -> Rate {
+        self.host_links().map(|link| link.rate).max().unwrap_or_default()
+    }
+
+    /// The rates of hosts' links, each once, the lowest first.
+    pub fn host_rates(&self) -> Vec<Rate> {
+        let mut rates: Vec<Rate> = self.host_links().map(|link| link.rate).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates
+    }
+
+    fn host_links(&self) -> impl Iterator<Item = &Link> {
         let of_host = |link: &&Link| [link.a, link.b].iter().any(|&node| self.nodes[node as usize].tier == 0);
-        self.links.iter().filter(of_host).map(|link| link.rate).max().unwrap_or_default()
+        self.links.iter().filter(of_host)
     }
 
     /// Why nothing can be sent from one host to another; none: they are in one part of the network.

@@ -6,6 +6,7 @@ use super::controllers::Controllers;
 use super::switches::SwitchDefaults;
 use super::wire_format::WireFormat;
 use crate::compat::Rules;
+use crate::congestion::window::WindowConfig;
 use crate::congestion::{ControllerConfig, ExternalController};
 use crate::doc::SchemeDoc;
 use crate::net::switch::SwitchConfig;
@@ -137,6 +138,11 @@ pub struct RunContext<'a> {
     pub transports: &'a [TransportConfig],
     /// None while the scenario is being read.
     pub traffic: Option<&'a Traffic>,
+}
+
+/// The times of a law that follow from the base RTT, as [`TransportParameters::figures`] has them.
+pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, Option<Value>)> {
+    law.derived(base_rtt).into_iter().map(|(key, time)| (key, Some(time.as_ns().into()))).collect()
 }
 
 /// Reads whether a sender gives each packet a label of its own.

@@ -1,127 +1,126 @@
-//! The chain of flows that decided when a step of a job ended, followed back from its last delivery.
+//! The chain of messages and computations that decided when a step of a job ended, followed back from its end.
 //!
-//! Each flow of the chain started because the one before it was delivered to its host (or acknowledged, if its own
-//! host sent both), after the host had computed and after the messages ahead of it on its connection. The flows
-//! and these gaps cover the time of the step without gap or overlap.
+//! Each leg began because of an event of its rank: a message had arrived, one of its own was acknowledged, or a computation
+//! had ended ([`Causes`]). That event ends the leg before. So the legs cover the time of the step without gap or overlap.
 
 use super::Traced;
-use crate::measure::{FlowRecord, StepRecord};
+use crate::measure::{Causes, RankEvent, StepRecord};
 use crate::units::Time;
-use crate::workload::merge::Merged;
-use crate::workload::{FlowId, FlowSpec, Traffic};
-use rustc_hash::FxHashMap;
+use crate::workload::graph::listed::Op;
+use crate::workload::graph::{JobGraph, Message, Place, Work};
+use crate::workload::{FlowId, Traffic};
+use std::cmp::Reverse;
 
-/// A flow of the chain.
-#[derive(Debug, Clone, Copy)]
+/// A part of the chain: from its beginning, or that of the step if it is later, to the moment at which the next one, or the
+/// end of the step, no longer waited for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// From the start of the flow, or of the step if that is later, to the moment at which the next one, or the end of the
-    /// step, no longer waited for it.
-    pub flow: Traced,
-    /// Before its start: the time in which its host computed, and the time for which it was held although its host was ready.
-    pub compute: Time,
-    pub held: Time,
+    pub from: Time,
+    pub to: Time,
+    /// The rank that computed, or sent the message, and its host.
+    pub rank: u32,
+    pub host: u32,
+    pub what: What,
 }
 
-/// What is known of the flows of a run.
-pub struct Known<'a> {
-    pub traffic: &'a Traffic,
-    pub records: FxHashMap<FlowId, FlowRecord>,
-    /// When the flows of jobs were delivered.
-    pub deliveries: FxHashMap<FlowId, Time>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    Message {
+        message: Message,
+        /// The host of its receiver.
+        dst: u32,
+        /// The flow that it was; none: it stayed in a scale-up domain.
+        flow: Option<FlowId>,
+    },
+    Computation,
+    /// Time that a model of the machine gives a rank that does not compute.
+    Machine,
 }
 
-/// The flows of one workload, in their order.
-struct Flows<'a> {
-    known: &'a Known<'a>,
-    flows: Vec<(FlowId, FlowSpec)>,
-    /// By order: the flows for which it waits.
-    awaited: FxHashMap<u32, Vec<u32>>,
-    /// By order: the flow before it on its connection.
-    ahead: FxHashMap<u32, u32>,
+impl Leg {
+    /// The flow that it is, to be traced; none: it is something else.
+    pub fn traced(&self) -> Option<Traced> {
+        let What::Message { dst, flow: Some(flow), .. } = self.what else { return None };
+        Some(Traced { flow, src: self.host, dst, start: self.from, finish: self.to })
+    }
 }
 
-/// The chain of a step that ended, in the order of time.
-pub fn chain(step: &StepRecord, known: &Known) -> Vec<Leg> {
-    let flows = Flows::of(step.source, known);
-    let Some((mut end, (last, _))) = step.finish.zip(step.last) else { return Vec::new() };
-    let Some(mut order) = flows.flows.iter().position(|flow| flow.0 == last).map(|at| at as u32) else {
+/// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the file has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Operation {
+    pub name: Option<&'static str>,
+    pub step: Option<u32>,
+    pub place: Option<u64>,
+}
+
+/// The chain of a step that ended, in the order of time, each leg with its operation; empty: it has no job graph.
+pub fn chain(step: &StepRecord, causes: &Causes, traffic: &Traffic) -> Vec<(Leg, Operation)> {
+    let source = step.source;
+    let Some(graph) = traffic.sources[usize::from(source)].graph() else { return Vec::new() };
+    let (Some(finish), Some(&first)) = (step.finish, causes.first_flows.get(usize::from(source))) else {
         return Vec::new();
     };
+    let (mut at, mut event, mut rank) = if graph.is_whole(step.step) {
+        let ended = causes.ended.iter().filter(|((of, number, _), _)| (*of, *number) == (source, step.step));
+        let last = ended.max_by_key(|((.., rank), (at, _))| (*at, Reverse(*rank)));
+        let Some((&(.., rank), &(at, event))) = last else { return Vec::new() };
+        (at, event, rank)
+    } else {
+        let Some((flow, _)) = step.last else { return Vec::new() };
+        (finish, RankEvent::Arrived(flow), 0)
+    };
     let mut legs = Vec::new();
-    loop {
-        let (id, spec) = flows.flows[order as usize];
-        let start = flows.start(order);
-        let traced =
-            Traced { flow: id, src: spec.src, dst: spec.dst, start: start.max(step.start), finish: end };
-        let mut leg = Leg { flow: traced, compute: Time::ZERO, held: Time::ZERO };
-        let release = if start > step.start { flows.release(order) } else { None };
-        let Some((at, before, compute)) = release else {
-            leg.held = traced.start.saturating_sub(step.start);
-            legs.push(leg);
-            break;
+    while at > step.start {
+        let (caused, of, what, operation) = match event {
+            RankEvent::Begun => break,
+            RankEvent::Woken(op) => {
+                let (what, operation) = timed(&graph, rank, op);
+                (causes.began.get(&(source, rank, op)), rank, what, operation)
+            }
+            RankEvent::Arrived(flow) | RankEvent::Acknowledged(flow) => {
+                let message = graph.message(flow - first);
+                let dst = graph.hosts[message.to as usize];
+                let what = What::Message { message, dst, flow: (!message.inside).then_some(flow) };
+                (causes.sent.get(&flow), message.from, what, sent_by(&graph, flow - first))
+            }
         };
-        let gap = start.saturating_sub(at.max(step.start));
-        leg.held = start.saturating_sub(at.saturating_add(compute)).min(gap);
-        leg.compute = gap.saturating_sub(leg.held);
-        legs.push(leg);
-        if at <= step.start {
-            break;
+        let Some(&(from, before)) = caused else { break };
+        if from < at {
+            let from = from.max(step.start);
+            legs.push((Leg { from, to: at, rank: of, host: graph.hosts[of as usize], what }, operation));
         }
-        (order, end) = (before, at);
+        (at, event, rank) = (from, before, of);
     }
     legs.reverse();
     legs
 }
 
-impl<'a> Flows<'a> {
-    fn of(source: u16, known: &'a Known) -> Flows<'a> {
-        let arrivals = Merged::new(known.traffic).filter(|arrival| arrival.source == source);
-        let flows: Vec<(FlowId, FlowSpec)> = arrivals.map(|arrival| (arrival.id, arrival.spec)).collect();
-        let mut awaited: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for (earlier, later) in known.traffic.sources[usize::from(source)].dependencies() {
-            awaited.entry(later).or_default().push(earlier);
-        }
-        let (mut ahead, mut last): (FxHashMap<u32, u32>, FxHashMap<FlowId, u32>) = Default::default();
-        for (order, (_, spec)) in flows.iter().enumerate() {
-            if let Some(before) = spec.connection.and_then(|connection| last.insert(connection, order as u32))
-            {
-                ahead.insert(order as u32, before);
-            }
-        }
-        Flows { known, flows, awaited, ahead }
-    }
+/// An operation of a rank that takes time.
+fn timed(graph: &JobGraph, rank: u32, op: u32) -> (What, Operation) {
+    let Work::Listed(work) = &graph.work else { return (What::Computation, Operation::default()) };
+    let list = &work.ranks[rank as usize];
+    let what = match list.ops[op as usize] {
+        Op::Wait { .. } => What::Machine,
+        _ => What::Computation,
+    };
+    (what, Operation { place: place(&list.places, op), ..Operation::default() })
+}
 
-    fn start(&self, order: u32) -> Time {
-        self.known.records.get(&self.flows[order as usize].0).map_or(Time::ZERO, |record| record.start)
-    }
-
-    /// When a host knew that a flow had ended.
-    fn ended(&self, order: u32, host: u32) -> Option<Time> {
-        let (id, spec) = self.flows[order as usize];
-        if spec.dst == host {
-            self.known.deliveries.get(&id).copied()
-        } else {
-            self.known.records.get(&id)?.finish
+/// The operation that sends a message.
+fn sent_by(graph: &JobGraph, number: u32) -> Operation {
+    let step = match (graph.place(number), &graph.work) {
+        (Place::Send { rank, op }, Work::Listed(work)) => {
+            let place = place(&work.ranks[rank as usize].places, op);
+            return Operation { place, ..Operation::default() };
         }
-    }
+        (Place::Collective { instance, .. }, Work::Repeated(work)) => work.step(instance).0,
+        (Place::Collective { instance, .. }, Work::Listed(_)) => instance + 1,
+        (Place::Send { .. }, Work::Repeated(_)) => return Operation::default(),
+    };
+    Operation { name: Some(graph.shape(step).operation), step: Some(step), place: None }
+}
 
-    /// The flow whose end let another start, when that was known to its host, and how long the host then computed. A flow
-    /// that had to wait for those ahead of it on its connection started when these could.
-    fn release(&self, order: u32) -> Option<(Time, u32, Time)> {
-        let start = self.start(order);
-        let mut waiter = order;
-        loop {
-            let spec = self.flows[waiter as usize].1;
-            let ends = self.awaited.get(&waiter)?.iter();
-            let (at, before) = ends.filter_map(|&one| Some((self.ended(one, spec.src)?, one))).max()?;
-            let released = Some((at, before, spec.compute));
-            if at.max(spec.start).saturating_add(spec.compute) >= start {
-                return released;
-            }
-            match self.ahead.get(&waiter) {
-                Some(&ahead) if self.start(ahead) == start => waiter = ahead,
-                _ => return released,
-            }
-        }
-    }
+/// Where a file has an operation; 0 is what has no place.
+fn place(places: &[u64], op: u32) -> Option<u64> {
+    places.get(op as usize).copied().filter(|&place| place > 0)
 }

@@ -1,5 +1,5 @@
-//! Collective operations of training jobs, with completion times: all-reduce, reduce-scatter, all-gather,
-//! broadcast, all-to-all and barrier, by one of the algorithms of [`schedule`](super::schedule).
+//! Collective operations of training jobs, with completion times: all-reduce, reduce-scatter, all-gather, broadcast, reduce,
+//! gather, scatter, all-to-all and barrier, by one of the algorithms of [`schedule`](super::schedule).
 //!
 //! n ranks have `bytes` each: the whole vector, as nccl-tests counts. Messages are at most a chunk, and of
 //! one rank to another over one channel they use one connection, in order: if the transport keeps
@@ -35,6 +35,9 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("reduce-scatter", "every rank gets one part of that sum"),
     ("all-gather", "every rank gets the parts of all ranks"),
     ("broadcast", "every rank gets the data of `root`"),
+    ("reduce", "`root` gets the sum of all ranks' data"),
+    ("gather", "`root` gets a part of every rank"),
+    ("scatter", "every rank gets a part of `root`'s data"),
     ("barrier", "every rank waits until all have come"),
 ];
 
@@ -78,8 +81,8 @@ pub struct CollectiveSpec {
 impl CollectiveSpec {
     /// The algorithm of an operation, as named or by default.
     fn algorithm(p: &mut Parameters, operation: &str, kind: Kind, stated: Option<&'static str>) -> Algorithm {
-        let help = "How the operation is carried out; auto: ring for sums, tree for a broadcast, linear for \
-                    an all-to-all, dissemination for a barrier.";
+        let help = "How the operation is carried out; auto: ring for sums that all get, tree for a broadcast \
+                    or reduce, linear for an all-to-all, gather or scatter, dissemination for a barrier.";
         let asked = p.choice_or_auto("algorithm", schedule::KINDS, help);
         if stated.is_some() {
             p.without_effect("algorithm", || format!("{operation} names its algorithm"));
@@ -131,12 +134,16 @@ impl WorkloadParameters for CollectiveSpec {
         if chunk == Some(Bytes(0)) {
             p.complain("chunk", "must be greater than 0".into());
         }
-        let root_help = "Rank whose data a broadcast distributes.";
+        let root_help =
+            "Rank whose data a broadcast or scatter distributes, or that a reduce or gather ends at.";
         let root = p.integer("root", 0, (0, 1_000_000), root_help) as u32;
         let seats = Seats {
             per_host: seats::ranks_per_host(p),
             channels,
-            by_channel: kind != Kind::AllToAll && !matches!(algorithm, Algorithm::Hierarchical(_)),
+            by_channel: !matches!(
+                algorithm,
+                Algorithm::Hierarchical(_) | Algorithm::Linear(_) | Algorithm::Pairwise(_)
+            ),
         };
         let has_domains = match &algorithm {
             Algorithm::Hierarchical(own) => {
@@ -150,7 +157,7 @@ impl WorkloadParameters for CollectiveSpec {
         let scale_up = seats::scale_up(p, seats.per_host, why_not);
         let messages_help = "Whether every message is a row of flows.parquet. Steps are counted in any case.";
         let messages = p.flag("messages", true, messages_help);
-        if kind != Kind::Broadcast {
+        if !kind.has_root() {
             p.without_effect("root", || format!("a {} has no root", kind.name()));
         }
         if channels == 1 && p.peek("channels").is_none() {

@@ -133,6 +133,138 @@ fn a_broadcast_goes_down_level_by_level_and_in_chunks_along_each_other() {
     assert!(pieces < bound && pieces < whole / 2, "{pieces} ps in chunks, {whole} ps whole");
 }
 
+/// The time of a packet of a message that is the last one, or the only one.
+fn last_packet(bytes: u64) -> u64 {
+    beta(if bytes % 1000 == 0 { bytes.min(1000) } else { bytes % 1000 })
+}
+
+/// Sizes of the parts of n ranks: the first ones get the remainder of the division.
+fn parts(bytes: u64, n: u64) -> Vec<u64> {
+    (0..n).map(|rank| bytes / n + u64::from(rank < bytes % n)).collect()
+}
+
+#[test]
+fn a_gather_and_a_scatter_take_the_link_of_their_root() {
+    for n in 2u64..=12 {
+        for (bytes, root) in
+            [(n * 1000, 0), (n * 24_000, n - 1), (n * 7000 + 1, n / 2), (100_003, 0), (12_345, 1)]
+        {
+            let parts = parts(bytes, n);
+            let others = || (0..n).filter(|&rank| rank != root).map(|rank| parts[rank as usize]);
+            let sum: u64 = others().map(beta).sum();
+            // Of the packets that cross one link alone, the first to the root or the last from it, any may be the one.
+            let shortest = others().map(last_packet).min().expect("a part");
+            let longest = others().map(|part| beta(part.min(1000))).max().expect("a part");
+            for operation in ["gather", "scatter"] {
+                let mut keys = keys(operation, "linear", bytes);
+                keys.push(("root", Value::Integer(root as i64)));
+                let took = time(n as u32, &keys);
+                let (least, most) = (sum + shortest + 2 * DELAY, sum + longest + 2 * DELAY);
+                // Acknowledgements go the other way.
+                assert!(
+                    (least..=most).contains(&took),
+                    "{operation} of {bytes} B among {n}: {least} <= {took} <= {most}"
+                );
+            }
+        }
+    }
+}
+
+/// When a rank of a binary tree of n has its vector with all below it, and the levels below: of two vectors that come at once
+/// one waits for the other. `whole`: the time of a vector on a link; `way`: of its last packet to the next rank, after that.
+fn complete(rank: u64, n: u64, whole: u64, way: u64) -> (u64, u64) {
+    let (mut levels, mut ready) = (0, Vec::new());
+    for child in [2 * rank + 1, 2 * rank + 2].into_iter().filter(|&child| child < n) {
+        let (at, deep) = complete(child, n, whole, way);
+        levels = levels.max(deep + 1);
+        ready.push(at);
+    }
+    ready.sort_unstable();
+    match ready[..] {
+        [] => (0, 0),
+        [one] => (one + whole + way, levels),
+        [first, second, ..] => ((first + 2 * whole).max(second + whole) + way, levels),
+    }
+}
+
+#[test]
+fn a_reduce_takes_the_link_of_its_root_or_a_level_of_its_tree_after_the_other() {
+    for n in 2u64..=12 {
+        for (bytes, root) in [(1000, 0), (24_000, n - 1), (7001, n / 2), (12_345, 1)] {
+            let (whole, tail) = (beta(bytes), last_packet(bytes));
+            let take = |algorithm: &str| {
+                let mut keys = keys("reduce", algorithm, bytes);
+                keys.push(("root", Value::Integer(root as i64)));
+                time(n as u32, &keys)
+            };
+            let took = take("linear");
+            let least = (n - 1) * whole + tail + 2 * DELAY;
+            let most = (n - 1) * whole + beta(bytes.min(1000)) + 2 * DELAY;
+            assert!((least..=most).contains(&took), "{bytes} B among {n}: {least} <= {took} <= {most}");
+
+            let took = take("tree");
+            let (law, levels) = complete(0, n, whole, tail + 2 * DELAY);
+            let late = levels * (beta(bytes.min(1000)) - tail + 2 * ACK);
+            assert!(
+                (law..=law + late).contains(&took),
+                "a tree of {n}, {bytes} B: {law} <= {took} <= {}",
+                law + late
+            );
+        }
+    }
+}
+
+#[test]
+fn operations_with_a_root_send_the_bytes_of_their_formulas() {
+    for n in 2u64..=12 {
+        for (s, root) in [(800_000u64, 0u64), (100_003, n - 1)] {
+            let parts = parts(s, n);
+            for (operation, algorithm) in
+                [("gather", "linear"), ("scatter", "linear"), ("reduce", "linear"), ("reduce", "tree")]
+            {
+                for (channels, chunk) in [(1, "auto"), (3, "auto"), (2, "3333B")] {
+                    let mut keys = keys(operation, algorithm, s);
+                    keys.extend([("channels", Value::Integer(channels)), ("chunk", text(chunk))]);
+                    keys.push(("root", Value::Integer(root as i64)));
+                    let (kept, outcome) = on_star(n as u32, vec![workload("collective", n as u32, &keys)]);
+                    let what =
+                        format!("{operation} by {algorithm} of {s} B among {n}, {channels} of {chunk}");
+                    let (mut sent, mut got) = (vec![0u64; n as usize], vec![0u64; n as usize]);
+                    for flow in &kept.flows {
+                        sent[flow.src as usize] += flow.size;
+                        got[flow.dst as usize] += flow.size;
+                    }
+                    let ranks: Vec<u64> = outcome.ranks.iter().map(|rank| rank.bytes).collect();
+                    assert_eq!(ranks, sent, "{what}");
+                    let (to_root, from_others) = match (operation, algorithm) {
+                        ("scatter", _) => (&sent, &got),
+                        _ => (&got, &sent),
+                    };
+                    let alone = |rank: u64| rank != root;
+                    if operation == "reduce" {
+                        // Everyone but the root sends the vector once; in a tree inner ranks get it once or twice.
+                        assert!((0..n).all(|r| from_others[r as usize] == u64::from(alone(r)) * s), "{what}");
+                        assert_eq!(to_root.iter().sum::<u64>(), (n - 1) * s, "{what}");
+                        let at_root = if algorithm == "linear" { n - 1 } else { (n - 1).min(2) };
+                        assert_eq!(to_root[root as usize], at_root * s, "{what}");
+                        continue;
+                    }
+                    // A channel and a chunk round each share on its own: a byte a piece.
+                    let pieces = outcome.flows / (n - 1);
+                    let near = |bytes: u64, part: u64| bytes.abs_diff(part) <= pieces;
+                    assert!(
+                        (0..n).all(|r| !alone(r) || near(from_others[r as usize], parts[r as usize])),
+                        "{what}: {from_others:?}, parts {parts:?}"
+                    );
+                    let others: u64 = (0..n).filter(|&r| alone(r)).map(|r| from_others[r as usize]).sum();
+                    assert_eq!((to_root[root as usize], from_others[root as usize]), (others, 0), "{what}");
+                    assert!(near(s - others, parts[root as usize]), "{what}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_double_tree_lies_within_its_bounds_and_small_chunks_bring_it_to_the_rate_of_the_links() {
     for n in [4u64, 8, 15, 16] {

@@ -292,8 +292,16 @@ pub trait WindowParameters: Sized {
         Some((1.5 / loss).sqrt())
     }
     fn read(p: &mut Parameters, profile: Profile) -> Self;
-    /// The rules of the run, by which it may repeat a simulator.
-    fn follow(&mut self, _rules: &Rules) {}
+    /// The rules of the run, by which it may repeat a simulator. Errors: a key that cannot be used under them, and why.
+    fn follow(&mut self, _rules: &Rules) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+    /// The times that follow from the largest base RTT of the network, which `weftline check` prints, each by its key.
+    fn derived(&self, _base_rtt: Time) -> Vec<(&'static str, Time)> {
+        Vec::new()
+    }
+    /// Derives what follows from it, once, before the run starts.
+    fn settle(&mut self, _base_rtt: Time) {}
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
 
@@ -339,9 +347,17 @@ impl WindowConfig {
     pub fn couples(&self) -> bool {
         each_kind!(self, law => declared(law)).1
     }
-    /// The rules of the run, by which it may repeat a simulator.
-    pub fn follow(&mut self, rules: &Rules) {
-        each_kind!(self, law => law.follow(rules));
+    /// The rules of the run, by which it may repeat a simulator. Errors: a key that cannot be used under them, and why.
+    pub fn follow(&mut self, rules: &Rules) -> Result<(), (&'static str, String)> {
+        each_kind!(self, law => law.follow(rules))
+    }
+    /// The times that follow from the largest base RTT of the network, each by its key.
+    pub fn derived(&self, base_rtt: Time) -> Vec<(&'static str, Time)> {
+        each_kind!(self, law => law.derived(base_rtt))
+    }
+    /// Derives what follows from the largest base RTT of the network, before the run starts.
+    pub fn settle(&mut self, base_rtt: Time) {
+        each_kind!(self, law => law.settle(base_rtt))
     }
     /// Whether it reacts to marks of switches.
     pub fn needs_marks(&self) -> bool {

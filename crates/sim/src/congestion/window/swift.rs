@@ -16,6 +16,8 @@
 //! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the acknowledgement
 //! waited at the sender. Where they take nothing there is no second window.
 //!
+//! `auto`: base = the largest base RTT of the network, per_hop = base / 6.55, range = 5 base, the ratios of csg-htsim.
+//!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
 //! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
 //! Differs from the source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the mean and
@@ -51,19 +53,25 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
+/// Target of csg-htsim, and what it takes for hops and for small windows: the target / 6.55, and five times the target.
+const BASE_TARGET: Time = Time::from_ns(20_000);
+const PER_HOP: Time = Time::from_ns(3_053);
+const RANGE: Time = Time::from_ns(100_000);
+
 const LAWS: Names = &[("paper", "as published"), ("released", "the arithmetic of csg-htsim")];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwiftParameters {
-    pub base_target: Time,
+    /// None: the largest base RTT of the network.
+    pub base_target: Option<Time>,
     /// Of the time that the hosts take of a round trip.
     pub endpoint_target: Time,
     /// Of the mean of that time, the share of the newest.
     pub endpoint_gain: f64,
-    /// Added to the target for each switch on the path.
-    pub per_hop: Time,
-    /// The largest amount that small windows add to the target.
-    pub range: Time,
+    /// Added to the target for each switch on the path; none: in proportion to `base_target`.
+    pub per_hop: Option<Time>,
+    /// The largest amount that small windows add to the target; none: in proportion to `base_target`.
+    pub range: Option<Time>,
     /// Windows in packets at which the target is scaled by all of the range, and by nothing.
     pub fs_min: f64,
     pub fs_max: f64,
@@ -88,19 +96,23 @@ impl WindowParameters for SwiftParameters {
     const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, _profile: Profile) -> SwiftParameters {
-        let ns = Time::from_ns;
-        let help = "target of the delay before scaling (csg-htsim: 20 us)";
-        let base_target = p.time("base_target", ns(20_000), help);
+        let help = "target of the delay before scaling (csg-htsim: 20 us); auto: the largest base RTT of the network";
+        let base_target = p.time_unless_auto("base_target", BASE_TARGET, help);
+        let mut part = |key, default, help| match base_target {
+            None => p.time_or_auto(key, help),
+            Some(_) => p.time_unless_auto(key, default, help),
+        };
+        let help = "added to the target for each switch on the path (csg-htsim means base / 6.55, but adds nothing); auto, and the \
+                    default with base_target = \"auto\": base_target / 6.55";
+        let per_hop = part("per_hop", PER_HOP, help);
+        let help = "the largest amount that small windows add to the target (csg-htsim: five times the base); auto, and the default \
+                    with base_target = \"auto\": five times base_target";
+        let range = part("range", RANGE, help);
         let help =
             "target of the time that packet and acknowledgement wait in hosts ([host] packet_time; ours)";
-        let endpoint_target = p.time("endpoint_target", ns(100_000), help);
+        let endpoint_target = p.time("endpoint_target", Time::from_us(100), help);
         let help = "share of the newest such time in their mean (the paper smooths them, its share is not known; ours)";
         let endpoint_gain = p.number("endpoint_gain", 0.125, (1e-3, 1.0), help);
-        let help =
-            "added to the target for each switch on the path (csg-htsim means base / 6.55, but adds nothing)";
-        let per_hop = p.time("per_hop", ns(3_053), help);
-        let help = "the largest amount that small windows add to the target (csg-htsim: five times the base)";
-        let range = p.time("range", ns(100_000), help);
         let help = "window in packets up to which the target is scaled by all of the range";
         let fs_min = p.number("fs_min", 0.1, (1e-6, 1e6), help);
         let help = "window in packets from which on the target is not scaled";
@@ -120,6 +132,14 @@ impl WindowParameters for SwiftParameters {
         let resets = p.integer("resets", 5, (1, 1 << 20), help) as u32;
         let help = "which law; auto: paper, or released where [compat] like repeats a simulator's laws";
         let released = p.choice_or_auto("law", LAWS, help).map(|chosen| chosen == "released");
+        if base_target.is_none() && released == Some(true) {
+            p.complain("base_target", NO_HOPS.into());
+        }
+        if base_target.is_none() && per_hop == Some(Time::ZERO) {
+            let message = "expected more than 0s with base_target = \"auto\", which is the round trip of an idle path: queues would \
+                           have no room below the target";
+            p.complain("per_hop", message.into());
+        }
         SwiftParameters {
             base_target,
             endpoint_target,
@@ -138,14 +158,28 @@ impl WindowParameters for SwiftParameters {
         }
     }
 
-    fn follow(&mut self, rules: &Rules) {
+    fn follow(&mut self, rules: &Rules) -> Result<(), (&'static str, String)> {
+        let repeats = self.released.is_none() && rules.released_laws;
         self.released = self.released.or(Some(rules.released_laws));
+        if self.base_target.is_none() && repeats { Err(("base_target", NO_HOPS.into())) } else { Ok(()) }
+    }
+
+    fn derived(&self, base_rtt: Time) -> Vec<(&'static str, Time)> {
+        let given = [self.base_target, self.per_hop, self.range];
+        let named = ["base_target_ns", "per_hop_ns", "range_ns"].into_iter().zip(self.targets(base_rtt));
+        named.zip(given).filter(|(_, given)| given.is_none()).map(|(named, _)| named).collect()
+    }
+
+    fn settle(&mut self, base_rtt: Time) {
+        let [base_target, per_hop, range] = self.targets(base_rtt).map(Some);
+        *self = SwiftParameters { base_target, per_hop, range, ..*self };
     }
 
     fn start(&self, flow: &WindowContext) -> Swift {
         let released = self.released == Some(true);
-        let alpha =
-            self.range.0 as f64 / ((1.0 / self.fs_min.sqrt()) - (1.0 / self.fs_max.sqrt())).max(1e-12);
+        debug_assert!(self.base_target.is_some(), "settled before");
+        let [base_target, per_hop, range] = self.targets(Time::ZERO);
+        let alpha = range.0 as f64 / ((1.0 / self.fs_min.sqrt()) - (1.0 / self.fs_max.sqrt())).max(1e-12);
         let hops = if released { 0 } else { u64::from(flow.hops) };
         Swift {
             p: *self,
@@ -154,7 +188,8 @@ impl WindowParameters for SwiftParameters {
             packet: flow.packet,
             alpha,
             beta: -alpha / self.fs_max.sqrt(),
-            fixed: self.base_target.0.saturating_add(self.per_hop.0.saturating_mul(hops)),
+            range: range.0 as f64,
+            fixed: base_target.0.saturating_add(per_hop.0.saturating_mul(hops)),
             fabric: Limit { window: flow.initial as f64, last_decrease: Time::ZERO },
             hosts: None,
             srtt: Time::ZERO,
@@ -162,6 +197,19 @@ impl WindowParameters for SwiftParameters {
             target: Time::ZERO,
             fabric_delay: Time::ZERO,
         }
+    }
+}
+
+/// Why the law of csg-htsim needs a time.
+const NO_HOPS: &str = "auto is the round trip of an idle path, to which law = \"released\" adds nothing for switches, so that queues \
+                       would have no room below the target: set a time, or law = \"paper\"";
+
+impl SwiftParameters {
+    /// `base_target`, `per_hop` and `range` in a network with this base RTT.
+    fn targets(&self, base_rtt: Time) -> [Time; 3] {
+        let base = self.base_target.unwrap_or(base_rtt);
+        let per_hop = Time((u128::from(base.0) * 100 / 655) as u64);
+        [base, self.per_hop.unwrap_or(per_hop), self.range.unwrap_or(Time(base.0.saturating_mul(5)))]
     }
 }
 
@@ -175,6 +223,8 @@ pub struct Swift {
     /// Of the scaling by windows, in ps.
     alpha: f64,
     beta: f64,
+    /// The largest amount of it.
+    range: f64,
     /// The target before it, in ps.
     fixed: u64,
     fabric: Limit,
@@ -207,7 +257,7 @@ impl Swift {
         let packets = self.fabric.window / self.mss;
         // csg-htsim: whole packets, and infinity below one.
         let packets = if self.released { packets.floor() } else { packets };
-        let scaled = (self.alpha / packets.sqrt() + self.beta).clamp(0.0, self.p.range.0 as f64);
+        let scaled = (self.alpha / packets.sqrt() + self.beta).clamp(0.0, self.range);
         match self.released {
             true => Time((self.fixed as f64 + scaled) as u64),
             false => Time(self.fixed.saturating_add(scaled as u64)),

@@ -238,6 +238,10 @@ impl TransportParameters for MptcpConfig {
         figures
     }
 
+    fn settle(&mut self, run: &RunContext) {
+        self.tcp.settle(run);
+    }
+
     fn wire_format(&self) -> WireFormat<'_> {
         WireFormat::Subflows(self)
     }

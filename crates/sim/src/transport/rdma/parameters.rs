@@ -13,7 +13,7 @@ use crate::telemetry::pint::PintConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, names};
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
+    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -162,6 +162,20 @@ impl RdmaConfig {
             (_, false) => Some(run.topology.host_rate().bytes_in(base_rtt).0),
         };
         (base_rtt, self.window.map(|window| window.0).or(derived))
+    }
+}
+
+impl RdmaConfig {
+    /// The steps of the controller that follow from the rate of a NIC; a list where rates differ.
+    fn steps(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        let at: Vec<_> =
+            run.topology.host_rates().into_iter().map(|rate| self.controller.derived(rate)).collect();
+        let value = |step: usize| match &at[..] {
+            [one] => one[step].1.0.into(),
+            several => Value::List(several.iter().map(|of| of[step].1.0.into()).collect()),
+        };
+        let keys = at.first().into_iter().flatten().enumerate();
+        keys.map(|(step, (key, _))| (*key, Some(value(step)))).collect()
     }
 }
 
@@ -315,7 +329,7 @@ impl TransportParameters for RdmaConfig {
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         let (base_rtt, window) = self.base_rtt_and_window(run);
         let (framing, telemetry) = (self.framing(run.telemetry), self.telemetry_bytes(run.telemetry));
-        vec![
+        let mut figures = vec![
             ("controller", Some(self.controller.name().into())),
             ("base_rtt_ns", Some(base_rtt.as_ns().into())),
             ("window_bytes", window.map(Value::from)),
@@ -333,7 +347,12 @@ impl TransportParameters for RdmaConfig {
                     irn.bdp_cap.unwrap_or_else(auto).0.into()
                 }),
             ),
-        ]
+        ];
+        match self.controller.window() {
+            Some(window) => figures.extend(derived_times(&window.law, base_rtt)),
+            None => figures.extend(self.steps(run)),
+        }
+        figures
     }
 
     fn wire_format(&self) -> WireFormat<'_> {
@@ -347,6 +366,9 @@ impl TransportParameters for RdmaConfig {
         let telemetry_bytes = self.telemetry_bytes(run.telemetry);
         let base_rtt = self.base_rtt.unwrap_or(longest);
         self.plb.iter_mut().for_each(|plb| plb.settle(base_rtt));
+        if let ControllerConfig::Window(window) = &mut self.controller {
+            window.law.settle(base_rtt);
+        }
         let whole_network = run.rules.widest_window.then_some(bdp);
         // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind
         // it.
@@ -421,7 +443,9 @@ impl RdmaConfig {
 /// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
 fn law(named: &pair_window::Named, table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConfig> {
     let mut law = WindowConfig::read(named.law, table, Profile::Rfc)?;
-    law.follow(&cx.rules);
+    if let Err((key, why)) = law.follow(&cx.rules) {
+        table.complain(key, why);
+    }
     if cx.rules.only_rdma {
         let why = "repeats a simulator that has no window controllers: leave [compat] out";
         table.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));

@@ -22,7 +22,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
+    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -171,15 +171,18 @@ impl TransportParameters for TcpConfig {
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
-        vec![
+        let base_rtt = self.base_rtt(run);
+        let mut figures = vec![
             ("controller", Some(self.controller.name().into())),
-            ("base_rtt_ns", Some(self.base_rtt(run).as_ns().into())),
+            ("base_rtt_ns", Some(base_rtt.as_ns().into())),
             ("data_packet_bytes", Some(self.packet().into())),
             ("ack_bytes", Some(self.ack_header.into())),
             ("send_buffer_bytes", Some(self.send_buffer.into())),
             ("receive_buffer_bytes", Some(self.receive_buffer.into())),
             ("rto_ns", Some(self.rto.min.as_ns().into())),
-        ]
+        ];
+        figures.extend(derived_times(&self.controller, base_rtt));
+        figures
     }
 
     fn wire_format(&self) -> WireFormat<'_> {
@@ -189,6 +192,7 @@ impl TransportParameters for TcpConfig {
     fn settle(&mut self, run: &RunContext) {
         let base_rtt = self.base_rtt(run);
         self.plb.iter_mut().for_each(|plb| plb.settle(base_rtt));
+        self.controller.settle(base_rtt);
     }
 
     fn start(&self, host: &HostPlan) -> Box<Tcp> {

@@ -5,17 +5,19 @@
 //! Computations take their `duration_micros`; those of the CPU and those of the GPU are two streams, unless
 //! they name their `stream`; with a [`Roofline`] those that name their operations (`num_ops`) take the time of
 //! these. If asked, nodes of one `stream` follow each other in the order of their `start_time_micros`. A
-//! collective operation is a ring, or, for an all-to-all, linear, among all ranks or those of its group, which a
-//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs).
+//! collective operation has the default algorithm of its kind, over all ranks or those of its group, which a
+//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs). Its root, if it has one, is the
+//! first of them.
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; what `comm_size` means: ASTRA-sim. Writers give
 //! the same attribute different types, so any number is accepted.
 
 use super::super::graph::Listed;
 use super::super::graph::listed::{Group, Instance, Op, RankList};
-use super::super::schedule::{Algorithm, Asked, Kind, linear, ring};
+use super::super::schedule::{Algorithm, Asked, Kind};
 use super::protobuf::{Fields, Wire, Wrong};
 use super::{Choices, Imported, MAX_BYTES, Roofline, groups};
+use crate::parameters::{Nothing, Parameters};
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashMap;
 
@@ -128,7 +130,15 @@ pub fn read(
     )];
     if !made.instances.is_empty() {
         assumed
-            .push("collective operations run as rings, all-to-alls directly, over one channel".to_string());
+            .push("collective operations run as rings, all-to-alls, gathers and scatters directly, broadcasts and reduces over a \
+                   tree, over one channel".to_string());
+    }
+    let rooted = made.instances.iter().filter(|(instance, _)| instance.kind.has_root()).count();
+    if rooted > 0 {
+        assumed.push(format!(
+            "{rooted} operations have a root (broadcast, reduce, gather, scatter), which traces do not name: the first rank of \
+             their group"
+        ));
     }
     if unordered * 100 > all {
         let hint =
@@ -345,22 +355,19 @@ impl Made {
         let n = ranks.ranks.len() as u32;
         let (kind, bytes) = match node.number("comm_type") {
             Some(0) => (Kind::AllReduce, size),
+            Some(1) => (Kind::Reduce, size),
             // Bytes that each rank contributes.
             Some(2) => (Kind::AllGather, size.saturating_mul(u64::from(n))),
+            Some(3) => (Kind::Gather, size.saturating_mul(u64::from(n))),
+            Some(4) => (Kind::Scatter, size),
             Some(5) => (Kind::Broadcast, size),
             Some(6) => (Kind::AllToAll, size),
             Some(7 | 8) => (Kind::ReduceScatter, size),
             Some(BARRIER) => (Kind::Barrier, size),
             Some(other) => {
-                let name = match other {
-                    1 => " (reduce)",
-                    3 => " (gather)",
-                    4 => " (scatter)",
-                    _ => "",
-                };
-                let known =
-                    "0 all-reduce, 2 all-gather, 5 broadcast, 6 all-to-all, 7 reduce-scatter, 9 barrier";
-                return Err(format!("comm_type {other}{name} is not supported (known: {known})"));
+                let known = "0 all-reduce, 1 reduce, 2 all-gather, 3 gather, 4 scatter, 5 broadcast, \
+                             6 all-to-all, 7 reduce-scatter, 9 barrier";
+                return Err(format!("comm_type {other} is not supported (known: {known})"));
             }
             None => return Err("it has no comm_type".into()),
         };
@@ -382,17 +389,11 @@ impl Made {
                     root: 0,
                     rate: Rate::from_gbps(400),
                 };
-                let algorithm = match kind {
-                    Kind::AllToAll => Algorithm::Linear(linear::LinearParameters),
-                    Kind::AllReduce | Kind::AllGather | Kind::ReduceScatter => {
-                        Algorithm::Ring(ring::RingParameters)
-                    }
-                    Kind::Broadcast => Algorithm::Tree(super::super::schedule::tree::TreeParameters),
-                    Kind::Barrier => Algorithm::Dissemination(
-                        super::super::schedule::dissemination::DisseminationParameters,
-                    ),
-                };
-                let law = algorithm.phases(&asked)?.remove(0).law;
+                let mut defaults = Nothing::default();
+                let algorithm =
+                    Algorithm::read(kind.default_algorithm(), &mut Parameters::new(&mut defaults));
+                let phases = algorithm.map_or_else(|| Err("no algorithm".into()), |of| of.phases(&asked));
+                let law = phases?.remove(0).law;
                 self.instances.push((Instance { law, kind, bytes, group }, 0));
                 let instance = self.instances.len() as u32 - 1;
                 self.calls.insert(key, instance);

@@ -201,15 +201,29 @@ fn wrong_traces_name_their_byte_and_node() {
 
 #[test]
 fn what_is_not_supported_is_refused_with_its_node_and_name() {
-    for (kind, name) in [(1, "reduce"), (3, "gather"), (4, "scatter")] {
-        let mut bytes = real();
-        let place = bytes.windows(11).position(|part| part == b"comm_type\x48\x02").expect("its type") + 10;
-        bytes[place] = kind;
-        let error = chakra_of(&[bytes.clone(), bytes]).expect_err("an operation that is not there");
-        assert!(
-            error.starts_with(&format!("t.0.et: byte 9: node 0: comm_type {kind} ({name}) is not")),
-            "{error}"
-        );
+    let bytes = of_type(10);
+    let error = chakra_of(&[bytes.clone(), bytes]).expect_err("an operation that is not there");
+    assert!(error.starts_with("t.0.et: byte 9: node 0: comm_type 10 is not supported (known: 0"), "{error}");
+}
+
+/// The real file with another type of operation.
+fn of_type(kind: u8) -> Vec<u8> {
+    let mut bytes = real();
+    let place = bytes.windows(11).position(|part| part == b"comm_type\x48\x02").expect("its type") + 10;
+    bytes[place] = kind;
+    bytes
+}
+
+#[test]
+fn a_reduce_a_gather_and_a_scatter_are_operations_with_a_root() {
+    // Among four ranks: a MiB over each of three edges; a MiB from each of three others; a quarter to each of them.
+    for (kind, name, bytes) in [(1, "reduce", 3 << 20), (3, "gather", 3 << 20), (4, "scatter", 3 << 18)] {
+        let file = of_type(kind);
+        let found = chakra_of(&vec![file; 4]).expect("a graph");
+        assert_eq!((found.graph.messages(), found.graph.bytes_sent()), (3, bytes), "{name}");
+        assert_eq!(found.graph.shape(1, 4).operation, name);
+        let root = "1 operations have a root (broadcast, reduce, gather, scatter)";
+        assert!(found.assumed.iter().any(|text| text.starts_with(root)), "{:?}", found.assumed);
     }
 }
 

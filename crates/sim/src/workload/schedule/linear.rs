@@ -1,6 +1,7 @@
 //! Linear: every rank sends its parts to all others at once (the direct all-to-all).
 //!
-//! The law is shared with `pairwise`, in which each step waits for the one before.
+//! The law is shared with `pairwise`, in which each step waits for the one before. Of an operation with a root all others
+//! send to it at once what they have (a reduce the whole vector, a gather a part), or it sends to all (a scatter a part each).
 
 use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted, part};
 use crate::doc::SchemeDoc;
@@ -14,18 +15,18 @@ impl AlgorithmParameters for LinearParameters {
         name: "linear",
         title: "all parts at once, each straight to its rank",
         source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
-        equations: "T >= (n - 1) S beta / n + alpha",
+        equations: "T >= (n - 1) S beta / n + alpha\nreduce: T >= (n - 1) S beta + alpha",
         validation: "Bytes of every link (tests/laws/collectives.rs).",
         ..SchemeDoc::NONE
     };
-    const CAN: &'static [Kind] = &[Kind::AllToAll];
+    const CAN: &'static [Kind] = &[Kind::AllToAll, Kind::Gather, Kind::Scatter, Kind::Reduce];
 
     fn read(_: &mut Parameters) -> LinearParameters {
         LinearParameters
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        Exchange::phases(asked, Pace::AtOnce)
+        if asked.kind.has_root() { Rooted::phases(asked) } else { Exchange::phases(asked, Pace::AtOnce) }
     }
 }
 
@@ -127,5 +128,71 @@ impl Schedule for Exchange {
 
     fn ends_acknowledged(&self) -> bool {
         self.pace == Pace::Acknowledged
+    }
+}
+
+/// Rank root + k + 1 sends its message k of each lane to the root, or gets it from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rooted {
+    n: u32,
+    root: u32,
+    to_root: bool,
+    /// Every message is a lane's whole share, not a part of it.
+    whole: bool,
+    lanes: Lanes,
+    messages: u32,
+}
+
+impl Rooted {
+    fn phases(asked: &Asked) -> Result<Phases, String> {
+        let (n, whole) = (asked.ranks, asked.kind == Kind::Reduce);
+        let lanes = asked.lanes(if whole { 1 } else { u64::from(n) })?;
+        let messages = counted(u128::from(n - 1) * u128::from(lanes.count))?;
+        let (root, to_root) = (asked.root, asked.kind != Kind::Scatter);
+        Ok(Law::Rooted(Rooted { n, root, to_root, whole, lanes, messages }).into())
+    }
+}
+
+impl Schedule for Rooted {
+    fn messages(&self) -> u32 {
+        self.messages
+    }
+
+    fn transfer(&self, message: u32) -> Transfer {
+        let (at, lane) = (message / self.lanes.count, message % self.lanes.count);
+        let other = (self.root + 1 + at) % self.n;
+        let share = self.lanes.share(lane);
+        let bytes = if self.whole { share } else { part(share, self.n, other) };
+        let (from, to) = if self.to_root { (other, self.root) } else { (self.root, other) };
+        Transfer { from, to, bytes, channel: self.lanes.channel(lane) }
+    }
+
+    fn opens(&self, rank: u32, out: &mut Vec<u32>) {
+        match (rank == self.root, self.to_root) {
+            (true, false) => out.extend(0..self.messages),
+            (false, true) => {
+                let first = (rank + self.n - self.root - 1) % self.n * self.lanes.count;
+                out.extend(first..first + self.lanes.count);
+            }
+            _ => {}
+        }
+    }
+
+    fn needs(&self, _message: u32) -> u32 {
+        0
+    }
+
+    fn after_arrival(&self, _message: u32, _out: &mut Vec<u32>) {}
+
+    fn sends(&self, rank: u32) -> u32 {
+        match (rank == self.root, self.to_root) {
+            (true, false) => self.messages,
+            (false, true) => self.lanes.count,
+            _ => 0,
+        }
+    }
+
+    fn receives(&self, rank: u32) -> u32 {
+        Rooted { to_root: !self.to_root, ..*self }.sends(rank)
     }
 }

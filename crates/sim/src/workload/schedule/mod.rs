@@ -32,16 +32,22 @@ pub enum Kind {
     ReduceScatter,
     AllGather,
     Broadcast,
+    Reduce,
+    Gather,
+    Scatter,
     AllToAll,
     Barrier,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 9] = [
         Kind::AllReduce,
         Kind::ReduceScatter,
         Kind::AllGather,
         Kind::Broadcast,
+        Kind::Reduce,
+        Kind::Gather,
+        Kind::Scatter,
         Kind::AllToAll,
         Kind::Barrier,
     ];
@@ -52,6 +58,9 @@ impl Kind {
             Kind::ReduceScatter => "reduce-scatter",
             Kind::AllGather => "all-gather",
             Kind::Broadcast => "broadcast",
+            Kind::Reduce => "reduce",
+            Kind::Gather => "gather",
+            Kind::Scatter => "scatter",
             Kind::AllToAll => "all-to-all",
             Kind::Barrier => "barrier",
         }
@@ -64,17 +73,23 @@ impl Kind {
         match self {
             Kind::AllReduce => Some((2 * others, n)),
             Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => Some((others, n)),
-            Kind::Broadcast => Some((1, 1)),
+            Kind::Gather | Kind::Scatter => Some((others, n)),
+            Kind::Broadcast | Kind::Reduce => Some((1, 1)),
             Kind::Barrier => None,
         }
+    }
+
+    /// Whether one of the ranks gives or gets what all others do not.
+    pub fn has_root(self) -> bool {
+        matches!(self, Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter)
     }
 
     /// The algorithm where none is named.
     pub fn default_algorithm(self) -> &'static str {
         match self {
             Kind::AllReduce | Kind::ReduceScatter | Kind::AllGather => ring::RingParameters::DOC.name,
-            Kind::Broadcast => tree::TreeParameters::DOC.name,
-            Kind::AllToAll => linear::LinearParameters::DOC.name,
+            Kind::Broadcast | Kind::Reduce => tree::TreeParameters::DOC.name,
+            Kind::AllToAll | Kind::Gather | Kind::Scatter => linear::LinearParameters::DOC.name,
             Kind::Barrier => dissemination::DisseminationParameters::DOC.name,
         }
     }
@@ -90,7 +105,7 @@ pub struct Asked {
     pub channels: u32,
     /// The largest message; none: a channel's share of a step is one message.
     pub chunk: Option<u64>,
-    /// The rank whose data a broadcast distributes.
+    /// The rank whose data a broadcast or scatter distributes, or that a reduce or gather ends at.
     pub root: u32,
     /// Of a rank's NIC.
     pub rate: Rate,
@@ -309,6 +324,7 @@ pub enum Law {
     Trees(tree::Trees),
     HalvingDoubling(halving_doubling::HalvingDoubling),
     Exchange(linear::Exchange),
+    Rooted(linear::Rooted),
     Dissemination(dissemination::Dissemination),
 }
 
@@ -319,6 +335,7 @@ macro_rules! each_law {
             Law::Trees($it) => $call,
             Law::HalvingDoubling($it) => $call,
             Law::Exchange($it) => $call,
+            Law::Rooted($it) => $call,
             Law::Dissemination($it) => $call,
         }
     };

@@ -1,7 +1,8 @@
 //! Trees: data go up to the root, each rank waiting for its children, and down again.
 //!
 //! The tree is binary: rank v has the children 2 v + 1 and 2 v + 2. A broadcast goes down only, from its
-//! root, whose number is taken off the others' (modulo n). With a `chunk` the pieces follow each other.
+//! root, whose number is taken off the others' (modulo n), and a reduce goes up only, to its root. With a
+//! `chunk` the pieces follow each other.
 //!
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
 //! IJHPCA 2005 (reduce and broadcast).
@@ -17,12 +18,12 @@ pub struct TreeParameters;
 impl AlgorithmParameters for TreeParameters {
     const DOC: SchemeDoc = SchemeDoc {
         name: "tree",
-        title: "up a binary tree and down again; a broadcast down only",
+        title: "up a binary tree and down again; a broadcast down only, a reduce up only",
         source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
         validation: "Times by hand and bytes of every link (tests/laws/collectives.rs).",
         ..SchemeDoc::NONE
     };
-    const CAN: &'static [Kind] = &[Kind::AllReduce, Kind::Broadcast];
+    const CAN: &'static [Kind] = &[Kind::AllReduce, Kind::Broadcast, Kind::Reduce];
 
     fn read(_: &mut Parameters) -> TreeParameters {
         TreeParameters
@@ -83,8 +84,9 @@ pub struct Trees {
     n: u32,
     trees: Arc<Vec<Tree>>,
     lanes: Lanes,
-    /// Whether data go up before they come down.
+    /// Whether data go up, and whether they then come down.
     up: bool,
+    down: bool,
     messages: u32,
 }
 
@@ -101,10 +103,10 @@ impl Trees {
         // Every tree takes its share of every channel.
         let count = trees.len() as u32;
         let lanes = Asked { channels: asked.channels * count, ..*asked }.lanes(1)?;
-        let up = asked.kind == Kind::AllReduce;
-        let directions = if up { 2 } else { 1 };
+        let (up, down) = (asked.kind != Kind::Broadcast, asked.kind != Kind::Reduce);
+        let directions = u128::from(up) + u128::from(down);
         let messages = counted(directions * u128::from(asked.ranks - 1) * u128::from(lanes.count))?;
-        Ok(Law::Trees(Trees { n: asked.ranks, trees: Arc::new(trees), lanes, up, messages }).into())
+        Ok(Law::Trees(Trees { n: asked.ranks, trees: Arc::new(trees), lanes, up, down, messages }).into())
     }
 
     fn tree(&self, lane: u32) -> &Tree {
@@ -181,14 +183,16 @@ impl Schedule for Trees {
         let receiver = if up { tree.parent[child as usize].unwrap_or(child) } else { child };
         match tree.parent[receiver as usize] {
             Some(_) if up => out.push(self.number(true, receiver, lane)),
-            _ => self.down_from(receiver, lane, out),
+            _ if self.down => self.down_from(receiver, lane, out),
+            _ => {}
         }
     }
 
     fn sends(&self, rank: u32) -> u32 {
         let of_tree = |(number, tree): (usize, &Tree)| {
             let up = u32::from(self.up && tree.parent[rank as usize].is_some());
-            self.lanes_of(number) * (up + tree.children(rank).len() as u32)
+            let down = if self.down { tree.children(rank).len() as u32 } else { 0 };
+            self.lanes_of(number) * (up + down)
         };
         self.trees.iter().enumerate().map(of_tree).sum()
     }
@@ -196,7 +200,8 @@ impl Schedule for Trees {
     fn receives(&self, rank: u32) -> u32 {
         let of_tree = |(number, tree): (usize, &Tree)| {
             let up = if self.up { tree.children(rank).len() as u32 } else { 0 };
-            self.lanes_of(number) * (up + u32::from(tree.parent[rank as usize].is_some()))
+            let down = u32::from(self.down && tree.parent[rank as usize].is_some());
+            self.lanes_of(number) * (up + down)
         };
         self.trees.iter().enumerate().map(of_tree).sum()
     }
