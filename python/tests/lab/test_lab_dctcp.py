@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.conftest import dumbbell_text
 from tests.lab.test_lab import lab, nothing_left, ours, wait_for_flows
 from weftline import Scenario
 from weftline.lab import dctcp, doctor, network, plan, programs, runs
@@ -17,30 +18,17 @@ from weftline.runs import Run
 
 _ = nothing_left
 KERNEL = ["reno", "cubic", "bbr"]
-DUMBBELL = """
-name = "dctcp"
-seed = 1
-[topology]
-kind = "dumbbell"
-left = 2
-right = 2
-host_link = { rate = "1Gbps", delay = "2ms" }
-bottleneck_link = { rate = "20Mbps", delay = "5ms" }
-[switch]
-queue = { kind = "fifo", limit = "300KB" }
-ecn = { enabled = true, kmin = "30KB", kmax = "30KB", pmax = 1 }
-[transport]
-kind = "tcp"
-controller = { kind = "dctcp" }
-[[workload]]
-kind = "flows"
-flows = [
-    { src = 0, dst = 2, size = "8MB", start = "0ms" },
-    { src = 1, dst = 3, size = "8MB", start = "0ms" },
-]
-[measure]
-queues = { every = "10ms" }
-controllers = { flows = [0, 1], every = "10ms" }
+CHANGES = """
+[switch.ecn]
+enabled = true
+kmin = "30KB"
+kmax = "30KB"
+pmax = 1
+[transport.controller]
+kind = "dctcp"
+[measure.controllers]
+flows = [0, 1]
+every = "10ms"
 """
 GARBAGE = 0x81104110
 ROUNDING = 2 / dctcp.ONE
@@ -52,7 +40,7 @@ WITHIN_ALPHA, WITHIN_QUEUE = 0.1, 0.3
 def scenario(tmp_path: Path) -> Path:
     """Two flows that share 20 Mb/s for six seconds, over a port that marks beyond 30 KB."""
     file = tmp_path / "dctcp.toml"
-    file.write_text(DUMBBELL)
+    file.write_text(dumbbell_text("dctcp", size="8MB", limit="300KB") + CHANGES)
     return file
 
 

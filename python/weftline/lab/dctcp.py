@@ -52,8 +52,8 @@ def differs() -> list[str]:
     return [
         "dctcp: the kernel lacks it, so programs of the run are its congestion control; shares of marks are "
         "of packets, in the simulator of bytes",
-        "dctcp: windows grow by whole packets as under Reno; a loss halves the window, not what is in flight, "
-        'and the window is the threshold at once, as with recovery = "threshold" in the simulator',
+        "dctcp: windows grow by whole packets as under Reno; a loss halves the window, not what is in flight",
+        'dctcp: after a loss the window is the threshold at once, as with recovery = "threshold" simulated',
     ]
 
 

@@ -591,8 +591,12 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         found.append(
             "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
         )
+        found.append(
+            "MPTCP: the kernel goes on with plain TCP where the first packets with its options are lost (RFC "
+            "8684, section 3.7); the simulator's connections keep their subflows"
+        )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
-            found.append(f'scheduler of MPTCP: the kernel has its own, "linux" in the simulator; not {scheduler}')
+            found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
     if values.get("measure", {}).get("pcap"):
         found.append("measure.pcap: the lab does not write captures")
     extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}
