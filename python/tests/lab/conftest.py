@@ -10,26 +10,30 @@ from pathlib import Path
 
 import pytest
 
-DUMBBELL = """
-name = "dumbbell"
+
+def dumbbell_text(name: str = "dumbbell", size: str = "3MB", limit: str = "100KB") -> str:
+    """Return a scenario of two flows that share 20 Mb/s."""
+    return f"""
+name = "{name}"
+seed = 1
 [topology]
 kind = "dumbbell"
 left = 2
 right = 2
-host_link = { rate = "1Gbps", delay = "2ms" }
-bottleneck_link = { rate = "20Mbps", delay = "5ms" }
+host_link = {{ rate = "1Gbps", delay = "2ms" }}
+bottleneck_link = {{ rate = "20Mbps", delay = "5ms" }}
 [switch]
-queue = { kind = "fifo", limit = "100KB" }
+queue = {{ kind = "fifo", limit = "{limit}" }}
 [transport]
 kind = "tcp"
 [[workload]]
 kind = "flows"
 flows = [
-    { src = 0, dst = 2, size = "3MB", start = "0ms" },
-    { src = 1, dst = 3, size = "3MB", start = "0ms" },
+    {{ src = 0, dst = 2, size = "{size}", start = "0ms" }},
+    {{ src = 1, dst = 3, size = "{size}", start = "0ms" }},
 ]
 [measure]
-queues = { every = "20ms" }
+queues = {{ every = "20ms" }}
 """
 
 
@@ -37,7 +41,7 @@ queues = { every = "20ms" }
 def dumbbell(tmp_path: Path) -> Path:
     """A scenario that takes three seconds."""
     file = tmp_path / "dumbbell.toml"
-    file.write_text(DUMBBELL)
+    file.write_text(dumbbell_text())
     return file
 
 

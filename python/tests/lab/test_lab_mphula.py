@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
+import socket
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from tests.lab.test_lab import lab, nothing_left
 from weftline import InputError, Scenario, _native, scenarios
-from weftline.lab import balanced, balancers, experiment, mphula, mphula_tokens, plan, subflows
+from weftline.lab import agent, balanced, balancers, experiment, mphula, mphula_tokens, plan, subflows
 from weftline.lab import programs as switch_programs
 
 __all__ = ["nothing_left"]
@@ -119,7 +121,9 @@ def test_links_between_switches_have_room_for_a_mark(fabric: Path) -> None:
     made = plan.make(Scenario(fabric), ["cubic"], [])
     mtus = {link.mtu for link in made.links if link.a.port.is_switch and link.b.port.is_switch}
     hosts = {link.mtu for link in made.links if not (link.a.port.is_switch and link.b.port.is_switch)}
-    assert len(mtus) == len(hosts) == 1 and mtus.pop() == hosts.pop() + mphula.MARK_BYTES
+    # As long as simulated: what MPTCP adds to a packet comes on top of its payload.
+    assert hosts == {plan.MTU} and mtus == {plan.MTU + mphula.MARK_BYTES}
+    assert any("scheduler of MPTCP" in text for text in made.differs)
 
 
 def test_switches_of_a_scenario_begin_with_its_ranks(fabric: Path) -> None:
@@ -216,3 +220,34 @@ def test_verdicts_on_uplinks_and_goodput(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.order() == "open"
     found.pairs["MP-HULA"] = [Fake([5, 5, 5, 0], (36, 9)), Fake([5, 6, 5, 0], (36, 9.1))]
     assert found.order() == "different order"
+
+
+@pytest.mark.skipif(not plan.has_mptcp(), reason="this kernel has no MPTCP")
+def test_a_connection_that_the_kernel_continues_as_plain_tcp_is_named_and_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # A server without MPTCP, as where the first packets with its options are lost.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host = agent.Agent({"address": "127.0.0.1", "listens": [], "multipath": True, "subflows": 4})
+        port = server.getsockname()[1]
+        task = {
+            "id": 7,
+            "size": 1000,
+            "multipath": True,
+            "congestion": "reno",
+            "to": "127.0.0.1",
+            "port": port,
+        }
+        host._start({**task, "to": "127.0.0.1", "port": port}, 0)
+        (flow,) = host.flows.values()
+        receiver, _ = server.accept()
+        with receiver:
+            host._send(flow, select.EPOLLOUT)
+            assert flow.sent == len(receiver.recv(2000)) == 1000
+            host._tell_subflows(flow)
+            host._tell_subflows(flow)
+            host._report(0)
+            flow.sock.close()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if "plain" in line] == [{"flow": 7, "plain": True}]
+    assert lines[-1]["acknowledged"][0][0] == 7 and lines[-1]["acknowledged"][0][1] >= 1000

@@ -119,7 +119,7 @@ def test_a_transport_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_a_repeat_of_phost_completes_on_real_packets_without_a_drop(tmp_path: Path) -> None:
     found = read()
     found.transports = {"pHost": found.transports["pHost"]}
-    found.run(tmp_path, repeats=1)
+    found.run(tmp_path, count=1)
     (pair,) = found.pairs["pHost"]
     assert [run.summary["flows_done"] for run in pair.each()] == [80, 80]
     assert [run.summary["drops"] for run in pair.each()] == [0, 0]

@@ -42,7 +42,7 @@ def test_every_digest_is_the_librarys_for_the_path_on_which_its_packet_was_captu
     found = experiment.read("lab-together")
     assert isinstance(found, together.Experiment)
     found.queues = {"Cebinae": found.queues["Cebinae"]}
-    found.run(tmp_path, repeats=1, seconds=SECONDS)
+    found.run(tmp_path, count=1, seconds=SECONDS)
     (pair,) = found.pairs["Cebinae"]
     simulated, real = pair.paths
     assert real.digests > 1000 and real.equal == real.digests and real.unmatched == 0

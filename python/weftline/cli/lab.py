@@ -162,7 +162,7 @@ def _experiment(options: argparse.Namespace) -> int:
         options.folder,
         Path(options.out),
         rows=options.row,
-        repeats=options.repeats,
+        count=options.repeats,
         seconds=options.seconds,
         as_json=options.json,
     )

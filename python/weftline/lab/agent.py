@@ -49,6 +49,8 @@ class Flow:
 
     def __init__(self, task: dict[str, Any], now: int, sock: socket.socket) -> None:
         self.id, self.size, self.multipath = task["id"], task["size"], task["multipath"]
+        self.plain = False
+        """A multipath connection whose first packets were lost: the kernel goes on with TCP (RFC 8684)."""
         self.started_ns, self.late_ns = now, 0
         self.sock, self.sent, self.connected, self.stamped = sock, 0, False, False
         self.subflows: set[tuple[str, int]] = set()
@@ -86,7 +88,7 @@ class Agent:
                 # TCP's record of a multipath socket is that of its first subflow.
                 level, kind, at = (
                     (SOL_MPTCP, MPTCP_INFO, MPTCP_ACKNOWLEDGED)
-                    if flow.multipath
+                    if flow.multipath and not flow.plain
                     else (socket.IPPROTO_TCP, socket.TCP_INFO, ACKNOWLEDGED)
                 )
                 info = flow.sock.getsockopt(level, kind, 256)
@@ -204,7 +206,8 @@ class Agent:
         """Look for new subflows, and end the multipath flows whose bytes were all acknowledged."""
         now = time.time_ns()
         for flow in self.flows.values():
-            if len(flow.subflows) < self.task["subflows"] and now - flow.asked_ns >= SUBFLOWS_NS:
+            few = len(flow.subflows) < self.task["subflows"] and not flow.plain
+            if few and now - flow.asked_ns >= SUBFLOWS_NS:
                 flow.asked_ns = now
                 self._tell_subflows(flow)
         for flow in [flow for flow in self.flows.values() if flow.multipath and flow.sent == flow.size]:
@@ -214,11 +217,16 @@ class Agent:
 
     def _tell_subflows(self, flow: Flow) -> None:
         """Print the addresses and ports of this host that a connection uses and that were not printed yet."""
-        with contextlib.suppress(OSError):
+        try:
             new = own_ends(flow.sock.fileno(), self.task["subflows"]) - flow.subflows
-            flow.subflows |= new
-            if new:
-                print(json.dumps({"flow": flow.id, "subflows": sorted(new)}), flush=True)
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP and not flow.plain:
+                flow.plain = True
+                print(json.dumps({"flow": flow.id, "plain": True}), flush=True)
+            return
+        flow.subflows |= new
+        if new:
+            print(json.dumps({"flow": flow.id, "subflows": sorted(new)}), flush=True)
 
     def _end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
         if flow.multipath:

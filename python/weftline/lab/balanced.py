@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +20,11 @@ from typing import Any
 
 from weftline import quantities, scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import agreement, queues, runs
+from weftline.lab import agreement, queues, repeats, runs
 from weftline.lab.network import Network, inside, run, tool
 from weftline.lab.plan import End, Plan
 from weftline.runs import Run
-from weftline.scenario import Scenario, status_of
+from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 KIND = "balancers"
@@ -33,17 +32,8 @@ ETHERNET_BYTES = 14
 """Of every packet, which the kernel's ports count and the simulator's do not."""
 
 
-@dataclass
-class Pair:
+class Pair(repeats.Pair):
     """One repeat under one balancer in both engines."""
-
-    simulated: Run
-    real: Run
-
-    @property
-    def contaminated(self) -> list[str]:
-        """Why the lab's run does not count."""
-        return list(self.real.summary["lab"]["contaminated"])
 
     def bytes(self) -> dict[str, tuple[float, float]]:
         """Return bytes of IP that left by every port whose utilisation was measured, in both engines."""
@@ -85,7 +75,7 @@ def _mean_fct(of: Run) -> float:
     import pyarrow
 
     times = [row["fct_ns"] for row in pyarrow.table(of.flows).to_pylist() if row["fct_ns"] is not None]
-    return _mean(times) / 1e6 if times else float("nan")
+    return repeats.mean(times) / 1e6
 
 
 @dataclass
@@ -130,8 +120,7 @@ class Experiment:
         InputError
             If it is not one, or rows are named.
         """
-        try:
-            text = tomllib.loads(path.read_text("utf-8"))
+        with repeats.reading(path, "an experiment on balancers") as text:
             fails = text["failover"]
             found = cls(
                 title=text["title"],
@@ -149,19 +138,11 @@ class Experiment:
                     max_lost=fails["lost"],
                 ),
             )
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: is not an experiment on balancers: {error}") from error
-        if rows:
-            raise InputError(f"{path}: has no rows to choose from: leave --rows out")
-        for name in (found.faster, found.slower):
-            if name not in found.balancers:
-                has = ", ".join(found.balancers)
-                raise InputError(f"{path}: there is no balancer {name}: it has {has}")
+        repeats.refuse_rows(path, rows)
+        repeats.check_names(path, "balancer", (found.faster, found.slower), found.balancers)
         return found
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None = None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None = None) -> None:
         """Run everything, repeat by repeat; what a former call has finished is kept.
 
         Raises
@@ -169,19 +150,12 @@ class Experiment:
         InputError
             If `seconds` is given: flows have sizes here, so a run ends with the last flow.
         """
-        if seconds is not None:
-            raise InputError("--seconds: not for this experiment, whose flows have sizes")
-        for repeat in range(1, repeats + 1):
-            names = list(self.balancers)
-            for name in names if repeat % 2 else names[::-1]:
-                place = out / name / str(repeat)
-                scenario = self._scenario(name, repeat)
-                self.pairs.setdefault(name, []).append(pair(scenario, place, f"{name}, repeat {repeat}"))
-                self.failover.lost.setdefault(name, []).append(self._lost(scenario, place, name, repeat))
-
-    def _scenario(self, name: str, seed: int) -> Scenario:
-        changes = {f"switch.balancer.{key}": value for key, value in self.balancers[name].items()}
-        return Scenario.of(scenarios.load(str(self.scenario)), scenarios.settings(changes), seed=seed)
+        repeats.refuse_seconds(seconds)
+        for repeat, name in repeats.there_and_back(list(self.balancers), count):
+            place = out / name / str(repeat)
+            scenario = balancing(self.scenario, self.balancers[name], repeat)
+            self.pairs.setdefault(name, []).append(pair(scenario, place, f"{name}, repeat {repeat}"))
+            self.failover.lost.setdefault(name, []).append(self._lost(scenario, place, name, repeat))
 
     def _lost(self, scenario: Scenario, place: Path, name: str, repeat: int) -> int:
         done = place / "failover.json"
@@ -201,33 +175,22 @@ class Experiment:
                 found.setdefault(port, []).append(both)
         return found
 
-    def _spoilt(self, name: str) -> int:
-        return sum(bool(pair.contaminated) for pair in self.pairs.get(name, []))
-
     def verdict(self, name: str, port: str) -> tuple[str, tuple[float, float] | None]:
         """Return whether an uplink carries the same in both engines, with the interval of lab over simulated.
 
         Contaminated runs do not count; if too many are, it is open.
         """
-        pairs = [pair for pair in self.pairs[name] if not pair.contaminated]
-        ratios = [real / simulated for simulated, real in (pair.bytes()[port] for pair in pairs) if simulated]
-        if len(ratios) < 2 or self._spoilt(name) > agreement.MOST_DROPPED * len(self.pairs[name]):
-            return "open", None
-        low, high = agreement.interval_90(ratios)
-        if 1 - self.margin <= low and high <= 1 + self.margin:
-            return "equal", (low, high)
-        return ("different" if low > 1 + self.margin or high < 1 - self.margin else "open"), (low, high)
+        both = [pair.bytes()[port] for pair in repeats.clean(self.pairs[name])]
+        ratios = [real / simulated for simulated, real in both if simulated]
+        return repeats.verdict(ratios, 1.0, self.margin)
 
     def order(self) -> str:
         """Return whether both engines have the same balancer in front, in at least nine of ten repeats."""
         both = list(zip(self.pairs[self.faster], self.pairs[self.slower], strict=True))
         clean = [(one, other) for one, other in both if not one.contaminated and not other.contaminated]
-        if len(clean) < 2 or len(clean) < (1 - agreement.MOST_DROPPED) * len(both):
+        if len(clean) < (1 - agreement.MOST_DROPPED) * len(both):
             return "open"
-        agree = sum(_in_front(*one) for one in clean)
-        if agree >= 0.9 * len(clean):
-            return "same order"
-        return "open" if agree > 0.5 * len(clean) else "different order"
+        return repeats.front([_fronts(*one) for one in clean])
 
     def table(self) -> Table:
         """Return a line for each uplink and balancer, one for completion times, one for the failover."""
@@ -236,28 +199,30 @@ class Experiment:
             for port, both in self.uplinks(name).items():
                 word, interval = self.verdict(name, port)
                 every = [real / simulated for simulated, real in both if simulated]
-                shown = [_spread([value / 1e6 for value in column]) for column in zip(*both, strict=True)]
-                spread = f"{_mean(every):.3f} ({min(every):.3f} to {max(every):.3f})" if every else "–"
-                between = "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+                shown = [
+                    repeats.spread([value / 1e6 for value in column], 2) for column in zip(*both, strict=True)
+                ]
+                between = repeats.between(interval)
                 what = f"{name}, MB on {port}"
-                lines.append([what, *shown, spread, between, self._dropped(name), word])
+                lines.append(
+                    [what, *shown, repeats.spread(every, 3), between, repeats.spoilt(self.pairs[name]), word]
+                )
         for name, pairs in self.pairs.items():
             times = [pair.mean_fct_ms() for pair in pairs]
-            shown = [_spread(list(column)) for column in zip(*times, strict=True)]
-            ratio = _spread([real / simulated for simulated, real in times])
+            shown = [repeats.spread(list(column), 2) for column in zip(*times, strict=True)]
+            ratio = repeats.spread([real / simulated for simulated, real in times], 2)
             word = self.order() if name == self.faster else ""
-            lines.append([f"{name}, mean FCT in ms", *shown, ratio, "–", self._dropped(name), word])
+            lines.append(
+                [f"{name}, mean FCT in ms", *shown, ratio, "–", repeats.spoilt(self.pairs[name]), word]
+            )
         for name, lost in self.failover.lost.items():
             word = self.failover.verdict(name) if name == self.faster else ""
-            text = f"{_mean(lost):.1f} ({min(lost)} to {max(lost)})"
+            text = f"{repeats.mean(lost):.1f} ({min(lost)} to {max(lost)})"
             lines.append(
                 [f"{name}, pings lost of {self.failover.pings}", "–", text, "–", "–", "does not apply", word]
             )
         head = ["", "simulated", "lab", "lab / simulated", "90 %", "contaminated", "verdict"]
         return Table(head, lines, left=1)
-
-    def _dropped(self, name: str) -> str:
-        return f"{self._spoilt(name)} of {len(self.pairs[name])}"
 
     def holds(self) -> bool:
         """Return whether all uplinks are equal, the order is the same and the failover holds."""
@@ -285,23 +250,24 @@ class Experiment:
 
     def write(self, out: Path) -> None:
         """Write the results as `experiment.json`."""
-        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
+        repeats.write(out, self.as_json())
 
 
-def _in_front(faster: Pair, slower: Pair) -> bool:
+def _fronts(faster: Pair, slower: Pair) -> tuple[bool, bool]:
+    """Return whether the first is in front, in both engines."""
     one, other = faster.mean_fct_ms(), slower.mean_fct_ms()
-    return (one[0] < other[0]) == (one[1] < other[1])
+    return one[0] < other[0], one[1] < other[1]
+
+
+def balancing(scenario: Path, balancer: dict[str, Any], seed: int) -> Scenario:
+    """Return a scenario with what is set for a balancer."""
+    changes = {f"switch.balancer.{key}": value for key, value in balancer.items()}
+    return Scenario.of(scenarios.load(str(scenario)), scenarios.settings(changes), seed=seed)
 
 
 def pair(scenario: Scenario, place: Path, what: str) -> Pair:
     """Simulate a scenario and run it on real packets, unless that is done already."""
-    simulated, real = place / "sim", place / "lab"
-    if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
-        scenario.start(out=simulated, force=True, sync=False)
-    if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
-        print(what, file=sys.stderr, flush=True)
-        runs.run(scenario, str(real), force=True, ports="kernel")
-    return Pair(Run.read(simulated), Run.read(real))
+    return Pair(*repeats.pair(scenario, place, what, ports="kernel").each())
 
 
 def fail_over(made: Plan, failover: Failover) -> int:
@@ -383,11 +349,3 @@ def _cut(network: Network, spine: str, failover: Failover) -> None:
     ends: list[End] = [end for end in network.plan.ends() if {end.node, end.peer[0]} == {spine, leaf}]
     for end in ends:
         run(tool("ip"), "-n", network.name(end.node), "link", "set", end.interface, "down")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{_mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"

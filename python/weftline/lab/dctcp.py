@@ -53,6 +53,7 @@ def differs() -> list[str]:
         "dctcp: the kernel lacks it, so programs of the run are its congestion control; shares of marks are "
         "of packets, in the simulator of bytes",
         "dctcp: windows grow by whole packets as under Reno; a loss halves the window, not what is in flight",
+        'dctcp: after a loss the window is the threshold at once, as with recovery = "threshold" simulated',
     ]
 
 
@@ -67,6 +68,8 @@ class Control:
 
     g: float
     initial_alpha: float
+    returned: int = 0
+    """For tests, unless 0: what the kernel gets for a threshold, as if it had skipped the program."""
 
     @classmethod
     def of(cls, controller: dict[str, Any]) -> Control:
@@ -87,7 +90,8 @@ class Control:
         at = source.find(MARK) + len(MARK)
         if at < len(MARK):
             raise RunFailed("lab: dctcp.bpf.o has no place for g: `make lab-objects` makes it again")
-        settings = struct.pack("=II", round(self.g * ONE), round(self.initial_alpha * ONE))
+        weights = (round(one * ONE) for one in (self.g, self.initial_alpha))
+        settings = struct.pack("=III", *weights, self.returned)
         found = source[:at] + settings + source[at + len(settings) :]
         found = found.replace(f"wl_{ID}_".encode(), f"wl_{run}_".encode())
         with tempfile.NamedTemporaryFile(prefix="weftline-lab-", suffix=".o") as copy:
@@ -135,8 +139,8 @@ class Window:
 
 
 def windows(run: str) -> tuple[list[Window], int]:
-    """Return the windows of data that the programs of a run have written down, and how many thresholds they
-    had to set again because the kernel had others than they returned."""
+    """Return the windows of data that the programs of a run have written down, and how many windows they had
+    to set again because the kernel had larger ones than they set."""
     command = [str(programs.bpftool()), "-j", "map", "dump", "name", f"wl_{run}_alpha"]
     done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
     try:
@@ -170,5 +174,5 @@ def facts(control: Control, found: list[Window], mended: int = 0) -> dict[str, A
         "mean_alpha": math.fsum(one.after for one in found) / len(found) if found else None,
         # Of alpha and its law in numbers with a point: rounding.
         "furthest_from_law": max(law, default=None),
-        "thresholds_mended": mended,
+        "windows_mended": mended,
     }

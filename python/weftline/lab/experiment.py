@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +17,21 @@ from typing import Any, Protocol
 
 from weftline import quantities, scenarios
 from weftline.errors import InputError
-from weftline.lab import agreement, balanced, doctor, runs, stamped, subflows, together, traced, transported
+from weftline.lab import (
+    agreement,
+    balanced,
+    doctor,
+    repeats,
+    stamped,
+    subflows,
+    together,
+    traced,
+    transported,
+)
+from weftline.lab.repeats import Pair
 from weftline.measures import sharing
 from weftline.reproduce import experiments
-from weftline.runs import Run
-from weftline.scenario import Scenario, status_of
+from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 FILE = "lab.toml"
@@ -35,7 +44,7 @@ class Trial(Protocol):
 
     title: str
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None) -> None:
         """Run all points; what a former call has finished is kept."""
 
     def table(self) -> Table:
@@ -106,27 +115,25 @@ def command(options: argparse.Namespace) -> int:
             f"{', '.join(wrong)}: not for experiments on real packets; --rows and --seeds choose"
         )
     rows = [str(n) for n in quantities.parse_numbers(options.rows, "--rows", "row")] if options.rows else []
-    repeats = len(quantities.parse_seeds(options.seeds)) if options.seeds else REPEATS
+    count = len(quantities.parse_seeds(options.seeds)) if options.seeds else REPEATS
     out = Path(options.out or Path("out") / options.experiment)
     found = read(options.experiment, rows)
     if options.dry_run:
-        print(
-            f"{options.experiment}: {found.title}; {repeats} runs of each point on real packets, into {out}"
-        )
+        print(f"{options.experiment}: {found.title}; {count} runs of each point on real packets, into {out}")
         return 0
     doctor.require()
     holds = carry_out(
-        options.experiment, out, rows=rows, repeats=repeats, seconds=options.seconds, as_json=options.json
+        options.experiment, out, rows=rows, count=count, seconds=options.seconds, as_json=options.json
     )
     return 0 if holds else 1
 
 
 def carry_out(
-    folder: str | Path, out: Path, *, rows: Sequence[str], repeats: int, seconds: float | None, as_json: bool
+    folder: str | Path, out: Path, *, rows: Sequence[str], count: int, seconds: float | None, as_json: bool
 ) -> bool:
     """Run an experiment, write `experiment.json` below `out`, print its table; return whether it holds."""
     found = read(folder, rows)
-    found.run(out, repeats=repeats, seconds=seconds)
+    found.run(out, count=count, seconds=seconds)
     found.write(out)
     if as_json:
         print(json.dumps(found.as_json(), indent=2))
@@ -143,15 +150,14 @@ class Point:
     row: str
     variant: str
     changes: dict[str, Any]
-    pairs: list[tuple[Run, Run]] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
 
     def values(self, *, contaminated: bool = False) -> list[tuple[float, float]]:
         """Return Jain's index of goodputs in both engines, of each repeat, or of those not contaminated."""
         found = []
-        for simulated, real in self.pairs:
-            one, other = sharing.index(simulated), sharing.index(real)
-            keeps = contaminated or not real.summary["lab"]["contaminated"]
-            if one is not None and other is not None and keeps:
+        for pair in self.pairs:
+            one, other = map(sharing.index, pair.each())
+            if one is not None and other is not None and (contaminated or not pair.contaminated):
                 found.append((one, other))
         return found
 
@@ -160,10 +166,7 @@ class Point:
         apart = [other - one for one, other in self.values()]
         if len(apart) < 2 or len(apart) < (1 - agreement.MOST_DROPPED) * len(self.pairs):
             return "open", None
-        low, high = agreement.interval_90(apart)
-        if -margin <= low and high <= margin:
-            return "equal", (low, high)
-        return ("different" if low > 0 or high < 0 else "open"), (low, high)
+        return repeats.verdict(apart, 0.0, margin)
 
 
 @dataclass
@@ -187,8 +190,7 @@ class Experiment:
         InputError
             If there is none, or no such row.
         """
-        try:
-            text = tomllib.loads(path.read_text("utf-8"))
+        with repeats.reading(path, "an experiment of the lab") as text:
             known = [row["name"] for row in text["row"]]
             points = [
                 Point(row["name"], variant, {**row["set"], **changes})
@@ -205,33 +207,19 @@ class Experiment:
                 enough=text["enough"],
                 points=points,
             )
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}: is not an experiment of the lab: {error}") from error
         if unknown := [row for row in rows if row not in known]:
             raise InputError(f"{path}: has no row {', '.join(unknown)}: it has {', '.join(known)}")
         return found
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None) -> None:
         """Simulate and run every point, repeat by repeat; what a former call has finished is kept."""
-        for repeat in range(1, repeats + 1):
-            there = self.points if repeat % 2 else self.points[::-1]
-            for point in there:
-                place = out / f"{point.row}-{point.variant}" / str(repeat)
-                point.pairs.append(self._pair(point, place, repeat, seconds))
-
-    def _pair(self, point: Point, place: Path, seed: int, seconds: float | None) -> tuple[Run, Run]:
-        changes = {**point.changes, **({"run.until": f"{seconds:g}s"} if seconds else {})}
-        source = scenarios.load(str(self.scenario))
-        scenario = Scenario.of(source, scenarios.settings(changes), seed=seed)
-        simulated, real = place / "sim", place / "lab"
-        if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
-            scenario.start(out=simulated, force=True, sync=False)
-        if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
-            print(f"row {point.row}, {point.variant}, repeat {seed}", file=sys.stderr, flush=True)
-            runs.run(scenario, str(real), force=True, ports="engine")
-        return Run.read(simulated), Run.read(real)
+        for repeat, point in repeats.there_and_back(self.points, count):
+            changes = {**point.changes, **({"run.until": f"{seconds:g}s"} if seconds else {})}
+            source = scenarios.load(str(self.scenario))
+            scenario = Scenario.of(source, scenarios.settings(changes), seed=repeat)
+            place = out / f"{point.row}-{point.variant}" / str(repeat)
+            what = f"row {point.row}, {point.variant}, repeat {repeat}"
+            point.pairs.append(repeats.pair(scenario, place, what, ports="engine"))
 
     def table(self) -> Table:
         """Return a line for each point: means of all repeats; verdicts are of those not contaminated."""
@@ -244,9 +232,9 @@ class Experiment:
             lines.append(
                 [
                     f"{point.row} {point.variant}",
-                    _spread([one for one, _ in shown]),
-                    _spread([other for _, other in shown]),
-                    "–" if interval is None else f"{interval[0]:+.3f} to {interval[1]:+.3f}",
+                    repeats.spread([one for one, _ in shown], 3),
+                    repeats.spread([other for _, other in shown], 3),
+                    repeats.between(interval, "+.3f"),
                     f"{every - len(kept)} of {every}",
                     word,
                 ]
@@ -257,7 +245,9 @@ class Experiment:
     def _order(self, low: Point) -> str:
         """Return whether a row's lower discipline is below the other one in both engines."""
         high = next(point for point in self.points if (point.row, point.variant) == (low.row, self.equal))
-        means = [[_mean(column) for column in zip(*point.values(), strict=True)] for point in (low, high)]
+        means = [
+            [repeats.mean(column) for column in zip(*point.values(), strict=True)] for point in (low, high)
+        ]
         if not all(means):
             return "open"
         same = all(below < above for below, above in zip(*means, strict=True))
@@ -280,11 +270,11 @@ class Experiment:
             word, interval = point.verdict(self.margin)
             every = [
                 {
-                    "simulated": sharing.index(simulated),
-                    "lab": sharing.index(real),
-                    "contaminated": real.summary["lab"]["contaminated"],
+                    "simulated": sharing.index(pair.simulated),
+                    "lab": sharing.index(pair.real),
+                    "contaminated": pair.contaminated,
                 }
-                for simulated, real in point.pairs
+                for pair in point.pairs
             ]
             points.append(
                 {
@@ -299,15 +289,7 @@ class Experiment:
 
     def write(self, out: Path) -> None:
         """Write the results as `experiment.json`."""
-        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _spread(values: list[float]) -> str:
-    return f"{_mean(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
+        repeats.write(out, self.as_json())
 
 
 KINDS: dict[object, Any] = {

@@ -230,6 +230,7 @@ def summary_of(
                 else {}
             ),
             **({"dctcp": outcome.dctcp} if made.dctcp else {}),
+            **({"plain_tcp": sorted(outcome.plain)} if made.multipath else {}),
             "samples_missed": outcome.missed_samples,
             "failed": {str(i): one["wrong"] for i, one in outcome.flows.items() if one.get("wrong")},
         },
@@ -238,10 +239,16 @@ def summary_of(
     summary["warnings"] = [f"contaminated: {text}" for text in summary["lab"]["contaminated"]]
     if made.dctcp and not outcome.dctcp["windows"]:
         summary["warnings"].append("DCTCP: its programs wrote no window of data down")
-    if mended := outcome.dctcp.get("thresholds_mended"):
-        text = "had sent a burst by then: do not trust this run"
+    if mended := outcome.dctcp.get("windows_mended"):
         summary["warnings"].append(
-            f"DCTCP: {mended} windows jumped after a cut and were set again; flows {text}"
+            f"DCTCP: {mended} windows jumped as the kernel took back a cut, and were set again with the next "
+            "acknowledgement; flows had sent a burst by then: do not trust this run"
+        )
+    if outcome.plain:
+        numbers = ", ".join(map(str, sorted(outcome.plain)))
+        summary["warnings"].append(
+            f"MPTCP: the kernel went on with plain TCP in flows {numbers}, as first packets with its options "
+            "were lost; the simulator's connections keep their subflows"
         )
     if lost := (outcome.relay.get("missed") or 0) + (outcome.relay.get("refused") or 0):
         summary["warnings"].append(

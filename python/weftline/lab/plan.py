@@ -41,6 +41,8 @@ MOST_NODES = 200
 MOST_SUBFLOWS = 8
 TCP_HEADER = 52
 """IPv4 and TCP with time stamps, what an mss leaves of a packet."""
+MAPPING = 24
+"""What MPTCP adds to it: where in the stream the data belong."""
 NIC_QUEUE = 4_000_000
 """Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
 
@@ -328,7 +330,9 @@ def make(
     if len(graph["nodes"]) > MOST_NODES:
         raise InputError(f"{len(graph['nodes'])} nodes: the lab takes up to {MOST_NODES} on one machine")
     transport, queue = values["transport"], values["switch"]["queue"]
-    mss = _bytes(transport.get("mss")) or MTU - TCP_HEADER
+    multipath = transport["kind"] == "mptcp" and not hosts
+    header = TCP_HEADER + (MAPPING if multipath else 0)
+    mss = _bytes(transport.get("mss")) or MTU - header
     version = internet.VERSIONS[ip]
     nodes = [
         Node(name=_plain(one["name"]), is_host=one["kind"] == "host", address=version.host(number))
@@ -337,14 +341,14 @@ def make(
         for number, one in enumerate(graph["nodes"])
     ]
     for number, node in enumerate(nodes):
-        if node.is_host and transport["kind"] == "mptcp" and not hosts:
+        if node.is_host and multipath:
             extra = range(1, int(transport.get("subflows", 1)))
             node.aliases = [version.host(number, subflow) for subflow in extra]
     balancing = balancers.asked(scenario)
     writes = int_switches.wanted(values) and not engine
     marks = ecn_switches.wanted(values) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
-    longest = engine_hosts.MTU if hosts else mss + TCP_HEADER
+    longest = engine_hosts.MTU if hosts else mss + header
     mtu = longest + version.header_bytes - internet.IPV4.header_bytes
     longer = balancing.extra_bytes if balancing else 0
     links = _connected(graph, nodes, queue, (mtu, mtu + longer), bands, hosts, version)
@@ -371,7 +375,7 @@ def make(
             {**flow, "congestion": CONGESTION.get(own.get(flow["group"], _controller(transport)), "")}
             for flow in flows
         ],
-        multipath=transport["kind"] == "mptcp" and not hosts,
+        multipath=multipath,
         route_settings=_route_settings(transport),
         queue_every_ns=_ns(measured.get("every")) if isinstance(measured, dict) else None,
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
@@ -587,6 +591,12 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         found.append(
             "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
         )
+        found.append(
+            "MPTCP: the kernel goes on with plain TCP where the first packets with its options are lost (RFC "
+            "8684, section 3.7); the simulator's connections keep their subflows"
+        )
+        if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
+            found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
     if values.get("measure", {}).get("pcap"):
         found.append("measure.pcap: the lab does not write captures")
     extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}

@@ -141,6 +141,8 @@ class Outcome:
     ports: dict[stamps.Ends, int] = field(default_factory=dict)
     """Flows by their ends."""
     ports_used_twice: int = 0
+    plain: set[int] = field(default_factory=set)
+    """Flows of MPTCP with which the kernel went back to plain TCP."""
     waited: lateness.Histogram = field(default_factory=lateness.Histogram)
     """How late a process that only sleeps woke, at the priority of the agents."""
     priority: str = priorities.NORMAL
@@ -415,6 +417,7 @@ def carry(
     twice = 0
     late = lateness.Histogram()
     goodput: list[tuple[int, int, int]] = []
+    plain: set[int] = set()
     status, highest = "done", lateness.pressure()
     begun = time.monotonic()
     try:
@@ -452,6 +455,9 @@ def carry(
                     for key in ends_of(one, flows[one["flow"]], made):
                         twice += ports.get(key, one["flow"]) != one["flow"]
                         ports[key] = one["flow"]
+                    continue
+                if "plain" in one:
+                    plain.add(one["flow"])
                     continue
                 if "acknowledged" in one:
                     goodput += [(one["at_ns"] - zero, *each) for each in one["acknowledged"]]
@@ -498,6 +504,7 @@ def carry(
         companions=processes.reports,
         ports=ports,
         ports_used_twice=twice,
+        plain=plain,
         goodput=goodput,
         of_hosts=processes.of_hosts,
         captures=processes.captures,

@@ -10,10 +10,7 @@ of ids; its decoder does not use that neighbours on a path differ, so it needs a
 
 from __future__ import annotations
 
-import json
 import random
-import sys
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
@@ -22,9 +19,9 @@ from typing import Any, ClassVar
 
 from weftline import pint, scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import agreement, runs, stamps
+from weftline.lab import repeats, stamps
 from weftline.runs import Run
-from weftline.scenario import Scenario, status_of
+from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 KIND = "pint"
@@ -71,10 +68,13 @@ class Row:
     published: float | None = None
     """The number that the source prints, of its own network."""
 
+    def ratios(self) -> list[float]:
+        """Return packets to decode over the expected ones, of each run."""
+        return [run.packets / self.expected for run in self.runs if run.paths]
+
     def interval(self) -> tuple[float, float] | None:
-        """Return the 90 % interval of packets to decode over the expected ones; None of one run."""
-        ratios = [run.packets / self.expected for run in self.runs if run.paths]
-        return agreement.interval_90(ratios) if len(ratios) > 1 else None
+        """Return their 90 % interval; None of one run."""
+        return repeats.verdict(self.ratios(), 1.0, 0.0)[1]
 
     def verdict(self, margin: float) -> str:
         """Return "equal", "different" or "open".
@@ -84,13 +84,9 @@ class Row:
         """
         if any(run.equal < run.digests or run.contradictions for run in self.runs):
             return "different"
-        found = self.interval()
-        if found is None or any(run.paths < FLOWS or run.unmatched for run in self.runs):
+        if any(run.paths < FLOWS or run.unmatched for run in self.runs):
             return "open"
-        low, high = found
-        if 1 - margin <= low and high <= 1 + margin:
-            return "equal"
-        return "different" if low > 1 + margin or high < 1 - margin else "open"
+        return repeats.verdict(self.ratios(), 1.0, margin)[0]
 
 
 @dataclass
@@ -116,8 +112,7 @@ class Experiment:
         InputError
             If it is not one, or has no such row.
         """
-        try:
-            text = tomllib.loads(path.read_text("utf-8"))
+        with repeats.reading(path, "an experiment on PINT") as text:
             known = [int(row["switches"]) for row in text["row"]]
             published = {int(row["switches"]): row.get("published") for row in text["row"]}
             found = cls(
@@ -132,15 +127,11 @@ class Experiment:
                 ],
                 delay=text.get("delay", DELAY),
             )
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: is not an experiment on PINT: {error}") from error
         if unknown := [row for row in rows if row not in map(str, known)]:
             raise InputError(f"{path}: has no row {', '.join(unknown)}: it has {', '.join(map(str, known))}")
         return found
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None = None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None = None) -> None:
         """Run every row on real packets, repeat by repeat; what a former call has finished is kept.
 
         Raises
@@ -148,8 +139,7 @@ class Experiment:
         InputError
             If `seconds` is given: flows have sizes here, so a run ends with the last flow.
         """
-        if seconds is not None:
-            raise InputError("--seconds: not for this experiment, whose flows have sizes")
+        repeats.refuse_seconds(seconds)
         plan = pint.Plan.open(self.queries)
         for row in self.rows:
             place = out / f"{row.switches}-switches"
@@ -158,9 +148,8 @@ class Experiment:
             tried = pint.accuracy(plan, hops=[row.switches], trials=TRIALS)
             row.accuracy = tried["queries"][0]["lengths"][0]["mean_packets"]
             row.expected = expected(plan, self._path(row), place / "library.parquet", place / KNOWN)
-        for repeat in range(1, repeats + 1):
-            for row in self.rows if repeat % 2 else self.rows[::-1]:
-                row.runs.append(self._one(row, out / f"{row.switches}-switches", repeat, plan))
+        for repeat, row in repeats.there_and_back(self.rows, count):
+            row.runs.append(self._one(row, out / f"{row.switches}-switches", repeat, plan))
 
     def _networks(self, row: Row, place: Path) -> None:
         """Write the network of a row, and that of all that the collector knows."""
@@ -189,11 +178,9 @@ class Experiment:
         }
         source = scenarios.load(str(self.scenario))
         scenario = Scenario.of(source, scenarios.settings(changes), seed=seed)
-        real = place / str(seed)
-        if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
-            print(f"{row.switches} switches, repeat {seed}", file=sys.stderr, flush=True)
-            runs.run(scenario, str(real), force=True, traced=self.traced)
-        return self._decoded(Run.read(real), row, plan)
+        what = f"{row.switches} switches, repeat {seed}"
+        real = repeats.real(scenario, place / str(seed), what, traced=self.traced)
+        return self._decoded(real, row, plan)
 
     def table(self) -> Table:
         """Return a line for each row."""
@@ -201,18 +188,17 @@ class Experiment:
         for row in self.rows:
             interval = row.interval()
             packets = [run.packets for run in row.runs if run.paths]
-            spread = f"{_mean(packets):.2f} ({min(packets):.2f} to {max(packets):.2f})" if packets else "–"
             lines.append(
                 [
                     f"{row.switches} switches",
                     f"{sum(run.equal for run in row.runs)} of {sum(run.digests for run in row.runs)}",
                     f"{sum(run.paths for run in row.runs)} of {FLOWS * len(row.runs)}",
                     str(sum(run.contradictions for run in row.runs)),
-                    spread,
+                    repeats.spread(packets, 2),
                     f"{row.expected:.2f}",
                     f"{row.accuracy:.2f}",
                     "–" if row.published is None else f"{row.published:g}",
-                    "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}",
+                    repeats.between(interval),
                     f"{sum(bool(run.contaminated) for run in row.runs)} of {len(row.runs)}",
                     row.verdict(self.margin),
                 ]
@@ -245,7 +231,7 @@ class Experiment:
 
     def write(self, out: Path) -> None:
         """Write the results as `experiment.json`."""
-        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
+        repeats.write(out, self.as_json())
 
 
 def decoded(run: Run, folder: Path, plan: pint.Plan, known_to: Path, switches: int) -> Decoded:
@@ -267,7 +253,7 @@ def decoded(run: Run, folder: Path, plan: pint.Plan, known_to: Path, switches: i
         equal=equal,
         paths=len(known),
         contradictions=wrong + sum(found["counts"][what] for what in CONTRADICTIONS),
-        packets=_mean(packets) if packets else float("nan"),
+        packets=repeats.mean(packets),
         contaminated=list(run.summary["lab"]["contaminated"]),
     )
 
@@ -315,7 +301,3 @@ def network(switches: int, links: Sequence[tuple[int, int]], delay: str = DELAY)
 
 def _chain(switches: int) -> list[tuple[int, int]]:
     return [(number, number + 1) for number in range(switches - 1)]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -6,18 +6,13 @@ simulated, and under which of two balancers it has more.
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weftline import scenarios
-from weftline.errors import InputError
-from weftline.lab import agreement, balanced
+from weftline.lab import balanced, repeats
 from weftline.runs import Run
-from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 KIND = "subflows"
@@ -56,8 +51,7 @@ class Experiment:
         InputError
             If it is not one, or rows are named.
         """
-        try:
-            text = tomllib.loads(path.read_text("utf-8"))
+        with repeats.reading(path, "an experiment on subflows") as text:
             found = cls(
                 title=text["title"],
                 scenario=path.parent / text["scenario"],
@@ -68,19 +62,11 @@ class Experiment:
                 less=text["less"],
                 balancers=dict(text["balancer"]),
             )
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: is not an experiment on subflows: {error}") from error
-        if rows:
-            raise InputError(f"{path}: has no rows to choose from: leave --rows out")
-        for name in (found.more, found.less):
-            if name not in found.balancers:
-                has = ", ".join(found.balancers)
-                raise InputError(f"{path}: there is no balancer {name}: it has {has}")
+        repeats.refuse_rows(path, rows)
+        repeats.check_names(path, "balancer", (found.more, found.less), found.balancers)
         return found
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None = None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None = None) -> None:
         """Run everything, repeat by repeat; what a former call has finished is kept.
 
         Raises
@@ -88,16 +74,11 @@ class Experiment:
         InputError
             If `seconds` is given: flows have sizes here, so a run ends with the last flow.
         """
-        if seconds is not None:
-            raise InputError("--seconds: not for this experiment, whose flows have sizes")
-        for repeat in range(1, repeats + 1):
-            names = list(self.balancers)
-            for name in names if repeat % 2 else names[::-1]:
-                changes = {f"switch.balancer.{key}": value for key, value in self.balancers[name].items()}
-                source = scenarios.load(str(self.scenario))
-                scenario = Scenario.of(source, scenarios.settings(changes), seed=repeat)
-                pair = balanced.pair(scenario, out / name / str(repeat), f"{name}, repeat {repeat}")
-                self.pairs.setdefault(name, []).append(pair)
+        repeats.refuse_seconds(seconds)
+        for repeat, name in repeats.there_and_back(list(self.balancers), count):
+            scenario = balanced.balancing(self.scenario, self.balancers[name], repeat)
+            pair = balanced.pair(scenario, out / name / str(repeat), f"{name}, repeat {repeat}")
+            self.pairs.setdefault(name, []).append(pair)
 
     def uplinks(self, pair: balanced.Pair) -> tuple[int, int]:
         """Return how many uplinks carried their share of the bytes, in both engines."""
@@ -107,10 +88,8 @@ class Experiment:
 
     def _clean(self, name: str) -> list[balanced.Pair]:
         """Return the repeats that count: none if too many are contaminated, or flows are unfinished."""
-        pairs = self.pairs.get(name, [])
-        clean = [pair for pair in pairs if not pair.contaminated]
-        whole = all(None not in _goodputs(pair) for pair in clean)
-        return clean if whole and len(clean) >= (1 - agreement.MOST_DROPPED) * len(pairs) else []
+        clean = repeats.clean(self.pairs.get(name, []))
+        return clean if all(None not in _goodputs(pair) for pair in clean) else []
 
     def verdicts(self, name: str) -> dict[str, tuple[str, tuple[float, float] | None]]:
         """Return whether uplinks and goodput agree under a balancer, with their 90 % intervals."""
@@ -118,8 +97,8 @@ class Experiment:
         uplinks = [float(real - simulated) for simulated, real in map(self.uplinks, clean)]
         goodputs = [real / simulated for simulated, real in map(_goodputs, clean) if real and simulated]
         return {
-            "uplinks": verdict(uplinks, 0.0, self.margin_uplinks),
-            "goodput": verdict(goodputs, 1.0, self.margin_goodput),
+            "uplinks": repeats.verdict(uplinks, 0.0, self.margin_uplinks),
+            "goodput": repeats.verdict(goodputs, 1.0, self.margin_goodput),
         }
 
     def gains(self) -> list[list[float]]:
@@ -135,14 +114,14 @@ class Experiment:
         """Return whether the same balancer has more goodput in both engines, by intervals of gains."""
         if not (self._clean(self.more) and self._clean(self.less)):
             return "open"
-        return order(self.gains(), 1.0)
+        return repeats.order(self.gains(), 1.0)
 
     def table(self) -> Table:
         """Return two lines for each balancer, and one for their order."""
         lines = []
         for name, pairs in self.pairs.items():
             verdicts = self.verdicts(name)
-            spoilt = f"{sum(bool(pair.contaminated) for pair in pairs)} of {len(pairs)}"
+            spoilt = repeats.spoilt(pairs)
             for what, values in (
                 ("uplinks", [self.uplinks(pair) for pair in pairs]),
                 ("goodput", [_goodputs(pair) for pair in pairs]),
@@ -151,11 +130,19 @@ class Experiment:
                 columns = [
                     [value for value in column if value is not None] for column in zip(*values, strict=True)
                 ]
-                between = "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+                between = repeats.between(interval)
                 text = "distinct uplinks" if what == "uplinks" else "goodput in Mb/s"
-                lines.append([f"{name}, {text}", *map(_spread, columns), between, spoilt, word])
+                lines.append(
+                    [
+                        f"{name}, {text}",
+                        *(repeats.spread(column, 2) for column in columns),
+                        between,
+                        spoilt,
+                        word,
+                    ]
+                )
         name = f"{self.more} over {self.less}, goodput"
-        lines.append([name, *map(_spread, self.gains()), "–", "", self.order()])
+        lines.append([name, *(repeats.spread(gains, 2) for gains in self.gains()), "–", "", self.order()])
         return Table(["", "simulated", "lab", "90 %", "contaminated", "verdict"], lines, left=1)
 
     def holds(self) -> bool:
@@ -188,35 +175,8 @@ class Experiment:
 
     def write(self, out: Path) -> None:
         """Write the results as `experiment.json`."""
-        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
+        repeats.write(out, self.as_json())
 
 
 def _goodputs(pair: balanced.Pair) -> tuple[float | None, float | None]:
     return _goodput_mbps(pair.simulated), _goodput_mbps(pair.real)
-
-
-def verdict(values: Sequence[float], same: float, margin: float) -> tuple[str, tuple[float, float] | None]:
-    """Return whether the 90 % interval of values lies within a margin of what they would be if alike."""
-    if len(values) < 2:
-        return "open", None
-    low, high = agreement.interval_90(values)
-    if same - margin <= low and high <= same + margin:
-        return "equal", (low, high)
-    return ("different" if low > same or high < same else "open"), (low, high)
-
-
-def order(gains: Sequence[Sequence[float]], same: float) -> str:
-    """Return whether gains have the same sign in both engines, by 90 % intervals; `same`: without a gain."""
-    words = [verdict(values, same, 0.0)[1] for values in gains]
-    if not all(words):
-        return "open"
-    signs = [1 if low > same else -1 if high < same else 0 for low, high in filter(None, words)]
-    if 0 in signs:
-        return "open"
-    return "same order" if signs[0] == signs[1] else "different order"
-
-
-def _spread(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    return f"{sum(values) / len(values):.2f} ({min(values):.2f} to {max(values):.2f})"

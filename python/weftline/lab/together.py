@@ -9,23 +9,19 @@ goodput with the simulation's.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
-import sys
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from weftline import pint, scenarios
-from weftline.errors import InputError
-from weftline.lab import agreement, ioam, runs, subflows
+from weftline.lab import ioam, repeats
 from weftline.measures import sharing
 from weftline.runs import Run
-from weftline.scenario import Scenario, status_of
+from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 KIND = "together"
@@ -57,18 +53,11 @@ class Paths:
 
 
 @dataclass
-class Pair:
+class Pair(repeats.Pair):
     """One repeat under one discipline in both engines."""
 
-    simulated: Run
-    real: Run
     plan: pint.Plan
     watched: list[str]
-
-    @property
-    def contaminated(self) -> list[str]:
-        """Why the lab's run does not count."""
-        return list(self.real.summary["lab"]["contaminated"])
 
     @cached_property
     def paths(self) -> tuple[Paths, Paths]:
@@ -202,8 +191,7 @@ class Experiment:
         InputError
             If it is not one, or rows are named.
         """
-        try:
-            text = tomllib.loads(path.read_text("utf-8"))
+        with repeats.reading(path, "an experiment on all at once") as text:
             found = cls(
                 title=text["title"],
                 scenario=path.parent / text["scenario"],
@@ -215,45 +203,25 @@ class Experiment:
                 other=text["other"],
                 queues=dict(text["queue"]),
             )
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: is not an experiment on all at once: {error}") from error
-        if rows:
-            raise InputError(f"{path}: has no rows to choose from: leave --rows out")
-        for name in (found.fairer, found.other):
-            if name not in found.queues:
-                raise InputError(f"{path}: there is no queue {name}: it has {', '.join(found.queues)}")
+        repeats.refuse_rows(path, rows)
+        repeats.check_names(path, "queue", (found.fairer, found.other), found.queues)
         return found
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None = None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None = None) -> None:
         """Run everything, repeat by repeat; what a former call has finished is kept."""
         plan = pint.Plan.open(self.queries)
-        for repeat in range(1, repeats + 1):
-            names = list(self.queues)
-            for name in names if repeat % 2 else names[::-1]:
-                place = out / name / str(repeat)
-                pair = self._pair(name, place, repeat, seconds, plan)
-                self.pairs.setdefault(name, []).append(pair)
+        for repeat, name in repeats.there_and_back(list(self.queues), count):
+            pair = self._pair(name, out / name / str(repeat), repeat, seconds, plan)
+            self.pairs.setdefault(name, []).append(pair)
 
     def _pair(self, name: str, place: Path, seed: int, seconds: float | None, plan: pint.Plan) -> Pair:
         changes: dict[str, Any] = {"switch.port": [{"match": self.port, "queue": self.queues[name]}]}
         changes |= {"run.until": f"{seconds:g}s"} if seconds else {}
         source = scenarios.load(str(self.scenario))
         scenario = Scenario.of(source, scenarios.settings(changes), seed=seed)
-        simulated, real = place / "sim", place / "lab"
-        if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
-            scenario.start(out=simulated, force=True, sync=False)
-        if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
-            print(f"{name}, repeat {seed}", file=sys.stderr, flush=True)
-            runs.run(scenario, str(real), force=True, ports="engine", watched=self.watched)
-        return Pair(Run.read(simulated), Run.read(real), plan, self.watched)
-
-    def _clean(self, name: str) -> list[Pair]:
-        """Return the repeats whose times count: none if too many are contaminated."""
-        pairs = self.pairs.get(name, [])
-        clean = [pair for pair in pairs if not pair.contaminated]
-        return clean if len(clean) >= (1 - agreement.MOST_DROPPED) * len(pairs) else []
+        what = f"{name}, repeat {seed}"
+        both = repeats.pair(scenario, place, what, ports="engine", watched=self.watched)
+        return Pair(*both.each(), plan, self.watched)
 
     def verdicts(self, name: str) -> dict[str, tuple[str, tuple[float, float] | None]]:
         """Return the verdict of every quantity under a discipline, with its 90 % interval if it has one.
@@ -265,16 +233,16 @@ class Experiment:
         whole = bool(every) and all(one.digests and not one.unmatched for one in every)
         lies = any(one.contradictions for one in every)
         known = bool(every) and all(one.known == one.subflows for one in every)
-        clean = self._clean(name)
+        clean = repeats.clean(self.pairs.get(name, []))
         uplinks = [real.uplinks - simulated.uplinks for simulated, real in (pair.paths for pair in clean)]
         jain = [real - simulated for simulated, real in (pair.jain for pair in clean)]
         goodput = [real / simulated for simulated, real in (pair.goodput_mbps for pair in clean)]
         return {
             "digests": ("different" if wrong else "equal" if whole else "open", None),
             "paths": ("different" if lies else "equal" if known else "open", None),
-            "uplinks": subflows.verdict(uplinks, 0.0, self.margins["uplinks"]),
-            "jain": subflows.verdict(jain, 0.0, self.margins["jain"]),
-            "goodput": subflows.verdict(goodput, 1.0, self.margins["goodput"]),
+            "uplinks": repeats.verdict(uplinks, 0.0, self.margins["uplinks"]),
+            "jain": repeats.verdict(jain, 0.0, self.margins["jain"]),
+            "goodput": repeats.verdict(goodput, 1.0, self.margins["goodput"]),
         }
 
     def gains(self) -> list[list[float]]:
@@ -288,15 +256,15 @@ class Experiment:
 
     def order(self) -> str:
         """Return whether the same discipline is fairer in both engines, by intervals of the gains."""
-        enough = self._clean(self.fairer) and self._clean(self.other)
-        return subflows.order(self.gains(), 0.0) if enough else "open"
+        enough = all(repeats.clean(self.pairs[name]) for name in (self.fairer, self.other))
+        return repeats.order(self.gains(), 0.0) if enough else "open"
 
     def table(self) -> Table:
         """Return a line for each quantity and discipline, and one for their order."""
         lines = []
         for name, pairs in self.pairs.items():
             verdicts = self.verdicts(name)
-            spoilt = f"{sum(bool(pair.contaminated) for pair in pairs)} of {len(pairs)}"
+            spoilt = repeats.spoilt(pairs)
             simulated, real = zip(*(pair.paths for pair in pairs), strict=True)
             unmatched = sum(one.unmatched for one in real)
             equal = f"{sum(one.equal for one in real)} of {sum(one.digests for one in real)}"
@@ -310,7 +278,7 @@ class Experiment:
             }
             for what, shown in columns.items():
                 word, interval = verdicts[what]
-                between = "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+                between = repeats.between(interval)
                 counts = "does not apply" if what in EXACT else spoilt
                 lines.append([f"{name}, {TEXTS[what]}", *shown, between, counts, word])
         what = f"{self.fairer} minus {self.other}, Jain's index"
@@ -344,7 +312,7 @@ class Experiment:
 
     def write(self, out: Path) -> None:
         """Write the results as `experiment.json`."""
-        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
+        repeats.write(out, self.as_json())
 
 
 TEXTS = {
@@ -366,8 +334,5 @@ def _both(values: Iterator[tuple[float, float]]) -> tuple[str, str]:
     return _spread(simulated), _spread(real)
 
 
-def _spread(values: Sequence[float] | Iterator[float]) -> str:
-    shown = list(values)
-    if not shown:
-        return "–"
-    return f"{sum(shown) / len(shown):.3f} ({min(shown):.3f} to {max(shown):.3f})"
+def _spread(values: Iterable[float]) -> str:
+    return repeats.spread(list(values), 3)

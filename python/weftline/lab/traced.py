@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from weftline import pint, quantities
 from weftline.errors import InputError
-from weftline.lab import ioam, ports, stamped
+from weftline.lab import ioam, ports, repeats, stamped
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -138,7 +138,6 @@ class Experiment(stamped.Experiment):
             found = [run for run in row.runs if isinstance(run, Checked)]
             interval = row.interval()
             packets = [run.packets for run in found if run.paths]
-            mean = sum(packets) / len(packets) if packets else math.nan
             lines.append(
                 [
                     f"{self.shapes[row.switches]}, {row.switches} switches",
@@ -147,10 +146,10 @@ class Experiment(stamped.Experiment):
                     str(sum(run.contradictions for run in found)),
                     f"{sum(run.outside for run in found)} of {sum(run.latencies for run in found)}",
                     f"{sum(run.near for run in found)} of {sum(len(run.quantiles) for run in found)}",
-                    f"{mean:.2f} ({min(packets):.2f} to {max(packets):.2f})" if packets else "–",
+                    repeats.spread(packets, 2),
                     f"{row.expected:.2f}",
                     f"{row.accuracy:.2f}",
-                    "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}",
+                    repeats.between(interval),
                     f"{sum(bool(run.contaminated) for run in found)} of {len(found)}",
                     row.verdict(self.margin),
                 ]
@@ -297,4 +296,4 @@ def _paths(
             packets.append(query["decoded_after"])
     found.contradictions += sum(decoded["counts"][what] for what in stamped.CONTRADICTIONS)
     found.paths = len(packets)
-    found.packets = sum(packets) / len(packets) if packets else math.nan
+    found.packets = repeats.mean(packets)

@@ -7,41 +7,21 @@ drops are shown.
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from weftline import scenarios
-from weftline.errors import InputError
-from weftline.lab import agreement, runs
+from weftline.lab import repeats
 from weftline.lab.engine_ports import Ports
+from weftline.lab.repeats import Pair
 from weftline.runs import Run
-from weftline.scenario import Scenario, status_of
+from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 KIND = "transports"
-
-
-@dataclass
-class Pair:
-    """One repeat with one transport in both engines."""
-
-    simulated: Run
-    real: Run
-
-    @property
-    def contaminated(self) -> list[str]:
-        """Why the lab's run does not count."""
-        return list(self.real.summary["lab"]["contaminated"])
-
-    def each(self) -> tuple[Run, Run]:
-        """Return the run of both engines."""
-        return self.simulated, self.real
 
 
 def _times(of: Run) -> list[float]:
@@ -64,10 +44,6 @@ def _queue(of: Run, port: str) -> list[float]:
 
 def _p95(values: Sequence[float]) -> float:
     return values[math.ceil(0.95 * len(values)) - 1] if values else float("nan")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else float("nan")
 
 
 @dataclass
@@ -99,8 +75,7 @@ class Experiment:
         InputError
             If it is not one, or rows are named.
         """
-        try:
-            text = tomllib.loads(path.read_text("utf-8"))
+        with repeats.reading(path, "an experiment on transports") as text:
             found = cls(
                 title=text["title"],
                 scenario=path.parent / text["scenario"],
@@ -113,20 +88,12 @@ class Experiment:
                 ports=dict(text.get("ports", {})),
                 port=text.get("port"),
             )
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: is not an experiment on transports: {error}") from error
-        if rows:
-            raise InputError(f"{path}: has no rows to choose from: leave --rows out")
-        for name in (*found.equal, found.faster, found.slower, *found.settings, *found.ports):
-            if name not in found.transports:
-                raise InputError(
-                    f"{path}: there is no transport {name}: it has {', '.join(found.transports)}"
-                )
+        repeats.refuse_rows(path, rows)
+        names = (*found.equal, found.faster, found.slower, *found.settings, *found.ports)
+        repeats.check_names(path, "transport", names, found.transports)
         return found
 
-    def run(self, out: Path, *, repeats: int, seconds: float | None = None) -> None:
+    def run(self, out: Path, *, count: int, seconds: float | None = None) -> None:
         """Run everything, repeat by repeat; what a former call has finished is kept.
 
         Raises
@@ -134,54 +101,44 @@ class Experiment:
         InputError
             If `seconds` is given: flows have sizes here, so a run ends with the last flow.
         """
-        if seconds is not None:
-            raise InputError("--seconds: not for this experiment, whose flows have sizes")
-        for repeat in range(1, repeats + 1):
-            names = list(self.transports)
-            for name in names if repeat % 2 else names[::-1]:
-                changes = scenarios.settings(
-                    {"transport": self.transports[name], **self.settings.get(name, {})}
-                )
-                scenario = Scenario.of(scenarios.load(str(self.scenario)), changes, seed=repeat)
-                ports = self.ports.get(name, "kernel")
-                pair = _pair(scenario, out / name / str(repeat), f"{name}, repeat {repeat}", ports)
-                self.pairs.setdefault(name, []).append(pair)
+        repeats.refuse_seconds(seconds)
+        for repeat, name in repeats.there_and_back(list(self.transports), count):
+            changes = scenarios.settings({"transport": self.transports[name], **self.settings.get(name, {})})
+            scenario = Scenario.of(scenarios.load(str(self.scenario)), changes, seed=repeat)
+            place, what = out / name / str(repeat), f"{name}, repeat {repeat}"
+            found = repeats.pair(scenario, place, what, ports=self.ports.get(name, "kernel"))
+            self.pairs.setdefault(name, []).append(found)
 
     def _clean(self, name: str) -> list[Pair]:
         """Return the repeats that count: none if too many are contaminated, or flows are unfinished."""
-        pairs = self.pairs.get(name, [])
-        clean = [pair for pair in pairs if not pair.contaminated]
+        clean = repeats.clean(self.pairs.get(name, []))
         whole = all(not run.summary["flows_unfinished"] for pair in clean for run in pair.each())
-        return clean if whole and len(clean) >= (1 - agreement.MOST_DROPPED) * len(pairs) else []
+        return clean if whole else []
 
     def verdict(self, name: str) -> tuple[str, tuple[float, float] | None]:
         """Return whether flows take as long in both engines, with the interval of lab over simulated."""
-        ratios = [_mean(_times(pair.real)) / _mean(_times(pair.simulated)) for pair in self._clean(name)]
-        if len(ratios) < 2:
-            return "open", None
-        low, high = agreement.interval_90(ratios)
-        if 1 - self.margin <= low and high <= 1 + self.margin:
-            return "equal", (low, high)
-        return ("different" if low > 1 + self.margin or high < 1 - self.margin else "open"), (low, high)
+        clean = self._clean(name)
+        ratios = [repeats.mean(_times(pair.real)) / repeats.mean(_times(pair.simulated)) for pair in clean]
+        return repeats.verdict(ratios, 1.0, self.margin)
 
     def order(self) -> str:
         """Return whether both engines have the same transport in front, in at least nine of ten repeats."""
         pairs = zip(self.pairs[self.faster], self.pairs[self.slower], strict=True)
         both = [(one, other) for one, other in pairs if not one.contaminated and not other.contaminated]
-        if len(both) < 2 or not (self._clean(self.faster) and self._clean(self.slower)):
+        if not (self._clean(self.faster) and self._clean(self.slower)):
             return "open"
-        fronts = [
-            [self._first(mine) < self._first(its) for mine, its in zip(one.each(), other.each(), strict=True)]
-            for one, other in both
-        ]
-        agree = sum(simulated == real for simulated, real in fronts)
-        if agree >= 0.9 * len(both):
-            return "same order"
-        return "open" if agree > 0.5 * len(both) else "different order"
+        return repeats.front([self._fronts(one, other) for one, other in both])
+
+    def _fronts(self, faster: Pair, slower: Pair) -> tuple[bool, bool]:
+        """Return whether the first is in front, in both engines."""
+        return (
+            self._first(faster.simulated) < self._first(slower.simulated),
+            self._first(faster.real) < self._first(slower.real),
+        )
 
     def _first(self, run: Run) -> float:
         """Return what is lower of the transport in front."""
-        return _mean(_queue(run, self.port) if self.port else _times(run))
+        return repeats.mean(_queue(run, self.port) if self.port else _times(run))
 
     def table(self) -> Table:
         """Return a line for each transport: times, packets dropped, flows not done, verdict."""
@@ -191,24 +148,24 @@ class Experiment:
             columns = []
             for side in (0, 1):
                 found = [pair.each()[side] for pair in pairs]
-                means = [_mean(_times(run)) for run in found]
-                slowest = _mean([max(_times(run), default=float("nan")) for run in found])
-                drops = _mean([run.summary["drops"] for run in found])
+                means = [repeats.mean(_times(run)) for run in found]
+                slowest = repeats.mean([max(_times(run), default=float("nan")) for run in found])
+                drops = repeats.mean([run.summary["drops"] for run in found])
                 columns += [
-                    f"{_mean(means):.1f} ({min(means):.1f} to {max(means):.1f})",
+                    repeats.spread(means, 1),
                     f"{slowest:.1f}",
                     f"{drops:.0f}",
                 ]
                 if self.port:
                     waits = [_queue(run, self.port) for run in found]
-                    means = [_mean(one) for one in waits]
+                    means = [repeats.mean(one) for one in waits]
                     columns += [
-                        f"{_mean(means):.1f} ({min(means):.1f} to {max(means):.1f})",
-                        f"{_mean([_p95(one) for one in waits]):.1f}",
+                        repeats.spread(means, 1),
+                        f"{repeats.mean([_p95(one) for one in waits]):.1f}",
                     ]
             unfinished = sum(run.summary["flows_unfinished"] for pair in pairs for run in pair.each())
-            between = "–" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
-            spoilt = f"{sum(bool(pair.contaminated) for pair in pairs)} of {len(pairs)}"
+            between = repeats.between(interval)
+            spoilt = repeats.spoilt(pairs)
             lines.append([name, *columns, str(unfinished), between, spoilt, word])
         shown = ["mean FCT in ms", "slowest", "drops", *(["mean queue in KB", "p95"] if self.port else [])]
         both = [f"{engine}: {what}" for engine in ("simulated", "lab") for what in shown]
@@ -241,18 +198,8 @@ class Experiment:
 
     def _shown(self, run: Run) -> dict[str, float]:
         waits = _queue(run, self.port or "")
-        return {"mean": _mean(waits), "p95": _p95(waits), "max": max(waits, default=float("nan"))}
+        return {"mean": repeats.mean(waits), "p95": _p95(waits), "max": max(waits, default=float("nan"))}
 
     def write(self, out: Path) -> None:
         """Write the results as `experiment.json`."""
-        (out / "experiment.json").write_text(json.dumps(self.as_json(), indent=2), "utf-8")
-
-
-def _pair(scenario: Scenario, place: Path, what: str, ports: Ports) -> Pair:
-    simulated, real = place / "sim", place / "lab"
-    if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
-        scenario.start(out=simulated, force=True, sync=False)
-    if status_of(real) != "done" or Run.read(real).scenario != scenario.values:
-        print(what, file=sys.stderr, flush=True)
-        runs.run(scenario, str(real), force=True, ports=ports)
-    return Pair(Run.read(simulated), Run.read(real))
+        repeats.write(out, self.as_json())
