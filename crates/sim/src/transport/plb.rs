@@ -29,6 +29,13 @@ const SIGNALS: Names = &[
 const SPREAD: u64 = 3;
 /// Linux's pause after a timeout.
 const PAUSE: Time = Time::from_ms(60_000);
+/// Linux's rounds of an idle flow, and the share of marks of the paper and of Linux.
+const IDLE_ROUNDS: i64 = 3;
+const SHARE: f64 = 0.5;
+/// The signals by which keys have an effect.
+const DELAY: &[&str] = &["delay"];
+const MARKS: &[&str] = &["marks"];
+const ANY: &[&str] = &["delay", "marks"];
 /// Rounds of csg-htsim.
 pub const ROUNDS_OF_DELAY: i64 = 5;
 /// Rounds of Linux.
@@ -51,15 +58,15 @@ pub struct PlbParameters {
 }
 
 impl PlbParameters {
-    /// Reads the keys; none: flows keep their paths. `rounds`: the transport's default.
-    pub fn read(p: &mut Parameters, rounds: i64) -> Option<PlbParameters> {
+    /// Reads the keys; none: flows keep their paths. `usual`: the transport's default of rounds.
+    pub fn read(p: &mut Parameters, usual: i64) -> Option<PlbParameters> {
         let help = "PLB: flows change their paths when these stay congested, and after timeouts";
         let chosen = p.choice("plb", "none", SIGNALS, help);
         let help = "with plb: congested rounds in a row before a change; with plb = \"delay\" up to two more are drawn (csg-htsim: 5; \
                     Linux: 12)";
-        let rounds = p.integer("plb_rounds", rounds, (1, 1 << 20), help) as u32;
+        let rounds = p.integer("plb_rounds", usual, (1, 1 << 20), help) as u32;
         let help = "with plb: congested rounds in a row before a change where nothing is in flight (Linux: 3); 0: plb_rounds";
-        let idle_rounds = p.integer("plb_idle_rounds", 3, (0, 1 << 20), help) as u32;
+        let idle_rounds = p.integer("plb_idle_rounds", IDLE_ROUNDS, (0, 1 << 20), help) as u32;
         let help = "with plb: after a timeout the path is not changed for a random time from this one to twice this one, except by further timeouts; \
                     auto: 60 s with marks (Linux), 0s with delays (csg-htsim)";
         let pause = p.time_or_auto("plb_pause", help);
@@ -67,16 +74,17 @@ impl PlbParameters {
         let delay = p.time_or_auto("plb_delay", help);
         let help =
             "with plb = \"marks\": share of a congested round that comes with marks (paper, Linux: 0.5)";
-        let share = p.number("plb_share", 0.5, (1e-6, 1.0), help);
-        for (key, needs) in [
-            ("plb_rounds", None),
-            ("plb_idle_rounds", None),
-            ("plb_pause", None),
-            ("plb_delay", Some("delay")),
-            ("plb_share", Some("marks")),
+        let share = p.number("plb_share", SHARE, (1e-6, 1.0), help);
+        // Given as its default a key is no mistake: so it stands in resolved scenarios.
+        for (key, given, needed) in [
+            ("plb_rounds", rounds != usual as u32, ANY),
+            ("plb_idle_rounds", idle_rounds != IDLE_ROUNDS as u32, ANY),
+            ("plb_pause", pause.is_some(), ANY),
+            ("plb_delay", delay.is_some(), DELAY),
+            ("plb_share", share != SHARE, MARKS),
         ] {
-            if chosen == "none" || needs.is_some_and(|needs| needs != chosen) {
-                let needed = needs.unwrap_or("delay\" or \"marks");
+            if given && !needed.contains(&chosen) {
+                let needed = needed.join("\" or \"");
                 p.without_effect(key, || format!("has no effect here: set plb = \"{needed}\""));
             }
         }
