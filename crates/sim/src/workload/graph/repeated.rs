@@ -54,20 +54,20 @@ impl Repeated {
             if phase.inside && scale_up.is_some() {
                 continue;
             }
+            let members = ranks / groups.max(1);
             if seats.per_host == 1 {
                 flows_each += messages as u64;
-                bytes_each += total(&phase.law) * u64::from(groups);
+                each_sent(&phase.law, members, |_, _, _, bytes| bytes_each += bytes * u64::from(groups));
                 continue;
             }
-            for (group, message) in
-                (0..groups).flat_map(|group| (0..phase.law.messages()).map(move |m| (group, m)))
-            {
-                let Transfer { from, to, bytes, .. } = phase.law.transfer(message);
-                let [from, to] = [from, to].map(|member| phase.groups.rank(group, member));
-                if !seats.together(from, to) {
-                    flows_each += 1;
-                    bytes_each += bytes;
-                }
+            for group in 0..groups {
+                each_sent(&phase.law, members, |from, to, messages, bytes| {
+                    let [from, to] = [from, to].map(|member| phase.groups.rank(group, member));
+                    if !seats.together(from, to) {
+                        flows_each += messages;
+                        bytes_each += bytes;
+                    }
+                });
             }
         }
         let each = counted(each)?;
@@ -161,12 +161,18 @@ impl Repeated {
     }
 }
 
-/// Bytes of all messages of a law: of every rank's, where these are few, or from the bytes of one message a
-/// rank.
-fn total(law: &Law) -> u64 {
-    let mut bytes = 0u64;
-    for message in 0..law.messages() {
-        bytes = bytes.saturating_add(law.transfer(message).bytes);
+/// Calls `each` with sender, receiver, number and bytes of the messages of a law, where it says them together, or else of
+/// each message.
+fn each_sent(law: &Law, members: u32, mut each: impl FnMut(u32, u32, u64, u64)) {
+    if members == 0 || law.sent(0).is_none() {
+        for message in 0..law.messages() {
+            let Transfer { from, to, bytes, .. } = law.transfer(message);
+            each(from, to, 1, bytes);
+        }
+        return;
     }
-    bytes
+    for from in 0..members {
+        let Some((to, messages, bytes)) = law.sent(from) else { continue };
+        each(from, to, messages, bytes);
+    }
 }

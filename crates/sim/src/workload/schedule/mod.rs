@@ -200,6 +200,10 @@ pub trait Schedule {
     /// Messages that a rank sends, and that it receives.
     fn sends(&self, rank: u32) -> u32;
     fn receives(&self, rank: u32) -> u32;
+    /// If each rank sends to one other rank only: that one, the number of messages, and their bytes.
+    fn sent(&self, _rank: u32) -> Option<(u32, u64, u64)> {
+        None
+    }
     /// A rank is done only when its messages are acknowledged. Otherwise it is when it has received and sent
     /// all; a rank that receives nothing waits for its acknowledgements in any case.
     fn ends_acknowledged(&self) -> bool {
@@ -368,6 +372,9 @@ impl Schedule for Law {
     }
     fn receives(&self, rank: u32) -> u32 {
         each_law!(self, law => law.receives(rank))
+    }
+    fn sent(&self, rank: u32) -> Option<(u32, u64, u64)> {
+        each_law!(self, law => law.sent(rank))
     }
     fn ends_acknowledged(&self) -> bool {
         each_law!(self, law => law.ends_acknowledged())

@@ -87,4 +87,16 @@ impl Schedule for Ring {
     fn receives(&self, rank: u32) -> u32 {
         self.sends(rank)
     }
+
+    /// In n - 1 steps a rank sends every part but one: at first the next rank's, then the second next one's.
+    fn sent(&self, rank: u32) -> Option<(u32, u64, u64)> {
+        let n = self.n;
+        let of_lane = |lane| {
+            let share = self.lanes.share(lane);
+            let rounds = 1..=self.steps / (n - 1).max(1);
+            rounds.map(|round| share - part(share, n, (rank + round) % n)).sum::<u64>()
+        };
+        let bytes = (0..self.lanes.count).map(of_lane).sum();
+        Some(((rank + 1) % n, u64::from(self.sends(rank)), bytes))
+    }
 }

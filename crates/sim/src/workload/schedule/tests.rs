@@ -55,6 +55,12 @@ fn delivered(law: &Law, n: u32, seed: u64) -> Vec<u32> {
     for rank in 0..n {
         let counts = (law.sends(rank), law.receives(rank));
         assert_eq!(counts, (sends[rank as usize], receives[rank as usize]), "rank {rank} of {n}");
+        if let Some((to, messages, bytes)) = law.sent(rank) {
+            let own = sent.iter().map(|&message| law.transfer(message)).filter(|own| own.from == rank);
+            assert!(own.clone().all(|own| own.to == to), "rank {rank} of {n}");
+            let all = (own.clone().count() as u64, own.map(|own| own.bytes).sum());
+            assert_eq!((messages, bytes), all, "rank {rank} of {n}");
+        }
     }
     sent
 }
