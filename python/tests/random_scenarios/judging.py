@@ -29,6 +29,8 @@ FACTOR, GRACE_SECONDS = 10, 0.05
 """A run may take this many times its estimate, and this on top."""
 RELEASE_SECONDS, DEBUG_SECONDS = 20, 120
 """Deadlines of all runs of a build; a scenario is estimated at a tenth of a second."""
+STALLED = {"release": 10, "debug": 100}
+"""What a run of a build may take of the estimate for flows that stall, in addition to these."""
 PATIENCE = 2
 """How often a deadline must pass before a run counts as one that hangs. Where all processes were stopped for
 a while (a suspended machine, SIGSTOP), the first passes as soon as they continue; a deadlock passes each."""
@@ -154,16 +156,18 @@ class Judge:
             fastest = min(self.run(text, seconds)["cpu_seconds"] for _ in range(3))
             if fastest > limit:
                 return Failure("time", f"took {fastest:.3f} s of CPU time, estimated at {seconds:.4f} s")
-        return self.same_bits(text, answer["fingerprint"])
+        stalled = (report["estimate"].get("if_stalled") or {}).get("seconds", 0)
+        return self.same_bits(text, answer["fingerprint"], stalled)
 
     def run(self, text: str, seconds: float) -> dict:
         """Run through the native module, and check the files."""
         return self.native.ask("run", text, RELEASE_SECONDS + 100 * seconds)
 
-    def same_bits(self, text: str, fingerprint: str) -> Failure | None:
-        """Run with several threads, in both builds."""
+    def same_bits(self, text: str, fingerprint: str, stalled: float) -> Failure | None:
+        """Run with several threads, in both builds; ``stalled``: estimated seconds where flows stall."""
         first: dict | None = None
         for build, seconds in (("release", RELEASE_SECONDS), ("debug", DEBUG_SECONDS)):
+            seconds += len(THREADS) * STALLED[build] * stalled
             with tempfile.NamedTemporaryFile("w", suffix=".toml", dir=self.base) as file:
                 file.write(text)
                 file.flush()
