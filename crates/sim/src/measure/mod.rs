@@ -332,6 +332,8 @@ pub struct StepRecord {
     pub number: u32,
     pub group: u16,
     pub shape: JobShape,
+    /// It is all that the ranks of a job graph do, not one operation.
+    pub whole: bool,
     /// Data of every host; without such a thing the sum of the flows that started.
     pub bytes: u64,
     /// Start of its first flow.
@@ -362,6 +364,10 @@ pub struct RankRecord {
     pub bytes: u64,
     /// Time in which it communicated and did not compute.
     pub exposed: Time,
+    /// Of it, where the step is all that the rank does: the time before the messages were sent that let it compute again, and
+    /// that before the last rank had joined the collective operations whose ends did.
+    pub unsent: Time,
+    pub unjoined: Time,
 }
 
 impl Outcome {

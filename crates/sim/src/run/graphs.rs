@@ -11,7 +11,7 @@ use crate::transport::Ended;
 use crate::units::Time;
 use crate::workload::FlowId;
 use crate::workload::graph::waits::{self, Wait};
-use crate::workload::graph::{Effect, JobGraph, Message, Player, RankStep};
+use crate::workload::graph::{Blocked, Effect, JobGraph, Message, Player, RankStep};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +24,10 @@ pub struct Graphs {
     pub started: u64,
     /// What ranks have ended, by source.
     pub steps: Vec<(u16, RankStep)>,
+    /// For which time the end of an operation kept a rank from computing, by source.
+    pub blocked: Vec<(u16, Blocked)>,
+    /// Messages that ranks of other regions wait for.
+    coming: Vec<Coming>,
     /// Flows over connections whose receivers are in other regions.
     openings: Vec<Opening>,
     /// Messages within scale-up domains for ranks in other regions.
@@ -74,6 +78,15 @@ struct Opening {
     to: HostId,
     connection: FlowId,
     flow: FlowId,
+}
+
+/// A rank was sent a message.
+struct Coming {
+    to: HostId,
+    graph: u16,
+    number: u32,
+    rank: u32,
+    at: Time,
 }
 
 /// A message within a domain reaches a rank.
@@ -175,6 +188,7 @@ impl Graphs {
                 Effect::Send { number, .. } => causes.sent.insert(first + number, caused),
                 Effect::Wake { rank, op, .. } => causes.began.insert((*source, rank, op), caused),
                 Effect::Step(step) => causes.ended.insert((*source, step.step, step.rank), caused),
+                Effect::Blocked(_) => None,
             };
         }
     }
@@ -234,6 +248,10 @@ impl Region {
                     let source = self.graphs.playing[index].source;
                     self.graphs.steps.push((source, step));
                 }
+                Effect::Blocked(blocked) => {
+                    let source = self.graphs.playing[index].source;
+                    self.graphs.blocked.push((source, blocked));
+                }
             }
         }
         self.graphs.effects = effects;
@@ -249,6 +267,10 @@ impl Region {
         }
         let due = Due::Message { graph: index as u16, number, message };
         let host = graph.hosts[message.from as usize];
+        if playing.player.is_awaited_elsewhere(number, message.to) {
+            let (to, rank) = (graph.hosts[message.to as usize], message.to);
+            self.graphs.coming.push(Coming { to, graph: index as u16, number, rank, at: now });
+        }
         if !message.inside {
             return self.schedule_due(host, flow, due, now);
         }
@@ -349,6 +371,12 @@ impl Simulation {
             for Opening { to, connection, flow } in openings {
                 let region = self.places.of_host(to).0;
                 self.regions[region].net.awaited.announce(connection, flow);
+            }
+            for Coming { to, graph, number, rank, at } in
+                std::mem::take(&mut self.regions[from].graphs.coming)
+            {
+                let region = self.places.of_host(to).0;
+                self.regions[region].graphs.playing[usize::from(graph)].player.announced(number, rank, at);
             }
             for inside in std::mem::take(&mut self.regions[from].graphs.inside) {
                 let region = self.places.of_host(inside.to).0;

@@ -351,8 +351,13 @@ impl Listed {
         }
     }
 
+    /// Whether a message is a send of its own, not one of a collective operation.
+    pub fn is_send(&self, number: u32) -> bool {
+        number < self.first_send.last().copied().unwrap_or(0)
+    }
+
     pub fn place(&self, number: u32) -> Place {
-        if number < self.first_send.last().copied().unwrap_or(0) {
+        if self.is_send(number) {
             let rank = self.first_send.partition_point(|&first| first <= number) - 1;
             let op = self.ranks[rank].sends[(number - self.first_send[rank]) as usize];
             return Place::Send { rank: rank as u32, op };
