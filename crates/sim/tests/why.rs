@@ -309,12 +309,12 @@ fn the_chain_of_a_file_names_its_lines() {
     std::fs::remove_file(&file).expect("a file");
     let (step, legs) = &steps[0];
     let found: Vec<_> =
-        legs.iter().map(|(leg, of)| (leg.rank, leg.what == What::Computation, of.place)).collect();
-    let message = (0, false, Some(4));
+        legs.iter().map(|(leg, of)| (leg.rank, leg.what == What::Computation, of.place.as_deref())).collect();
+    let message = (0, false, Some("line 4"));
     match step.start {
         // The time begins with the first message, or with the ranks.
-        Time::ZERO => assert_eq!(found, [(0, true, Some(3)), message, (1, true, Some(9))]),
-        _ => assert_eq!(found, [message, (1, true, Some(9))]),
+        Time::ZERO => assert_eq!(found, [(0, true, Some("line 3")), message, (1, true, Some("line 9"))]),
+        _ => assert_eq!(found, [message, (1, true, Some("line 9"))]),
     }
     let last = legs.last().expect("a leg").0;
     assert_eq!(last.to.0 - last.from.0, Time::from_us(2).0);

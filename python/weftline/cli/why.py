@@ -303,7 +303,7 @@ def _part_name(part: dict[str, Any]) -> str:
     name = f"{part['operation']} {part['step']}" if part["operation"] else part["what"]
     if "flow" in part and part["operation"] is None:
         name = f"message of {bytes_text(part['bytes'])}"
-    return name if part["place"] is None else f"{name} (at {part['place']})"
+    return name if part["place"] is None else f"{name} ({part['place']})"
 
 
 def _ps_or_none(value: int | None) -> str:

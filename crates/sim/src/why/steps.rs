@@ -46,11 +46,11 @@ impl Leg {
 }
 
 /// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the file has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     pub name: Option<&'static str>,
     pub step: Option<u32>,
-    pub place: Option<u64>,
+    pub place: Option<String>,
 }
 
 /// The chain of a step that ended, in the order of time, each leg with its operation; empty: it has no job graph.
@@ -103,24 +103,18 @@ fn timed(graph: &JobGraph, rank: u32, op: u32) -> (What, Operation) {
         Op::Wait { .. } => What::Machine,
         _ => What::Computation,
     };
-    (what, Operation { place: place(&list.places, op), ..Operation::default() })
+    (what, Operation { place: work.place_of(rank, op), ..Operation::default() })
 }
 
 /// The operation that sends a message.
 fn sent_by(graph: &JobGraph, number: u32) -> Operation {
     let step = match (graph.place(number), &graph.work) {
         (Place::Send { rank, op }, Work::Listed(work)) => {
-            let place = place(&work.ranks[rank as usize].places, op);
-            return Operation { place, ..Operation::default() };
+            return Operation { place: work.place_of(rank, op), ..Operation::default() };
         }
         (Place::Collective { instance, .. }, Work::Repeated(work)) => work.step(instance).0,
         (Place::Collective { instance, .. }, Work::Listed(_)) => instance + 1,
         (Place::Send { .. }, Work::Repeated(_)) => return Operation::default(),
     };
     Operation { name: Some(graph.shape(step).operation), step: Some(step), place: None }
-}
-
-/// Where a file has an operation; 0 is what has no place.
-fn place(places: &[u64], op: u32) -> Option<u64> {
-    places.get(op as usize).copied().filter(|&place| place > 0)
 }
