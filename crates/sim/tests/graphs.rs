@@ -212,13 +212,13 @@ fn a_rank_waits_for_the_sender_until_the_message_is_sent_and_for_the_network_fro
     assert_eq!((found[0], unsent, unjoined), ((0, 0, 0), 4_000_000, 0));
     // The rest is the message: 100 KB at 100 Gb/s, and four links of 1 us.
     assert!((8_000_000..16_000_000).contains(&(exposed - unsent)), "{exposed}");
-    // A message that is there before anyone waits for it costs nothing, and one that was sent before costs the network.
+    // A message that has arrived before costs nothing, and one that was sent before costs the network only.
     let early = pipeline.replace("a: calc 1000", "a: calc 90000");
     assert_eq!(waits_of(&early, "goal")[1], (0, 0, 0));
     let under_way = pipeline.replace("a: calc 1000", "a: calc 8000");
     let (later, unsent, _) = waits_of(&under_way, "goal")[1];
     assert_eq!((later, unsent), (exposed - 7_000_000, 0));
-    // What a rank waits for in vain meanwhile does not count: the message that came last let it go on.
+    // The message that came last counts, not others that came while the rank waited.
     let two = "num_ranks 3\nrank 0 {\na: calc 5000\nb: send 1000b to 2\nb requires a\n}\nrank 1 {\na: calc 20000\n\
                b: send 1000b to 2\nb requires a\n}\nrank 2 {\na: recv 1000b from 0\nb: recv 1000b from 1\nc: calc 100\n\
                c requires a\nc requires b\n}\n";
@@ -240,7 +240,7 @@ fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the
         let sum = |of: &dyn Fn(&RankRecord) -> Time| whole.iter().map(|rank| of(rank).0).sum::<u64>();
         (sum(&|rank| rank.unsent), sum(&|rank| rank.unjoined), whole)
     };
-    // No pipeline: nobody waits for one message. No spread: nobody joins late, but for what the network does.
+    // Without a pipeline no rank waits for one message. Without a spread ranks join late because of the network only.
     let (unsent, alike, _) = job("tensor = 2\n");
     assert_eq!(unsent, 0);
     let (_, slow, whole) = job("tensor = 2\nslow_ranks = \"3\"\nslow_factor = 2.0\n");

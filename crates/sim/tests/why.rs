@@ -195,8 +195,8 @@ fn a_pause_is_not_a_queue() {
     assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
 }
 
-/// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the step: every leg
-/// begins at the rank, and when, the one before it ended.
+/// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the
+/// step: every leg begins at the rank, and when, the one before it ended.
 fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<(StepRecord, Vec<(Leg, Operation)>)> {
     let sets: Sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let loaded = Scenario::load(scenario, "s.toml", &folder(), &sets, None, Hooks::default());
@@ -225,7 +225,7 @@ fn assert_covers(step: &StepRecord, legs: &[(Leg, Operation)]) {
         assert!(rank.is_none_or(|rank| rank == leg.rank), "{legs:?}");
         at = leg.to;
         rank = match leg.what {
-            // An acknowledgement lets its sender go on.
+            // The next one may follow an acknowledgement, at the sender.
             What::Message { message, .. } => {
                 let (next, sender) = (message.to, message.from);
                 let position = legs.iter().position(|(other, _)| other == leg).expect("a leg");
@@ -261,8 +261,8 @@ fn the_chain_of_a_step_covers_its_time() {
     assert!(steps.iter().all(|(_, legs)| legs.iter().any(|(leg, _)| inside(leg))));
 }
 
-/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of the whole step
-/// and of each of its operations.
+/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of the
+/// whole step and of each of its operations.
 #[test]
 fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
     let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n\
@@ -294,7 +294,7 @@ fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
     }
 }
 
-/// A file whose chain is known: rank 0 computes for 5 us and sends, rank 1 computes for 2 us after it has received.
+/// A file whose chain is known: rank 0 computes and sends, rank 1 computes for 2 us after it has received.
 #[test]
 fn the_chain_of_a_file_names_its_lines() {
     let file = std::env::temp_dir().join(format!("weftline-chain-{}.goal", std::process::id()));

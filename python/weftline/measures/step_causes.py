@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 WHOLE = ("training", "goal", "chakra")
 """Operations of jobs.parquet that are all that the ranks of a job do."""
 NOTE = (
-    "Means over ranks, which add up to the time. Of the time in which a rank did not compute counts what let "
-    "it go on: a message, for its sender until it was sent; a collective operation, for the slowest until "
-    "the last rank had joined; the rest is exposed communication. The slowest: also after the own end."
+    "Means over ranks, which add up to the time. A rank that did not compute waited for what came before it "
+    "computed again: for the sender of a message until it was sent, for the slowest rank of a collective "
+    "operation until it had joined; the rest is exposed communication. The slowest: also after the own end."
 )
 
 

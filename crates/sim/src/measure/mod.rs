@@ -285,7 +285,7 @@ pub struct Outcome {
     pub ranks: Vec<RankRecord>,
     /// Of job graphs that had not ended: the operations that wait.
     pub waiting: Vec<String>,
-    /// What let the ranks of job graphs go on, if that was requested.
+    /// The events that decided when ranks of job graphs acted, if that was requested.
     pub causes: Option<Causes>,
     /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
     pub disciplines: Vec<(u32, u32, CounterSet)>,
@@ -364,8 +364,8 @@ pub struct RankRecord {
     pub bytes: u64,
     /// Time in which it communicated and did not compute.
     pub exposed: Time,
-    /// Of it, where the step is all that the rank does: the time before the messages were sent that let it compute again, and
-    /// that before the last rank had joined the collective operations whose ends did.
+    /// Of a whole job, parts of `exposed`: until the messages were sent after which it computed again, and until
+    /// the last rank had joined the collective operations after which it did.
     pub unsent: Time,
     pub unjoined: Time,
 }

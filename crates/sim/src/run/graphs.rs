@@ -32,7 +32,7 @@ pub struct Graphs {
     openings: Vec<Opening>,
     /// Messages within scale-up domains for ranks in other regions.
     inside: Vec<Inside>,
-    /// What let the ranks here go on, if that is requested.
+    /// The events that decided when the ranks here acted, if that is requested.
     pub causes: Option<Box<Causes>>,
     effects: Vec<Effect>,
     /// When ranks that compute begin which operation, by rank, if that is to be known.
@@ -396,7 +396,7 @@ impl Simulation {
         }
     }
 
-    /// What let the ranks of all regions go on, if that was requested.
+    /// The events that decided when ranks of all regions acted, if that was requested.
     pub(super) fn causes(&mut self) -> Option<Causes> {
         let mut all = self.regions.iter_mut().filter_map(|region| region.graphs.causes.take());
         let mut causes = *all.next()?;

@@ -1,7 +1,9 @@
-//! The chain of messages and computations that decided when a step of a job ended, followed back from its end.
+//! The chain of messages and computations that decided when a step of a job ended, followed back from its
+//! end.
 //!
-//! Each leg began because of an event of its rank: a message had arrived, one of its own was acknowledged, or a computation
-//! had ended ([`Causes`]). That event ends the leg before. So the legs cover the time of the step without gap or overlap.
+//! Each leg began because of an event of its rank: a message had arrived, one of its own was acknowledged, or
+//! a computation had ended ([`Causes`]). That event ends the leg before. So the legs cover the time of the
+//! step without gap or overlap.
 
 use super::Traced;
 use crate::measure::{Causes, RankEvent, StepRecord};
@@ -11,8 +13,8 @@ use crate::workload::graph::{JobGraph, Message, Place, Work};
 use crate::workload::{FlowId, Traffic};
 use std::cmp::Reverse;
 
-/// A part of the chain: from its beginning, or that of the step if it is later, to the moment at which the next one, or the
-/// end of the step, no longer waited for it.
+/// A part of the chain: from its beginning, or that of the step if it is later, to the moment at which the
+/// next one, or the end of the step, no longer waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
     pub from: Time,
@@ -45,7 +47,8 @@ impl Leg {
     }
 }
 
-/// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the file has it.
+/// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the
+/// file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     pub name: Option<&'static str>,
@@ -53,7 +56,8 @@ pub struct Operation {
     pub place: Option<String>,
 }
 
-/// The chain of a step that ended, in the order of time, each leg with its operation; empty: it has no job graph.
+/// The chain of a step that ended, in the order of time, each leg with its operation; empty: it has no job
+/// graph.
 pub fn chain(step: &StepRecord, causes: &Causes, traffic: &Traffic) -> Vec<(Leg, Operation)> {
     let source = step.source;
     let Some(graph) = traffic.sources[usize::from(source)].graph() else { return Vec::new() };

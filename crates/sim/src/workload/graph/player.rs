@@ -25,7 +25,7 @@ pub enum Effect {
     Wake { rank: u32, op: u32, at: Time },
     /// A rank has ended its part of a step.
     Step(RankStep),
-    /// A rank did not compute in this time, and then did because it had ended its part of a collective operation.
+    /// A rank did not compute until its part of a collective operation ended.
     Blocked(Blocked),
 }
 
@@ -54,11 +54,11 @@ pub struct RankStep {
     pub bytes: u64,
     /// Time of the step in which none of its streams computed.
     pub exposed: Time,
-    /// Of it, the time before the messages were sent that let it compute again.
+    /// Of it, the time until the messages were sent after which it computed again.
     pub unsent: Time,
 }
 
-/// What let a rank go on that did not compute.
+/// The event after which a rank that did not compute acted.
 #[derive(Debug, Clone, Copy, Default)]
 enum Binding {
     #[default]
@@ -150,12 +150,12 @@ struct Rank {
     computing: u32,
     since: Time,
     busy: Time,
-    /// Of a list: since when none computes, what event is at work, and which collective operations the rank has joined since,
-    /// when, and because of what.
+    /// Of a list: when the last of them stopped, the event that is being handled, and the collective operations
+    /// that the rank has joined since, with the time and the event.
     idle: Time,
     binding: Binding,
     joined: FxHashMap<u32, (Time, Binding)>,
-    /// When the messages were sent that are on their way to it.
+    /// When each message that is under way to it was sent.
     coming: FxHashMap<u32, Time>,
     unsent: Time,
     done: bool,
@@ -181,8 +181,8 @@ impl Rank {
         }
     }
 
-    /// The rank, which does not compute, begins to, or ends. The event at work, and before it those by which the rank joined
-    /// the operations that ended, say for what it waited since it computed last.
+    /// The rank did not compute, and begins to, or ends. The event that is being handled shows what it waited for
+    /// since it computed last; if that is the end of an operation, before it joined the event by which it joined.
     fn resumes(&mut self, rank: u32, now: Time, out: &mut Vec<Effect>) {
         let (mut to, mut binding) = (now, self.binding);
         while to > self.idle {

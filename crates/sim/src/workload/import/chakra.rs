@@ -6,8 +6,8 @@
 //! they name their `stream`; with a [`Roofline`] those that name their operations (`num_ops`) take the time of
 //! these. If asked, nodes of one `stream` follow each other in the order of their `start_time_micros`. A
 //! collective operation has the default algorithm of its kind, over all ranks or those of its group, which a
-//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs). Its root, if it has one, is the
-//! first of them.
+//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs). Its root, if it has one, is
+//! the first of them.
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; what `comm_size` means: ASTRA-sim. Writers give
 //! the same attribute different types, so any number is accepted.
@@ -376,13 +376,13 @@ impl Made {
             }
             None => return Err("it has no comm_type".into()),
         };
-        // What is cut into parts has at least one byte a rank: traces have sums of single numbers over many ranks.
-        let least = match kind {
+        // A vector that is cut into parts needs a byte a rank. Traces have sums of one number over many ranks.
+        let min = match kind {
             Kind::AllReduce | Kind::ReduceScatter | Kind::AllToAll | Kind::Scatter => u64::from(n),
             _ => 1,
         };
-        self.raised += u64::from(bytes < least);
-        let bytes = bytes.max(least);
+        self.raised += u64::from(bytes < min);
+        let bytes = bytes.max(min);
         let call = calls.entry(group).or_default();
         *call += 1;
         let key = (group, *call);

@@ -348,7 +348,7 @@ fn unknown(word: &str) -> String {
     format!("unknown operation \"{word}\"{near} (known: {})", WORDS.join(", "))
 }
 
-/// The graph of all ranks, none of whose operations waits for itself. `place`: what the places of operations are.
+/// The graph of all ranks, none of whose operations waits for itself. `place`: what their places are.
 pub(super) fn finished(
     (name, place): (&str, &'static str),
     ranks: Vec<RankList>,

@@ -230,7 +230,7 @@ fn what_waits_for_itself_is_named_by_line_or_node() {
     let nodes = trace(&[(1, 4, number(5, 2)), (2, 4, number(5, 1))]);
     let error = chakra_of(&[nodes]).expect_err("a cycle");
     assert_eq!(error, "t.0.et: the operations of nodes 2, 1 wait for each other");
-    // A message that nobody receives is said before the run.
+    // A message without a receive is reported before the run.
     let ends = [attribute("comm_dst", 1), attribute("comm_size", 9)].concat();
     let lone = [trace(&[(1, 5, ends)]), trace(&[(1, 4, number(7, 5))])];
     let assumed = chakra_of(&lone).expect("a graph").assumed;
@@ -250,7 +250,7 @@ fn of_type(kind: u8) -> Vec<u8> {
 
 #[test]
 fn a_reduce_a_gather_and_a_scatter_are_operations_with_a_root() {
-    // Among four ranks: a MiB over each of three edges; a MiB from each of three others; a quarter to each of them.
+    // Among four ranks: a MiB over three edges; a MiB from three others; a quarter of it to each of them.
     for (kind, name, bytes) in [(1, "reduce", 3 << 20), (3, "gather", 3 << 20), (4, "scatter", 3 << 18)] {
         let file = of_type(kind);
         let found = chakra_of(&vec![file; 4]).expect("a graph");
