@@ -237,8 +237,8 @@ impl Names<'_> {
         format!("{}->{}", self.node(ends.0), self.node(ends.1))
     }
 
-    /// A step, with its chain and the sums of the causes over it, which make up its time. `flows`: those of its messages that
-    /// crossed the network, which get the size and group of what they belong to.
+    /// A step, with its chain and the sums of the causes over it, which make up its time. `flows`: its messages
+    /// that crossed the network, whose size and group are set.
     fn step(
         &self,
         step: &StepRecord,

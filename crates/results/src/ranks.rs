@@ -1,6 +1,7 @@
 //! ranks.parquet: one row per rank and step of a job graph, in the order of (job, step, rank): when the rank
 //! joined the step and when it had its result. Of a collective operation, `late_ns` is how much later than
-//! the first of its ranks it ended.
+//! the first of its ranks it ended. Of a whole job, `unsent_ns` and `unjoined_ns` are the parts of its exposed
+//! time in which it waited for other ranks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub fn schema() -> SchemaRef {
         may_miss("finish_ns", DataType::Float64),
         field("exposed_ns", DataType::Float64),
         may_miss("late_ns", DataType::Float64),
+        may_miss("unsent_ns", DataType::Float64),
+        may_miss("unjoined_ns", DataType::Float64),
     ]))
 }
 
@@ -71,6 +74,10 @@ fn batch(
     let number = |value: &dyn Fn(&RankRecord, &StepRecord) -> u32| {
         Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(rank, step)| value(rank, &steps[*step]))))
     };
+    let of_whole = |value: &dyn Fn(&RankRecord) -> Time| {
+        let values = rows.iter().map(|(rank, step)| steps[*step].whole.then(|| value(rank).as_ns()));
+        Arc::new(values.collect::<Float64Array>())
+    };
     let groups = Labels::new(names.groups.iter().map(String::as_str));
     let (labels, places) = operations(steps);
     let ends = rows.iter().map(|(rank, _)| rank.end.map(Time::as_ns));
@@ -89,6 +96,8 @@ fn batch(
             Arc::new(ends.collect::<Float64Array>()),
             Arc::new(Float64Array::from_iter_values(rows.iter().map(|(rank, _)| rank.exposed.as_ns()))),
             Arc::new(late.collect::<Float64Array>()),
+            of_whole(&|rank| rank.unsent),
+            of_whole(&|rank| rank.unjoined),
         ],
     )
     .expect("columns are made in the order and of the types of the schema, each from all rows")

@@ -1,11 +1,13 @@
-//! Steps and targets of controllers that follow from the rate of the NIC and from the round trip of the network: their values,
-//! and that a network with four times the rate and a quarter of the delays does the same in a quarter of the time.
+//! Steps and targets of controllers that follow from the rate of the NIC and from the round trip of the
+//! network: their values, and that a network with four times the rate and a quarter of the delays does the
+//! same in a quarter of the time.
 
 use crate::common::*;
 use serde_json::{Value, json};
 use weftline_sim::units::Time;
 
-/// A star of hosts at 400 Gb/s, all of which send to host 0. By hand: 4 x 500 ns of links, 2 x 80 ns to send 4000 B.
+/// A star of hosts at 400 Gb/s, all of which send to host 0. By hand: 4 x 500 ns of links, 2 x 80 ns to send
+/// 4000 B.
 const STAR: &str = r#"
 [topology]
 kind = "star"
@@ -24,7 +26,7 @@ size = "2MB"
 "#;
 const AUTO: &str = "{ kind = \"hpcc\", rai = \"auto\" }";
 
-/// What `weftline check` says of the first transport.
+/// The figures of the first transport that `weftline check` prints.
 fn checked(text: &str, sets: &[(&str, &str)]) -> Value {
     let scenario = load(text, sets).unwrap_or_else(|error| panic!("{error}"));
     scenario.check()["transports"][0].clone()
@@ -135,8 +137,8 @@ fn incast(text: &str, sets: &[(&str, &str)], from: Time) -> (Vec<Time>, f64) {
     let (mut kept, _) = run_in(1, scenario.config().expect("a configuration"));
     kept.flows.sort_by_key(|flow| flow.flow);
     let late = kept.samples.iter().filter(|s| s.metric == "queue_bytes" && s.time >= from);
-    let most = late.map(|sample| sample.value).fold(0.0, f64::max);
-    (completion_times(&kept), most)
+    let longest = late.map(|sample| sample.value).fold(0.0, f64::max);
+    (completion_times(&kept), longest)
 }
 
 #[test]
@@ -152,8 +154,9 @@ fn a_network_four_times_as_fast_does_the_same_in_a_quarter_of_the_time() {
     for (slow, fast) in slow.iter().zip(&fast) {
         assert!((slow / fast / 4.0 - 1.0).abs() < 1e-5, "{slow} ns and {fast} ns");
     }
-    // INT counts nanoseconds, of which a packet takes 82 at 400 Gb/s and 3272 at 10 Gb/s. Even there one decides which of two
-    // packets leaves first, and single flows end up to 12 % apart; their mean and the last end do not.
+    // INT counts nanoseconds, of which a packet takes 82 at 400 Gb/s and 3272 at 10 Gb/s. Even there one
+    // decides which of two packets leaves first, and single flows end up to 12 % apart; their mean and the
+    // last end do not.
     let hpcc = without_window("{ kind = \"hpcc\", rai = \"auto\", min_rate = \"1Mbps\" }");
     let (slow, fast) = (times(&hpcc, "10Gbps", "20us"), times(&hpcc, "40Gbps", "5us"));
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
@@ -171,20 +174,21 @@ fn an_incast_at_400_gbps_fills_its_link_with_a_short_queue() {
     let last = |times: &[Time]| times.iter().max().expect("flows").as_ns();
     let alone = |wire: f64| 16.0 * 500.0 * wire * 8.0 / 400.0;
 
-    // HPCC: load eta + N rai / C = 0.958 in equilibrium, below 1, where no queue stays: at most a packet of each sender.
-    let (times, most) = incast(&without_window(AUTO), &[], settled);
+    // HPCC: load eta + N rai / C = 0.958 in equilibrium, below 1, where no queue stays: at most a packet of
+    // each sender.
+    let (times, longest) = incast(&without_window(AUTO), &[], settled);
     let share = alone(packet + 42.0) / last(&times);
-    println!("hpcc: {share:.3} of the link, at most {most} B queued");
-    assert!((0.9..=1.0).contains(&share) && most <= 16.0 * (packet + 42.0), "{share}, {most} B");
+    println!("hpcc: {share:.3} of the link, at most {longest} B queued");
+    assert!((0.9..=1.0).contains(&share) && longest <= 16.0 * (packet + 42.0), "{share}, {longest} B");
 
-    // Swift: the target at a window of one packet, T (1 + 1 / 6.55 + 5 (1 - 0.1) / (sqrt(10) - 0.1)), less T, in bytes, and a
-    // packet of each sender; the link is never idle.
-    let most_of_target = bdp * (1.0 / 6.55 + 5.0 * 0.9 / (10f64.sqrt() - 0.1)) + 16.0 * packet;
-    let (times, most) = incast(STAR, &[], settled);
+    // Swift: the target at a window of one packet, T (1 + 1 / 6.55 + 5 (1 - 0.1) / (sqrt(10) - 0.1)), less T,
+    // in bytes, and a packet of each sender; the link is never idle.
+    let bound = bdp * (1.0 / 6.55 + 5.0 * 0.9 / (10f64.sqrt() - 0.1)) + 16.0 * packet;
+    let (times, longest) = incast(STAR, &[], settled);
     let share = alone(packet) / last(&times);
-    println!("swift: {share:.3} of the link, at most {most} B queued, {most_of_target:.0} B allowed");
-    assert!((0.95..=1.0).contains(&share) && most <= most_of_target, "{share}, {most} B");
+    println!("swift: {share:.3} of the link, at most {longest} B queued, {bound:.0} B allowed");
+    assert!((0.95..=1.0).contains(&share) && longest <= bound, "{share}, {longest} B");
     // The target published for slower networks holds five times as much.
     let (_, published) = incast(STAR, &[("transport.controller.base_target", "20us")], settled);
-    assert!(published > 5.0 * most, "{published} B and {most} B");
+    assert!(published > 5.0 * longest, "{published} B and {longest} B");
 }

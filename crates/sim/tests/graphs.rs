@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::common::*;
-use weftline_sim::measure::{Ending, Outcome};
+use weftline_sim::measure::{Ending, Outcome, RankRecord};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::{Execution, Simulation};
@@ -51,6 +51,9 @@ fn every_collective_has_the_same_bits_on_any_number_of_threads() {
         "operation = \"all-reduce\"\nalgorithm = \"halving-doubling\"\nranks = 13\nbytes = \"400KB\"",
         "operation = \"all-to-all\"\nalgorithm = \"pairwise\"\nbytes = \"160KB\"\nrepeat = 2",
         "operation = \"barrier\"\nrepeat = 5\ncompute = \"3us\"",
+        "operation = \"reduce\"\nroot = 5\nchunk = \"10KB\"\nbytes = \"200KB\"\nrepeat = 2",
+        "operation = \"gather\"\nroot = 3\nbytes = \"200KB\"\nrepeat = 2",
+        "operation = \"scatter\"\nchannels = 2\nbytes = \"200KB\"\nrepeat = 2",
         "operation = \"broadcast\"\nroot = 5\nchunk = \"10KB\"\nbytes = \"200KB\"\nrepeat = 2",
     ] {
         same_bits(&scenario(workload));
@@ -182,4 +185,68 @@ fn training_jobs_side_by_side_have_the_same_bits_on_any_number_of_threads() {
     ] {
         same_bits(&format!("{fabric}{job}{keys}{job}{keys}"));
     }
+}
+
+/// A job file of two ranks, and what their rows of the whole step say: (exposed, unsent, unjoined) in ps.
+fn waits_of(text: &str, format: &str) -> Vec<(u64, u64, u64)> {
+    let file = std::env::temp_dir().join(format!("weftline-waits-{}.{format}", std::process::id()));
+    std::fs::write(&file, text).expect("a file");
+    let scenario = format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n[[workload]]\nkind = \"job-file\"\n\
+         file = \"{}\"\n",
+        file.display()
+    );
+    let outcome = same_bits(&scenario);
+    std::fs::remove_file(&file).expect("a file");
+    let whole = outcome.ranks.iter().filter(|rank| rank.number == 0);
+    whole.map(|rank| (rank.exposed.0, rank.unsent.0, rank.unjoined.0)).collect()
+}
+
+#[test]
+fn a_rank_waits_for_the_sender_until_the_message_is_sent_and_for_the_network_from_then_on() {
+    // Rank 1 computes for 1 us, then waits until rank 0 has computed for 5 us and its message has come.
+    let pipeline = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 100000b to 1\nb requires a\n}\nrank 1 {\na: calc 1000\n\
+                    b: recv 100000b from 0\nc: calc 2000\nc requires a\nc requires b\n}\n";
+    let found = waits_of(pipeline, "goal");
+    let (exposed, unsent, unjoined) = found[1];
+    assert_eq!((found[0], unsent, unjoined), ((0, 0, 0), 4_000_000, 0));
+    // The rest is the message: 100 KB at 100 Gb/s, and four links of 1 us.
+    assert!((8_000_000..16_000_000).contains(&(exposed - unsent)), "{exposed}");
+    // A message that has arrived before costs nothing, and one that was sent before costs the network only.
+    let early = pipeline.replace("a: calc 1000", "a: calc 90000");
+    assert_eq!(waits_of(&early, "goal")[1], (0, 0, 0));
+    let under_way = pipeline.replace("a: calc 1000", "a: calc 8000");
+    let (later, unsent, _) = waits_of(&under_way, "goal")[1];
+    assert_eq!((later, unsent), (exposed - 7_000_000, 0));
+    // The message that came last counts, not others that came while the rank waited.
+    let two = "num_ranks 3\nrank 0 {\na: calc 5000\nb: send 1000b to 2\nb requires a\n}\nrank 1 {\na: calc 20000\n\
+               b: send 1000b to 2\nb requires a\n}\nrank 2 {\na: recv 1000b from 0\nb: recv 1000b from 1\nc: calc 100\n\
+               c requires a\nc requires b\n}\n";
+    assert_eq!(waits_of(two, "goal")[2].1, 20_000_000);
+}
+
+#[test]
+fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the_others_wait() {
+    let job = |keys: &str| {
+        let text = format!(
+            "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n[[workload]]\nkind = \"training\"\n\
+             layers = 4\nhidden = 512\nsequence = 512\nvocabulary = 1000\nmicro_batches = 4\n{keys}"
+        );
+        let outcome = same_bits(&text);
+        let whole: Vec<_> = outcome.ranks.iter().filter(|rank| rank.number == 0).cloned().collect();
+        for rank in &whole {
+            assert!(rank.unsent + rank.unjoined <= rank.exposed, "{rank:?}");
+        }
+        let sum = |of: &dyn Fn(&RankRecord) -> Time| whole.iter().map(|rank| of(rank).0).sum::<u64>();
+        (sum(&|rank| rank.unsent), sum(&|rank| rank.unjoined), whole)
+    };
+    // Without a pipeline no rank waits for one message. Without a spread ranks join late because of the network only.
+    let (unsent, alike, _) = job("tensor = 2\n");
+    assert_eq!(unsent, 0);
+    let (_, slow, whole) = job("tensor = 2\nslow_ranks = \"3\"\nslow_factor = 2.0\n");
+    assert!(slow > 10 * alike.max(1_000_000), "{slow} ps, {alike} ps without a slow rank");
+    assert!(whole[3].unjoined < whole[2].unjoined, "the slow rank waits less than the one it holds up");
+    // A pipeline that fills and drains: the second stage waits for the first.
+    let (unsent, _, whole) = job("pipeline = 2\n");
+    assert!(unsent > 0 && whole[7].unsent > Time::ZERO, "{whole:?}");
 }

@@ -195,8 +195,8 @@ fn a_pause_is_not_a_queue() {
     assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
 }
 
-/// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the step: every leg
-/// begins at the rank, and when, the one before it ended.
+/// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the
+/// step: every leg begins at the rank, and when, the one before it ended.
 fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<(StepRecord, Vec<(Leg, Operation)>)> {
     let sets: Sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let loaded = Scenario::load(scenario, "s.toml", &folder(), &sets, None, Hooks::default());
@@ -225,7 +225,7 @@ fn assert_covers(step: &StepRecord, legs: &[(Leg, Operation)]) {
         assert!(rank.is_none_or(|rank| rank == leg.rank), "{legs:?}");
         at = leg.to;
         rank = match leg.what {
-            // An acknowledgement lets its sender go on.
+            // The next one may follow an acknowledgement, at the sender.
             What::Message { message, .. } => {
                 let (next, sender) = (message.to, message.from);
                 let position = legs.iter().position(|(other, _)| other == leg).expect("a leg");
@@ -261,8 +261,8 @@ fn the_chain_of_a_step_covers_its_time() {
     assert!(steps.iter().all(|(_, legs)| legs.iter().any(|(leg, _)| inside(leg))));
 }
 
-/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of the whole step
-/// and of each of its operations.
+/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of the
+/// whole step and of each of its operations.
 #[test]
 fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
     let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n\
@@ -294,7 +294,7 @@ fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
     }
 }
 
-/// A file whose chain is known: rank 0 computes for 5 us and sends, rank 1 computes for 2 us after it has received.
+/// A file whose chain is known: rank 0 computes and sends, rank 1 computes for 2 us after it has received.
 #[test]
 fn the_chain_of_a_file_names_its_lines() {
     let file = std::env::temp_dir().join(format!("weftline-chain-{}.goal", std::process::id()));
@@ -309,12 +309,12 @@ fn the_chain_of_a_file_names_its_lines() {
     std::fs::remove_file(&file).expect("a file");
     let (step, legs) = &steps[0];
     let found: Vec<_> =
-        legs.iter().map(|(leg, of)| (leg.rank, leg.what == What::Computation, of.place)).collect();
-    let message = (0, false, Some(4));
+        legs.iter().map(|(leg, of)| (leg.rank, leg.what == What::Computation, of.place.as_deref())).collect();
+    let message = (0, false, Some("line 4"));
     match step.start {
         // The time begins with the first message, or with the ranks.
-        Time::ZERO => assert_eq!(found, [(0, true, Some(3)), message, (1, true, Some(9))]),
-        _ => assert_eq!(found, [message, (1, true, Some(9))]),
+        Time::ZERO => assert_eq!(found, [(0, true, Some("line 3")), message, (1, true, Some("line 9"))]),
+        _ => assert_eq!(found, [message, (1, true, Some("line 9"))]),
     }
     let last = legs.last().expect("a leg").0;
     assert_eq!(last.to.0 - last.from.0, Time::from_us(2).0);

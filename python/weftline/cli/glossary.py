@@ -78,6 +78,16 @@ COLUMNS = {
         "column of ranks.parquet, ns",
         "How much later than the first rank of the step it had its result.",
     ),
+    "unsent_ns": (
+        "column of ranks.parquet, ns",
+        "Of exposed_ns, where the step is all that the rank does: the time until the messages were sent "
+        "that let it compute again.",
+    ),
+    "unjoined_ns": (
+        "column of ranks.parquet, ns",
+        "Of exposed_ns, where the step is all that the rank does: the time until the last rank had joined "
+        "the collective operations whose ends let it compute again.",
+    ),
     "waiting": (
         "key of summary.json",
         "Of a job that had not ended: the operations that wait for each other, by rank and tag.",

@@ -233,7 +233,7 @@ def _moving(answer: dict[str, Any], part: dict[str, Any]) -> int:
 
 
 def _shares_tables(answer: dict[str, Any]) -> list[Table]:
-    """Return which operations and which ranks have how much of the chain of a step of several kinds of parts."""
+    """Return how much of the chain of a step each operation and each rank has."""
     step = answer["step"]
     operations: dict[str, list[int]] = {}
     ranks: dict[tuple[int, str], list[int]] = {}
@@ -299,11 +299,11 @@ def _chain_table(answer: dict[str, Any]) -> Table:
 
 
 def _part_name(part: dict[str, Any]) -> str:
-    """Return what a part of a chain is: its operation with the number of its step, and where a file has it."""
+    """Return what a part of a chain is: its operation with its step's number, and where a file has it."""
     name = f"{part['operation']} {part['step']}" if part["operation"] else part["what"]
     if "flow" in part and part["operation"] is None:
         name = f"message of {bytes_text(part['bytes'])}"
-    return name if part["place"] is None else f"{name} (at {part['place']})"
+    return name if part["place"] is None else f"{name} ({part['place']})"
 
 
 def _ps_or_none(value: int | None) -> str:

@@ -85,10 +85,10 @@ def _answers(answer: dict[str, Any]) -> list[str]:
     if "step" not in answer:
         return [_answer(flow) for flow in answer["flows"]]
     step = answer["step"]
-    return [f"Step {step['step']}, {_most(step['causes'], step['time_ps'])}."]
+    return [f"Step {step['step']}, {_largest_causes(step['causes'], step['time_ps'])}."]
 
 
-def _most(causes: Sequence[dict[str, Any]], whole: int) -> str:
+def _largest_causes(causes: Sequence[dict[str, Any]], whole: int) -> str:
     """Return a time, and what took most of it."""
     largest = sorted(causes, key=lambda part: -part["ps"])[:3]
     named = ", ".join(f"{part['cause']} {100 * part['ps'] / max(whole, 1):.1f} %" for part in largest)
@@ -97,7 +97,7 @@ def _most(causes: Sequence[dict[str, Any]], whole: int) -> str:
 
 def _answer(flow: dict[str, Any]) -> str:
     """Return what took most of a flow's time, in one sentence."""
-    return f"Flow {flow['flow']}, {_most(flow['causes'], flow['fct_ps'])}."
+    return f"Flow {flow['flow']}, {_largest_causes(flow['causes'], flow['fct_ps'])}."
 
 
 def text_of(flow: dict[str, Any]) -> str:

@@ -115,6 +115,7 @@ fn outcome(ending: Ending) -> Outcome {
             number: 0,
             group: 0,
             shape: JobShape { operation: "incast", ranks: 3, ..JobShape::default() },
+            whole: false,
             bytes: 3500,
             start: Time::from_us(1),
             finish: Some(Time::from_us(5)),

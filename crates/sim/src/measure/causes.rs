@@ -1,14 +1,15 @@
-//! What let the ranks of job graphs go on, for those who follow a step back in time.
+//! The events that decided when the ranks of job graphs acted, for following a step back in time.
 //!
-//! Whatever a rank does it does at once, when the last of the events has come for which it waited. So every message, every
-//! computation and every end has one event of its rank that decided when it was, and following these events back from the end
-//! of a step gives the chain that made it as long as it was.
+//! A rank acts at the moment of the last event for which it waited. So every message, every computation and every
+//! end was decided by one event of its rank. Following these events back from the end of a step gives its critical
+//! chain.
 
 use crate::units::Time;
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;
 
-/// An event of a rank. Messages have the number of the flow that they are, or would be outside their scale-up domain.
+/// An event of a rank. Messages have the number of the flow that they are, or would be outside their scale-up
+/// domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RankEvent {
     /// Its job began.

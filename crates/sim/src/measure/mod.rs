@@ -285,7 +285,7 @@ pub struct Outcome {
     pub ranks: Vec<RankRecord>,
     /// Of job graphs that had not ended: the operations that wait.
     pub waiting: Vec<String>,
-    /// What let the ranks of job graphs go on, if that was requested.
+    /// The events that decided when ranks of job graphs acted, if that was requested.
     pub causes: Option<Causes>,
     /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
     pub disciplines: Vec<(u32, u32, CounterSet)>,
@@ -332,6 +332,8 @@ pub struct StepRecord {
     pub number: u32,
     pub group: u16,
     pub shape: JobShape,
+    /// It is all that the ranks of a job graph do, not one operation.
+    pub whole: bool,
     /// Data of every host; without such a thing the sum of the flows that started.
     pub bytes: u64,
     /// Start of its first flow.
@@ -362,6 +364,10 @@ pub struct RankRecord {
     pub bytes: u64,
     /// Time in which it communicated and did not compute.
     pub exposed: Time,
+    /// Of a whole job, parts of `exposed`: until the messages were sent after which it computed again, and until
+    /// the last rank had joined the collective operations after which it did.
+    pub unsent: Time,
+    pub unjoined: Time,
 }
 
 impl Outcome {

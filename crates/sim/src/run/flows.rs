@@ -6,9 +6,10 @@ use crate::measure::{RankRecord, StepRecord};
 use crate::topology::HostId;
 use crate::units::Time;
 use crate::workload::graph::source::{LISTED, pairs_of_first};
-use crate::workload::graph::{JobGraph, RankStep};
+use crate::workload::graph::{Blocked, JobGraph, RankStep};
 use crate::workload::merge::{Arrival, Dependents, Jobs, Merged, Upcoming};
 use crate::workload::{FlowId, FlowSource, JobShape, Traffic};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Flows announced at one go, beyond those of the very next moment: what waits for its start is kept in
@@ -26,6 +27,8 @@ pub struct Flows {
     graphs: Vec<Option<Arc<JobGraph>>>,
     /// Steps of the ranks of job graphs, as they ended.
     rank_steps: Vec<RankRecord>,
+    /// By source: for which time the end of an operation kept a rank from computing.
+    blocked: Vec<(u16, Blocked)>,
     /// The flow that the first message of each source's job graph is.
     pub first_flows: Vec<FlowId>,
     expected: u64,
@@ -73,6 +76,7 @@ impl Flows {
             plain: 0,
             graphs: traffic.sources.iter().map(|source| source.graph()).collect(),
             rank_steps: Vec::new(),
+            blocked: Vec::new(),
             first_flows: vec![0; traffic.sources.len()],
             expected: traffic.size_up().flows,
             min_deadlines: traffic.sources.iter().map(|source| source.min_deadline()).collect(),
@@ -215,6 +219,7 @@ impl Simulation {
                 }
                 self.flows.settle_step(source, step);
             }
+            self.flows.blocked.append(&mut region.graphs.blocked);
             for note in region.starts.job_notes.drain(..) {
                 let Some(job) = self.flows.jobs.of(note.source, note.order) else { continue };
                 let span = &mut self.flows.spans[job as usize];
@@ -265,7 +270,8 @@ impl Simulation {
             let shape = graph.map_or(flows.shapes[usize::from(source)].0, |graph| graph.shape(step));
             let last = span.last.filter(|_| span.ended);
             // What is not an operation ends with its ranks.
-            let ends_with_ranks = graph.is_some_and(|graph| graph.is_whole(step)) && span.ended;
+            let whole = graph.is_some_and(|graph| graph.is_whole(step));
+            let ends_with_ranks = whole && span.ended;
             let first = if graph.is_some_and(|graph| graph.from_begin(step)) { None } else { span.start };
             let spread = flows.spread(number);
             Some(StepRecord {
@@ -274,6 +280,7 @@ impl Simulation {
                 number,
                 group: span.group,
                 shape,
+                whole,
                 bytes: shape.bytes.unwrap_or(span.bytes),
                 start: first.or(span.joined)?,
                 finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },
@@ -314,13 +321,29 @@ impl Flows {
             end: step.end,
             bytes: step.bytes,
             exposed: step.exposed,
+            unsent: step.unsent,
+            unjoined: Time::ZERO,
         });
     }
 
     /// What the ranks did, in the order of (step, rank).
     pub fn take_ranks(&mut self) -> Vec<RankRecord> {
         self.rank_steps.sort_unstable_by_key(|step| (step.number, step.rank));
-        std::mem::take(&mut self.rank_steps)
+        let mut ranks = std::mem::take(&mut self.rank_steps);
+        let mut joined: FxHashMap<u32, Time> = FxHashMap::default();
+        for step in &ranks {
+            let last = joined.entry(step.number).or_default();
+            *last = step.start.max(*last);
+        }
+        for (source, Blocked { rank, instance, from, to }) in std::mem::take(&mut self.blocked) {
+            let last = joined.get(&self.jobs.number(source, instance + 1)).copied().unwrap_or_default();
+            let whole = self.jobs.number(source, 0);
+            if let Ok(at) = ranks.binary_search_by_key(&(whole, rank), |step| (step.number, step.rank)) {
+                let unjoined = &mut ranks[at].unjoined;
+                *unjoined = unjoined.saturating_add(last.min(to).saturating_sub(from));
+            }
+        }
+        ranks
     }
 
     /// Of a step whose ranks are in order: the longest time in which a rank did nothing but communicate, and

@@ -11,7 +11,7 @@ use crate::transport::Ended;
 use crate::units::Time;
 use crate::workload::FlowId;
 use crate::workload::graph::waits::{self, Wait};
-use crate::workload::graph::{Effect, JobGraph, Message, Player, RankStep};
+use crate::workload::graph::{Blocked, Effect, JobGraph, Message, Player, RankStep};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,11 +24,15 @@ pub struct Graphs {
     pub started: u64,
     /// What ranks have ended, by source.
     pub steps: Vec<(u16, RankStep)>,
+    /// For which time the end of an operation kept a rank from computing, by source.
+    pub blocked: Vec<(u16, Blocked)>,
+    /// Messages that ranks of other regions wait for.
+    coming: Vec<Coming>,
     /// Flows over connections whose receivers are in other regions.
     openings: Vec<Opening>,
     /// Messages within scale-up domains for ranks in other regions.
     inside: Vec<Inside>,
-    /// What let the ranks here go on, if that is requested.
+    /// The events that decided when the ranks here acted, if that is requested.
     pub causes: Option<Box<Causes>>,
     effects: Vec<Effect>,
     /// When ranks that compute begin which operation, by rank, if that is to be known.
@@ -74,6 +78,15 @@ struct Opening {
     to: HostId,
     connection: FlowId,
     flow: FlowId,
+}
+
+/// A rank was sent a message.
+struct Coming {
+    to: HostId,
+    graph: u16,
+    number: u32,
+    rank: u32,
+    at: Time,
 }
 
 /// A message within a domain reaches a rank.
@@ -175,6 +188,7 @@ impl Graphs {
                 Effect::Send { number, .. } => causes.sent.insert(first + number, caused),
                 Effect::Wake { rank, op, .. } => causes.began.insert((*source, rank, op), caused),
                 Effect::Step(step) => causes.ended.insert((*source, step.step, step.rank), caused),
+                Effect::Blocked(_) => None,
             };
         }
     }
@@ -234,6 +248,10 @@ impl Region {
                     let source = self.graphs.playing[index].source;
                     self.graphs.steps.push((source, step));
                 }
+                Effect::Blocked(blocked) => {
+                    let source = self.graphs.playing[index].source;
+                    self.graphs.blocked.push((source, blocked));
+                }
             }
         }
         self.graphs.effects = effects;
@@ -249,6 +267,10 @@ impl Region {
         }
         let due = Due::Message { graph: index as u16, number, message };
         let host = graph.hosts[message.from as usize];
+        if playing.player.is_awaited_elsewhere(number, message.to) {
+            let (to, rank) = (graph.hosts[message.to as usize], message.to);
+            self.graphs.coming.push(Coming { to, graph: index as u16, number, rank, at: now });
+        }
         if !message.inside {
             return self.schedule_due(host, flow, due, now);
         }
@@ -350,6 +372,12 @@ impl Simulation {
                 let region = self.places.of_host(to).0;
                 self.regions[region].net.awaited.announce(connection, flow);
             }
+            for Coming { to, graph, number, rank, at } in
+                std::mem::take(&mut self.regions[from].graphs.coming)
+            {
+                let region = self.places.of_host(to).0;
+                self.regions[region].graphs.playing[usize::from(graph)].player.announced(number, rank, at);
+            }
             for inside in std::mem::take(&mut self.regions[from].graphs.inside) {
                 let region = self.places.of_host(inside.to).0;
                 let first = self.regions[from].graphs.playing[usize::from(inside.graph)].first;
@@ -368,7 +396,7 @@ impl Simulation {
         }
     }
 
-    /// What let the ranks of all regions go on, if that was requested.
+    /// The events that decided when ranks of all regions acted, if that was requested.
     pub(super) fn causes(&mut self) -> Option<Causes> {
         let mut all = self.regions.iter_mut().filter_map(|region| region.graphs.causes.take());
         let mut causes = *all.next()?;

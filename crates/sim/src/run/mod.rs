@@ -124,7 +124,7 @@ impl<F: FnMut(&mut Regions)> Workers for F {
 }
 
 impl Simulation {
-    /// Lets the outcome state what let the ranks of job graphs go on. No step is taken for another.
+    /// Adds to the outcome which events decided when ranks of job graphs acted. Steps are not memoised.
     pub fn note_causes(&mut self) {
         self.memo = None;
         self.regions.iter_mut().for_each(|region| region.graphs.causes = Some(Box::default()));

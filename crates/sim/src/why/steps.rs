@@ -1,7 +1,9 @@
-//! The chain of messages and computations that decided when a step of a job ended, followed back from its end.
+//! The chain of messages and computations that decided when a step of a job ended, followed back from its
+//! end.
 //!
-//! Each leg began because of an event of its rank: a message had arrived, one of its own was acknowledged, or a computation
-//! had ended ([`Causes`]). That event ends the leg before. So the legs cover the time of the step without gap or overlap.
+//! Each leg began because of an event of its rank: a message had arrived, one of its own was acknowledged, or
+//! a computation had ended ([`Causes`]). That event ends the leg before. So the legs cover the time of the
+//! step without gap or overlap.
 
 use super::Traced;
 use crate::measure::{Causes, RankEvent, StepRecord};
@@ -11,8 +13,8 @@ use crate::workload::graph::{JobGraph, Message, Place, Work};
 use crate::workload::{FlowId, Traffic};
 use std::cmp::Reverse;
 
-/// A part of the chain: from its beginning, or that of the step if it is later, to the moment at which the next one, or the
-/// end of the step, no longer waited for it.
+/// A part of the chain: from its beginning, or that of the step if it is later, to the moment at which the
+/// next one, or the end of the step, no longer waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
     pub from: Time,
@@ -45,15 +47,17 @@ impl Leg {
     }
 }
 
-/// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the file has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// An operation that a leg belongs to: its name in jobs.parquet, the number of its step there, and where the
+/// file has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     pub name: Option<&'static str>,
     pub step: Option<u32>,
-    pub place: Option<u64>,
+    pub place: Option<String>,
 }
 
-/// The chain of a step that ended, in the order of time, each leg with its operation; empty: it has no job graph.
+/// The chain of a step that ended, in the order of time, each leg with its operation; empty: it has no job
+/// graph.
 pub fn chain(step: &StepRecord, causes: &Causes, traffic: &Traffic) -> Vec<(Leg, Operation)> {
     let source = step.source;
     let Some(graph) = traffic.sources[usize::from(source)].graph() else { return Vec::new() };
@@ -103,24 +107,18 @@ fn timed(graph: &JobGraph, rank: u32, op: u32) -> (What, Operation) {
         Op::Wait { .. } => What::Machine,
         _ => What::Computation,
     };
-    (what, Operation { place: place(&list.places, op), ..Operation::default() })
+    (what, Operation { place: work.place_of(rank, op), ..Operation::default() })
 }
 
 /// The operation that sends a message.
 fn sent_by(graph: &JobGraph, number: u32) -> Operation {
     let step = match (graph.place(number), &graph.work) {
         (Place::Send { rank, op }, Work::Listed(work)) => {
-            let place = place(&work.ranks[rank as usize].places, op);
-            return Operation { place, ..Operation::default() };
+            return Operation { place: work.place_of(rank, op), ..Operation::default() };
         }
         (Place::Collective { instance, .. }, Work::Repeated(work)) => work.step(instance).0,
         (Place::Collective { instance, .. }, Work::Listed(_)) => instance + 1,
         (Place::Send { .. }, Work::Repeated(_)) => return Operation::default(),
     };
     Operation { name: Some(graph.shape(step).operation), step: Some(step), place: None }
-}
-
-/// Where a file has an operation; 0 is what has no place.
-fn place(places: &[u64], op: u32) -> Option<u64> {
-    places.get(op as usize).copied().filter(|&place| place > 0)
 }

@@ -1,5 +1,6 @@
-//! Collective operations of training jobs, with completion times: all-reduce, reduce-scatter, all-gather, broadcast, reduce,
-//! gather, scatter, all-to-all and barrier, by one of the algorithms of [`schedule`](super::schedule).
+//! Collective operations of training jobs, with completion times: all-reduce, reduce-scatter, all-gather,
+//! broadcast, reduce, gather, scatter, all-to-all and barrier, by one of the algorithms of
+//! [`schedule`](super::schedule).
 //!
 //! n ranks have `bytes` each: the whole vector, as nccl-tests counts. Messages are at most a chunk, and of
 //! one rank to another over one channel they use one connection, in order: if the transport keeps

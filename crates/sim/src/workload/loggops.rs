@@ -160,9 +160,9 @@ pub fn lasting(graph: &Listed, machine: Machine) -> Result<Listed, String> {
     }
     let ends = run(graph, machine);
     if let Some(&(rank, op)) = ends.stuck.first() {
-        let place = graph.ranks[rank as usize].places[op as usize];
+        let place = graph.place_of(rank, op).unwrap_or_else(|| format!("operation {op}"));
         return Err(format!(
-            "{} operations never end under LogGOPS, the first of them operation {place} of rank {rank}",
+            "{} operations never end under LogGOPS, the first of them {place} of rank {rank}",
             ends.stuck.len()
         ));
     }

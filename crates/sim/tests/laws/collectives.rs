@@ -152,26 +152,27 @@ fn a_gather_and_a_scatter_take_the_link_of_their_root() {
             let parts = parts(bytes, n);
             let others = || (0..n).filter(|&rank| rank != root).map(|rank| parts[rank as usize]);
             let sum: u64 = others().map(beta).sum();
-            // Of the packets that cross one link alone, the first to the root or the last from it, any may be the one.
+            // The first packet to the root, or the last from it, is alone on its link: any may be that one.
             let shortest = others().map(last_packet).min().expect("a part");
             let longest = others().map(|part| beta(part.min(1000))).max().expect("a part");
             for operation in ["gather", "scatter"] {
                 let mut keys = keys(operation, "linear", bytes);
                 keys.push(("root", Value::Integer(root as i64)));
                 let took = time(n as u32, &keys);
-                let (least, most) = (sum + shortest + 2 * DELAY, sum + longest + 2 * DELAY);
+                let (low, high) = (sum + shortest + 2 * DELAY, sum + longest + 2 * DELAY);
                 // Acknowledgements go the other way.
                 assert!(
-                    (least..=most).contains(&took),
-                    "{operation} of {bytes} B among {n}: {least} <= {took} <= {most}"
+                    (low..=high).contains(&took),
+                    "{operation} of {bytes} B among {n}: {low} <= {took} <= {high}"
                 );
             }
         }
     }
 }
 
-/// When a rank of a binary tree of n has its vector with all below it, and the levels below: of two vectors that come at once
-/// one waits for the other. `whole`: the time of a vector on a link; `way`: of its last packet to the next rank, after that.
+/// When a rank of a binary tree of n has its vector with all below it, and the levels below: of two vectors that
+/// come at once one waits for the other. `whole`: the time of a vector on a link; `way`: of its last packet to the
+/// next rank, after that.
 fn complete(rank: u64, n: u64, whole: u64, way: u64) -> (u64, u64) {
     let (mut levels, mut ready) = (0, Vec::new());
     for child in [2 * rank + 1, 2 * rank + 2].into_iter().filter(|&child| child < n) {
@@ -198,9 +199,9 @@ fn a_reduce_takes_the_link_of_its_root_or_a_level_of_its_tree_after_the_other() 
                 time(n as u32, &keys)
             };
             let took = take("linear");
-            let least = (n - 1) * whole + tail + 2 * DELAY;
-            let most = (n - 1) * whole + beta(bytes.min(1000)) + 2 * DELAY;
-            assert!((least..=most).contains(&took), "{bytes} B among {n}: {least} <= {took} <= {most}");
+            let low = (n - 1) * whole + tail + 2 * DELAY;
+            let high = (n - 1) * whole + beta(bytes.min(1000)) + 2 * DELAY;
+            assert!((low..=high).contains(&took), "{bytes} B among {n}: {low} <= {took} <= {high}");
 
             let took = take("tree");
             let (law, levels) = complete(0, n, whole, tail + 2 * DELAY);
@@ -242,7 +243,7 @@ fn operations_with_a_root_send_the_bytes_of_their_formulas() {
                     };
                     let alone = |rank: u64| rank != root;
                     if operation == "reduce" {
-                        // Everyone but the root sends the vector once; in a tree inner ranks get it once or twice.
+                        // All but the root send the vector once; in a tree inner ranks get it once or twice.
                         assert!((0..n).all(|r| from_others[r as usize] == u64::from(alone(r)) * s), "{what}");
                         assert_eq!(to_root.iter().sum::<u64>(), (n - 1) * s, "{what}");
                         let at_root = if algorithm == "linear" { n - 1 } else { (n - 1).min(2) };

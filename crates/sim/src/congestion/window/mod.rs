@@ -292,11 +292,11 @@ pub trait WindowParameters: Sized {
         Some((1.5 / loss).sqrt())
     }
     fn read(p: &mut Parameters, profile: Profile) -> Self;
-    /// The rules of the run, by which it may repeat a simulator. Errors: a key that cannot be used under them, and why.
+    /// The rules of the run, by which it may repeat a simulator. Errors: a key that contradicts them, and why.
     fn follow(&mut self, _rules: &Rules) -> Result<(), (&'static str, String)> {
         Ok(())
     }
-    /// The times that follow from the largest base RTT of the network, which `weftline check` prints, each by its key.
+    /// The times that follow from the largest base RTT, each by its key, as `weftline check` prints them.
     fn derived(&self, _base_rtt: Time) -> Vec<(&'static str, Time)> {
         Vec::new()
     }
@@ -347,7 +347,7 @@ impl WindowConfig {
     pub fn couples(&self) -> bool {
         each_kind!(self, law => declared(law)).1
     }
-    /// The rules of the run, by which it may repeat a simulator. Errors: a key that cannot be used under them, and why.
+    /// The rules of the run, by which it may repeat a simulator. Errors: a key that contradicts them, and why.
     pub fn follow(&mut self, rules: &Rules) -> Result<(), (&'static str, String)> {
         each_kind!(self, law => law.follow(rules))
     }

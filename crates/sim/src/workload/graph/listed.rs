@@ -87,6 +87,8 @@ pub struct Listed {
     pub send_ends: SendEnds,
     /// What the file is, such as `goal`.
     pub name: &'static str,
+    /// What the numbers of [`RankList::places`] are, such as `line`; empty: nothing.
+    pub place: &'static str,
     /// The time of the whole begins when its ranks do, not with the first message.
     pub from_begin: bool,
     /// Scale-up domains of this number of consecutive ranks; none: all messages cross the network.
@@ -236,12 +238,24 @@ impl Listed {
             first_message,
             send_ends,
             name,
+            place: "",
             from_begin,
             domains,
             flows,
             bytes,
         };
         Ok(listed.counted())
+    }
+
+    /// With what the places of its operations are.
+    pub fn with_places(self, place: &'static str) -> Listed {
+        Listed { place, ..self }
+    }
+
+    /// Where the file has an operation, such as "line 3"; none: nowhere.
+    pub fn place_of(&self, rank: u32, op: u32) -> Option<String> {
+        let number = self.ranks[rank as usize].places.get(op as usize)?;
+        (!self.place.is_empty()).then(|| format!("{} {number}", self.place))
     }
 
     /// Messages between ranks of one domain of `size` consecutive ranks stay off the network.
@@ -351,8 +365,13 @@ impl Listed {
         }
     }
 
+    /// Whether a message is a send of its own, not one of a collective operation.
+    pub fn is_send(&self, number: u32) -> bool {
+        number < self.first_send.last().copied().unwrap_or(0)
+    }
+
     pub fn place(&self, number: u32) -> Place {
-        if number < self.first_send.last().copied().unwrap_or(0) {
+        if self.is_send(number) {
             let rank = self.first_send.partition_point(|&first| first <= number) - 1;
             let op = self.ranks[rank].sends[(number - self.first_send[rank]) as usize];
             return Place::Send { rank: rank as u32, op };

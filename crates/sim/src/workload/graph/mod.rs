@@ -23,7 +23,7 @@ mod tests;
 pub mod waits;
 
 pub use listed::Listed;
-pub use player::{Effect, Player, RankStep};
+pub use player::{Blocked, Effect, Player, RankStep};
 pub use repeated::{Repeated, ScaleUp};
 pub use seats::Seats;
 

@@ -25,6 +25,17 @@ pub enum Effect {
     Wake { rank: u32, op: u32, at: Time },
     /// A rank has ended its part of a step.
     Step(RankStep),
+    /// A rank did not compute until its part of a collective operation ended.
+    Blocked(Blocked),
+}
+
+/// A time for which the end of a collective operation kept a rank from computing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    pub rank: u32,
+    pub instance: u32,
+    pub from: Time,
+    pub to: Time,
 }
 
 /// A rank's part of a step.
@@ -43,6 +54,19 @@ pub struct RankStep {
     pub bytes: u64,
     /// Time of the step in which none of its streams computed.
     pub exposed: Time,
+    /// Of it, the time until the messages were sent after which it computed again.
+    pub unsent: Time,
+}
+
+/// The event after which a rank that did not compute acted.
+#[derive(Debug, Clone, Copy, Default)]
+enum Binding {
+    #[default]
+    Other,
+    /// A message of one rank, which was sent at this time.
+    Message { sent: Time },
+    /// The end of its part of a collective operation.
+    Collective(u32),
 }
 
 /// A rank's part of a collective operation.
@@ -126,6 +150,14 @@ struct Rank {
     computing: u32,
     since: Time,
     busy: Time,
+    /// Of a list: when the last of them stopped, the event that is being handled, and the collective operations
+    /// that the rank has joined since, with the time and the event.
+    idle: Time,
+    binding: Binding,
+    joined: FxHashMap<u32, (Time, Binding)>,
+    /// When each message that is under way to it was sent.
+    coming: FxHashMap<u32, Time>,
+    unsent: Time,
     done: bool,
 }
 
@@ -145,7 +177,33 @@ impl Rank {
         self.computing -= 1;
         if self.computing == 0 {
             self.busy = self.busy.saturating_add(now.saturating_sub(self.since));
+            self.idle = now;
         }
+    }
+
+    /// The rank did not compute, and begins to, or ends. The event that is being handled shows what it waited for
+    /// since it computed last; if that is the end of an operation, before it joined the event by which it joined.
+    fn resumes(&mut self, rank: u32, now: Time, out: &mut Vec<Effect>) {
+        let (mut to, mut binding) = (now, self.binding);
+        while to > self.idle {
+            match binding {
+                Binding::Other => break,
+                Binding::Message { sent } => {
+                    let waited = to.min(sent).saturating_sub(self.idle);
+                    self.unsent = self.unsent.saturating_add(waited);
+                    break;
+                }
+                Binding::Collective(instance) => {
+                    let joined = self.joined.get(&instance).copied();
+                    let (from, before) = joined.unwrap_or((self.idle, Binding::Other));
+                    if to > from {
+                        out.push(Effect::Blocked(Blocked { rank, instance, from, to }));
+                    }
+                    (to, binding) = (from, before);
+                }
+            }
+        }
+        self.joined.clear();
     }
 }
 
@@ -209,6 +267,19 @@ impl Player {
         self.state.woken(&self.graph, rank, op, now, out);
     }
 
+    /// A message to a rank here was sent by a rank elsewhere.
+    pub fn announced(&mut self, number: u32, to: u32, sent: Time) {
+        if let Some(rank) = self.state.ranks[to as usize].as_deref_mut() {
+            rank.coming.insert(number, sent);
+        }
+    }
+
+    /// Whether a rank elsewhere has to know when this message to it is sent.
+    pub fn is_awaited_elsewhere(&self, number: u32, to: u32) -> bool {
+        let Work::Listed(work) = &self.graph.work else { return false };
+        self.state.ranks[to as usize].is_none() && work.is_send(number)
+    }
+
     /// What its ranks have not done yet is done elsewhere.
     pub fn leave(&mut self) {
         self.state.unfinished = 0;
@@ -246,7 +317,7 @@ impl State {
     fn begin(&mut self, graph: &JobGraph, now: Time, out: &mut Vec<Effect>) {
         for rank in 0..self.ranks.len() as u32 {
             let Some(state) = self.ranks[rank as usize].as_deref_mut() else { continue };
-            state.began = now;
+            (state.began, state.idle) = (now, now);
             match &graph.work {
                 Work::Repeated(_) => self.tasks.push_back(Task::Join { rank, instance: 0, op: 0 }),
                 Work::Listed(work) => {
@@ -276,6 +347,10 @@ impl State {
                 let Op::Send { to, tag, .. } = work.ranks[from as usize].ops[op as usize] else { return };
                 let Some(rank) = self.ranks[to as usize].as_deref_mut() else { return };
                 rank.last = Some((now, number));
+                rank.binding = match rank.coming.remove(&number) {
+                    Some(sent) => Binding::Message { sent },
+                    None => Binding::Other,
+                };
                 if let Some(receive) = rank.matching.arrive(from, tag, number) {
                     self.tasks.push_back(Task::End { rank: to, op: receive });
                 }
@@ -291,6 +366,7 @@ impl State {
                 let from = law.transfer(message).from;
                 let rank = graph.rank(instance, group, from);
                 let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
+                state.binding = Binding::Collective(instance);
                 // Those of a part that has ended matter no more.
                 let Some(part) = state.parts.get_mut(instance) else { return };
                 part.acknowledgements = part.acknowledgements.saturating_sub(1);
@@ -304,6 +380,9 @@ impl State {
             Place::Send { rank, op } => {
                 let Work::Listed(work) = &graph.work else { return };
                 if work.send_ends == SendEnds::Acknowledged {
+                    if let Some(state) = self.ranks[rank as usize].as_deref_mut() {
+                        state.binding = Binding::Other;
+                    }
                     self.tasks.push_back(Task::End { rank, op });
                 }
             }
@@ -313,6 +392,7 @@ impl State {
 
     fn woken(&mut self, graph: &JobGraph, rank: u32, op: u32, now: Time, out: &mut Vec<Effect>) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
+        state.binding = Binding::Other;
         match &graph.work {
             Work::Repeated(_) => {
                 state.ends_computing(now);
@@ -354,6 +434,7 @@ impl State {
     ) {
         let law = graph.law(instance);
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
+        state.binding = Binding::Collective(instance);
         let part = part_of(state, graph, rank, instance);
         part.receives -= 1;
         part.last = Some((now, number));
@@ -375,6 +456,9 @@ impl State {
         out: &mut Vec<Effect>,
     ) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
+        if state.computing == 0 && matches!(graph.work, Work::Listed(_)) {
+            state.joined.insert(instance, (now, state.binding));
+        }
         let (busy, member) = (state.busy_until(now), graph.member(instance, rank));
         let part = part_of(state, graph, rank, instance);
         (part.joined, part.op, part.start, part.busy) = (true, op, now, busy);
@@ -414,6 +498,7 @@ impl State {
                         last: state.last,
                         bytes: state.bytes,
                         exposed: now.saturating_sub(state.began),
+                        unsent: Time::ZERO,
                     }));
                 }
                 let next = instance + 1;
@@ -451,6 +536,9 @@ impl State {
                     return;
                 }
                 stream.busy = true;
+                if state.computing == 0 {
+                    state.resumes(rank, now, out);
+                }
                 state.begins_computing(now);
                 out.push(Effect::Wake { rank, op, at: now.saturating_add(time) });
             }
@@ -466,6 +554,9 @@ impl State {
                     self.tasks.push_back(Task::End { rank, op });
                 } else {
                     out.push(Effect::Send { number, message: work.message(rank, op) });
+                    if let Some(receiver) = self.ranks[to as usize].as_deref_mut() {
+                        receiver.coming.insert(number, now);
+                    }
                     if work.send_ends == SendEnds::Posted {
                         self.tasks.push_back(Task::End { rank, op });
                     }
@@ -508,6 +599,9 @@ impl State {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
         state.done = true;
         self.unfinished -= 1;
+        if state.computing == 0 {
+            state.resumes(rank, now, out);
+        }
         out.push(Effect::Step(whole(state, rank, Some(now), now)));
     }
 
@@ -546,6 +640,7 @@ fn whole(state: &Rank, rank: u32, end: Option<Time>, now: Time) -> RankStep {
         last: state.last,
         bytes: state.bytes,
         exposed: now.saturating_sub(state.began).saturating_sub(busy),
+        unsent: state.unsent,
     }
 }
 
@@ -640,6 +735,7 @@ impl Part {
             last: self.last,
             bytes: self.bytes,
             exposed: now.saturating_sub(self.start).saturating_sub(busy),
+            unsent: Time::ZERO,
         }
     }
 }

@@ -37,6 +37,7 @@ fn play(graph: &Arc<JobGraph>) -> (Vec<RankStep>, Vec<String>) {
                 }
                 Effect::Wake { rank, op, at } => heap.push(std::cmp::Reverse((at, 2, rank, op))),
                 Effect::Step(step) => steps.push(step),
+                Effect::Blocked(_) => {}
             }
         }
         let Some(std::cmp::Reverse((at, what, first, second))) = heap.pop() else { break };

@@ -35,9 +35,7 @@ impl Player {
                 let Op::Receive { from, tag, .. } = list.ops[op as usize] else { continue };
                 let source = from.map_or("any rank".to_string(), |from| format!("rank {from}"));
                 let tag = tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
-                let at = list.places.get(op as usize).map_or(String::new(), |place| {
-                    format!(" ({} {place})", if work.name == "chakra" { "node" } else { "line" })
-                });
+                let at = work.place_of(rank, op).map_or(String::new(), |place| format!(" ({place})"));
                 let other = unexpected.first().map_or(String::new(), |(from, tag)| {
                     format!("; a message of rank {from} with tag {tag} waits for a receive")
                 });

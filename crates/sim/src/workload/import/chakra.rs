@@ -6,8 +6,8 @@
 //! they name their `stream`; with a [`Roofline`] those that name their operations (`num_ops`) take the time of
 //! these. If asked, nodes of one `stream` follow each other in the order of their `start_time_micros`. A
 //! collective operation has the default algorithm of its kind, over all ranks or those of its group, which a
-//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs). Its root, if it has one, is the
-//! first of them.
+//! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs). Its root, if it has one, is
+//! the first of them.
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; what `comm_size` means: ASTRA-sim. Writers give
 //! the same attribute different types, so any number is accepted.
@@ -106,6 +106,7 @@ pub fn read(
         instances: Vec::new(),
         calls: FxHashMap::default(),
         timeless: 0,
+        raised: 0,
         rated: 0,
     };
     let mut lists = Vec::new();
@@ -148,6 +149,12 @@ pub fn read(
              streams looks so{hint}"
         ));
     }
+    if made.raised > 0 {
+        let raised = made.raised;
+        assumed.push(format!(
+            "{raised} calls of operations have fewer bytes than ranks: they move a byte a rank"
+        ));
+    }
     if made.timeless > 0 {
         assumed.push(format!(
             "{} computations have num_ops and no duration: they take no time; set teraflops to what a processor achieves",
@@ -160,7 +167,8 @@ pub fn read(
     }
     let groups = made.known.into_iter().map(|(_, group)| group).collect();
     let instances = made.instances.into_iter().map(|(instance, _)| instance).collect();
-    let graph = Listed::new(lists, groups, instances, choices.send_ends, "chakra")?;
+    assumed.extend(super::matches::problem(&lists, "node"));
+    let graph = Listed::new(lists, groups, instances, choices.send_ends, "chakra")?.with_places("node");
     Ok(Imported { graph, assumed })
 }
 
@@ -173,6 +181,8 @@ struct Made {
     instances: Vec<(Instance, u32)>,
     /// By group, kind of call and the number of the call: the instance.
     calls: FxHashMap<(u32, u32), u32>,
+    /// Calls of operations with fewer bytes than ranks.
+    raised: u64,
     /// Computations that have operations and no duration, where durations count; those whose operations count.
     timeless: u64,
     rated: u64,
@@ -265,12 +275,7 @@ impl Made {
         ends.sort_unstable();
         ends.dedup();
         let list = RankList::new(ops, nodes.iter().map(|node| node.id).collect(), &ends, &[]);
-        if let Some(cycle) = list.cycle() {
-            let ids: Vec<String> =
-                cycle.iter().take(10).map(|&op| list.places[op as usize].to_string()).collect();
-            return Err(format!("{file}: nodes {} wait for each other", ids.join(", ")));
-        }
-        Ok(list)
+        super::cycle(&list, "node").map_or(Ok(list), |cycle| Err(format!("{file}: {cycle}")))
     }
 
     fn op(
@@ -371,6 +376,13 @@ impl Made {
             }
             None => return Err("it has no comm_type".into()),
         };
+        // A vector that is cut into parts needs a byte a rank. Traces have sums of one number over many ranks.
+        let min = match kind {
+            Kind::AllReduce | Kind::ReduceScatter | Kind::AllToAll | Kind::Scatter => u64::from(n),
+            _ => 1,
+        };
+        self.raised += u64::from(bytes < min);
+        let bytes = bytes.max(min);
         let call = calls.entry(group).or_default();
         *call += 1;
         let key = (group, *call);

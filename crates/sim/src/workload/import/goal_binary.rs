@@ -85,7 +85,7 @@ pub fn read(name: &str, bytes: &[u8], choices: &Choices) -> Result<Imported, Str
         let block = Reader { name, bytes: &bytes[..end] };
         lists.push(block_of(&block, start, rank, ranks)?);
     }
-    super::goal_text::finished(name, lists, choices)
+    super::goal_text::finished((name, "node"), lists, choices)
 }
 
 /// The operations of a rank, in the block that begins at `start` and ends with the reader.

@@ -218,7 +218,7 @@ pub fn read(name: &str, text: &str, choices: &Choices) -> Result<Imported, Strin
     if let Some(rank) = missing {
         return Err(format!("{name}:{last}: rank {rank} is missing: the file has {} ranks", lists.len()));
     }
-    finished(name, lists.into_iter().flatten().collect(), choices)
+    finished((name, "line"), lists.into_iter().flatten().collect(), choices)
 }
 
 /// What a line has outside of comments, and whether a comment is between words of it. `inside`: whether the line is within a comment.
@@ -348,13 +348,15 @@ fn unknown(word: &str) -> String {
     format!("unknown operation \"{word}\"{near} (known: {})", WORDS.join(", "))
 }
 
-/// The graph of all ranks, none of whose operations waits for itself.
-pub(super) fn finished(name: &str, ranks: Vec<RankList>, choices: &Choices) -> Result<Imported, String> {
+/// The graph of all ranks, none of whose operations waits for itself. `place`: what their places are.
+pub(super) fn finished(
+    (name, place): (&str, &'static str),
+    ranks: Vec<RankList>,
+    choices: &Choices,
+) -> Result<Imported, String> {
     for (rank, list) in ranks.iter().enumerate() {
-        if let Some(cycle) = list.cycle() {
-            let places: Vec<String> =
-                cycle.iter().take(10).map(|&op| list.places[op as usize].to_string()).collect();
-            return Err(format!("{name}: rank {rank}: operations {} wait for each other", places.join(", ")));
+        if let Some(cycle) = super::cycle(list, place) {
+            return Err(format!("{name}: rank {rank}: {cycle}"));
         }
     }
     if ranks.iter().all(|list| list.ops.is_empty()) {
@@ -365,8 +367,8 @@ pub(super) fn finished(name: &str, ranks: Vec<RankList>, choices: &Choices) -> R
     if nics > 0 {
         assumed.push(format!("operations name NICs 0 to {nics}: every rank is one host, with one"));
     }
-    assumed.extend(super::matches::problem(&ranks));
+    assumed.extend(super::matches::problem(&ranks, place));
     let graph = Listed::new(ranks, Vec::new(), Vec::new(), choices.send_ends, "goal");
     let graph = graph.map_err(|message| format!("{name}: {message}"))?;
-    Ok(Imported { graph, assumed })
+    Ok(Imported { graph: graph.with_places(place), assumed })
 }

@@ -26,7 +26,7 @@ impl Rest {
 }
 
 /// The first thing that does not match; none: everything does, as far as receives say whose message they take.
-pub fn problem(ranks: &[RankList]) -> Option<String> {
+pub fn problem(ranks: &[RankList], place: &str) -> Option<String> {
     let mut rest = vec![Rest::default(); ranks.len()];
     let mut any = false;
     for (rank, list) in ranks.iter().enumerate() {
@@ -46,7 +46,7 @@ pub fn problem(ranks: &[RankList]) -> Option<String> {
             more @ 1.. => format!("{more} messages more are sent to it than it receives"),
             fewer => format!("it receives {} messages more than are sent to it", -fewer),
         };
-        let first = if any { None } else { first(ranks, rank as u32) };
+        let first = if any { None } else { first(ranks, rank as u32, place) };
         let first = first.map_or(String::new(), |first| format!(", first {first}"));
         return Some(format!("rank {rank}: {what}{first}; what waits for them never starts"));
     }
@@ -54,7 +54,7 @@ pub fn problem(ranks: &[RankList]) -> Option<String> {
         return None;
     }
     if let Some(rank) = rest.iter().position(|rest| rest.plain != 0) {
-        let first = first(ranks, rank as u32)?;
+        let first = first(ranks, rank as u32, place)?;
         return Some(format!("rank {rank}: {first}; what waits for it never starts"));
     }
     let rank = rest.iter().position(|rest| rest.sized != 0)?;
@@ -64,7 +64,7 @@ pub fn problem(ranks: &[RankList]) -> Option<String> {
 }
 
 /// The first receive of a rank without a message, or the first message to it without a receive.
-fn first(ranks: &[RankList], to: u32) -> Option<String> {
+fn first(ranks: &[RankList], to: u32, what: &str) -> Option<String> {
     let mut left: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for (rank, list) in ranks.iter().enumerate() {
         for op in &list.ops {
@@ -82,7 +82,7 @@ fn first(ranks: &[RankList], to: u32) -> Option<String> {
             *left -= 1;
             if *left < 0 {
                 return Some(format!(
-                    "a receive from rank {from} with tag {tag} at {place} without a message"
+                    "a receive from rank {from} with tag {tag} at {what} {place} without a message"
                 ));
             }
         }

@@ -8,6 +8,7 @@ mod matches;
 mod protobuf;
 
 use super::graph::Listed;
+use super::graph::listed::RankList;
 use super::graph::listed::SendEnds;
 use crate::files;
 use rustc_hash::FxHashMap;
@@ -164,6 +165,16 @@ fn groups_of(path: &Path) -> Result<FxHashMap<String, Vec<u32>>, String> {
     let text = std::str::from_utf8(&bytes).map_err(|error| format!("{name}: not text: {error}"))?;
     groups::read(text).map_err(|at| {
         format!("{name}: byte {at}: expected groups of ranks such as {{\"1\": [0, 1], \"2\": [2, 3]}}")
+    })
+}
+
+/// Why the operations of a rank can never all start; none: they can. `place`: what their places are.
+fn cycle(list: &RankList, place: &str) -> Option<String> {
+    let cycle = list.cycle()?;
+    let places: Vec<String> = cycle.iter().take(10).map(|&op| list.places[op as usize].to_string()).collect();
+    Some(match &places[..] {
+        [one] => format!("the operation of {place} {one} waits for itself"),
+        _ => format!("the operations of {place}s {} wait for each other", places.join(", ")),
     })
 }
 

@@ -206,6 +206,40 @@ fn what_is_not_supported_is_refused_with_its_node_and_name() {
     assert!(error.starts_with("t.0.et: byte 9: node 0: comm_type 10 is not supported (known: 0"), "{error}");
 }
 
+#[test]
+fn operations_of_fewer_bytes_than_ranks_move_a_byte_a_rank() {
+    for (kind, messages, bytes) in
+        [(0, 24, 24), (1, 3, 6), (3, 3, 6), (4, 3, 3), (5, 3, 6), (6, 12, 12), (7, 12, 12)]
+    {
+        let file = trace(&[(1, 7, [attribute("comm_type", kind), attribute("comm_size", 2)].concat())]);
+        let found = chakra_of(&vec![file; 4]).expect("a graph");
+        assert_eq!((found.graph.messages(), found.graph.bytes_sent()), (messages, bytes), "type {kind}");
+        let raised =
+            found.assumed.iter().any(|text| text.starts_with("4 calls of operations have fewer bytes"));
+        assert_eq!(raised, matches!(kind, 0 | 4 | 6 | 7), "type {kind}: {:?}", found.assumed);
+    }
+}
+
+#[test]
+fn what_waits_for_itself_is_named_by_line_or_node() {
+    let cycle = |text: &str| goal("f.goal", text.as_bytes(), &CHOICES).expect_err("a cycle");
+    let two = cycle("num_ranks 1\nrank 0 {\na: calc 5\nb: calc 5\na requires b\nb requires a\n}\n");
+    assert_eq!(two, "f.goal: rank 0: the operations of lines 4, 3 wait for each other");
+    let one = cycle("num_ranks 1\nrank 0 {\na: calc 5\na requires a\n}\n");
+    assert_eq!(one, "f.goal: rank 0: the operation of line 3 waits for itself");
+    let nodes = trace(&[(1, 4, number(5, 2)), (2, 4, number(5, 1))]);
+    let error = chakra_of(&[nodes]).expect_err("a cycle");
+    assert_eq!(error, "t.0.et: the operations of nodes 2, 1 wait for each other");
+    // A message without a receive is reported before the run.
+    let ends = [attribute("comm_dst", 1), attribute("comm_size", 9)].concat();
+    let lone = [trace(&[(1, 5, ends)]), trace(&[(1, 4, number(7, 5))])];
+    let assumed = chakra_of(&lone).expect("a graph").assumed;
+    assert!(
+        assumed.iter().any(|text| text.starts_with("rank 1: 1 messages more are sent to it")),
+        "{assumed:?}"
+    );
+}
+
 /// The real file with another type of operation.
 fn of_type(kind: u8) -> Vec<u8> {
     let mut bytes = real();
@@ -216,7 +250,7 @@ fn of_type(kind: u8) -> Vec<u8> {
 
 #[test]
 fn a_reduce_a_gather_and_a_scatter_are_operations_with_a_root() {
-    // Among four ranks: a MiB over each of three edges; a MiB from each of three others; a quarter to each of them.
+    // Among four ranks: a MiB over three edges; a MiB from three others; a quarter of it to each of them.
     for (kind, name, bytes) in [(1, "reduce", 3 << 20), (3, "gather", 3 << 20), (4, "scatter", 3 << 18)] {
         let file = of_type(kind);
         let found = chakra_of(&vec![file; 4]).expect("a graph");

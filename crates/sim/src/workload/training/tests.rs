@@ -140,7 +140,7 @@ fn ideal(job: Listed) -> u64 {
                 Effect::Wake { rank, op, at } => {
                     due.insert((at, rank, op));
                 }
-                Effect::Step(_) => {}
+                Effect::Step(_) | Effect::Blocked(_) => {}
             }
         }
         if !out.is_empty() {
