@@ -579,7 +579,8 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         f"timers of the kernel's TCP have a grain of {1000 / _hz():g} ms (HZ {_hz()}); "
         f"the simulator's {transport.get('rto_granularity', 'none')}",
         "which flow takes which of several equal paths: the hashes differ",
-        "buffers of sockets: the kernel grows them to 32 MiB and counts its own overhead",
+        "buffers of sockets: the kernel begins with 64 KiB to send and 128 KiB to receive, its own overhead "
+        "included, and grows them to 32 MiB with the window: slow over long paths",
         "delays of links: a process gives them, as late as the lateness histogram says",
         "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
         "the ideal completion time is the simulator's",
@@ -592,8 +593,8 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
         )
         found.append(
-            "MPTCP: the kernel goes on with plain TCP where the first packets with its options are lost (RFC "
-            "8684, section 3.7); the simulator's connections keep their subflows"
+            "MPTCP: the kernel continues with plain TCP where the first packets with its options are lost "
+            "(RFC 8684, section 3.7); the simulator's connections keep their subflows"
         )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
