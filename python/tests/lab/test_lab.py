@@ -258,3 +258,8 @@ def test_all_shortest_paths_are_routes(tmp_path: Path) -> None:
     assert len(nodes["leaf0"].routes[far]) == 3 and len(nodes["leaf0"].routes[near]) == 1
     assert len(nodes["host0"].routes) == 3
     assert len({node.address for node in made.nodes if node.is_host}) == 4
+
+
+def test_every_node_has_a_namespace_of_its_own_whatever_it_is_called() -> None:
+    names = plan._plain(["wires", "a b", "a-b", "a/b", "é" * 300, "host0"])
+    assert names == ["wires-", "a-b", "a-b-", "a-b--", "-" * plan.LONGEST_NAME, "host0"]

@@ -25,12 +25,10 @@ from typing import Any
 
 from weftline.errors import InputError, RunFailed
 from weftline.lab import dctcp, engine_hosts, internet, ioam, ports
-from weftline.lab.plan import Plan
+from weftline.lab.plan import WIRES, Plan
 
 RECORDS = Path("/run/weftline-lab")
 NAMED = Path("/run/netns")
-WIRES = "wires"
-"""The namespace through which links with a delay pass."""
 CLONE_NEWNET = 0x40000000
 SETTINGS = (
     "net.ipv4.ip_forward=1",

@@ -6,8 +6,9 @@ same list, and with each its ideal completion time.
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,10 @@ PORT = 5001
 ECHOING = (dctcp.KIND,)
 """Congestion controls of which the receiver's echo of marks is a part."""
 MOST_NODES = 200
+WIRES = "wires"
+"""The namespace through which links with a delay pass."""
+LONGEST_NAME = 100
+"""Characters of a node's name that its namespace has."""
 MOST_SUBFLOWS = 8
 TCP_HEADER = 52
 """IPv4 and TCP with time stamps, what an mss leaves of a packet."""
@@ -334,11 +339,12 @@ def make(
     header = TCP_HEADER + (MAPPING if multipath else 0)
     mss = _bytes(transport.get("mss")) or MTU - header
     version = internet.VERSIONS[ip]
+    names = _plain([one["name"] for one in graph["nodes"]])
     nodes = [
-        Node(name=_plain(one["name"]), is_host=one["kind"] == "host", address=version.host(number))
+        Node(name=name, is_host=True, address=version.host(number))
         if one["kind"] == "host"
-        else Node(name=_plain(one["name"]), is_host=False, address=None)
-        for number, one in enumerate(graph["nodes"])
+        else Node(name=name, is_host=False, address=None)
+        for number, (name, one) in enumerate(zip(names, graph["nodes"], strict=True))
     ]
     for number, node in enumerate(nodes):
         if node.is_host and multipath:
@@ -445,8 +451,15 @@ def _longest(nodes: list[Node], cost: Callable[[End], int]) -> int:
     return max((from_here(one, other.address or "") for one in hosts for other in hosts), default=0)
 
 
-def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+def _plain(names: Iterable[str]) -> list[str]:
+    """Return names that namespaces can have, each once."""
+    found: dict[str, None] = {}
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:LONGEST_NAME]
+        while plain in found or plain == WIRES:
+            plain += "-"
+        found[plain] = None
+    return list(found)
 
 
 def _connected(
