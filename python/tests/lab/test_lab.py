@@ -263,3 +263,16 @@ def test_all_shortest_paths_are_routes(tmp_path: Path) -> None:
 def test_every_node_has_a_namespace_of_its_own_whatever_it_is_called() -> None:
     names = plan._plain(["wires", "a b", "a-b", "a/b", "é" * 300, "host0"])
     assert names == ["wires-", "a-b", "a-b-", "a-b--", "-" * plan.LONGEST_NAME, "host0"]
+
+
+def test_send_buffers_begin_with_twice_the_window_of_the_longest_path(dumbbell: Path) -> None:
+    def begins(count: int, *changes: str) -> int:
+        scenario = runs.scenario_of(str(dumbbell), list(changes), None)
+        flow = {"flow_id": 0, "src": 0, "dst": 2, "group": "flows", "start_ns": 0}
+        return plan.make(scenario, ["cubic"], [flow] * count).send_buffer
+
+    # 20 Mb/s for 18 ms and the transmission of packets; the kernel counts twice the payload.
+    assert 4 * 45_000 < begins(2) < 4 * 50_000
+    assert begins(2, "topology.bottleneck_link.rate=1Mbps") == plan.SEND_BUFFERS[0]
+    assert begins(2, "topology.bottleneck_link.rate=1Gbps") == plan.SEND_BUFFERS[1]
+    assert begins(256, "topology.bottleneck_link.rate=1Gbps") == plan.SENDERS_MEMORY // 256
