@@ -265,14 +265,13 @@ def test_every_node_has_a_namespace_of_its_own_whatever_it_is_called() -> None:
     assert names == ["wires-", "a-b", "a-b-", "a-b--", "-" * plan.LONGEST_NAME, "host0"]
 
 
-def test_send_buffers_begin_with_twice_the_window_of_the_longest_path(dumbbell: Path) -> None:
-    def begins(count: int, *changes: str) -> int:
+def test_receive_buffers_begin_as_simulated(dumbbell: Path) -> None:
+    def settings(*changes: str) -> tuple[str, ...]:
         scenario = runs.scenario_of(str(dumbbell), list(changes), None)
-        flow = {"flow_id": 0, "src": 0, "dst": 2, "group": "flows", "start_ns": 0}
-        return plan.make(scenario, ["cubic"], [flow] * count).send_buffer
+        made = plan.make(scenario, ["cubic"], [])
+        return made.settings(made.nodes[0])
 
-    # 20 Mb/s for 18 ms and the transmission of packets; the kernel counts twice the payload.
-    assert 4 * 45_000 < begins(2) < 4 * 50_000
-    assert begins(2, "topology.bottleneck_link.rate=1Mbps") == plan.SEND_BUFFERS[0]
-    assert begins(2, "topology.bottleneck_link.rate=1Gbps") == plan.SEND_BUFFERS[1]
-    assert begins(256, "topology.bottleneck_link.rate=1Gbps") == plan.SENDERS_MEMORY // 256
+    # Twice the simulator's 6 MiB, for what the kernel counts besides payload.
+    assert f"net.ipv4.tcp_rmem=4096 {12 << 20} {32 << 20}" in settings()
+    assert f"net.ipv4.tcp_rmem=4096 {128 << 10} {32 << 20}" in settings("transport.receive_buffer=20KB")
+    assert f"net.ipv4.tcp_rmem=4096 {32 << 20} {32 << 20}" in settings("transport.receive_buffer=1GB")

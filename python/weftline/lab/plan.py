@@ -48,10 +48,8 @@ TCP_HEADER = 52
 """IPv4 and TCP with time stamps, what an mss leaves of a packet."""
 MAPPING = 24
 """What MPTCP adds to it: where in the stream the data belong."""
-SEND_BUFFERS = (64 << 10, 4 << 20, 32 << 20)
-"""Bytes that the send buffer of a socket begins with at least and at most, and up to which it grows."""
-SENDERS_MEMORY = 256 << 20
-"""What the buffers of all senders together may begin with."""
+RECEIVE_BUFFERS = (128 << 10, 32 << 20)
+"""Bytes that the receive buffer of a socket begins with at least, and up to which it grows."""
 NIC_QUEUE = 4_000_000
 """Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
 
@@ -102,8 +100,8 @@ class Plan:
     flows: list[dict[str, Any]]
     multipath: bool
     route_settings: str
-    send_buffer: int
-    """What that of a socket begins with."""
+    receive_buffer: int
+    """What that of a socket begins with: twice the scenario's, since the kernel counts more than payload."""
     queue_every_ns: int | None
     goodput_every_ns: int | None
     """How often the acknowledged bytes of flows are looked at."""
@@ -149,7 +147,7 @@ class Plan:
         """Return what the namespace of a node is set to, beyond what all are."""
         marks = ("net.ipv4.tcp_ecn=1",) if self.takes_marks else ()
         traced = () if node.is_host or not self.ioam_switches else ioam.settings(self.nodes.index(node))
-        buffer = f"net.ipv4.tcp_wmem=4096 {self.send_buffer} {SEND_BUFFERS[-1]}"
+        buffer = f"net.ipv4.tcp_rmem=4096 {self.receive_buffer} {RECEIVE_BUFFERS[1]}"
         return (*self.ip.settings, buffer, *marks, *traced)
 
     @cached_property
@@ -346,6 +344,7 @@ def make(
     header = TCP_HEADER + (MAPPING if multipath else 0)
     mss = _bytes(transport.get("mss")) or MTU - header
     version = internet.VERSIONS[ip]
+    smallest, largest = RECEIVE_BUFFERS
     names = _plain([one["name"] for one in graph["nodes"]])
     nodes = [
         Node(name=name, is_host=True, address=version.host(number))
@@ -390,7 +389,7 @@ def make(
         ],
         multipath=multipath,
         route_settings=_route_settings(transport),
-        send_buffer=_send_buffer(nodes, links, len(flows)),
+        receive_buffer=min(max(2 * _bytes(transport.get("receive_buffer")), smallest), largest),
         queue_every_ns=_ns(measured.get("every")) if isinstance(measured, dict) else None,
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
         until_ns=None if until in (None, "flows-done") else _ns(until),
@@ -432,18 +431,6 @@ def _longest_round_trip_ns(nodes: list[Node], links: list[Link]) -> int:
             wires = 8_000_000_000 * (link.mtu + TCP_HEADER) // rate
             cost[end.node, end.interface] = 2 * link.delay_ns + wires
     return _longest(nodes, lambda end: cost[end.node, end.interface]) or 1
-
-
-def _send_buffer(nodes: list[Node], links: list[Link], flows: int) -> int:
-    """Return what send buffers begin with: twice a window, to which the kernel grows them later.
-
-    The window is that of the longest path at the rate of the slowest link, doubled for what the kernel counts
-    besides payload. From 64 KiB on it would take seconds over a path of 300 ms.
-    """
-    rate = min((end.port.rate_bps for link in links for end in (link.a, link.b)), default=0)
-    window = rate * _longest_round_trip_ns(nodes, links) // 8_000_000_000
-    least, most, _ = SEND_BUFFERS
-    return max(least, min(4 * window, most, SENDERS_MEMORY // max(flows, 1)))
 
 
 def _switches_of_longest_path(nodes: list[Node]) -> int:
@@ -612,8 +599,8 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         f"timers of the kernel's TCP have a grain of {1000 / _hz():g} ms (HZ {_hz()}); "
         f"the simulator's {transport.get('rto_granularity', 'none')}",
         "which flow takes which of several equal paths: the hashes differ",
-        "buffers of sockets: the kernel grows them to 32 MiB and counts its own overhead; to send they begin "
-        "with twice the window of the longest path, to receive with 128 KiB",
+        "buffers of sockets: the kernel counts its own overhead and grows them to 32 MiB; to send they begin "
+        "with 64 KiB, to receive with twice the scenario's",
         "delays of links: a process gives them, as late as the lateness histogram says",
         "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
         "the ideal completion time is the simulator's",
