@@ -258,3 +258,20 @@ def test_all_shortest_paths_are_routes(tmp_path: Path) -> None:
     assert len(nodes["leaf0"].routes[far]) == 3 and len(nodes["leaf0"].routes[near]) == 1
     assert len(nodes["host0"].routes) == 3
     assert len({node.address for node in made.nodes if node.is_host}) == 4
+
+
+def test_every_node_has_a_namespace_of_its_own_whatever_it_is_called() -> None:
+    names = plan._plain(["wires", "a b", "a-b", "a/b", "é" * 300, "host0"])
+    assert names == ["wires-", "a-b", "a-b-", "a-b--", "-" * plan.LONGEST_NAME, "host0"]
+
+
+def test_receive_buffers_begin_as_simulated(dumbbell: Path) -> None:
+    def settings(*changes: str) -> tuple[str, ...]:
+        scenario = runs.scenario_of(str(dumbbell), list(changes), None)
+        made = plan.make(scenario, ["cubic"], [])
+        return made.settings(made.nodes[0])
+
+    # Twice the simulator's 6 MiB, for what the kernel counts besides payload.
+    assert f"net.ipv4.tcp_rmem=4096 {12 << 20} {32 << 20}" in settings()
+    assert f"net.ipv4.tcp_rmem=4096 {128 << 10} {32 << 20}" in settings("transport.receive_buffer=20KB")
+    assert f"net.ipv4.tcp_rmem=4096 {32 << 20} {32 << 20}" in settings("transport.receive_buffer=1GB")

@@ -121,7 +121,7 @@ def test_links_between_switches_have_room_for_a_mark(fabric: Path) -> None:
     made = plan.make(Scenario(fabric), ["cubic"], [])
     mtus = {link.mtu for link in made.links if link.a.port.is_switch and link.b.port.is_switch}
     hosts = {link.mtu for link in made.links if not (link.a.port.is_switch and link.b.port.is_switch)}
-    # As long as simulated: what MPTCP adds to a packet comes on top of its payload.
+    # Of the simulated length: payload, and what MPTCP adds to a packet.
     assert hosts == {plan.MTU} and mtus == {plan.MTU + mphula.MARK_BYTES}
     assert any("scheduler of MPTCP" in text for text in made.differs)
 

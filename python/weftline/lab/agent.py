@@ -50,7 +50,7 @@ class Flow:
     def __init__(self, task: dict[str, Any], now: int, sock: socket.socket) -> None:
         self.id, self.size, self.multipath = task["id"], task["size"], task["multipath"]
         self.plain = False
-        """A multipath connection whose first packets were lost: the kernel goes on with TCP (RFC 8684)."""
+        """A multipath connection whose first packets were lost: the kernel continues with TCP (RFC 8684)."""
         self.started_ns, self.late_ns = now, 0
         self.sock, self.sent, self.connected, self.stamped = sock, 0, False, False
         self.subflows: set[tuple[str, int]] = set()

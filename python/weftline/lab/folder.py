@@ -247,8 +247,8 @@ def summary_of(
     if outcome.plain:
         numbers = ", ".join(map(str, sorted(outcome.plain)))
         summary["warnings"].append(
-            f"MPTCP: the kernel went on with plain TCP in flows {numbers}, as first packets with its options "
-            "were lost; the simulator's connections keep their subflows"
+            f"MPTCP: the kernel continued with plain TCP in flows {numbers}, as first packets with its "
+            "options were lost; the simulator's connections keep their subflows"
         )
     if lost := (outcome.relay.get("missed") or 0) + (outcome.relay.get("refused") or 0):
         summary["warnings"].append(

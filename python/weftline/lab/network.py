@@ -25,12 +25,10 @@ from typing import Any
 
 from weftline.errors import InputError, RunFailed
 from weftline.lab import dctcp, engine_hosts, internet, ioam, ports
-from weftline.lab.plan import Plan
+from weftline.lab.plan import WIRES, Plan
 
 RECORDS = Path("/run/weftline-lab")
 NAMED = Path("/run/netns")
-WIRES = "wires"
-"""The namespace through which links with a delay pass."""
 CLONE_NEWNET = 0x40000000
 SETTINGS = (
     "net.ipv4.ip_forward=1",
@@ -38,7 +36,6 @@ SETTINGS = (
     "net.ipv4.conf.default.rp_filter=0",
     "net.ipv4.fib_multipath_hash_policy=1",
     "net.ipv4.tcp_no_metrics_save=1",
-    "net.ipv4.tcp_rmem=4096 131072 33554432",
     "net.ipv4.tcp_wmem=4096 65536 33554432",
     "net.ipv4.tcp_ecn=0",
 )

@@ -6,8 +6,9 @@ same list, and with each its ideal completion time.
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,11 +39,17 @@ PORT = 5001
 ECHOING = (dctcp.KIND,)
 """Congestion controls of which the receiver's echo of marks is a part."""
 MOST_NODES = 200
+WIRES = "wires"
+"""The namespace through which links with a delay pass."""
+LONGEST_NAME = 100
+"""Characters of a node's name that its namespace has."""
 MOST_SUBFLOWS = 8
 TCP_HEADER = 52
 """IPv4 and TCP with time stamps, what an mss leaves of a packet."""
 MAPPING = 24
 """What MPTCP adds to it: where in the stream the data belong."""
+RECEIVE_BUFFERS = (128 << 10, 32 << 20)
+"""Bytes that the receive buffer of a socket begins with at least, and up to which it grows."""
 NIC_QUEUE = 4_000_000
 """Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
 
@@ -93,6 +100,8 @@ class Plan:
     flows: list[dict[str, Any]]
     multipath: bool
     route_settings: str
+    receive_buffer: int
+    """What that of a socket begins with: twice the scenario's, since the kernel counts more than payload."""
     queue_every_ns: int | None
     goodput_every_ns: int | None
     """How often the acknowledged bytes of flows are looked at."""
@@ -138,7 +147,8 @@ class Plan:
         """Return what the namespace of a node is set to, beyond what all are."""
         marks = ("net.ipv4.tcp_ecn=1",) if self.takes_marks else ()
         traced = () if node.is_host or not self.ioam_switches else ioam.settings(self.nodes.index(node))
-        return (*self.ip.settings, *marks, *traced)
+        buffer = f"net.ipv4.tcp_rmem=4096 {self.receive_buffer} {RECEIVE_BUFFERS[1]}"
+        return (*self.ip.settings, buffer, *marks, *traced)
 
     @cached_property
     def host_links(self) -> list[tuple[Link, End]]:
@@ -334,11 +344,13 @@ def make(
     header = TCP_HEADER + (MAPPING if multipath else 0)
     mss = _bytes(transport.get("mss")) or MTU - header
     version = internet.VERSIONS[ip]
+    smallest, largest = RECEIVE_BUFFERS
+    names = _plain([one["name"] for one in graph["nodes"]])
     nodes = [
-        Node(name=_plain(one["name"]), is_host=one["kind"] == "host", address=version.host(number))
+        Node(name=name, is_host=True, address=version.host(number))
         if one["kind"] == "host"
-        else Node(name=_plain(one["name"]), is_host=False, address=None)
-        for number, one in enumerate(graph["nodes"])
+        else Node(name=name, is_host=False, address=None)
+        for number, (name, one) in enumerate(zip(names, graph["nodes"], strict=True))
     ]
     for number, node in enumerate(nodes):
         if node.is_host and multipath:
@@ -377,6 +389,7 @@ def make(
         ],
         multipath=multipath,
         route_settings=_route_settings(transport),
+        receive_buffer=min(max(2 * _bytes(transport.get("receive_buffer")), smallest), largest),
         queue_every_ns=_ns(measured.get("every")) if isinstance(measured, dict) else None,
         goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
         until_ns=None if until in (None, "flows-done") else _ns(until),
@@ -445,8 +458,15 @@ def _longest(nodes: list[Node], cost: Callable[[End], int]) -> int:
     return max((from_here(one, other.address or "") for one in hosts for other in hosts), default=0)
 
 
-def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+def _plain(names: Iterable[str]) -> list[str]:
+    """Return names that namespaces can have, each once."""
+    found: dict[str, None] = {}
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:LONGEST_NAME]
+        while plain in found or plain == WIRES:
+            plain += "-"
+        found[plain] = None
+    return list(found)
 
 
 def _connected(
@@ -579,7 +599,8 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         f"timers of the kernel's TCP have a grain of {1000 / _hz():g} ms (HZ {_hz()}); "
         f"the simulator's {transport.get('rto_granularity', 'none')}",
         "which flow takes which of several equal paths: the hashes differ",
-        "buffers of sockets: the kernel grows them to 32 MiB and counts its own overhead",
+        "buffers of sockets: the kernel counts its own overhead and grows them to 32 MiB; to send they begin "
+        "with 64 KiB, to receive with twice the scenario's",
         "delays of links: a process gives them, as late as the lateness histogram says",
         "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
         "the ideal completion time is the simulator's",
@@ -592,8 +613,8 @@ def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
         )
         found.append(
-            "MPTCP: the kernel goes on with plain TCP where the first packets with its options are lost (RFC "
-            "8684, section 3.7); the simulator's connections keep their subflows"
+            "MPTCP: the kernel continues with plain TCP where the first packets with its options are lost "
+            "(RFC 8684, section 3.7); the simulator's connections keep their subflows"
         )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')

@@ -20,7 +20,8 @@ from weftline.errors import InputError, RunFailed
 from weftline.lab import dctcp, doctor, engine_hosts, engine_ports, internet, ioam, lateness, plan, stamps
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
-from weftline.lab.network import WIRES, Network
+from weftline.lab.network import Network
+from weftline.lab.plan import WIRES
 from weftline.lab.queues import Counters, Sampler
 from weftline.runs import Run
 from weftline.scenario import Scenario, status_of
