@@ -9,11 +9,11 @@
 //!
 //! A change gives the flow another hash, so that balancers that choose by hash choose again.
 //!
-//! Source: Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing", SIGCOMM 2022, §3, and
-//! Linux 6.2 (tcp_plb: a share of 0.5, 12 rounds, 3 idle ones, a pause of 60 s to 120 s after a timeout, which itself changes the
-//! path); for delays and 5 to 7 rounds, drawn again for every change, without a pause, the Swift sender of Broadcom/csg-htsim
-//! at 841d9e7, whose rounds are smoothed round-trip times.
-//! Differs from the source: with delays, too, an idle flow changes more readily.
+//! Source: Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing",
+//! SIGCOMM 2022, §3, and Linux 6.2 (tcp_plb: a share of 0.5, 12 rounds, 3 idle ones, a pause of 60 s to 120 s
+//! after a timeout, which itself changes the path); for delays and 5 to 7 rounds, drawn again for every
+//! change, without a pause, the Swift sender of Broadcom/csg-htsim at 841d9e7, whose rounds are smoothed
+//! round-trip times. Differs from the source: with delays, too, an idle flow changes more readily.
 
 use crate::engine::random::{RandomStream, mix64};
 use crate::parameters::{Names, Parameters};
@@ -75,7 +75,7 @@ impl PlbParameters {
         let help =
             "with plb = \"marks\": share of a congested round that comes with marks (paper, Linux: 0.5)";
         let share = p.number("plb_share", SHARE, (1e-6, 1.0), help);
-        // Given as its default a key is no mistake: so it stands in resolved scenarios.
+        // Resolved scenarios have every key with its default: that is accepted.
         for (key, given, needed) in [
             ("plb_rounds", rounds != usual as u32, ANY),
             ("plb_idle_rounds", idle_rounds != IDLE_ROUNDS as u32, ANY),

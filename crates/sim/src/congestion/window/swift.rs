@@ -1,6 +1,7 @@
 //! Swift: additive increase and multiplicative decrease around a target of the end-to-end delay.
 //!
-//! Per acknowledgement, with `delay` the part of the round trip that hosts did not take, the window w of the fabric in packets:
+//! Per acknowledgement, with `delay` the part of the round trip that hosts did not take, the window w of the
+//! fabric in packets:
 //!
 //! ```text
 //! target   = base + hops per_hop + clamp(alpha / sqrt(w) + beta', 0, range)
@@ -13,18 +14,19 @@
 //! w < 1             one packet every rtt / w; otherwise no pacing
 //! ```
 //!
-//! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the acknowledgement
-//! waited at the sender. Where they take nothing there is no second window.
+//! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the
+//! acknowledgement waited at the sender. Where they take nothing there is no second window.
 //!
-//! `auto`: base = the largest base RTT of the network, per_hop = base / 6.55, range = 5 base (ratios: csg-htsim).
+//! `auto`: base = the largest base RTT of the network, per_hop = base / 6.55, range = 5 base (ratios:
+//! csg-htsim).
 //!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
-//! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
-//! Differs from the source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the mean and
-//! `endpoint_target` are ours. Hops are switches on the path at the start of the flow (the paper reads them from TTL).
-//! `law = "released"` is the arithmetic of csg-htsim: one window, of whole bytes, for the whole delay, the square root of whole
-//! packets, no hops (its senders lose their number), times cut to picoseconds.
-//! Parameters: see [`SwiftParameters::read`].
+//! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7. Differs from the
+//! source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the mean and
+//! `endpoint_target` are ours. Hops are switches on the path at the start of the flow (the paper reads them
+//! from TTL). `law = "released"` is the arithmetic of csg-htsim: one window, of whole bytes, for the whole
+//! delay, the square root of whole packets, no hops (its senders lose their number), times cut to
+//! picoseconds. Parameters: see [`SwiftParameters::read`].
 
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, Signal, WindowContext, WindowController,
@@ -53,7 +55,8 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// The target of csg-htsim, with its parts for a hop (the target / 6.55) and for small windows (five times it).
+/// The target of csg-htsim, with its parts for a hop (the target / 6.55) and for small windows (five times
+/// it).
 const BASE_TARGET: Time = Time::from_ns(20_000);
 const PER_HOP: Time = Time::from_ns(3_053);
 const RANGE: Time = Time::from_ns(100_000);

@@ -161,8 +161,8 @@ impl Repeated {
     }
 }
 
-/// Calls `each` with sender, receiver, number and bytes of the messages of a law, where it says them together, or else of
-/// each message.
+/// Calls `each` with sender, receiver, number and bytes of the messages of a law, where it says them
+/// together, or else of each message.
 fn each_sent(law: &Law, members: u32, mut each: impl FnMut(u32, u32, u64, u64)) {
     if members == 0 || law.sent(0).is_none() {
         for message in 0..law.messages() {
