@@ -240,7 +240,8 @@ fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the
         let sum = |of: &dyn Fn(&RankRecord) -> Time| whole.iter().map(|rank| of(rank).0).sum::<u64>();
         (sum(&|rank| rank.unsent), sum(&|rank| rank.unjoined), whole)
     };
-    // Without a pipeline no rank waits for one message. Without a spread ranks join late because of the network only.
+    // Without a pipeline no rank waits for one message. Without a spread ranks join late because of the
+    // network only.
     let (unsent, alike, _) = job("tensor = 2\n");
     assert_eq!(unsent, 0);
     let (_, slow, whole) = job("tensor = 2\nslow_ranks = \"3\"\nslow_factor = 2.0\n");

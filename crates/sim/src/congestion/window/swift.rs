@@ -16,7 +16,8 @@
 //! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the acknowledgement
 //! waited at the sender. Where they take nothing there is no second window.
 //!
-//! `auto`: base = the largest base RTT of the network, per_hop = base / 6.55, range = 5 base (ratios: csg-htsim).
+//! `auto`: base = the largest base RTT of the network, per_hop = base / 6.55, range = 5 base (ratios:
+//! csg-htsim).
 //!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
 //! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
@@ -53,7 +54,8 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
-/// The target of csg-htsim, with its parts for a hop (the target / 6.55) and for small windows (five times it).
+/// The target of csg-htsim, with its parts for a hop (the target / 6.55) and for small windows (five times
+/// it).
 const BASE_TARGET: Time = Time::from_ns(20_000);
 const PER_HOP: Time = Time::from_ns(3_053);
 const RANGE: Time = Time::from_ns(100_000);
