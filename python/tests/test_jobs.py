@@ -252,7 +252,7 @@ def training(tmp_path_factory):
 def test_the_causes_of_a_step_add_up_to_its_time(training):
     (row,) = step_causes.causes(training)
     parts = [row[key] for key in ("computing_ns", "communication_ns", "waiting_ns")]
-    assert sum(parts) == pytest.approx(row["time_ns"]) and min(parts) > 0
+    assert sum(parts) + row["senders_ns"] == pytest.approx(row["time_ns"]) and min(parts) > 0
     assert row["time_ns"] == pytest.approx(training.steps[0]["time_ns"])
     # By hand, of the rank that ended last: it does not wait after its end.
     whole = [rank for rank in training.ranks.to_dicts() if rank["step"] == 0]
@@ -260,15 +260,27 @@ def test_the_causes_of_a_step_add_up_to_its_time(training):
     assert row["computing_ns"] == pytest.approx(sum(computing) / 16)
 
 
-def test_a_rank_that_joins_late_makes_the_others_wait():
-    rows = [
-        {"step": 1, "rank": 0, "start_ns": 10.0, "exposed_ns": 50.0},
-        {"step": 1, "rank": 1, "start_ns": 40.0, "exposed_ns": 20.0},
-        {"step": 2, "rank": 0, "start_ns": 70.0, "exposed_ns": 5.0},
-        {"step": 2, "rank": 1, "start_ns": 90.0, "exposed_ns": 5.0},
-    ]
-    # Of the 20 ns at the second operation rank 0 computed for 15.
-    assert step_causes._waited(rows) == {0: 35.0, 1: 0.0}
+def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):
+    rows = training.ranks.to_dicts()
+    whole = [row for row in rows if row["step"] == 0]
+    assert all(row["unsent_ns"] == 0 for row in whole), "without a pipeline nobody waits for one message"
+    assert all(0 <= row["unjoined_ns"] <= row["exposed_ns"] for row in whole)
+    assert sum(row["unjoined_ns"] for row in whole) > 0
+    assert all(row["unsent_ns"] is row["unjoined_ns"] is None for row in rows if row["step"] > 0)
+
+
+def test_why_a_step_of_a_training_job_took_long_goes_over_computations_and_messages(training, capsys):
+    assert main(["why", str(training.out), "--step", "0", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    step = answer["step"]
+    assert (step["operation"], step["ranks"], step["undivided"]) == ("training", 16, None)
+    assert sum(part["ps"] for part in step["chain"]) == step["time_ps"]
+    assert sum(part["ps"] for part in step["causes"]) == step["time_ps"]
+    assert {"computation", "message"} <= {part["what"] for part in step["chain"]}
+    assert main(["why", str(training.out), "--step", "0"]) == 0
+    text = capsys.readouterr().out
+    for found in ("operations of the chain", "ranks of the chain", "all-reduce", "computation"):
+        assert found in text
 
 
 def test_a_timeline_is_a_chrome_trace_without_overlaps(training, tmp_path, capsys):

@@ -9,7 +9,7 @@ use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress, Sample, Sink, StepRecord};
 use weftline_sim::scenario::Scenario;
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
-use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, trace};
+use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, may_be_traced, trace};
 use weftline_sim::{Execution, RunError, Simulation};
 
 use crate::errors::{failed, input};
@@ -84,8 +84,9 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         None => chosen(&flows.0, &config, asked)?.iter().filter_map(traced_of).collect(),
     };
     let mut again = Flows::default();
-    let (found_accounts, findings, undivided) = match trace(config.clone(), &traced, &mut again, &mut goes_on)
-    {
+    let fits = if step.is_some() { may_be_traced(&traced, &outcome) } else { Ok(()) };
+    let traced_run = fits.and_then(|()| trace(config.clone(), &traced, &mut again, &mut goes_on));
+    let (found_accounts, findings, undivided) = match traced_run {
         Ok((repeated, findings)) if repeated.fingerprint == outcome.fingerprint => {
             (accounts(&traced, &findings), Some(findings), None)
         }
@@ -237,8 +238,8 @@ impl Names<'_> {
         format!("{}->{}", self.node(ends.0), self.node(ends.1))
     }
 
-    /// A step, with its chain and the sums of the causes over it, which make up its time. `flows`: its messages
-    /// that crossed the network, whose size and group are set.
+    /// A step, with its chain and the sums of the causes over it, which make up its time. `flows`: its
+    /// messages that crossed the network, whose size and group are set.
     fn step(
         &self,
         step: &StepRecord,

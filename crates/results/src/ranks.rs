@@ -1,7 +1,7 @@
 //! ranks.parquet: one row per rank and step of a job graph, in the order of (job, step, rank): when the rank
 //! joined the step and when it had its result. Of a collective operation, `late_ns` is how much later than
-//! the first of its ranks it ended. Of a whole job, `unsent_ns` and `unjoined_ns` are the parts of its exposed
-//! time in which it waited for other ranks.
+//! the first of its ranks it ended. Of a whole job, `unsent_ns` and `unjoined_ns` are the parts of its
+//! exposed time in which it waited for other ranks.
 
 use std::path::Path;
 use std::sync::Arc;

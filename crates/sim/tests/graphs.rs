@@ -229,7 +229,7 @@ fn a_rank_waits_for_the_sender_until_the_message_is_sent_and_for_the_network_fro
 fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the_others_wait() {
     let job = |keys: &str| {
         let text = format!(
-            "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n[[workload]]\nkind = \"training\"\n\
+            "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"training\"\n\
              layers = 4\nhidden = 512\nsequence = 512\nvocabulary = 1000\nmicro_batches = 4\n{keys}"
         );
         let outcome = same_bits(&text);
@@ -240,13 +240,18 @@ fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the
         let sum = |of: &dyn Fn(&RankRecord) -> Time| whole.iter().map(|rank| of(rank).0).sum::<u64>();
         (sum(&|rank| rank.unsent), sum(&|rank| rank.unjoined), whole)
     };
-    // Without a pipeline no rank waits for one message. Without a spread ranks join late because of the network only.
-    let (unsent, alike, _) = job("tensor = 2\n");
-    assert_eq!(unsent, 0);
-    let (_, slow, whole) = job("tensor = 2\nslow_ranks = \"3\"\nslow_factor = 2.0\n");
-    assert!(slow > 10 * alike.max(1_000_000), "{slow} ps, {alike} ps without a slow rank");
-    assert!(whole[3].unjoined < whole[2].unjoined, "the slow rank waits less than the one it holds up");
+    // Without a pipeline no rank waits for one message; alike, and alone on their links, all join at once.
+    let (unsent, unjoined, _) = job("tensor = 2\n");
+    assert_eq!((unsent, unjoined), (0, 0));
+    let (_, unjoined, whole) = job("tensor = 2\nslow_ranks = \"3\"\nslow_factor = 2.0\n");
+    assert!(unjoined > 700_000_000, "{unjoined} ps");
+    let others = whole.iter().filter(|rank| rank.rank != 3);
+    assert!(others.map(|rank| rank.unjoined).min() > Some(whole[3].unjoined), "{whole:?}");
     // A pipeline that fills and drains: the second stage waits for the first.
-    let (unsent, _, whole) = job("pipeline = 2\n");
-    assert!(unsent > 0 && whole[7].unsent > Time::ZERO, "{whole:?}");
+    let (_, _, whole) = job("pipeline = 2\n");
+    assert!(whole.iter().all(|rank| rank.unsent > Time::ZERO && rank.unjoined == Time::ZERO), "{whole:?}");
+    assert!(
+        (0..8).all(|rank| whole[rank].unsent == whole[rank / 4 * 4].unsent),
+        "replicas are alike: {whole:?}"
+    );
 }

@@ -261,8 +261,8 @@ fn the_chain_of_a_step_covers_its_time() {
     assert!(steps.iter().all(|(_, legs)| legs.iter().any(|(leg, _)| inside(leg))));
 }
 
-/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of the
-/// whole step and of each of its operations.
+/// Two stages, two replicas of two ranks: the chain goes over computations and over messages of all kinds, of
+/// the whole step and of each of its operations.
 #[test]
 fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
     let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n\

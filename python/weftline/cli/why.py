@@ -85,9 +85,8 @@ def _why(options: argparse.Namespace) -> int:
         print(json.dumps(answer, indent=2))
         return 0
     if "step" in answer:
-        print(
-            "\n\n".join([step_text(answer), *([] if answer["step"]["undivided"] else [links_text(answer)])])
-        )
+        has_links = answer["flows"] and not answer["step"]["undivided"]
+        print("\n\n".join([step_text(answer), *([links_text(answer)] if has_links else [])]))
         return 0
     if one_by_one:
         print("\n\n".join(flow_text(flow) for flow in answer["flows"]))

@@ -124,7 +124,10 @@ def differences_note(how: str, notes: Footnotes, *, intervals: bool) -> str:
             f"Differences are taken {how}. There are no intervals, so "
             f"differences cannot be distinguished from chance."
         )
-    text = f"Differences are taken {how}; * separated: zero is not in the 95 % interval."
+    text = (
+        f"Differences are taken {how}; * separated: zero is not in the 95 % interval. Those without * "
+        f"are not ranked: the runs do not tell which is lower."
+    )
     return "\n".join(filter(None, [text, notes.text()]))
 
 

@@ -1,8 +1,8 @@
 //! The events that decided when the ranks of job graphs acted, for following a step back in time.
 //!
-//! A rank acts at the moment of the last event for which it waited. So every message, every computation and every
-//! end was decided by one event of its rank. Following these events back from the end of a step gives its critical
-//! chain.
+//! A rank acts at the moment of the last event for which it waited. So every message, every computation and
+//! every end was decided by one event of its rank. Following these events back from the end of a step gives
+//! its critical chain.
 
 use crate::units::Time;
 use crate::workload::FlowId;

@@ -364,8 +364,8 @@ pub struct RankRecord {
     pub bytes: u64,
     /// Time in which it communicated and did not compute.
     pub exposed: Time,
-    /// Of a whole job, parts of `exposed`: until the messages were sent after which it computed again, and until
-    /// the last rank had joined the collective operations after which it did.
+    /// Of a whole job, parts of `exposed`: until the messages were sent after which it computed again, and
+    /// until the last rank had joined the collective operations after which it did.
     pub unsent: Time,
     pub unjoined: Time,
 }

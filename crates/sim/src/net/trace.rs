@@ -28,7 +28,7 @@ pub struct Passed {
 }
 
 /// Maximum number of packets that a trace keeps: 2 GB.
-const LIMIT: usize = 32_000_000;
+pub const LIMIT: usize = 32_000_000;
 
 #[derive(Debug, Default)]
 pub struct Trace {

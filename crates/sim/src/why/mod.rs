@@ -21,6 +21,7 @@ pub use links::{LinkShare, limits};
 use crate::build::Execution;
 use crate::config::Config;
 use crate::measure::{Outcome, Progress, Sink};
+use crate::net::trace::LIMIT;
 use crate::run::{RunError, Simulation};
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -184,6 +185,20 @@ impl Account {
     }
 }
 
+/// Errors: the flows of a run would take far more than a trace keeps, by the mean of the run.
+pub fn may_be_traced(flows: &[Traced], run: &Outcome) -> Result<(), RunError> {
+    let from = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
+    let to = flows.iter().map(|flow| flow.finish).max().unwrap_or_default();
+    let share = to.saturating_sub(from).as_seconds() / run.end.as_seconds().max(f64::MIN_POSITIVE);
+    if run.packet_hops as f64 * share > 2.0 * LIMIT as f64 { Err(too_much()) } else { Ok(()) }
+}
+
+fn too_much() -> RunError {
+    let message = "more packets crossed links while these flows lasted than a trace keeps (32 million): \
+                   trace fewer or shorter flows";
+    RunError::Impossible(message.into())
+}
+
 /// Repeats a run with some of its flows traced. The bits are those of the run, but that captures are left out.
 pub fn trace(
     mut config: Config,
@@ -201,9 +216,7 @@ pub fn trace(
     let (outcome, mut findings) = run.run_traced(flows, margin, sink, watch)?;
     findings.down = down;
     if findings.trace.overflows {
-        let message = "more packets crossed links while these flows lasted than a trace keeps (32 million): \
-                       trace fewer or shorter flows";
-        return Err(RunError::Impossible(message.into()));
+        return Err(too_much());
     }
     Ok((outcome, findings))
 }

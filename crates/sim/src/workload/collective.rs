@@ -91,7 +91,10 @@ impl CollectiveSpec {
         let mut name = stated.or(asked).unwrap_or(kind.default_algorithm());
         if !algorithms(kind).contains(&name) {
             let can = algorithms(kind).join(", ");
-            p.complain("algorithm", format!("{name} does not do a {}: expected one of {can}", kind.name()));
+            p.complain(
+                "algorithm",
+                format!("{name} cannot carry out {}: expected one of {can}", kind.name()),
+            );
             name = kind.default_algorithm();
         }
         let of_domains = HierarchicalParameters::read(p);
@@ -159,7 +162,7 @@ impl WorkloadParameters for CollectiveSpec {
         let messages_help = "Whether every message is a row of flows.parquet. Steps are counted in any case.";
         let messages = p.flag("messages", true, messages_help);
         if !kind.has_root() {
-            p.without_effect("root", || format!("a {} has no root", kind.name()));
+            p.without_effect("root", || format!("{} has no root", kind.name()));
         }
         if channels == 1 && p.peek("channels").is_none() {
             p.without_effect("channels", String::new);

@@ -170,9 +170,9 @@ fn a_gather_and_a_scatter_take_the_link_of_their_root() {
     }
 }
 
-/// When a rank of a binary tree of n has its vector with all below it, and the levels below: of two vectors that
-/// come at once one waits for the other. `whole`: the time of a vector on a link; `way`: of its last packet to the
-/// next rank, after that.
+/// When a rank of a binary tree of n has its vector with all below it, and the levels below: of two vectors
+/// that come at once one waits for the other. `whole`: the time of a vector on a link; `way`: of its last
+/// packet to the next rank, after that.
 fn complete(rank: u64, n: u64, whole: u64, way: u64) -> (u64, u64) {
     let (mut levels, mut ready) = (0, Vec::new());
     for child in [2 * rank + 1, 2 * rank + 2].into_iter().filter(|&child| child < n) {

@@ -292,7 +292,8 @@ pub trait WindowParameters: Sized {
         Some((1.5 / loss).sqrt())
     }
     fn read(p: &mut Parameters, profile: Profile) -> Self;
-    /// The rules of the run, by which it may repeat a simulator. Errors: a key that contradicts them, and why.
+    /// The rules of the run, by which it may repeat a simulator. Errors: a key that contradicts them, and
+    /// why.
     fn follow(&mut self, _rules: &Rules) -> Result<(), (&'static str, String)> {
         Ok(())
     }
@@ -347,7 +348,8 @@ impl WindowConfig {
     pub fn couples(&self) -> bool {
         each_kind!(self, law => declared(law)).1
     }
-    /// The rules of the run, by which it may repeat a simulator. Errors: a key that contradicts them, and why.
+    /// The rules of the run, by which it may repeat a simulator. Errors: a key that contradicts them, and
+    /// why.
     pub fn follow(&mut self, rules: &Rules) -> Result<(), (&'static str, String)> {
         each_kind!(self, law => law.follow(rules))
     }

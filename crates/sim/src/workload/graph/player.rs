@@ -150,8 +150,8 @@ struct Rank {
     computing: u32,
     since: Time,
     busy: Time,
-    /// Of a list: when the last of them stopped, the event that is being handled, and the collective operations
-    /// that the rank has joined since, with the time and the event.
+    /// Of a list: when the last of them stopped, the event that is being handled, and the collective
+    /// operations that the rank has joined since, with the time and the event.
     idle: Time,
     binding: Binding,
     joined: FxHashMap<u32, (Time, Binding)>,
@@ -181,8 +181,9 @@ impl Rank {
         }
     }
 
-    /// The rank did not compute, and begins to, or ends. The event that is being handled shows what it waited for
-    /// since it computed last; if that is the end of an operation, before it joined the event by which it joined.
+    /// The rank did not compute, and begins to, or ends. The event that is being handled shows what it waited
+    /// for since it computed last; if that is the end of an operation, before it joined the event by which it
+    /// joined.
     fn resumes(&mut self, rank: u32, now: Time, out: &mut Vec<Effect>) {
         let (mut to, mut binding) = (now, self.binding);
         while to > self.idle {

@@ -376,7 +376,8 @@ impl Made {
             }
             None => return Err("it has no comm_type".into()),
         };
-        // A vector that is cut into parts needs a byte a rank. Traces have sums of one number over many ranks.
+        // A vector that is cut into parts needs a byte a rank. Traces have sums of one number over many
+        // ranks.
         let min = match kind {
             Kind::AllReduce | Kind::ReduceScatter | Kind::AllToAll | Kind::Scatter => u64::from(n),
             _ => 1,

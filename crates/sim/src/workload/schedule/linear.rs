@@ -1,8 +1,8 @@
 //! Linear: every rank sends its parts to all others at once (the direct all-to-all).
 //!
-//! The law is shared with `pairwise`, in which each step waits for the one before. In operations with a root all
-//! other ranks send to it at once (a reduce the whole vector, a gather a part), or it sends a part to each (a
-//! scatter).
+//! The law is shared with `pairwise`, in which each step waits for the one before. In operations with a root
+//! all other ranks send to it at once (a reduce the whole vector, a gather a part), or it sends a part to
+//! each (a scatter).
 
 use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted, part};
 use crate::doc::SchemeDoc;
