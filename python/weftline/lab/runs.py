@@ -108,8 +108,9 @@ def planned(
         if simulated.summary.get("jobs"):
             kinds = sorted({str(one.get("kind")) for one in scenario.values.get("workload", [])})
             raise InputError(
-                f"workload.kind ({', '.join(kinds)}): the lab plays flows that start at given times, not those "
-                'that start when others end, as steps of a job do: choose others, such as "flows" or "poisson"'
+                f"workload.kind ({', '.join(kinds)}): the lab plays flows that start at given times, not "
+                "those that start when others end, as steps of a job do: choose others, such as "
+                '"flows" or "poisson"'
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
