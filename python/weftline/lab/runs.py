@@ -106,9 +106,11 @@ def planned(
     with tempfile.TemporaryDirectory(prefix="weftline-lab-") as folder:
         simulated = scenario.start(out=Path(folder) / "run", force=True, sync=False)
         if simulated.summary.get("jobs"):
+            kinds = sorted({str(one.get("kind")) for one in scenario.values.get("workload", [])})
             raise InputError(
-                "the lab plays flows that start at given times; steps of a job wait for each other: "
-                "leave [[workload]] of jobs out"
+                f"workload.kind ({', '.join(kinds)}): the lab plays flows that start at given times, not "
+                "those that start when others end, as steps of a job do: choose others, such as "
+                '"flows" or "poisson"'
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
