@@ -12,6 +12,7 @@ use std::sync::Arc;
 fn graph(ranks: Vec<RankList>, groups: Vec<Group>, instances: Vec<Instance>) -> Arc<JobGraph> {
     let hosts = (0..ranks.len() as u32).collect();
     let listed = Listed::new(ranks, groups, instances, SendEnds::Posted, "goal").expect("few messages");
+    let listed = listed.with_places("line");
     let flow = FlowSpec::default();
     let seats = Seats::ALONE;
     Arc::new(JobGraph { hosts, seats, flow, recorded: true, fresh: false, work: Work::Listed(listed) })

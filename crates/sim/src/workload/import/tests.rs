@@ -83,7 +83,7 @@ fn wrong_text_names_its_line() {
         ("num_ranks 1\nrank 0 {\na: calc 8\na: calc 9\n}", "test.goal:4: label \"a\" is in line 3 already"),
         (
             "num_ranks 1\nrank 0 {\na: calc 8\nb: calc 9\na requires b\nb requires a\n}",
-            "test.goal: rank 0: operations ",
+            "test.goal: rank 0: the operations of lines ",
         ),
         (
             "num_ranks 1\nrank 0 {\nsend 8b to 0 cpu 1 tag 3\n}",
@@ -107,7 +107,11 @@ fn messages_and_receives_that_do_not_match_are_reported() {
         assert_eq!(assumed(sends, receives), [""; 0], "{sends} {receives}");
     }
     for (sends, receives, expected) in [
-        (send, "recv 8b from 0 tag 3", "rank 1: a receive from rank 0 with tag 3 at 6 without a message"),
+        (
+            send,
+            "recv 8b from 0 tag 3",
+            "rank 1: a receive from rank 0 with tag 3 at line 6 without a message",
+        ),
         (
             send,
             "calc 1",
