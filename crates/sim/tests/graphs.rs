@@ -258,7 +258,7 @@ fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the
         "{whole:?}"
     );
     assert!(
-        (0..8).all(|rank| whole[rank].unsent == whole[rank / 4 * 4].unsent),
+        (0..8).all(|rank| whole[rank].unsent == whole[rank / 4 * 4 + rank % 2].unsent),
         "replicas are alike: {whole:?}"
     );
 }
