@@ -75,7 +75,7 @@ impl PlbParameters {
         let help =
             "with plb = \"marks\": share of a congested round that comes with marks (paper, Linux: 0.5)";
         let share = p.number("plb_share", SHARE, (1e-6, 1.0), help);
-        // Resolved scenarios have every key with its default: that is accepted.
+        // No error, since a sweep may go over `plb`.
         for (key, given, needed) in [
             ("plb_rounds", rounds != usual as u32, ANY),
             ("plb_idle_rounds", idle_rounds != IDLE_ROUNDS as u32, ANY),
@@ -85,7 +85,7 @@ impl PlbParameters {
         ] {
             if given && !needed.contains(&chosen) {
                 let needed = needed.join("\" or \"");
-                p.without_effect(key, || format!("has no effect here: set plb = \"{needed}\""));
+                p.warn(format!("transport.{key} has no effect here: set plb = \"{needed}\""));
             }
         }
         let (signal, auto) = match chosen {

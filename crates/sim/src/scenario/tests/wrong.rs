@@ -182,15 +182,17 @@ fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about(
 }
 
 #[test]
-fn keys_of_plb_have_no_effect_without_it_and_those_of_a_signal_without_that() {
+fn keys_of_plb_without_it_and_those_of_another_signal_are_warned_about() {
+    let warnings = |keys: &str| load(&format!("{STAR}[transport]\nkind = \"tcp\"\n{keys}")).warnings;
     assert_eq!(
-        problems("[transport]\nkind = \"tcp\"\nplb_rounds = 3\n"),
-        ["s.toml:8: transport.plb_rounds: has no effect here: set plb = \"delay\" or \"marks\""]
+        warnings("plb_rounds = 3\n"),
+        ["transport.plb_rounds has no effect here: set plb = \"delay\" or \"marks\""]
     );
     assert_eq!(
-        problems("[transport]\nkind = \"tcp\"\nplb = \"delay\"\nplb_share = 0.4\n"),
-        ["s.toml:9: transport.plb_share: has no effect here: set plb = \"marks\""]
+        warnings("plb = \"delay\"\nplb_share = 0.4\n"),
+        ["transport.plb_share has no effect here: set plb = \"marks\""]
     );
+    assert!(warnings("plb_share = 0.5\n").is_empty());
 }
 
 #[test]
