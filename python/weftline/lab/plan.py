@@ -25,9 +25,11 @@ from weftline.lab import (
     int_switches,
     internet,
     ioam,
+    kernel_hosts,
     stamps,
 )
 from weftline.lab.ports import Port
+from weftline.lab.resolved import ns, size
 from weftline.scenario import Scenario
 
 CONGESTION = {"cubic": "cubic", "newreno": "reno", "dctcp": "dctcp", "bbr": "bbr"}
@@ -48,10 +50,6 @@ TCP_HEADER = 52
 """IPv4 and TCP with time stamps, what an mss leaves of a packet."""
 MAPPING = 24
 """What MPTCP adds to it: where in the stream the data belong."""
-RECEIVE_BUFFERS = (128 << 10, 32 << 20)
-"""Bytes that the receive buffer of a socket begins with at least, and up to which it grows."""
-NIC_QUEUE = 4_000_000
-"""Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +145,7 @@ class Plan:
         """Return what the namespace of a node is set to, beyond what all are."""
         marks = ("net.ipv4.tcp_ecn=1",) if self.takes_marks else ()
         traced = () if node.is_host or not self.ioam_switches else ioam.settings(self.nodes.index(node))
-        buffer = f"net.ipv4.tcp_rmem=4096 {self.receive_buffer} {RECEIVE_BUFFERS[1]}"
+        buffer = f"net.ipv4.tcp_rmem=4096 {self.receive_buffer} {kernel_hosts.MOST_RECEIVED}"
         return (*self.ip.settings, buffer, *marks, *traced)
 
     @cached_property
@@ -236,7 +234,7 @@ def problems(
             f'switch.queue.kind = "{queue.get("kind")}": the kernel\'s ports are fifo with their own limit: '
             'queue = { kind = "fifo", limit = "300KB" }, or leave --ports out'
         )
-    elif not _bytes(queue.get("limit")) and not queue.get("packets"):
+    elif not size(queue.get("limit")) and not queue.get("packets"):
         found.append(
             "switch.queue: ports of the kernel share no buffer: give each a limit of its own, such as "
             'queue = { kind = "fifo", limit = "300KB" }'
@@ -342,9 +340,8 @@ def make(
     transport, queue = values["transport"], values["switch"]["queue"]
     multipath = transport["kind"] == "mptcp" and not hosts
     header = TCP_HEADER + (MAPPING if multipath else 0)
-    mss = _bytes(transport.get("mss")) or MTU - header
+    mss = size(transport.get("mss")) or MTU - header
     version = internet.VERSIONS[ip]
-    smallest, largest = RECEIVE_BUFFERS
     names = _plain([one["name"] for one in graph["nodes"]])
     nodes = [
         Node(name=name, is_host=True, address=version.host(number))
@@ -388,13 +385,17 @@ def make(
             for flow in flows
         ],
         multipath=multipath,
-        route_settings=_route_settings(transport),
-        receive_buffer=min(max(2 * _bytes(transport.get("receive_buffer")), smallest), largest),
-        queue_every_ns=_ns(measured.get("every")) if isinstance(measured, dict) else None,
-        goodput_every_ns=_ns(goodput.get("every")) if isinstance(goodput, dict) else None,
-        until_ns=None if until in (None, "flows-done") else _ns(until),
+        route_settings=kernel_hosts.route_settings(transport),
+        receive_buffer=kernel_hosts.receive_buffer(transport),
+        queue_every_ns=ns(measured.get("every")) if isinstance(measured, dict) else None,
+        goodput_every_ns=ns(goodput.get("every")) if isinstance(goodput, dict) else None,
+        until_ns=None if until in (None, "flows-done") else ns(until),
         differs=[
-            *(engine_hosts.differs(engine_ports=engine) if hosts else _differs(values, engine=engine)),
+            *(
+                engine_hosts.differs(engine_ports=engine)
+                if hosts
+                else kernel_hosts.differs(values, engine=engine)
+            ),
             *(engine_ports.differs() if engine and not hosts else []),
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
@@ -514,7 +515,7 @@ def _links(
             place, interface, entity, _ = number_in[own]
             other, peer, _, address = number_in[1 - own]
             is_switch = not nodes[place].is_host
-            limit = _bytes(queue.get("limit")) if is_switch else NIC_QUEUE
+            limit = size(queue.get("limit")) if is_switch else kernel_hosts.NIC_QUEUE
             packets = int(queue.get("packets", 0)) if is_switch else int(queue.get("nic_packets", 0))
             if packets and not is_switch:
                 limit = 0
@@ -579,92 +580,3 @@ def _routes(nodes: list[Node], links: list[Link]) -> None:
             ]
             for address in (target.address, *target.aliases):
                 node.routes[address or ""] = hops
-
-
-def _route_settings(transport: dict[str, Any]) -> str:
-    """What a route can tell the kernel's TCP, so that it has the scenario's values."""
-    parts = []
-    if isinstance(window := transport.get("initial_window"), int):
-        parts.append(f"initcwnd {window}")
-    minimum = _ns(transport.get("rto_min"))
-    if minimum is not None and minimum >= 1_000_000:
-        parts.append(f"rto_min {round(minimum / 1e6)}ms")
-    return " ".join(parts)
-
-
-def _differs(values: dict[str, Any], *, engine: bool) -> list[str]:
-    """Return what the two engines cannot have alike, for the summary."""
-    transport = values["transport"]
-    found = [
-        f"timers of the kernel's TCP have a grain of {1000 / _hz():g} ms (HZ {_hz()}); "
-        f"the simulator's {transport.get('rto_granularity', 'none')}",
-        "which flow takes which of several equal paths: the hashes differ",
-        "buffers of sockets: the kernel counts its own overhead and grows them to 32 MiB; to send they begin "
-        "with 64 KiB, to receive with twice the scenario's",
-        "delays of links: a process gives them, as late as the lateness histogram says",
-        "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
-        "the ideal completion time is the simulator's",
-    ]
-    if stamps.wanted(values):
-        found += stamps.differs(values)
-    found += balancers.differs(values, engine=engine)
-    if transport["kind"] == "mptcp":
-        found.append(
-            "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
-        )
-        found.append(
-            "MPTCP: the kernel continues with plain TCP where the first packets with its options are lost "
-            "(RFC 8684, section 3.7); the simulator's connections keep their subflows"
-        )
-        if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
-            found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
-    if values.get("measure", {}).get("pcap"):
-        found.append("measure.pcap: the lab does not write captures")
-    extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}
-    if extra:
-        found.append(f"measure: the lab measures queues and goodput, not {', '.join(sorted(extra))}")
-    if "goodput" in values.get("measure", {}):
-        found.append("goodput: in the lab of bytes that were acknowledged, of every flow")
-    if "ack_delay" in transport:
-        found.append(
-            "delayed acknowledgements: the kernel's 40 ms to 200 ms and quick ones first; "
-            f"the simulator's {transport['ack_delay']}"
-        )
-    if not values["switch"]["queue"].get("nic_packets"):
-        found.append(
-            f"queues of hosts: {NIC_QUEUE} bytes, and the kernel holds back what waits there "
-            "(small queues of TCP)"
-        )
-    minimum = _ns(transport.get("rto_min"))
-    if minimum is not None and minimum < 1_000_000:
-        found.append(f"rto_min: the kernel has at least 1 ms; the simulator {transport['rto_min']}")
-    return found
-
-
-def _hz() -> int:
-    """Return the kernel's ticks a second; 250 where its configuration cannot be read."""
-    import gzip
-    import re
-
-    try:
-        with gzip.open("/proc/config.gz", "rt") as config:
-            found = re.search(r"^CONFIG_HZ=(\d+)", config.read(), re.MULTILINE)
-    except OSError:
-        found = None
-    return int(found[1]) if found else 250
-
-
-def _ns(text: Any) -> int | None:
-    return _number(quantities.parse_time_ns, text)
-
-
-def _bytes(text: Any) -> int:
-    return _number(quantities.parse_bytes, text) or 0
-
-
-def _number(parse: Callable[[str], float], text: Any) -> int | None:
-    """Return what a text of a resolved scenario is; None for words such as "auto"."""
-    try:
-        return round(parse(text)) if isinstance(text, str) else None
-    except (InputError, ValueError):
-        return None

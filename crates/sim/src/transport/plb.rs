@@ -13,7 +13,9 @@
 //! SIGCOMM 2022, §3, and Linux 6.2 (tcp_plb: a share of 0.5, 12 rounds, 3 idle ones, a pause of 60 s to 120 s
 //! after a timeout, which itself changes the path); for delays and 5 to 7 rounds, drawn again for every
 //! change, without a pause, the Swift sender of Broadcom/csg-htsim at 841d9e7, whose rounds are smoothed
-//! round-trip times. Differs from the source: with delays, too, an idle flow changes more readily.
+//! round-trip times.
+//!
+//! Differs from the source: with delays, too, an idle flow changes more readily.
 
 use crate::engine::random::{RandomStream, mix64};
 use crate::parameters::{Names, Parameters};

@@ -21,12 +21,15 @@
 //! csg-htsim).
 //!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
-//! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7. Differs from the
-//! source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the mean and
-//! `endpoint_target` are ours. Hops are switches on the path at the start of the flow (the paper reads them
-//! from TTL). `law = "released"` is the arithmetic of csg-htsim: one window, of whole bytes, for the whole
-//! delay, the square root of whole packets, no hops (its senders lose their number), times cut to
-//! picoseconds. Parameters: see [`SwiftParameters::read`].
+//! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
+//!
+//! Differs from the source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the
+//! mean and `endpoint_target` are ours. Hops are switches on the path at the start of the flow (the paper
+//! reads them from TTL). `law = "released"` is the arithmetic of csg-htsim: one window, of whole bytes, for
+//! the whole delay, the square root of whole packets, no hops (its senders lose their number), times cut to
+//! picoseconds.
+//!
+//! Parameters: see [`SwiftParameters::read`].
 
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, Signal, WindowContext, WindowController,

@@ -12,8 +12,10 @@
 //! and is a flow when it starts.
 
 pub mod glance;
+mod idle;
 pub mod listed;
 pub mod matching;
+mod part;
 pub mod player;
 pub mod repeated;
 pub mod seats;
@@ -22,8 +24,9 @@ pub mod source;
 mod tests;
 pub mod waits;
 
+pub use idle::Blocked;
 pub use listed::Listed;
-pub use player::{Blocked, Effect, Player, RankStep};
+pub use player::{Effect, Player, RankStep};
 pub use repeated::{Repeated, ScaleUp};
 pub use seats::Seats;
 

@@ -4,9 +4,11 @@
 //! under way, so its memory does not grow with the length of the graph.
 
 use super::super::schedule::Schedule;
+use super::idle::{Binding, Blocked, Idle};
 use super::listed::{Op, SendEnds};
 use super::matching::Matching;
-use super::{JobGraph, Member, Message, Place, Work};
+use super::part::Parts;
+use super::{JobGraph, Message, Place, Work};
 use crate::topology::HostId;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
@@ -29,15 +31,6 @@ pub enum Effect {
     Blocked(Blocked),
 }
 
-/// A time for which the end of a collective operation kept a rank from computing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Blocked {
-    pub rank: u32,
-    pub instance: u32,
-    pub from: Time,
-    pub to: Time,
-}
-
 /// A rank's part of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankStep {
@@ -56,75 +49,6 @@ pub struct RankStep {
     pub exposed: Time,
     /// Of it, the time until the messages were sent after which it computed again.
     pub unsent: Time,
-}
-
-/// The event after which a rank that did not compute acted.
-#[derive(Debug, Clone, Copy, Default)]
-enum Binding {
-    #[default]
-    Other,
-    /// A message of one rank, which was sent at this time.
-    Message { sent: Time },
-    /// The end of its part of a collective operation.
-    Collective(u32),
-}
-
-/// A rank's part of a collective operation.
-#[derive(Debug, Default)]
-struct Part {
-    joined: bool,
-    /// By which the rank takes part.
-    op: u32,
-    start: Time,
-    first_sent: Option<Time>,
-    last: Option<(Time, u32)>,
-    bytes: u64,
-    /// Computation of the rank until it joined.
-    busy: Time,
-    receives: u32,
-    sends: u32,
-    acknowledgements: u32,
-    /// Messages that wait for more than one event: how many are left.
-    partial: FxHashMap<u32, u32>,
-    /// What is to be sent once it has joined.
-    held: Vec<u32>,
-}
-
-/// The operations in which a rank takes part, by instance. Mostly there is one, which is in the rank itself.
-#[derive(Debug, Default)]
-struct Parts {
-    first: Option<(u32, Part)>,
-    others: FxHashMap<u32, Part>,
-}
-
-impl Parts {
-    fn get_mut(&mut self, instance: u32) -> Option<&mut Part> {
-        match &mut self.first {
-            Some((known, part)) if *known == instance => Some(part),
-            _ if self.others.is_empty() => None,
-            _ => self.others.get_mut(&instance),
-        }
-    }
-
-    /// The part, made if there is none.
-    fn get_or_insert_with(&mut self, instance: u32, make: impl FnOnce() -> Part) -> &mut Part {
-        let is_first = self.first.as_ref().map(|(known, _)| *known == instance);
-        if is_first == Some(true) || is_first.is_none() && !self.others.contains_key(&instance) {
-            return &mut self.first.get_or_insert_with(|| (instance, make())).1;
-        }
-        self.others.entry(instance).or_insert_with(make)
-    }
-
-    fn remove(&mut self, instance: u32) -> Option<Part> {
-        if self.first.as_ref().is_some_and(|(known, _)| *known == instance) {
-            return self.first.take().map(|(_, part)| part);
-        }
-        self.others.remove(&instance)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&u32, &Part)> {
-        self.first.iter().map(|(instance, part)| (instance, part)).chain(&self.others)
-    }
 }
 
 /// One stream of computations.
@@ -150,14 +74,8 @@ struct Rank {
     computing: u32,
     since: Time,
     busy: Time,
-    /// Of a list: when the last of them stopped, the event that is being handled, and the collective
-    /// operations that the rank has joined since, with the time and the event.
-    idle: Time,
-    binding: Binding,
-    joined: FxHashMap<u32, (Time, Binding)>,
-    /// When each message that is under way to it was sent.
-    coming: FxHashMap<u32, Time>,
-    unsent: Time,
+    /// Of a list: what it waits for while none does.
+    idle: Idle,
     done: bool,
 }
 
@@ -177,34 +95,8 @@ impl Rank {
         self.computing -= 1;
         if self.computing == 0 {
             self.busy = self.busy.saturating_add(now.saturating_sub(self.since));
-            self.idle = now;
+            self.idle.begins(now);
         }
-    }
-
-    /// The rank did not compute, and begins to, or ends. The event that is being handled shows what it waited
-    /// for since it computed last; if that is the end of an operation, before it joined the event by which it
-    /// joined.
-    fn resumes(&mut self, rank: u32, now: Time, out: &mut Vec<Effect>) {
-        let (mut to, mut binding) = (now, self.binding);
-        while to > self.idle {
-            match binding {
-                Binding::Other => break,
-                Binding::Message { sent } => {
-                    let waited = to.min(sent).saturating_sub(self.idle);
-                    self.unsent = self.unsent.saturating_add(waited);
-                    break;
-                }
-                Binding::Collective(instance) => {
-                    let joined = self.joined.get(&instance).copied();
-                    let (from, before) = joined.unwrap_or((self.idle, Binding::Other));
-                    if to > from {
-                        out.push(Effect::Blocked(Blocked { rank, instance, from, to }));
-                    }
-                    (to, binding) = (from, before);
-                }
-            }
-        }
-        self.joined.clear();
     }
 }
 
@@ -271,7 +163,7 @@ impl Player {
     /// A message to a rank here was sent by a rank elsewhere.
     pub fn announced(&mut self, number: u32, to: u32, sent: Time) {
         if let Some(rank) = self.state.ranks[to as usize].as_deref_mut() {
-            rank.coming.insert(number, sent);
+            rank.idle.announced(number, sent);
         }
     }
 
@@ -318,7 +210,8 @@ impl State {
     fn begin(&mut self, graph: &JobGraph, now: Time, out: &mut Vec<Effect>) {
         for rank in 0..self.ranks.len() as u32 {
             let Some(state) = self.ranks[rank as usize].as_deref_mut() else { continue };
-            (state.began, state.idle) = (now, now);
+            state.began = now;
+            state.idle.begins(now);
             match &graph.work {
                 Work::Repeated(_) => self.tasks.push_back(Task::Join { rank, instance: 0, op: 0 }),
                 Work::Listed(work) => {
@@ -348,10 +241,7 @@ impl State {
                 let Op::Send { to, tag, .. } = work.ranks[from as usize].ops[op as usize] else { return };
                 let Some(rank) = self.ranks[to as usize].as_deref_mut() else { return };
                 rank.last = Some((now, number));
-                rank.binding = match rank.coming.remove(&number) {
-                    Some(sent) => Binding::Message { sent },
-                    None => Binding::Other,
-                };
+                rank.idle.after_message(number);
                 if let Some(receive) = rank.matching.arrive(from, tag, number) {
                     self.tasks.push_back(Task::End { rank: to, op: receive });
                 }
@@ -367,7 +257,7 @@ impl State {
                 let from = law.transfer(message).from;
                 let rank = graph.rank(instance, group, from);
                 let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-                state.binding = Binding::Collective(instance);
+                state.idle.after(Binding::Collective(instance));
                 // Those of a part that has ended matter no more.
                 let Some(part) = state.parts.get_mut(instance) else { return };
                 part.acknowledgements = part.acknowledgements.saturating_sub(1);
@@ -382,7 +272,7 @@ impl State {
                 let Work::Listed(work) = &graph.work else { return };
                 if work.send_ends == SendEnds::Acknowledged {
                     if let Some(state) = self.ranks[rank as usize].as_deref_mut() {
-                        state.binding = Binding::Other;
+                        state.idle.after(Binding::Other);
                     }
                     self.tasks.push_back(Task::End { rank, op });
                 }
@@ -393,7 +283,7 @@ impl State {
 
     fn woken(&mut self, graph: &JobGraph, rank: u32, op: u32, now: Time, out: &mut Vec<Effect>) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        state.binding = Binding::Other;
+        state.idle.after(Binding::Other);
         match &graph.work {
             Work::Repeated(_) => {
                 state.ends_computing(now);
@@ -435,8 +325,8 @@ impl State {
     ) {
         let law = graph.law(instance);
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
-        state.binding = Binding::Collective(instance);
-        let part = part_of(state, graph, rank, instance);
+        state.idle.after(Binding::Collective(instance));
+        let part = state.parts.of(graph, rank, instance);
         part.receives -= 1;
         part.last = Some((now, number));
         self.scratch.clear();
@@ -458,10 +348,10 @@ impl State {
     ) {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
         if state.computing == 0 && matches!(graph.work, Work::Listed(_)) {
-            state.joined.insert(instance, (now, state.binding));
+            state.idle.joins(instance, now);
         }
         let (busy, member) = (state.busy_until(now), graph.member(instance, rank));
-        let part = part_of(state, graph, rank, instance);
+        let part = state.parts.of(graph, rank, instance);
         (part.joined, part.op, part.start, part.busy) = (true, op, now, busy);
         self.scratch.clear();
         member.law.opens(member.member, &mut self.scratch);
@@ -538,7 +428,7 @@ impl State {
                 }
                 stream.busy = true;
                 if state.computing == 0 {
-                    state.resumes(rank, now, out);
+                    state.idle.ends(rank, now, out);
                 }
                 state.begins_computing(now);
                 out.push(Effect::Wake { rank, op, at: now.saturating_add(time) });
@@ -556,7 +446,7 @@ impl State {
                 } else {
                     out.push(Effect::Send { number, message: work.message(rank, op) });
                     if let Some(receiver) = self.ranks[to as usize].as_deref_mut() {
-                        receiver.coming.insert(number, now);
+                        receiver.idle.announced(number, now);
                     }
                     if work.send_ends == SendEnds::Posted {
                         self.tasks.push_back(Task::End { rank, op });
@@ -601,7 +491,7 @@ impl State {
         state.done = true;
         self.unfinished -= 1;
         if state.computing == 0 {
-            state.resumes(rank, now, out);
+            state.idle.ends(rank, now, out);
         }
         out.push(Effect::Step(whole(state, rank, Some(now), now)));
     }
@@ -641,102 +531,6 @@ fn whole(state: &Rank, rank: u32, end: Option<Time>, now: Time) -> RankStep {
         last: state.last,
         bytes: state.bytes,
         exposed: now.saturating_sub(state.began).saturating_sub(busy),
-        unsent: state.unsent,
-    }
-}
-
-/// The part of a rank in a collective operation, made if it has none yet: others may be further.
-fn part_of<'r>(state: &'r mut Rank, graph: &JobGraph, rank: u32, instance: u32) -> &'r mut Part {
-    state.parts.get_or_insert_with(instance, || {
-        let member = graph.member(instance, rank);
-        let (law, place) = (member.law, member.member);
-        let (receives, sends) = (law.receives(place), law.sends(place));
-        let awaits = law.ends_acknowledged() || receives == 0;
-        let acknowledgements = if awaits { sends } else { 0 };
-        Part { receives, sends, acknowledgements, ..Part::default() }
-    })
-}
-
-impl Part {
-    /// The rank has joined, and there is nothing left to do.
-    fn is_over(&self) -> bool {
-        self.joined && self.receives + self.sends + self.acknowledgements == 0
-    }
-
-    /// One of the events has come for which these messages wait.
-    fn free(
-        &mut self,
-        messages: &[u32],
-        graph: &JobGraph,
-        (rank, instance): (u32, u32),
-        now: Time,
-        out: &mut Vec<Effect>,
-    ) {
-        if messages.is_empty() {
-            return;
-        }
-        let member = graph.member(instance, rank);
-        for &next in messages {
-            if self.counts_down(next, member.law.needs(next)) {
-                self.send(next, &member, graph, instance, now, out);
-            }
-        }
-    }
-
-    /// Sends a message, or keeps it until the rank has joined.
-    fn send(
-        &mut self,
-        message: u32,
-        member: &Member,
-        graph: &JobGraph,
-        instance: u32,
-        now: Time,
-        out: &mut Vec<Effect>,
-    ) {
-        if !self.joined {
-            self.held.push(message);
-            return;
-        }
-        let mut message = message;
-        loop {
-            self.sends -= 1;
-            self.first_sent = self.first_sent.or(Some(now));
-            let whole = graph.message_in(instance, member.group, member.law.transfer(message));
-            self.bytes += whole.bytes;
-            out.push(Effect::Send { number: member.first + message, message: whole });
-            let next = member.law.after_sending(message);
-            match next.filter(|&next| self.counts_down(next, member.law.needs(next))) {
-                Some(free) => message = free,
-                None => return,
-            }
-        }
-    }
-
-    /// One of the events for which a message waits has come; whether it was the last.
-    fn counts_down(&mut self, message: u32, needs: u32) -> bool {
-        if needs < 2 {
-            return true;
-        }
-        let left = self.partial.entry(message).or_insert(needs);
-        *left -= 1;
-        let free = *left == 0;
-        if free {
-            self.partial.remove(&message);
-        }
-        free
-    }
-
-    fn step(&self, step: u32, rank: u32, end: Option<Time>, now: Time, busy: Time) -> RankStep {
-        RankStep {
-            step,
-            rank,
-            start: self.start,
-            first_sent: self.first_sent,
-            end,
-            last: self.last,
-            bytes: self.bytes,
-            exposed: now.saturating_sub(self.start).saturating_sub(busy),
-            unsent: Time::ZERO,
-        }
+        unsent: state.idle.unsent,
     }
 }

@@ -57,7 +57,9 @@ impl Repeated {
             let members = ranks / groups.max(1);
             if seats.per_host == 1 {
                 flows_each += messages as u64;
-                each_sent(&phase.law, members, |_, _, _, bytes| bytes_each += bytes * u64::from(groups));
+                each_sent(&phase.law, members, |_, _, _, bytes| {
+                    bytes_each = bytes_each.saturating_add(bytes.saturating_mul(u64::from(groups)));
+                });
                 continue;
             }
             for group in 0..groups {
@@ -65,7 +67,7 @@ impl Repeated {
                     let [from, to] = [from, to].map(|member| phase.groups.rank(group, member));
                     if !seats.together(from, to) {
                         flows_each += messages;
-                        bytes_each += bytes;
+                        bytes_each = bytes_each.saturating_add(bytes);
                     }
                 });
             }

@@ -94,9 +94,9 @@ impl Schedule for Ring {
         let of_lane = |lane| {
             let share = self.lanes.share(lane);
             let rounds = 1..=self.steps / (n - 1).max(1);
-            rounds.map(|round| share - part(share, n, (rank + round) % n)).sum::<u64>()
+            rounds.map(move |round| share - part(share, n, (rank + round) % n))
         };
-        let bytes = (0..self.lanes.count).map(of_lane).sum();
+        let bytes = (0..self.lanes.count).flat_map(of_lane).fold(0, u64::saturating_add);
         Some(((rank + 1) % n, u64::from(self.sends(rank)), bytes))
     }
 }

@@ -1,0 +1,50 @@
+//! Unknown names, and the known one that is nearest.
+
+/// `unknown controller "hpc": did you mean "hpcc"? (known: ...)`
+pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+    let list = known.clone().collect::<Vec<_>>().join(", ");
+    match nearest(found, known) {
+        Some(near) => format!("unknown {what} \"{found}\": did you mean \"{near}\"? (known: {list})"),
+        None => format!("unknown {what} \"{found}\" (known: {list})"),
+    }
+}
+
+/// Returns the known name with the smallest edit distance from `found`, if it is similar enough.
+pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let limit = (found.chars().count() / 3).max(2);
+    known
+        .map(|name| (edits(found, name), name))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Edit distance (insert, delete, replace), case ignored.
+fn edits(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
+    let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_only_when_it_is_near() {
+        let known = ["hpcc", "dcqcn", "timely", "dctcp"];
+        assert_eq!(nearest("hpc", known.into_iter()), Some("hpcc"));
+        assert_eq!(nearest("dctp", known.into_iter()), Some("dctcp"));
+        assert_eq!(nearest("bananas", known.into_iter()), None);
+    }
+}

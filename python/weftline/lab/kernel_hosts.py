@@ -1,0 +1,90 @@
+"""Hosts with the kernel's TCP: what they are set to, and what cannot be as in the simulator."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from typing import Any
+
+from weftline.lab import balancers, stamps
+from weftline.lab.resolved import ns, size
+
+NIC_QUEUE = 4_000_000
+"""Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
+LEAST_RECEIVED, MOST_RECEIVED = 128 << 10, 32 << 20
+"""Bytes that the receive buffer of a socket begins with at least, and up to which it grows."""
+
+
+def receive_buffer(transport: dict[str, Any]) -> int:
+    """Return with how many bytes receive buffers begin: the kernel counts more than payload in them."""
+    return min(max(2 * size(transport.get("receive_buffer")), LEAST_RECEIVED), MOST_RECEIVED)
+
+
+def route_settings(transport: dict[str, Any]) -> str:
+    """Return what a route can tell the kernel's TCP, so that it has the scenario's values."""
+    parts = []
+    if isinstance(window := transport.get("initial_window"), int):
+        parts.append(f"initcwnd {window}")
+    minimum = ns(transport.get("rto_min"))
+    if minimum is not None and minimum >= 1_000_000:
+        parts.append(f"rto_min {round(minimum / 1e6)}ms")
+    return " ".join(parts)
+
+
+def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
+    """Return what the two engines cannot have alike, for the summary."""
+    transport = values["transport"]
+    found = [
+        f"timers of the kernel's TCP have a grain of {1000 / _hz():g} ms (HZ {_hz()}); "
+        f"the simulator's {transport.get('rto_granularity', 'none')}",
+        "which flow takes which of several equal paths: the hashes differ",
+        "buffers of sockets: the kernel counts its own overhead and grows them to 32 MiB; to send they begin "
+        "with 64 KiB, to receive with twice the scenario's",
+        "delays of links: a process gives them, as late as the lateness histogram says",
+        "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
+        "the ideal completion time is the simulator's",
+    ]
+    if stamps.wanted(values):
+        found += stamps.differs(values)
+    found += balancers.differs(values, engine=engine)
+    if transport["kind"] == "mptcp":
+        found.append(
+            "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
+        )
+        found.append(
+            "MPTCP: the kernel continues with plain TCP where the first packets with its options are lost "
+            "(RFC 8684, section 3.7); the simulator's connections keep their subflows"
+        )
+        if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
+            found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
+    if values.get("measure", {}).get("pcap"):
+        found.append("measure.pcap: the lab does not write captures")
+    extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}
+    if extra:
+        found.append(f"measure: the lab measures queues and goodput, not {', '.join(sorted(extra))}")
+    if "goodput" in values.get("measure", {}):
+        found.append("goodput: in the lab of bytes that were acknowledged, of every flow")
+    if "ack_delay" in transport:
+        found.append(
+            "delayed acknowledgements: the kernel's 40 ms to 200 ms and quick ones first; "
+            f"the simulator's {transport['ack_delay']}"
+        )
+    if not values["switch"]["queue"].get("nic_packets"):
+        found.append(
+            f"queues of hosts: {NIC_QUEUE} bytes, and the kernel holds back what waits there "
+            "(small queues of TCP)"
+        )
+    minimum = ns(transport.get("rto_min"))
+    if minimum is not None and minimum < 1_000_000:
+        found.append(f"rto_min: the kernel has at least 1 ms; the simulator {transport['rto_min']}")
+    return found
+
+
+def _hz() -> int:
+    """Return the kernel's ticks a second; 250 where its configuration cannot be read."""
+    try:
+        with gzip.open("/proc/config.gz", "rt") as config:
+            found = re.search(r"^CONFIG_HZ=(\d+)", config.read(), re.MULTILINE)
+    except OSError:
+        found = None
+    return int(found[1]) if found else 250
