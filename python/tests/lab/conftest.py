@@ -54,3 +54,11 @@ def machine() -> None:
     if wrong:
         text = "; ".join(f"{one.name}: {one.text}" for one in wrong)
         (pytest.fail if os.environ.get("WEFTLINE_LAB") else pytest.skip)(f"lab doctor: {text}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run those of the lab next to no other test: they measure lateness, and `lab clean` is for all runs."""
+    for item in items:
+        if "machine" in getattr(item, "fixturenames", ()):
+            item.add_marker("alone")
