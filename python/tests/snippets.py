@@ -26,6 +26,7 @@ PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
 NOT_RUN = {
     r"^reproduce (?!\S*/)": "minutes of every core; test_experiments.py runs experiments in small",
     r"^bench(?! mine\.toml)": "minutes; test_bench.py has the options",
+    r"^demo": "a minute of every core; `make demo` runs it, and test_engine.py a short one",
     r"^view": "stays until it is stopped; test_view.py asks it",
     r"^lab |^compare out/sim out/lab": "needs root and a kernel; tests/lab runs it",
     r"^collect .*--(listen|interface)": "stays until it is stopped; test_collect_live.py runs it",

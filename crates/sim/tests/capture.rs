@@ -136,6 +136,42 @@ fn mappings_number_the_stream_and_have_a_checksum_where_hosts_ask_for_one() {
     assert!(kept.frames.iter().all(|(_, _, _, bytes)| multipath_option(ip(bytes).1).is_empty()));
 }
 
+/// As Linux 6.18 did between two namespaces: announcement, echo, join, and then the next address.
+#[test]
+fn addresses_are_announced_one_after_the_other_and_joined_as_they_come() {
+    let rest = "transport = { kind = \"mptcp\", subflows = 4, join = \"announced\" }\n\
+                measure = { pcap = [\"host0->*\", \"*->host0\"] }";
+    let (kept, _) = captured(&STAR.replace("20KB", "2MB"), rest);
+    let mut frames: Vec<_> = kept.frames.iter().collect();
+    frames.sort_by_key(|frame| frame.1);
+    let mut signals = Vec::new();
+    let mut times = Vec::new();
+    for (_, time, _, bytes) in frames {
+        let (ip, tcp) = ip(bytes);
+        let option = multipath_option(tcp);
+        let from_initiator = ip[15] == 1;
+        let port = u16::from_be_bytes([tcp[2], tcp[3]]);
+        match (option.get(2).map(|byte| byte >> 4), option.len()) {
+            (Some(1), 12) => signals.push((from_initiator, "join", port - 50_000)),
+            (Some(3), length @ (10 | 18)) => {
+                assert_eq!(option[4..8], [10, 0, 0, 2]);
+                let announced = u16::from_be_bytes([option[8], option[9]]) - 50_000;
+                assert_eq!(u16::from(option[3]), announced, "the number is that of the port here");
+                signals.push((from_initiator, if length == 18 { "address" } else { "known" }, announced));
+                times.push(time.ns());
+            }
+            _ => {}
+        }
+    }
+    let of = |id| [(false, "address", id), (true, "known", id), (true, "join", id)];
+    assert_eq!(signals, [of(1), of(2), of(3)].concat());
+    // Each takes a round trip of at least two links there and two back.
+    assert!(
+        times.chunks(2).zip(times.chunks(2).skip(1)).all(|(one, next)| next[0] >= one[0] + 4_000),
+        "{times:?}"
+    );
+}
+
 #[test]
 fn a_capture_changes_nothing_of_its_run() {
     for transport in ["kind = \"rdma\"", "kind = \"tcp\"", "kind = \"phost\""] {

@@ -55,6 +55,11 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             "MPTCP: the kernel continues with plain TCP where the first packets with its options are lost "
             "(RFC 8684, section 3.7); the simulator's connections keep their subflows"
         )
+        if (join := transport.get("join", "confirmed")) != "confirmed":
+            found.append(
+                "joins of MPTCP: hosts of the kernel open subflows from further addresses of their own, once data "
+                f'are acknowledged ("confirmed"); simulated is "{join}"'
+            )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
     if values.get("measure", {}).get("pcap"):

@@ -91,7 +91,7 @@ impl Connections {
                 let connection = *self.tokens.get(&token)?;
                 Some(self.add(segment.flow, connection, now))
             }
-            MptcpOption::Capable { .. } | MptcpOption::Join(_) | MptcpOption::Other(_) => None,
+            _ => None,
         }
     }
 

@@ -1,7 +1,6 @@
-//! Ethernet, IPv4 and UDP headers, and the addresses and ports of nodes, hosts and flows.
+//! Ethernet, IPv4 and UDP headers.
 //!
-//! Node n has the MAC address 02:00 followed by its number in four bytes; host h has the IPv4 address
-//! 10.0.0.0 + h + 1. The Ethernet source and destination are the two ends of the link, as between routers. A
+//! Node n has the MAC address 02:00 followed by its number in four bytes. The Ethernet source and destination are the two ends of the link, as between routers. A
 //! traffic class is written as the class selector of the same number. Packets whose sender reacts to marks
 //! are ECT(0); marked ones are CE. Packets are not fragmented, so their identification is 0 (RFC 6864 §4.1),
 //! and their time to live is not decremented.
@@ -10,6 +9,7 @@
 //! RFC 3168 §5.
 
 use crate::packet::{Packet, PacketKind, flag};
+use crate::wire::addresses::address;
 
 pub const IPV4: u16 = 0x0800;
 pub const TCP: u8 = 6;
@@ -18,34 +18,10 @@ const TIME_TO_LIVE: u8 = 64;
 pub const IPV4_BYTES: usize = 20;
 pub const UDP_BYTES: usize = 8;
 
-/// First UDP or TCP port of flows: in the dynamic range, where no protocol is registered for which a
-/// dissector could take them.
-const FIRST_PORT: u16 = 50_000;
-const PORTS: u64 = 4000;
-
 /// The MAC address of a node.
 pub fn mac(node: u32) -> [u8; 6] {
     let [a, b, c, d] = node.to_be_bytes();
     [2, 0, a, b, c, d]
-}
-
-/// The address of a host.
-pub fn address(host: u32) -> [u8; 4] {
-    let [_, b, c, d] = host.wrapping_add(1).to_be_bytes();
-    [10, b, c, d]
-}
-
-/// Ports of a flow's sender and receiver. They are unique for 16 million flows.
-pub fn ports(flow: u32) -> [u16; 2] {
-    let flow = u64::from(flow);
-    [flow % PORTS, flow / PORTS % PORTS].map(|number| FIRST_PORT + number as u16)
-}
-
-/// Ports of a subflow: those of one connection differ only at its sender. They are unique for 60 000
-/// connections.
-pub fn subflow_ports(flow: u32, subflow: u8) -> [u16; 2] {
-    let (at_sender, at_receiver) = (u64::from(flow % 15) << 8 | u64::from(subflow), u64::from(flow / 15));
-    [at_sender, at_receiver % PORTS].map(|number| FIRST_PORT + number as u16)
 }
 
 /// The Ethernet header of a frame from one node to another.

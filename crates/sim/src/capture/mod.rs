@@ -109,7 +109,7 @@ fn links(capture: &CaptureConfig, topology: &Topology) -> Vec<Link> {
 
 /// Source and destination port of a packet. `back`: the packet goes to the flow's sender.
 fn ports_of(packet: &Packet, back: bool) -> [u16; 2] {
-    let [sender, receiver] = headers::ports(packet.flow);
+    let [sender, receiver] = crate::wire::addresses::ports(packet.flow);
     if back { [receiver, sender] } else { [sender, receiver] }
 }
 

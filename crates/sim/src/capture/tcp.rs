@@ -7,12 +7,13 @@
 //!
 //! Source: RFC 9293 §3.1, RFC 7323 §2.2 and §3.2, RFC 2018 §3, RFC 3168 §6.1; RFC 8684 §3.1 to §3.3.
 
-use super::headers::{self, subflow_ports};
+use super::headers;
 use super::{Rest, ports_of};
 use crate::packet::{Packet, PacketKind};
 use crate::telemetry::int::{IntRecord, numbers_in};
 use crate::transport::mptcp::{MptcpConfig, scale};
 use crate::transport::tcp::{EcnEcho, TcpConfig};
+use crate::wire::addresses::subflow_ports;
 use crate::wire::mptcp::{self, option_bytes, subflow_of};
 use crate::wire::tcp::code;
 
@@ -69,7 +70,8 @@ pub fn multipath(to: &mut Vec<u8>, packet: &Packet, config: &MptcpConfig, places
             selective_blocks(&mut segment, packet, numbers(places));
         }
     }
-    let [mut from, mut into] = subflow_ports(packet.flow, subflow_of(packet).1);
+    let (_, subflow) = subflow_of(packet);
+    let [mut from, mut into] = subflow_ports(packet.flow, subflow, config.address_of(subflow));
     if segment.back {
         std::mem::swap(&mut from, &mut into);
     }
@@ -157,7 +159,7 @@ fn set_up(packet: &Packet, config: &TcpConfig) -> Segment {
     let (flags, back) = match packet.code() {
         mptcp::code::SYN => return opening(packet, config, false),
         mptcp::code::SYN_ACK => return opening(packet, config, true),
-        mptcp::code::CONFIRMED => (ACK, true),
+        mptcp::code::CONFIRMED | mptcp::code::ADDRESS => (ACK, true),
         mptcp::code::RESET => (RST | ACK, true),
         mptcp::code::GIVEN_UP => (RST | ACK, false),
         _ => (ACK, false),
@@ -203,7 +205,7 @@ fn selective_blocks(segment: &mut Segment, packet: &Packet, numbers: Option<[u32
 fn set_up_option(segment: &mut Segment, numbers: Option<[u32; 6]>) {
     let Some(numbers) = numbers else { return };
     let bytes = option_bytes(&numbers);
-    let length = usize::from(bytes[1]).min(OPTIONS.saturating_sub(segment.options.len()));
+    let length = usize::from(bytes[1]).next_multiple_of(4).min(OPTIONS.saturating_sub(segment.options.len()));
     segment.options.extend(bytes.iter().take(length));
 }
 

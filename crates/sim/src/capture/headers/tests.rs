@@ -39,14 +39,3 @@ fn only_data_say_that_they_may_be_marked() {
     assert_eq!(bits(PacketKind::Data, flag::MARKED), 3);
     assert_eq!(bits(PacketKind::Ack, flag::MARKED), 0, "an echo is no mark");
 }
-
-#[test]
-fn flows_and_subflows_have_ports_of_their_own() {
-    assert_eq!(ports(0), [50_000, 50_000]);
-    assert_eq!(ports(4001), [50_001, 50_001]);
-    assert_eq!(subflow_ports(16, 3), [50_259, 50_001]);
-    let all: std::collections::BTreeSet<_> =
-        (0..40).flat_map(|flow| (0..=255).map(move |subflow| subflow_ports(flow, subflow))).collect();
-    assert_eq!(all.len(), 40 * 256);
-    assert!(all.iter().flatten().all(|&port| (50_000..54_000).contains(&port)));
-}

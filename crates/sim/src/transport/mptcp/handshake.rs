@@ -21,6 +21,8 @@ impl Mptcp {
             code::CONFIRMED => self.receive_confirmation(&packet, cx),
             code::RESET => self.receive_reset(&packet, cx),
             code::GIVEN_UP => self.forget_subflow(&packet),
+            code::ADDRESS => self.receive_address(&packet, option, cx),
+            code::ADDRESS_KNOWN => self.receive_known_address(&packet, option, cx),
             _ => {}
         }
     }
@@ -74,7 +76,7 @@ impl Mptcp {
                 }
                 self.tell_keys(number, cx);
                 if opening && config.join == JoinRule::AtOnce {
-                    self.open_others(number, cx);
+                    self.open_others(number, usize::from(config.subflows), cx);
                 }
                 self.distribute(number, cx);
             }

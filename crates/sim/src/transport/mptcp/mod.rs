@@ -24,11 +24,12 @@
 //! implementing a deployable multipath TCP", NSDI 2012; Linux 6 where these leave a choice.
 //! Differs from the source: data sequence numbers begin at 0; data carry no keys: an acknowledgement that acknowledges no data asks
 //! for them again; a connection falls back to TCP where one of its hosts does not support multipath TCP, and at no other time (nothing
-//! in the network changes packets), and its packets keep their lengths; neither ADD_ADDR (a host has one address for all its NICs)
-//! nor a DATA_FIN of its own (the last byte is acknowledged at once, as a DATA_FIN would be); subflows only from the initiator, who alone sends data; the application reads
+//! in the network changes packets), and its packets keep their lengths; the other end announces ports of its one address, and only where
+//! `join` asks for it; no DATA_FIN of its own (the last byte is acknowledged at once, as a DATA_FIN would be); subflows only from the initiator, who alone sends data; the application reads
 //! at once, so the shared window is the buffer beyond the last byte in order.
 //! Validated by: tests/mptcp.rs.
 
+mod announcing;
 mod assembly;
 mod handshake;
 mod packets;

@@ -32,6 +32,11 @@ const JOINS: &[(&str, &str)] = &[
         "confirmed",
         "after the first data acknowledgement; data once the join is confirmed (RFC 8684 §3.2, Linux)",
     ),
+    (
+        "announced",
+        "when the other end announces an address for each (ADD_ADDR, RFC 8684 §3.4.1), the next once the one before is known; data once \
+         the join is confirmed",
+    ),
     ("at-once", "with the third packet of the handshake; data after one more round trip"),
 ];
 
@@ -71,6 +76,14 @@ pub struct MptcpConfig {
 }
 
 impl MptcpConfig {
+    /// The number of the address at the other end that a subflow from this port goes to.
+    pub fn address_of(&self, port: u8) -> u8 {
+        match self.join {
+            JoinRule::Announced => port % self.subflows,
+            JoinRule::Confirmed | JoinRule::AtOnce => 0,
+        }
+    }
+
     /// Whether a host supports multipath TCP, which follows from the seed alone.
     pub fn is_capable(&self, host: u32, seed: u64) -> bool {
         self.capable >= 1.0 || RandomStream::new(seed, &format!("mptcp.host{host}")).uniform() < self.capable
@@ -82,6 +95,8 @@ impl MptcpConfig {
 pub enum JoinRule {
     /// Once data was acknowledged; data once the third packet of the join was (RFC 8684 §3.2).
     Confirmed,
+    /// Each when the other end announces an address for it (§3.4.1); data as above.
+    Announced,
     /// With the third packet of the handshake; data after a round trip.
     AtOnce,
 }
@@ -137,9 +152,15 @@ impl TransportParameters for MptcpConfig {
                 _ => SchedulerKind::MinRtt,
             };
         let join = match p.choice("join", "confirmed", JOINS, "when further subflows are opened") {
+            "announced" => JoinRule::Announced,
             "at-once" => JoinRule::AtOnce,
             _ => JoinRule::Confirmed,
         };
+        if join == JoinRule::Announced && version == 0 {
+            let message =
+                "\"announced\" needs version = 1: in version 0 nothing says that an address has come";
+            p.complain("join", message.to_string());
+        }
         let help = "SACK blocks that fit in an acknowledgement together with a data acknowledgement and timestamps \
                     (2 with data acknowledgements of 32 bits; 1 with 64 bits, as in Linux)";
         let sack_blocks = p.integer("sack_blocks", 2, (0, 2), help) as u32;

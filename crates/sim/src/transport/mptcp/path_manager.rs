@@ -13,13 +13,14 @@
 //!
 //! Source: RFC 8684 §3.2 (joins), §3.4 (address management); Linux: stale subflows that recover are used again (net/mptcp), and subflows
 //! are opened again after an error, or when an interface comes up (the full-mesh path manager of multipath-tcp.org, `create_on_err`).
-//! Differs from the source: addresses are not exchanged; the times are ours.
+//! Differs from the source: the initiator announces no addresses; the times are ours.
 
 use super::packets::subflow_hash;
 use super::sender::{Path, Sender, Standing};
 use super::{Mptcp, config_of};
 use crate::engine::random::RandomStream;
 use crate::transport::HostContext;
+use crate::transport::mptcp::parameters::{JoinRule, MptcpConfig};
 use crate::transport::tcp::TcpConfig;
 use crate::transport::tcp::connection::Connection;
 use crate::transport::tcp::packets::syn_timeout;
@@ -70,14 +71,15 @@ fn has_link(nic: u32, cx: &HostContext) -> bool {
 }
 
 impl Sender {
-    /// The next port to open a subflow from, and how many subflows were opened before.
-    fn take_port(&mut self) -> (u8, u32) {
+    /// The next port to open subflow `at` from, one that leads to its address at the other end, and how many were opened before.
+    fn take_port(&mut self, at: usize, config: &MptcpConfig) -> (u8, u32) {
         loop {
             let opened = self.opened;
             self.opened += 1;
             let port = if opened == 0 { 0 } else { 1 + (opened - 1) % JOIN_PORTS } as u8;
             let in_use = |path: &Path| path.standing != Standing::Gone && path.port == port;
-            if !self.paths.iter().any(in_use) {
+            let own = config.join != JoinRule::Announced || usize::from(config.address_of(port)) == at;
+            if own && !self.paths.iter().any(in_use) {
                 return (port, opened);
             }
         }
@@ -100,10 +102,9 @@ impl Mptcp {
         self.open(number, 0, nic, cx);
     }
 
-    /// Opens all subflows but the first, once; those whose NIC cannot be used wait.
-    pub(super) fn open_others(&mut self, number: u32, cx: &mut HostContext) {
+    /// Opens the first `subflows` of them, once; those whose NIC cannot be used wait.
+    pub(super) fn open_others(&mut self, number: u32, subflows: usize, cx: &mut HostContext) {
         let sender = &mut self.senders[number as usize];
-        let subflows = usize::from(config_of(cx.settings, sender.spec.transport).subflows);
         let opened = sender.paths.len();
         sender.paths.resize_with(subflows.max(opened), || Path::waiting(cx.now()));
         for at in opened..subflows {
@@ -154,7 +155,7 @@ impl Mptcp {
         let sender = &mut self.senders[number as usize];
         let config = config_of(cx.settings, sender.spec.transport);
         let (flow, spec) = (sender.flow, sender.spec);
-        let (port, opened) = sender.take_port();
+        let (port, opened) = sender.take_port(at, config);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}.{opened}"));
         let mut tcp =
             Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.switches_to(spec.dst), cx.now());

@@ -1,5 +1,6 @@
 //! The other end at its host: connections that come in, joins that prove that they belong to one, the stream as it comes.
 
+use super::announcing::Announcing;
 use super::assembly::Assembly;
 use super::packets::{scaled_window, turned};
 use super::sender::{data_sequence, version};
@@ -27,17 +28,18 @@ pub struct Arrivals {
 }
 
 /// A connection that is received.
-struct Arrival {
-    key: u64,
+pub(super) struct Arrival {
+    pub key: u64,
     token: u32,
     /// The initiator's, once it is known; 0 where the connection is one of TCP.
-    other: Option<u64>,
+    pub other: Option<u64>,
     /// The connection fell back to TCP.
     plain: bool,
     assembly: Assembly,
     /// Places of its subflows among the streams that are received here.
     streams: Vec<u32>,
     joins: Vec<Joining>,
+    pub announcing: Announcing,
 }
 
 /// A subflow that has asked to join.
@@ -65,6 +67,11 @@ impl Arrival {
 }
 
 impl Arrivals {
+    /// A connection that is received.
+    pub(super) fn get(&mut self, flow: FlowId) -> Option<&mut Arrival> {
+        self.open.get_mut(&flow)
+    }
+
     pub fn forget(&mut self, flow: FlowId) {
         self.received.remove(&flow);
     }
@@ -89,6 +96,7 @@ impl Arrivals {
                 assembly: Assembly::default(),
                 streams: Vec::new(),
                 joins: Vec::new(),
+                announcing: Announcing::default(),
             }
         })
     }
@@ -176,6 +184,7 @@ impl Mptcp {
                 arrival.other = Some(other);
                 self.answer_joins(packet.flow, cx);
                 // Data that came before the keys wait for their acknowledgement.
+                self.announce_first(packet, cx);
                 self.acknowledge_now(packet, cx);
             }
             Some(MptcpOption::Join(Join::Ack { proof: theirs })) => {
@@ -205,6 +214,7 @@ impl Mptcp {
             cx.refused(&packet);
             return cx.net.discard(id);
         };
+        let announces = arrival.announcing.waits;
         let mut segment = segment(&packet, cx.net.waits.get(id), &config.tcp);
         // It may be the last of the connection, never of the subflow.
         segment.last = false;
@@ -239,6 +249,9 @@ impl Mptcp {
         // While the initiator's key is missing the connection is not there to be ended.
         if complete {
             self.complete(packet.flow, cx);
+        }
+        if announces {
+            self.announce_again(&packet, cx);
         }
     }
 

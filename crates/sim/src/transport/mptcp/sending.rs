@@ -128,7 +128,7 @@ impl Mptcp {
             return self.end(number, cx);
         }
         if first && config.join == JoinRule::Confirmed {
-            self.open_others(number, cx);
+            self.open_others(number, usize::from(config.subflows), cx);
         }
         if keyless {
             self.tell_keys(number, cx);

@@ -7,8 +7,8 @@
 mod options;
 mod tokens;
 
-pub use options::{Join, LONGEST, MptcpOption, find};
-pub use tokens::{Version, initial_sequence, proof, short, token};
+pub use options::{Announcement, Join, LONGEST, MptcpOption, find};
+pub use tokens::{Version, announcement, initial_sequence, proof, short, token};
 
 use crate::packet::Packet;
 
@@ -21,6 +21,10 @@ pub mod code {
     pub const RESET: u8 = 5;
     /// From the initiator: the subflow is over.
     pub const GIVEN_UP: u8 = 6;
+    /// From the other end: one more address of it.
+    pub const ADDRESS: u8 = 7;
+    /// From the initiator: it knows that address.
+    pub const ADDRESS_KNOWN: u8 = 8;
     /// Of an acknowledgement: its sender does not know both keys, so it acknowledges no data yet.
     pub const KEYLESS: u8 = 1;
     /// A bit of data and acknowledgements: the connection fell back to TCP, so they have no option.

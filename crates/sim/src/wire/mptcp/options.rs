@@ -3,11 +3,14 @@
 //! Options are at most 40 bytes: kinds 0 (end) and 1 (padding) of one byte, all others with their length in the second. MPTCP is
 //! kind 30; the high half of its third byte says which option it is.
 //!
-//! Source: RFC 9293 §3.1; RFC 6824 §3.1 and §3.2, RFC 8684 §3.1 and §3.2.
+//! Source: RFC 9293 §3.1; RFC 6824 §3.1 and §3.2, RFC 8684 §3.1, §3.2 and §3.4.1.
 
 const MPTCP: u8 = 30;
+const PADDING: u8 = 1;
 /// Flag A of MP_CAPABLE.
 const CHECKSUM: u8 = 0x80;
+/// Flag E of ADD_ADDR.
+const ECHO: u8 = 1;
 
 /// One MPTCP option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +24,8 @@ pub enum MptcpOption {
         receiver: Option<u64>,
     },
     Join(Join),
-    /// Any other, by its subtype: data sequence mapping, addresses, and so on.
+    Announcement(Announcement),
+    /// Any other, by its subtype: data sequence mapping, an address of IPv6, and so on.
     Other(u8),
 }
 
@@ -43,6 +47,16 @@ pub enum Join {
     Ack {
         proof: [u32; 5],
     },
+}
+
+/// ADD_ADDR: one more address of its sender, of IPv4 and with a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    pub id: u8,
+    pub address: [u8; 4],
+    pub port: u16,
+    /// What proves that its sender knows both keys; none: it returns to who announced the address.
+    pub proof: Option<u64>,
 }
 
 /// The longest option of set-up.
@@ -77,10 +91,18 @@ impl MptcpOption {
                 proof.iter().for_each(|word| put(&word.to_be_bytes()));
                 (1, 0, 0)
             }
+            MptcpOption::Announcement(Announcement { id, address, port, proof }) => {
+                put(&address);
+                put(&port.to_be_bytes());
+                proof.iter().for_each(|proof| put(&proof.to_be_bytes()));
+                (3, if proof.is_some() { 0 } else { ECHO }, id)
+            }
             MptcpOption::Other(_) => return (bytes, 0),
         };
         bytes[..4].copy_from_slice(&[MPTCP, length as u8, subtype << 4 | low, flags]);
-        (bytes, length)
+        let padded = length.next_multiple_of(4);
+        bytes[length..padded].fill(PADDING);
+        (bytes, padded)
     }
 }
 
@@ -90,7 +112,7 @@ pub fn find(options: &[u8]) -> Option<MptcpOption> {
     loop {
         match *rest {
             [] | [0, ..] => return None,
-            [1, ref more @ ..] => rest = more,
+            [PADDING, ref more @ ..] => rest = more,
             [kind, length, ..] => {
                 let option = rest.get(..usize::from(length)).filter(|option| option.len() >= 2)?;
                 if kind == MPTCP {
@@ -121,6 +143,14 @@ fn read(option: &[u8]) -> Option<MptcpOption> {
         (1, 24) => {
             let proof = [word(4)?, word(8)?, word(12)?, word(16)?, word(20)?];
             Some(MptcpOption::Join(Join::Ack { proof }))
+        }
+        (3, 10 | 18) if (low & ECHO != 0) == (option.len() == 10) => {
+            Some(MptcpOption::Announcement(Announcement {
+                id: address?,
+                address: word(4)?.to_be_bytes(),
+                port: u16::from_be_bytes(*option.get(8..)?.first_chunk()?),
+                proof: key(10),
+            }))
         }
         (0 | 1, _) => None,
         (other, _) => Some(MptcpOption::Other(other)),

@@ -62,6 +62,15 @@ fn code<M: Mac + KeyInit>(key: &[u8; 16], message: &[u8]) -> impl AsRef<[u8]> {
     mac.finalize().into_bytes()
 }
 
+/// The code of an announced address: `keys` are that of the end which announces it and the other end's; the last 64 bits
+/// of an HMAC (RFC 8684 §3.4.1, so of version 1).
+pub fn announcement(keys: [u64; 2], id: u8, address: [u8; 4], port: u16) -> u64 {
+    let key = (u128::from(keys[0]) << 64 | u128::from(keys[1])).to_be_bytes();
+    let [a, b, c, d] = address;
+    let [high, low] = port.to_be_bytes();
+    last_words(code::<Hmac<Sha256>>(&key, &[id, a, b, c, d, high, low]).as_ref())
+}
+
 /// The first 64 bits of a code, which the answer to a join has.
 pub fn short(proof: [u32; 5]) -> u64 {
     u64::from(proof[0]) << 32 | u64::from(proof[1])

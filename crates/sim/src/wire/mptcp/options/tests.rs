@@ -24,6 +24,25 @@ fn the_forms_of_both_versions_are_distinguished_by_their_length() {
     assert_eq!(find(&[30, 8, 0x20, 1, 0, 0, 0, 0]), Some(MptcpOption::Other(2)), "a data sequence option");
 }
 
+const ANNOUNCED: Announcement =
+    Announcement { id: 2, address: [10, 0, 0, 5], port: 50_002, proof: Some(7 << 40 | 9) };
+
+#[test]
+fn an_announced_address_without_a_port_or_of_ipv6_is_another_option() {
+    let (bytes, _) = MptcpOption::Announcement(ANNOUNCED).write();
+    assert_eq!(bytes[..12], [30, 18, 0x30, 2, 10, 0, 0, 5, 0xc3, 0x52, 0, 0]);
+    // As Linux 6.18 sent one that was known, padding included.
+    let known = [30, 10, 0x31, 3, 10, 0, 0, 2, 0x23, 0x2b];
+    let expected = Announcement { id: 3, address: [10, 0, 0, 2], port: 9003, proof: None };
+    assert_eq!(find(&known), Some(MptcpOption::Announcement(expected)));
+    assert_eq!(MptcpOption::Announcement(expected).write().0[..12], [&known[..], &[1, 1]].concat());
+    for length in [16, 8, 28, 30] {
+        let mut option = vec![0; length];
+        option[..4].copy_from_slice(&[30, length as u8, 0x30, 2]);
+        assert_eq!(find(&option), Some(MptcpOption::Other(3)), "{length}");
+    }
+}
+
 #[test]
 fn what_was_written_is_found_again() {
     let capable =
@@ -36,6 +55,8 @@ fn what_was_written_is_found_again() {
         (MptcpOption::Join(Join::Syn { address: 3, token: 0xe9d6_2dff, nonce: 5 }), 12),
         (MptcpOption::Join(Join::SynAck { address: 3, proof: 1 << 60 | 9, nonce: 5 }), 16),
         (MptcpOption::Join(Join::Ack { proof: [1, 2, 3, 4, u32::MAX] }), 24),
+        (MptcpOption::Announcement(ANNOUNCED), 20),
+        (MptcpOption::Announcement(Announcement { proof: None, ..ANNOUNCED }), 12),
     ];
     for (option, expected) in all {
         let (bytes, length) = option.write();

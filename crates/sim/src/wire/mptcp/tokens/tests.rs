@@ -24,3 +24,10 @@ fn proofs_are_those_of_another_implementation_of_hmac() {
     );
     assert_eq!(short(proof(Version::V1, KEYS, nonces)), 0x75e1_a7ee_3d5e_ba8a);
 }
+
+#[test]
+fn the_proof_of_an_address_is_that_of_a_live_announcement() {
+    // Linux 6.18, which announced 10.0.0.2 with port 9003 as its address 3: its key, that of the other end, and what it sent.
+    let keys = [0x502d_a795_5b91_f128, 0x6b22_5656_898f_9a9c];
+    assert_eq!(announcement(keys, 3, [10, 0, 0, 2], 9003), 0x9697_1bb1_0622_5cf7);
+}
