@@ -1,9 +1,9 @@
 //! Addresses that the other end announces, where further subflows wait for them (`join = "announced"`).
 //!
 //! A host has one address, and a port of its own for each further subflow, as the listeners that Linux opens for the same address with
-//! another port. One is announced at a time, the first as soon as both keys are known here; the initiator returns what it learned and
-//! opens the subflow to it. An announcement that nobody returned is repeated with the next data that come after the timeout of a SYN,
-//! twice as long after each, as often as a SYN.
+//! another port. One is announced at a time, the first as soon as both keys are known here; the initiator returns it (an echo) and opens
+//! the subflow to it. An announcement without an echo is repeated with the first packet of data after the timeout of a SYN. The timeout
+//! doubles with each repetition, and there are as many repetitions as of a SYN.
 //!
 //! ```text
 //! initiator                                          other end
