@@ -57,8 +57,8 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         )
         if (join := transport.get("join", "confirmed")) != "confirmed":
             found.append(
-                "joins of MPTCP: hosts of the kernel open subflows from further addresses of their own, once data "
-                f'are acknowledged ("confirmed"); simulated is "{join}"'
+                "joins of MPTCP: hosts of the kernel open subflows from further addresses of their own, "
+                f'once data are acknowledged ("confirmed"); simulated is "{join}"'
             )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
