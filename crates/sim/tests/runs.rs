@@ -10,6 +10,7 @@ mod conditions;
 mod derived;
 mod distributions;
 mod edges;
+mod estimated_ends;
 mod fastpass;
 mod graphs;
 mod homa;

@@ -12,6 +12,7 @@
 
 mod fabric;
 mod facts;
+mod graphs;
 mod recurring;
 mod replay;
 

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::fabric::Fabric;
+use super::graphs::Links;
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -79,10 +80,6 @@ impl Replay {
             size.bytes = size.bytes.saturating_add(glance.of.1 - glance.size.1);
             played.spread(glance.under_way as f64 / glance.size.0.max(1) as f64);
         }
-        if glances.iter().any(Option::is_some) && player.bytes > 0 && !player.stopped_by_time {
-            let longer = played.end.0 as f64 * size.bytes as f64 / player.bytes as f64;
-            played.end = Time(longer.min(4e18) as u64);
-        }
         if player.bytes > 0 && !player.stopped_by_time {
             let (share, end) = match scenario.until {
                 Until::At(stop) if stop < size.last_start => {
@@ -94,8 +91,15 @@ impl Replay {
             played.packet_hops *= (size.bytes as f64 * share / player.bytes as f64).max(1.0);
             played.end = played.end.max(end);
         }
-        for graph in scenario.traffic.sources.iter().filter_map(|source| source.graph()) {
-            played.end = played.end.max(graph.flow.start.saturating_add(graph.computing()));
+        let host_rates = player.fabric.host_rates();
+        for (source, glance) in scenario.traffic.sources.iter().zip(&glances) {
+            let Some(graph) = source.graph() else { continue };
+            let wire = &player.wires[usize::from(graph.flow.transport)];
+            // Without a glance its messages were replayed one after the other.
+            let squeeze = if glance.is_some() { player.fabric.squeeze } else { 1.0 };
+            let links = Links { times: &player.times, wire, host_rates: &host_rates, squeeze };
+            let ends = graph.flow.start.saturating_add(links.duration(&graph));
+            played.end = played.end.max(ends);
         }
         if let Until::At(stop) = scenario.until {
             played.end = stop;
@@ -182,8 +186,8 @@ struct Waiting {
 }
 
 /// The packet sizes of a transport.
-struct Wire {
-    mtu: u64,
+pub(super) struct Wire {
+    pub mtu: u64,
     overhead: u64,
     window: Option<u64>,
     keeps_connections: bool,
@@ -192,7 +196,7 @@ struct Wire {
 
 impl Wire {
     /// Size of a full packet.
-    fn packet(&self) -> u64 {
+    pub fn packet(&self) -> u64 {
         self.mtu + self.overhead
     }
 }
