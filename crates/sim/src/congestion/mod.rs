@@ -179,6 +179,10 @@ pub trait ControllerParameters: Sized {
     fn derived(&self, _line_rate: Rate) -> Vec<(&'static str, Rate)> {
         Vec::new()
     }
+    /// A key that has the constant of its authors, this constant, and what `auto` is at a NIC of this rate.
+    fn published(&self, _line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+        None
+    }
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
     /// records.
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
@@ -288,6 +292,14 @@ macro_rules! registry {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.derived(line_rate),)*
                     ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => Vec::new(),
+                }
+            }
+
+            /// A key that has the constant of its authors, this constant, and what `auto` is at a NIC of this rate.
+            pub fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+                match self {
+                    $(ControllerConfig::$variant(parameters) => parameters.published(line_rate),)*
+                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
                 }
             }
 

@@ -106,11 +106,13 @@ fn topology_facts(network: &Network) -> Value {
 
 fn host_facts(scenario: &Scenario) -> Value {
     let nics = nics_of_hosts(&scenario.network);
-    let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    let graphs: Vec<_> = scenario.traffic.sources.iter().filter_map(|source| source.graph()).collect();
     json!({
         "nics": nics,
         "nic_policy": (nics > 1).then(|| scenario.host.nic_policy.name()),
-        "ranks_per_host": graphs.map(|graph| graph.seats.per_host).max(),
+        "ranks_per_host": graphs.iter().map(|graph| graph.seats.per_host).max(),
+        "gpus_per_node": scenario.network.topology.gpus_per_node,
+        "ranks_per_domain": graphs.iter().filter_map(|graph| graph.domain()).max(),
     })
 }
 

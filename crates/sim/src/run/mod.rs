@@ -181,9 +181,9 @@ impl Simulation {
             self.finish();
             Ok(ending)
         });
-        let ending = led.unwrap_or_else(|panic| Err(panic.into()));
-        match ending {
-            Ok(_) => self.flush_rest(sink)?,
+        let mut ending = led.unwrap_or_else(|panic| Err(panic.into()));
+        match &mut ending {
+            Ok(ending) => self.flush_rest(sink, ending, watch)?,
             Err(RunError::Scheme(_)) => self.flush(sink)?,
             Err(_) => {}
         }
@@ -360,10 +360,21 @@ impl Simulation {
     }
 
     /// Hands on what is left at the end; messages that never started in parts, as a graph may have millions.
-    fn flush_rest(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+    /// They have no rows if the run is interrupted: their number is not bounded by what has been simulated.
+    fn flush_rest(
+        &mut self,
+        sink: &mut dyn Sink,
+        ending: &mut Ending,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> std::io::Result<()> {
         self.flush(sink)?;
+        let started = Instant::now();
         for (graph, messages) in self.regions[0].graphs.messages().into_iter().enumerate() {
             for from in (0..messages).step_by(BATCH) {
+                if *ending == Ending::Interrupted || !watch(&self.progress(started)) {
+                    *ending = Ending::Interrupted;
+                    return Ok(());
+                }
                 let numbers = from..messages.min(from + BATCH as u32);
                 self.regions.iter_mut().for_each(|region| region.record_unstarted(graph, numbers.clone()));
                 self.flush(sink)?;

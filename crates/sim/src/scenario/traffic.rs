@@ -202,6 +202,7 @@ fn add_source(
         hosts: hosts.rates.len() as u32,
         host_rate: &hosts.rates,
         racks: &hosts.racks,
+        gpus_per_node: hosts.topology.gpus_per_node,
         placed: &hosts.placed,
         label_to_host: &|label| hosts.by_label(label),
         host_named: &|name| hosts.named(name),

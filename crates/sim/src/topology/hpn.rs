@@ -84,6 +84,7 @@ impl TopologyParameters for Hpn {
         let links = hosts * u128::from(planes) + tors * u128::from(spines);
         let mut network = Network::new(hosts + tors + all_spines, links)?;
         network.hosts(hosts as u64);
+        network.in_nodes(gpus);
         let tor = network.switches("tor", tors as u64, 1);
         let spine = network.switches("spine", all_spines as u64, 2);
         for host in 0..hosts as u64 {

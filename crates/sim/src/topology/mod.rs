@@ -135,6 +135,8 @@ pub struct Topology {
     /// By host, in which part of the network it is, where no switch joins the parts: what crosses them stays in a scale-up
     /// domain. Empty: every host reaches every other.
     pub parts: Vec<u32>,
+    /// Consecutive hosts that are the GPUs of one node; none: the topology does not group hosts.
+    pub gpus_per_node: Option<u32>,
 }
 
 impl Topology {

@@ -135,6 +135,11 @@ impl Network {
         self.topology.parts = parts;
     }
 
+    /// This number of consecutive hosts are the GPUs of a node.
+    pub fn in_nodes(&mut self, gpus: u64) {
+        self.topology.gpus_per_node = u32::try_from(gpus).ok();
+    }
+
     pub fn finish(self) -> Result<Topology, TopologyError> {
         self.topology.validate()?;
         Ok(self.topology)

@@ -96,6 +96,7 @@ impl Rail {
         let switches = leaves + u128::from(all_spines);
         let mut network = Network::new(hosts + switches, hosts + leaves * u128::from(spines))?;
         network.hosts(nodes * gpus);
+        network.in_nodes(gpus);
         let leaf = network.switches("leaf", leaves as u64, 1);
         let spine = network.switches("spine", all_spines, 2);
         for host in 0..nodes * gpus {

@@ -145,6 +145,30 @@ pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, O
     law.derived(base_rtt).into_iter().map(|(key, time)| (key, Some(time.as_ns().into()))).collect()
 }
 
+/// Warns of a law whose constant is that of its authors and far from what `auto` stands for with this base RTT.
+pub fn warning_of_times(law: &WindowConfig, base_rtt: Time) -> Option<String> {
+    let (key, published, auto) = law.published(base_rtt).filter(|(_, of, auto)| is_far(of.0, auto.0))?;
+    Some(far_text(key, published, auto, format_args!("a base RTT of {base_rtt}")))
+}
+
+/// Whether a constant is more than twice or less than half of another.
+pub fn is_far(value: u64, other: u64) -> bool {
+    value > other.saturating_mul(2) || other > value.saturating_mul(2)
+}
+
+/// The warning of a constant that was published for other networks.
+pub fn far_text(
+    key: &str,
+    published: impl std::fmt::Display,
+    auto: impl std::fmt::Display,
+    on: std::fmt::Arguments,
+) -> String {
+    format!(
+        "transport.controller.{key} = {published} is the authors' value for their network: with {on}, \"auto\" stands for {auto}; \
+         set {key} = \"auto\", or a value of your own, unless the published value is what you study"
+    )
+}
+
 /// Reads whether a sender gives each packet a label of its own.
 pub fn labels_packets(p: &mut Parameters, key: &'static str) -> bool {
     let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \

@@ -15,7 +15,7 @@ mod links;
 pub mod steps;
 mod walk;
 
-pub use crate::run::traced::{Findings, Traced};
+pub use crate::run::traced::{Breadth, Findings, Traced};
 pub use links::{LinkShare, limits};
 
 use crate::build::Execution;
@@ -185,12 +185,17 @@ impl Account {
     }
 }
 
-/// Errors: the flows of a run would take far more than a trace keeps, by the mean of the run.
-pub fn may_be_traced(flows: &[Traced], run: &Outcome) -> Result<(), RunError> {
+/// What can be kept of a run while these flows last, by its mean: all, or, as the flows of a step's chain follow each other, the
+/// links on their paths. Where routes change, paths are not known before.
+pub fn breadth(flows: &[Traced], config: &Config, run: &Outcome) -> Result<Breadth, RunError> {
     let from = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
     let to = flows.iter().map(|flow| flow.finish).max().unwrap_or_default();
     let share = to.saturating_sub(from).as_seconds() / run.end.as_seconds().max(f64::MIN_POSITIVE);
-    if run.packet_hops as f64 * share > 2.0 * LIMIT as f64 { Err(too_much()) } else { Ok(()) }
+    match run.packet_hops as f64 * share > LIMIT as f64 {
+        false => Ok(Breadth::All),
+        true if config.failures.events.is_empty() => Ok(Breadth::Paths),
+        true => Err(too_much()),
+    }
 }
 
 fn too_much() -> RunError {
@@ -203,6 +208,7 @@ fn too_much() -> RunError {
 pub fn trace(
     mut config: Config,
     flows: &[Traced],
+    breadth: Breadth,
     sink: &mut dyn Sink,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Outcome, Findings), RunError> {
@@ -213,7 +219,7 @@ pub fn trace(
     let down = links::down_times(&config);
     let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
     let run = Simulation::new(config, execution)?;
-    let (outcome, mut findings) = run.run_traced(flows, margin, sink, watch)?;
+    let (outcome, mut findings) = run.run_traced(flows, breadth, margin, sink, watch)?;
     findings.down = down;
     if findings.trace.overflows {
         return Err(too_much());

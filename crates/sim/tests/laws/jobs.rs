@@ -28,6 +28,7 @@ pub fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowS
         hosts,
         host_rate: &rates,
         racks: &[],
+        gpus_per_node: None,
         placed: &Default::default(),
         label_to_host: &|label| (label < hosts).then_some(label),
         host_named: &|name| Err(format!("unknown host \"{name}\"")),

@@ -301,6 +301,10 @@ pub trait WindowParameters: Sized {
     fn derived(&self, _base_rtt: Time) -> Vec<(&'static str, Time)> {
         Vec::new()
     }
+    /// A key that has the constant of its authors, this constant, and what `auto` is with this base RTT.
+    fn published(&self, _base_rtt: Time) -> Option<(&'static str, Time, Time)> {
+        None
+    }
     /// Derives what follows from it, once, before the run starts.
     fn settle(&mut self, _base_rtt: Time) {}
     fn start(&self, flow: &WindowContext) -> Self::State;
@@ -356,6 +360,10 @@ impl WindowConfig {
     /// The times that follow from the largest base RTT of the network, each by its key.
     pub fn derived(&self, base_rtt: Time) -> Vec<(&'static str, Time)> {
         each_kind!(self, law => law.derived(base_rtt))
+    }
+    /// A key that has the constant of its authors, this constant, and what `auto` is with this base RTT.
+    pub fn published(&self, base_rtt: Time) -> Option<(&'static str, Time, Time)> {
+        each_kind!(self, law => law.published(base_rtt))
     }
     /// Derives what follows from the largest base RTT of the network, before the run starts.
     pub fn settle(&mut self, base_rtt: Time) {

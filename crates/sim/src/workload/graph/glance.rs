@@ -99,7 +99,12 @@ impl Wave {
         let mut opens = std::mem::take(&mut self.opens);
         opens.clear();
         member.law.opens(member.member, &mut opens);
-        opens.iter().for_each(|&open| self.add(graph, member.first + open));
+        // Of the messages beyond the limit the same share crosses the network.
+        let room = self.limit - self.numbers.len();
+        let (before, looked_at) = (self.count, opens.len().min(room.max(1)));
+        opens[..looked_at].iter().for_each(|&open| self.add(graph, member.first + open));
+        let (crossing, rest) = (self.count - before, (opens.len() - looked_at) as u64);
+        self.count += rest * crossing / looked_at.max(1) as u64;
         self.opens = opens;
     }
 
