@@ -64,8 +64,8 @@ pub enum Step {
     Slowest,
 }
 
-/// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run: if the run does
-/// not give it again, nothing is reported of its flows.
+/// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run:
+/// if the run does not give it again, nothing is reported of its flows.
 pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<String> {
     let mut config = scenario.config().map_err(input)?;
     config.measure.capture = None;

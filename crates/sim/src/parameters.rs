@@ -318,8 +318,8 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// Reads a choice that follows from other settings, as `help` says, unless it is given; only then the resolved
-    /// scenario has it.
+    /// Reads a choice that follows from other settings, as `help` says, unless it is given; only then the
+    /// resolved scenario has it.
     pub fn choice_or_auto(
         &mut self,
         key: &'static str,

@@ -1,5 +1,5 @@
-//! The estimated end of a job is within a factor of 1.5 of its end, whatever its time goes to: computations, the pipeline's fill,
-//! messages within scale-up domains, or messages on the network.
+//! The estimated end of a job is within a factor of 1.5 of its end, whatever its time goes to: computations,
+//! the pipeline's fill, messages within scale-up domains, or messages on the network.
 
 use crate::common::Kept;
 use std::path::Path;

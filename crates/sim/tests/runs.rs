@@ -1,4 +1,5 @@
-//! Whole runs of every kind, in one binary, so that the engine is linked once: `cargo test --test runs tcp::` runs those of tcp.rs.
+//! Whole runs of every kind, in one binary, so that the engine is linked once: `cargo test --test runs tcp::`
+//! runs those of tcp.rs.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Where completion times went: the causes of every flow add up to its completion time, to the picosecond, in every case of
-//! the fingerprints; and cases whose answer is known.
+//! Where completion times went: the causes of every flow add up to its completion time, to the picosecond, in
+//! every case of the fingerprints; and cases whose answer is known.
 
 use crate::common::{Kept, flow, link, link_between, node_named, normal, rdma_of};
 use std::path::{Path, PathBuf};
@@ -326,7 +326,8 @@ fn the_chain_of_a_file_names_its_lines() {
     assert_eq!(last.to.0 - last.from.0, Time::from_us(2).0);
 }
 
-/// A trace of the paths of the chain divides its messages as a trace of the whole network does, with far fewer packets.
+/// A trace of the paths of the chain divides its messages as a trace of the whole network does, with far
+/// fewer packets.
 #[test]
 fn the_paths_of_a_chain_give_the_causes_that_the_whole_network_gives() {
     let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 4\nnodes_per_segment = 2\nspines = 2\n\

@@ -47,7 +47,8 @@ pub struct Fabric {
     switch_of: Vec<Option<NodeId>>,
     /// Buffer of a switch in bytes.
     buffer: u64,
-    /// How many times longer than by the links of its hosts a flow has taken by those between switches, at most.
+    /// How many times longer than by the links of its hosts a flow has taken by those between switches, at
+    /// most.
     pub squeeze: f64,
 }
 
@@ -140,9 +141,9 @@ impl Fabric {
         }
     }
 
-    /// Returns the share of what a flow offers that its links can have carried until `end`: no link carries more
-    /// than its rate, while the share of a flow is fixed when it starts, so that the first of many that start
-    /// together is taken to have the whole link.
+    /// Returns the share of what a flow offers that its links can have carried until `end`: no link carries
+    /// more than its rate, while the share of a flow is fixed when it starts, so that the first of many that
+    /// start together is taken to have the whole link.
     pub fn carried(&self, places: [u32; 4], end: Time) -> f64 {
         let of_place = |place: u32| {
             let shared = &self.shared[place as usize];

@@ -1,18 +1,20 @@
 //! When a job graph ends, as far as that follows from its operations without a packet.
 //!
-//! The operations of all ranks are played in the order of time: computations take their time on their stream, a message the time of
-//! its bytes on the idle path after the messages that its host sent before, and a collective operation begins when its last rank has
-//! joined. It takes
+//! The operations of all ranks are played in the order of time: computations take their time on their stream,
+//! a message the time of its bytes on the idle path after the messages that its host sent before, and a
+//! collective operation begins when its last rank has joined. It takes
 //!
 //! ```text
 //! T = max(n α + b β, α' + B β')     n, b: messages, and their bytes, of its longest chain; B: bytes that one rank sends
 //! ```
 //!
-//! with α the latency of a message and β the time of a byte on the wire, in the mean of its ranks' next ones, α' and β' of the slowest.
+//! with α the latency of a message and β the time of a byte on the wire, in the mean of its ranks' next ones,
+//! α' and β' of the slowest.
 //!
-//! So the idle time of a pipeline, slower ranks, and messages within scale-up domains count. Differs from a run: the messages of an
-//! operation do not share links with other operations, flows do not collide on a path (links between switches are shared evenly),
-//! windows and rates do not have to grow, nothing is lost, and all ranks leave a collective operation together.
+//! So the idle time of a pipeline, slower ranks, and messages within scale-up domains count. Differs from a
+//! run: the messages of an operation do not share links with other operations, flows do not collide on a path
+//! (links between switches are shared evenly), windows and rates do not have to grow, nothing is lost, and
+//! all ranks leave a collective operation together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -52,11 +54,16 @@ pub struct Links<'t> {
 struct Cost {
     latency: Time,
     per_byte: f64,
+    /// Seconds for the headers of a packet.
+    per_packet: f64,
 }
 
-/// The time of some bytes at these seconds a byte.
-fn bytes_time(bytes: f64, per_byte: f64) -> Time {
-    Time((bytes * per_byte * 1e12).min(4e18) as u64)
+impl Cost {
+    /// The time of the packets of this number of messages, which have some bytes together.
+    fn bytes(&self, bytes: f64, messages: u64, mtu: u64) -> Time {
+        let packets = (bytes / mtu as f64).ceil().max(messages as f64);
+        Time(((bytes * self.per_byte + packets * self.per_packet) * 1e12).min(4e18) as u64)
+    }
 }
 
 /// Costs of messages among some ranks: of a message in the mean, and of the slowest link.
@@ -74,10 +81,12 @@ impl Costs {
             mean: Cost {
                 latency: Time((latencies / count as f64) as u64),
                 per_byte: all.iter().map(|cost| cost.per_byte).sum::<f64>() / count as f64,
+                per_packet: all.iter().map(|cost| cost.per_packet).sum::<f64>() / count as f64,
             },
             worst: Cost {
                 latency: all.iter().map(|cost| cost.latency).max().unwrap_or(Time::ZERO),
                 per_byte: all.iter().map(|cost| cost.per_byte).fold(0.0, f64::max),
+                per_packet: all.iter().map(|cost| cost.per_packet).fold(0.0, f64::max),
             },
         }
     }
@@ -88,12 +97,14 @@ impl Costs {
 struct Extent {
     messages: u64,
     chain_bytes: f64,
+    /// What the busiest rank sends.
+    rank_messages: u64,
     rank_bytes: f64,
 }
 
 impl Extent {
     fn of(law: &Law, ranks: u32) -> Extent {
-        let mut longest = Extent { messages: 0, chain_bytes: 0.0, rank_bytes: 0.0 };
+        let mut longest = Extent { messages: 0, chain_bytes: 0.0, rank_messages: 0, rank_bytes: 0.0 };
         let mut next = Vec::new();
         for rank in [0, 1, ranks / 2, ranks.saturating_sub(1)] {
             next.clear();
@@ -121,14 +132,16 @@ impl Extent {
                 |(_, _, bytes)| bytes as f64,
             );
             longest.rank_bytes = longest.rank_bytes.max(sent);
+            longest.rank_messages = longest.rank_messages.max(u64::from(law.sends(rank)));
         }
         longest
     }
 
-    fn time(&self, Costs { mean, worst }: Costs) -> Time {
+    fn time(&self, Costs { mean, worst }: Costs, mtu: u64) -> Time {
         let latencies = Time(mean.latency.0.saturating_mul(self.messages));
-        let chain = latencies.saturating_add(bytes_time(self.chain_bytes, mean.per_byte));
-        chain.max(worst.latency.saturating_add(bytes_time(self.rank_bytes, worst.per_byte)))
+        let chain = latencies.saturating_add(mean.bytes(self.chain_bytes, self.messages, mtu));
+        let rank = worst.bytes(self.rank_bytes, self.rank_messages, mtu);
+        chain.max(worst.latency.saturating_add(rank))
     }
 }
 
@@ -141,8 +154,9 @@ impl Links<'_> {
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
         let nics = (self.host_rates[src as usize] / path.bottleneck.0.max(1) as f64).round().max(1.0);
         let rate = path.bottleneck.0.max(1) as f64 * nics.min(f64::from(graph.seats.lanes().max(1)));
-        let framing = self.wire.packet() as f64 / self.wire.mtu as f64;
-        Cost { latency, per_byte: 8.0 * framing * self.squeeze * f64::from(sharing) / rate }
+        let per_byte = 8.0 * self.squeeze * f64::from(sharing) / rate;
+        let header = (self.wire.packet() - self.wire.mtu) as f64;
+        Cost { latency, per_byte, per_packet: header * per_byte }
     }
 
     /// Of the messages of a collective operation among these ranks, `is_inside` a domain or not.
@@ -169,6 +183,7 @@ impl Links<'_> {
         graph.scale_up().map_or(Cost::default(), |links| Cost {
             latency: links.delay,
             per_byte: 8.0 / links.rate.max(Rate(1)).0 as f64,
+            per_packet: 0.0,
         })
     }
 
@@ -184,7 +199,7 @@ impl Links<'_> {
                     let members = graph.ranks() / count;
                     let ranks = (0..members).map(|member| phase.groups.rank(0, member));
                     let costs = self.among(graph, ranks, |from, to| work.is_inside(instance, from, to));
-                    each = each.saturating_add(Extent::of(&phase.law, members).time(costs));
+                    each = each.saturating_add(Extent::of(&phase.law, members).time(costs, self.wire.mtu));
                 }
                 Time(each.0.saturating_mul(u64::from(work.repeat))).saturating_add(graph.computing())
             }
@@ -315,16 +330,19 @@ impl<'p> Play<'p> {
         let (src, dst) = (self.graph.hosts[from as usize], self.graph.hosts[to as usize]);
         if self.work.is_inside(from, to) || src == dst {
             let cost = Links::inside(self.graph);
-            return now.saturating_add(bytes_time(bytes as f64, cost.per_byte)).saturating_add(cost.latency);
+            return now
+                .saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu))
+                .saturating_add(cost.latency);
         }
         let (links, graph) = (self.links, self.graph);
         let cost = *self.pairs.entry((src, dst)).or_insert_with(|| links.between(graph, src, dst, 1));
         let sent = self.sends.entry(src).or_default();
-        *sent = now.max(*sent).saturating_add(bytes_time(bytes as f64, cost.per_byte));
+        *sent = now.max(*sent).saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu));
         sent.saturating_add(cost.latency)
     }
 
-    /// A rank joins a collective operation, which ends for all of its ranks some time after the last has joined.
+    /// A rank joins a collective operation, which ends for all of its ranks some time after the last has
+    /// joined.
     fn join(&mut self, instance: u32, rank: u32, op: u32, now: Time) {
         let joined = self.joined.entry(instance).or_default();
         joined.push((rank, op));
@@ -348,7 +366,7 @@ impl<'p> Play<'p> {
         let costs = self.groups.entry(of.group);
         let costs =
             *costs.or_insert_with(|| links.among(graph, members, |from, to| work.is_inside(from, to)));
-        let ends = now.saturating_add(extent.time(costs));
+        let ends = now.saturating_add(extent.time(costs, links.wire.mtu));
         joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));
     }
 }

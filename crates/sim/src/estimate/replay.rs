@@ -5,11 +5,12 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
-//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and sends each
-//! packet again until one and its acknowledgement arrive, or everything after a lost packet if its transport goes back.
+//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and
+//! sends each packet again until one and its acknowledgement arrive, or everything after a lost packet if its
+//! transport goes back.
 //!
-//! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows inside
-//! the fabric.
+//! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows
+//! inside the fabric.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +59,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is drawn
-    /// once, and of those beyond `max_flows` only what sources cannot estimate.
+    /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is
+    /// drawn once, and of those beyond `max_flows` only what sources cannot estimate.
     pub fn of(scenario: &Scenario, max_flows: u64) -> (Replay, TrafficSize) {
         let mut player = Player::new(scenario);
         let glances: Vec<Option<Glance>> =
@@ -119,8 +120,8 @@ impl Replay {
     }
 }
 
-/// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so that
-/// their paths are found together.
+/// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so
+/// that their paths are found together.
 struct Drawn {
     merged: Merged,
     left: u64,
@@ -431,8 +432,9 @@ impl<'s> Player<'s> {
     }
 }
 
-/// How many links a packet, those sent in its place and their acknowledgements cross until one of these arrives.
-/// `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that are sent again after each lost one.
+/// How many links a packet, those sent in its place and their acknowledgements cross until one of these
+/// arrives. `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that
+/// are sent again after each lost one.
 fn links_crossed(hops: f64, loss: [f64; 2], resent: f64) -> f64 {
     let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
     // Until it is lost: 1 + q + q^2 + ...

@@ -1,6 +1,7 @@
 //! A trace: what passed every link of a network while some flows lasted, to be read after the run.
 //!
-//! It replaces the captures of a partition's [taps](super::tap), so that a run that is not traced pays nothing.
+//! It replaces the captures of a partition's [taps](super::tap), so that a run that is not traced pays
+//! nothing.
 
 use super::tap::Taps;
 use crate::packet::{Packet, PacketId, PacketKind};

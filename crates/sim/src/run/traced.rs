@@ -1,9 +1,9 @@
-//! A run with some of its flows traced: the same run, bit by bit, and with it everything that passed the links while these flows
-//! lasted and why their senders sent nothing.
+//! A run with some of its flows traced: the same run, bit by bit, and with it everything that passed the
+//! links while these flows lasted and why their senders sent nothing.
 //!
-//! The network is one region, so that a packet keeps its number from link to link. Every port has a tap. The region always has
-//! an entry among the flows that ended, so that [`Region::release_dependents`] is called after every event of a host, and
-//! looks at the senders: neither costs anything in other runs.
+//! The network is one region, so that a packet keeps its number from link to link. Every port has a tap. The
+//! region always has an entry among the flows that ended, so that [`Region::release_dependents`] is called
+//! after every event of a host, and looks at the senders: neither costs anything in other runs.
 
 use super::region::Region;
 use super::{RunError, Simulation};
@@ -86,7 +86,8 @@ impl Region {
 pub enum Breadth {
     /// All that pass a link while one of the flows lasts.
     All,
-    /// While each flow lasts, those of the links on the shortest paths between its hosts, both ways. The flows follow each other.
+    /// While each flow lasts, those of the links on the shortest paths between its hosts, both ways. The
+    /// flows follow each other.
     Paths,
 }
 
@@ -109,8 +110,8 @@ fn links_of_paths(run: &Simulation, flow: &Traced) -> Vec<u64> {
 }
 
 impl Simulation {
-    /// Runs to the end, with some flows traced, and what occupies a link up to `margin` before they start. The network is one
-    /// region, and captures nothing.
+    /// Runs to the end, with some flows traced, and what occupies a link up to `margin` before they start.
+    /// The network is one region, and captures nothing.
     pub(crate) fn run_traced(
         mut self,
         flows: &[Traced],

@@ -232,7 +232,8 @@ fn add_source(
     traffic.groups = groups.into_inner();
 }
 
-/// Flows of a source that are held against a network of several parts before it runs; a run looks at all of them.
+/// Flows of a source that are held against a network of several parts before it runs; a run looks at all of
+/// them.
 const LOOKED_AT: usize = 1_000_000;
 
 /// What is wrong with the first flow that leads from one part of the network to another.

@@ -146,8 +146,8 @@ impl Network {
     }
 }
 
-/// Rate of each of `links` uplinks of a switch under which are `under` bit/s of hosts: as given, or so that the ratio of both is `ratio`,
-/// or the usual one.
+/// Rate of each of `links` uplinks of a switch under which are `under` bit/s of hosts: as given, or so that
+/// the ratio of both is `ratio`, or the usual one.
 pub fn fabric_rate(given: Option<Rate>, ratio: f64, under: f64, links: u64) -> Result<Rate, TopologyError> {
     match given {
         Some(rate) if ratio == 0.0 => Ok(rate),

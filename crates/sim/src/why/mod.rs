@@ -1,15 +1,17 @@
 //! Why a flow took this long: its completion time, each picosecond given to one cause.
 //!
-//! The run is repeated with the flow [traced](crate::run::traced), and its *critical chain* is followed back in time: from the
-//! packet whose arrival completed the flow, over its hops (waiting, transmission, propagation) to the moment at which it
-//! left its host; from there to what let it leave no earlier (the packets before it at the NIC, pacing, an acknowledgement or a
-//! token that had to come first, a timeout), and so on to the start of the flow. Each step takes an interval that ends where the
-//! last one began, so the intervals cover the completion time without gap or overlap: the sum is exact by construction, and
+//! The run is repeated with the flow [traced](crate::run::traced), and its *critical chain* is followed back
+//! in time: from the packet whose arrival completed the flow, over its hops (waiting, transmission,
+//! propagation) to the moment at which it left its host; from there to what let it leave no earlier (the
+//! packets before it at the NIC, pacing, an acknowledgement or a token that had to come first, a timeout),
+//! and so on to the start of the flow. Each step takes an interval that ends where the last one began, so the
+//! intervals cover the completion time without gap or overlap: the sum is exact by construction, and
 //! [`Account::adds_up`] checks it.
 //!
-//! What does not depend on the load (transmission, propagation) of the packet that completed the flow, of its acknowledgement,
-//! and the time in which the sender's NIC transmits the flow's own packets are the causes that a flow alone has too. The same of
-//! a round trip that the sender had to wait for is given to what made it wait: its window, the receiver, a retransmission.
+//! What does not depend on the load (transmission, propagation) of the packet that completed the flow, of its
+//! acknowledgement, and the time in which the sender's NIC transmits the flow's own packets are the causes
+//! that a flow alone has too. The same of a round trip that the sender had to wait for is given to what made
+//! it wait: its window, the receiver, a retransmission.
 
 mod links;
 pub mod steps;
@@ -38,7 +40,8 @@ pub enum Cause {
     OwnQueue,
     /// After packets of other flows that had come before.
     OthersQueue,
-    /// After packets of other flows that came later and left first: of a higher class, or preferred by the discipline.
+    /// After packets of other flows that came later and left first: of a higher class, or preferred by the
+    /// discipline.
     Priority,
     /// A pause (PFC) held the port.
     Pause,
@@ -185,8 +188,8 @@ impl Account {
     }
 }
 
-/// What can be kept of a run while these flows last, by its mean: all, or, as the flows of a step's chain follow each other, the
-/// links on their paths. Where routes change, paths are not known before.
+/// What can be kept of a run while these flows last, by its mean: all, or, as the flows of a step's chain
+/// follow each other, the links on their paths. Where routes change, paths are not known before.
 pub fn breadth(flows: &[Traced], config: &Config, run: &Outcome) -> Result<Breadth, RunError> {
     let from = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
     let to = flows.iter().map(|flow| flow.finish).max().unwrap_or_default();
@@ -204,7 +207,8 @@ fn too_much() -> RunError {
     RunError::Impossible(message.into())
 }
 
-/// Repeats a run with some of its flows traced. The bits are those of the run, but that captures are left out.
+/// Repeats a run with some of its flows traced. The bits are those of the run, but that captures are left
+/// out.
 pub fn trace(
     mut config: Config,
     flows: &[Traced],

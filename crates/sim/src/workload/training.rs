@@ -2,14 +2,15 @@
 //! collective operations of tensor, data and expert parallelism, as a job graph.
 //!
 //! Ranks are numbered tensor first, then expert, data and pipeline. A step has `micro_batches`, in the order
-//! of one forward, one backward, or of Megatron's interleaved schedule; gradients are reduced in buckets, in reverse order of the layers, from the
-//! last micro-batch's backward on. A rank begins the next step when all of its own step has ended.
+//! of one forward, one backward, or of Megatron's interleaved schedule; gradients are reduced in buckets, in
+//! reverse order of the layers, from the last micro-batch's backward on. A rank begins the next step when all
+//! of its own step has ended.
 //!
 //! The operations of ranks are held as lists; their messages are not.
 //!
 //! Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-//! Megatron-LM", SC 2021 (floating point operations and schedule); Li et al., "PyTorch Distributed", VLDB 2020
-//! (buckets); Rajbhandari et al., "ZeRO", SC 2020 (sharding).
+//! Megatron-LM", SC 2021 (floating point operations and schedule); Li et al., "PyTorch Distributed", VLDB
+//! 2020 (buckets); Rajbhandari et al., "ZeRO", SC 2020 (sharding).
 
 use super::WorkloadParameters;
 use super::graph::source::GraphSource;

@@ -1,4 +1,5 @@
-//! A look at a job graph without playing it: how many messages are under way together, and over how many connections.
+//! A look at a job graph without playing it: how many messages are under way together, and over how many
+//! connections.
 
 use super::super::schedule::Schedule;
 use super::{JobGraph, Work};
@@ -9,8 +10,9 @@ use rustc_hash::FxHashSet;
 const LOOKED_AT: u64 = 4_000_000;
 
 impl JobGraph {
-    /// Messages that cross the network together: those with which the ranks begin their largest operation, as each later one
-    /// takes the place of another. Of a list also the first send of each rank. Not more than `limit` of them, and their number.
+    /// Messages that cross the network together: those with which the ranks begin their largest operation, as
+    /// each later one takes the place of another. Of a list also the first send of each rank. Not more than
+    /// `limit` of them, and their number.
     pub fn wave(&self, limit: usize) -> (Vec<u32>, u64) {
         match &self.work {
             Work::Repeated(work) => {
@@ -34,7 +36,8 @@ impl JobGraph {
         }
     }
 
-    /// The longest time for which a rank computes: the job takes at least that long, whatever the network does.
+    /// The longest time for which a rank computes: the job takes at least that long, whatever the network
+    /// does.
     pub fn computing(&self) -> Time {
         match &self.work {
             Work::Repeated(work) => {
