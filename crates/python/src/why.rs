@@ -9,7 +9,9 @@ use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress, Sample, Sink, StepRecord};
 use weftline_sim::scenario::Scenario;
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
-use weftline_sim::why::{Account, Cause, Findings, Interval, Traced, accounts, limits, may_be_traced, trace};
+use weftline_sim::why::{
+    Account, Breadth, Cause, Findings, Interval, Traced, accounts, breadth, limits, trace,
+};
 use weftline_sim::{Execution, RunError, Simulation};
 
 use crate::errors::{failed, input};
@@ -38,6 +40,11 @@ impl Sink for Flows {
 const SCALE_UP: &str = "scale-up link";
 const MACHINE: &str = "model of the machine";
 
+/// What a trace of the paths of a chain does not tell.
+const PATHS: &str = "more packets crossed links during the step than can be kept (32 million), so that only those on the shortest \
+                     paths between the two hosts of each message were: a packet of a higher priority that came from another link \
+                     counts as queue of others, and what leaves these paths as transport";
+
 /// The choice of flows.
 pub struct Asked {
     pub flow: Option<u32>,
@@ -57,8 +64,8 @@ pub enum Step {
     Slowest,
 }
 
-/// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run: if the run does
-/// not give it again, nothing is reported of its flows.
+/// Where the completion times of some flows of a run went, as JSON. `fingerprint` is that of the stored run:
+/// if the run does not give it again, nothing is reported of its flows.
 pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<String> {
     let mut config = scenario.config().map_err(input)?;
     config.measure.capture = None;
@@ -84,8 +91,10 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         None => chosen(&flows.0, &config, asked)?.iter().filter_map(traced_of).collect(),
     };
     let mut again = Flows::default();
-    let fits = if step.is_some() { may_be_traced(&traced, &outcome) } else { Ok(()) };
-    let traced_run = fits.and_then(|()| trace(config.clone(), &traced, &mut again, &mut goes_on));
+    let breadth = if step.is_some() { breadth(&traced, &config, &outcome) } else { Ok(Breadth::All) };
+    let covers = matches!(breadth, Ok(Breadth::Paths)).then_some(PATHS);
+    let traced_run =
+        breadth.and_then(|breadth| trace(config.clone(), &traced, breadth, &mut again, &mut goes_on));
     let (found_accounts, findings, undivided) = match traced_run {
         Ok((repeated, findings)) if repeated.fingerprint == outcome.fingerprint => {
             (accounts(&traced, &findings), Some(findings), None)
@@ -116,7 +125,9 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         .collect();
     let mut answer = json!({"fingerprint": fingerprint, "links": links});
     if let Some((step, legs)) = step.zip(legs) {
+        let covers = covers.filter(|_| undivided.is_none());
         answer["step"] = names.step(step, &legs, &mut reports, undivided)?;
+        answer["step"]["covers"] = json!(covers);
     }
     answer["flows"] = json!(reports);
     Ok(answer.to_string())

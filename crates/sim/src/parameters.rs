@@ -229,6 +229,28 @@ impl<'a> Parameters<'a> {
         self.declare(key, kind, Some(default.to_string()), help, Value::Number(value));
         value
     }
+    /// Reads an integer from `min` to `max`; none for `auto`, the default, which is derived as `help` says.
+    pub fn integer_or_auto(
+        &mut self,
+        key: &'static str,
+        (min, max): (i64, i64),
+        help: &'static str,
+    ) -> Option<i64> {
+        let value = match self.source.get(key) {
+            Some(Value::Integer(i)) if i >= min && i <= max => Some(i),
+            Some(other) if other != Value::Text("auto".into()) => {
+                let found = describe(&other);
+                let message =
+                    format!("expected a whole number from {min} to {max}, or \"auto\", found {found}");
+                self.source.complain(key, message);
+                None
+            }
+            _ => None,
+        };
+        let resolved = value.map_or(Value::Text("auto".into()), Value::Integer);
+        self.declare(key, Kind::Integer { min, max }, Some("auto".into()), help, resolved);
+        value
+    }
 
     pub fn integer(
         &mut self,
@@ -296,8 +318,8 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// Reads a choice that follows from other settings, as `help` says, unless it is given; only then the resolved
-    /// scenario has it.
+    /// Reads a choice that follows from other settings, as `help` says, unless it is given; only then the
+    /// resolved scenario has it.
     pub fn choice_or_auto(
         &mut self,
         key: &'static str,

@@ -192,3 +192,36 @@ fn an_incast_at_400_gbps_fills_its_link_with_a_short_queue() {
     let (_, published) = incast(STAR, &[("transport.controller.base_target", "20us")], settled);
     assert!(published > 5.0 * longest, "{published} B and {longest} B");
 }
+
+#[test]
+fn a_constant_that_was_published_for_another_rate_is_warned_about() {
+    let warnings = |text: &str, sets: &[(&str, &str)]| -> Vec<String> {
+        let facts = load(text, sets).unwrap_or_else(|error| panic!("{error}")).check();
+        let all = facts["warnings"].as_array().expect("a list").iter().filter_map(|one| one.as_str());
+        all.filter(|text| text.contains("authors' value")).map(str::to_string).collect()
+    };
+    let of = |controller: &str, rate: &str| {
+        warnings(&without_window(controller), &[("topology.host_link.rate", rate)])
+    };
+    let found = of("{ kind = \"hpcc\" }", "400Gbps");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let expected = "transport.controller.rai = 50 Mb/s is the authors' value for their network: with NICs of 400 Gb/s, \"auto\" stands \
+                    for 200 Mb/s";
+    assert!(
+        found[0].replace("Mbps", " Mb/s").replace("Gbps", " Gb/s").replace("  ", " ").starts_with(expected),
+        "{found:?}"
+    );
+    // Within a factor of two, and what the user chose.
+    assert!(of("{ kind = \"hpcc\" }", "200Gbps").is_empty());
+    assert!(of("{ kind = \"hpcc\", rai = \"60Mbps\" }", "800Gbps").is_empty());
+    assert!(of(AUTO, "800Gbps").is_empty());
+    assert!(of("{ kind = \"dcqcn\" }", "800Gbps").is_empty());
+    assert_eq!(of("{ kind = \"hpcc\" }", "25Gbps").len(), 1);
+    assert_eq!(of("{ kind = \"hpcc\" }", "100Gbps").len(), 0);
+    // 20 us as the target of a network whose round trip is 2.2 us.
+    let swift = STAR.replace(", base_target = \"auto\"", "");
+    assert!(warnings(&swift, &[]).iter().any(|text| text.contains("base_target")));
+    assert!(warnings(STAR, &[]).is_empty());
+    let tcp = [("transport.kind", "tcp"), ("transport.initial_window", "10")];
+    assert!(warnings(&swift, &tcp).iter().any(|text| text.contains("base_target")));
+}

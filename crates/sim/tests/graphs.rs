@@ -262,3 +262,61 @@ fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the
         "replicas are alike: {whole:?}"
     );
 }
+
+/// The ranks of the domains of a job, as `check` prints them, and the warnings about them.
+fn domains(topology: &str, workload: &str) -> (Option<u64>, Vec<String>) {
+    let text = format!("[topology]\n{topology}\n[[workload]]\n{workload}");
+    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+    let facts = scenario.unwrap_or_else(|error| panic!("{error}: {text}")).check();
+    let warnings = facts["warnings"].as_array().expect("a list").iter().filter_map(|one| one.as_str());
+    let about = warnings.filter(|text| text.contains("domain")).map(str::to_string).collect();
+    (facts["hosts"]["ranks_per_domain"].as_u64(), about)
+}
+
+#[test]
+fn a_domain_is_a_node_unless_a_number_is_given() {
+    let two = "kind = \"rail\"\nnodes = 8\ngpus = 2\nspines = 2";
+    let star = "kind = \"star\"\nhosts = 16";
+    let hpn = "kind = \"hpn\"\nsegments = 1\nnodes_per_segment = 4\ngpus = 4";
+    let training = "kind = \"training\"\nlayers = 2\nhidden = 64\nsequence = 64\nscale_up_rate = \"3.6Tbps\"\ntensor = 2";
+    let hierarchical = "kind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"hierarchical\"\n\
+                        scale_up_rate = \"3.6Tbps\"\nbytes = \"1MB\"";
+    for job in [training, hierarchical] {
+        assert_eq!(domains(two, job), (Some(2), vec![]));
+        assert_eq!(domains(&two.replace("rail", "rail-only"), job), (Some(2), vec![]));
+        assert_eq!(domains(hpn, job), (Some(4), vec![]));
+        // A network without nodes.
+        assert_eq!(domains(star, job), (Some(8), vec![]));
+        assert_eq!(domains("kind = \"clos\"", &format!("{job}\nranks = 16")), (Some(8), vec![]));
+        // Parts of nodes, and whole nodes.
+        assert_eq!(domains(hpn, &format!("{job}\ndomain = 2")), (Some(2), vec![]));
+        assert_eq!(domains(hpn, &format!("{job}\ndomain = 8")), (Some(8), vec![]));
+        assert_eq!(domains(hpn, &format!("{job}\nranks_per_host = 2")), (Some(8), vec![]));
+        assert_eq!(domains(star, &format!("{job}\nranks_per_host = 4")), (Some(4), vec![]));
+        let (ranks, warnings) = domains("kind = \"rail\"\nnodes = 16\ngpus = 1", job);
+        assert!(ranks == Some(8) && warnings[0].contains("nodes have one GPU"), "{warnings:?}");
+    }
+    let six = "kind = \"rail\"\nnodes = 2\ngpus = 6\nspines = 2";
+    let (ranks, warnings) = domains(six, &format!("{hierarchical}\ndomain = 4"));
+    let expected = "domain = 4 is neither a part of a node nor whole nodes, which have 6 GPUs";
+    assert!(ranks == Some(4) && warnings.iter().any(|text| text.contains(expected)), "{warnings:?}");
+    // Hosts that are not next to each other.
+    let (_, warnings) = domains(two, &format!("{hierarchical}\nhosts = \"0,2,4,6\""));
+    let expected = "ranks 0 to 1 are a domain, but on 2 nodes of 2 GPUs";
+    assert!(warnings.iter().any(|text| text.contains(expected)), "{warnings:?}");
+}
+
+/// A run that is interrupted does not list the messages that it never came to.
+#[test]
+fn an_interrupted_run_has_no_rows_of_messages_that_never_started() {
+    let text = scenario("operation = \"all-reduce\"\nbytes = \"400KB\"\nchunk = \"10B\"\nrepeat = 50");
+    let loaded =
+        Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default()).expect("a scenario");
+    let config = loaded.config().expect("a valid scenario");
+    let mut kept = Kept::default();
+    let simulation = Simulation::new(config, Execution::default()).expect("a network");
+    let outcome = simulation.run(&mut kept, &mut |_| false).expect("a run");
+    assert_eq!(outcome.ending, Ending::Interrupted);
+    // 30 steps of 16 messages in 2500 chunks, 50 times.
+    assert!(kept.flows.len() < 30 * 16 * 2500, "{}", kept.flows.len());
+}

@@ -1,4 +1,5 @@
-//! Whole runs of every kind, in one binary, so that the engine is linked once: `cargo test --test runs tcp::` runs those of tcp.rs.
+//! Whole runs of every kind, in one binary, so that the engine is linked once: `cargo test --test runs tcp::`
+//! runs those of tcp.rs.
 
 mod common;
 
@@ -10,6 +11,7 @@ mod conditions;
 mod derived;
 mod distributions;
 mod edges;
+mod estimated_ends;
 mod fastpass;
 mod graphs;
 mod homa;

@@ -1,5 +1,5 @@
-//! Where completion times went: the causes of every flow add up to its completion time, to the picosecond, in every case of
-//! the fingerprints; and cases whose answer is known.
+//! Where completion times went: the causes of every flow add up to its completion time, to the picosecond, in
+//! every case of the fingerprints; and cases whose answer is known.
 
 use crate::common::{Kept, flow, link, link_between, node_named, normal, rdma_of};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,8 @@ fn accounts_with(mut config: Config, choose: impl Fn(usize) -> bool) -> (Vec<Acc
         })
         .collect();
     let mut again = Kept::default();
-    let (repeated, findings) = why::trace(config, &flows, &mut again, &mut |_| true).expect("a valid run");
+    let (repeated, findings) =
+        why::trace(config, &flows, why::Breadth::All, &mut again, &mut |_| true).expect("a valid run");
     again.flows.sort_by_key(|flow| flow.flow);
     assert_eq!(outcome.fingerprint, repeated.fingerprint, "another run");
     assert_eq!(kept.flows, again.flows, "other flows");
@@ -198,6 +199,10 @@ fn a_pause_is_not_a_queue() {
 /// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the
 /// step: every leg begins at the rank, and when, the one before it ended.
 fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<(StepRecord, Vec<(Leg, Operation)>)> {
+    chains_with(scenario, sets).1
+}
+
+fn chains_with(scenario: &str, sets: &[(&str, &str)]) -> (Config, Vec<(StepRecord, Vec<(Leg, Operation)>)>) {
     let sets: Sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let loaded = Scenario::load(scenario, "s.toml", &folder(), &sets, None, Hooks::default());
     let config = loaded.unwrap_or_else(|error| panic!("{error}")).config().expect("a valid configuration");
@@ -213,7 +218,8 @@ fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<(StepRecord, Vec<(Leg, O
     let graphs = |step: &&StepRecord| config.traffic.sources[usize::from(step.source)].graph().is_some();
     let of_graphs = outcome.steps.iter().filter(graphs);
     let chains = of_graphs.map(|step| (step.clone(), chain(step, causes, &config.traffic)));
-    chains.inspect(|(step, legs)| assert_covers(step, legs)).collect()
+    let chains = chains.inspect(|(step, legs)| assert_covers(step, legs)).collect::<Vec<_>>();
+    (config, chains)
 }
 
 fn assert_covers(step: &StepRecord, legs: &[(Leg, Operation)]) {
@@ -267,7 +273,7 @@ fn the_chain_of_a_step_covers_its_time() {
 fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
     let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 2\nnodes_per_segment = 2\nspines = 2\n\
                     [[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 512\nsequence = 512\nvocabulary = 1000\n\
-                    tensor = 2\npipeline = 2\nmicro_batches = 4\nscale_up_rate = \"3.6Tbps\"\njitter = 0.05\n\
+                    tensor = 2\npipeline = 2\nmicro_batches = 4\ndomain = 8\nscale_up_rate = \"3.6Tbps\"\njitter = 0.05\n\
                     messages = false\n";
     for sets in [&[][..], &[("workload.0.sharding", "\"zero3\"")], &[("workload.0.slow_ranks", "\"5\"")]] {
         let steps = chains(scenario, sets);
@@ -318,4 +324,30 @@ fn the_chain_of_a_file_names_its_lines() {
     }
     let last = legs.last().expect("a leg").0;
     assert_eq!(last.to.0 - last.from.0, Time::from_us(2).0);
+}
+
+/// A trace of the paths of the chain divides its messages as a trace of the whole network does, with far
+/// fewer packets.
+#[test]
+fn the_paths_of_a_chain_give_the_causes_that_the_whole_network_gives() {
+    let scenario = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 4\nnodes_per_segment = 2\nspines = 2\n\
+                    [[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 512\nsequence = 512\nvocabulary = 1000\n\
+                    tensor = 2\npipeline = 2\nmicro_batches = 2\nmessages = false\n";
+    for sets in [&[][..], &[("workload.0.scale_up_rate", "\"3.6Tbps\"")], &[("transport.kind", "tcp")]] {
+        let (config, steps) = chains_with(scenario, sets);
+        let flows: Vec<Traced> = steps[0].1.iter().filter_map(|(leg, _)| leg.traced()).collect();
+        let traced = |breadth| {
+            let (_, findings) =
+                why::trace(config.clone(), &flows, breadth, &mut Kept::default(), &mut |_| true)
+                    .expect("a valid run");
+            let accounts = why::accounts(&flows, &findings);
+            assert!(accounts.iter().all(Account::adds_up));
+            let causes: Vec<_> =
+                accounts.iter().map(|account| (account.by_cause(), account.by_link())).collect();
+            (causes, findings.trace.passed.len())
+        };
+        let ((whole, all), (paths, few)) = (traced(why::Breadth::All), traced(why::Breadth::Paths));
+        assert_eq!(whole, paths, "{sets:?}");
+        assert!(2 * few < all, "{few} of {all} packets");
+    }
 }

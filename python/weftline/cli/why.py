@@ -314,6 +314,8 @@ def step_text(answer: dict[str, Any]) -> str:
     lines = [wrapped(step_sentence(answer)), *(table.text() for table in step_tables(answer))]
     if why := answer["step"]["undivided"]:
         lines.append(wrapped(f"messages are not divided by cause: {why}"))
+    if covers := answer["step"].get("covers"):
+        lines.append(wrapped(f"what the causes cover: {covers}"))
     return "\n".join(lines)
 
 

@@ -87,6 +87,11 @@ pub(super) fn derived(given: Option<Rate>, line_rate: Rate) -> Vec<(&'static str
     if given.is_some() { Vec::new() } else { vec![("rai_bps", step(given, line_rate))] }
 }
 
+/// The additive increase that was published, if it is that, and what `auto` stands for at a NIC of this rate.
+pub(super) fn published(given: Option<Rate>, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+    (given == Some(RAI)).then(|| ("rai", RAI, step(None, line_rate)))
+}
+
 /// When a sender reacts (§3.2 and §5.4 of the paper).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
@@ -162,6 +167,10 @@ impl ControllerParameters for HpccParameters {
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
         derived(self.rai, line_rate)
+    }
+
+    fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+        published(self.rai, line_rate)
     }
 
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Hpcc {

@@ -16,7 +16,7 @@
 //! packets carry the load, and p selects among these.
 //! Parameters: see [`HpccPintParameters::read`].
 
-use super::hpcc::{Law, Reference, derived, rai, step};
+use super::hpcc::{Law, Reference, derived, published, rai, step};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
     Window, min_rate, window,
@@ -94,6 +94,10 @@ impl ControllerParameters for HpccPintParameters {
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
         derived(self.rai, line_rate)
+    }
+
+    fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+        published(self.rai, line_rate)
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> HpccPint {

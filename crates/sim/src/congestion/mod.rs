@@ -168,8 +168,9 @@ pub trait ControllerParameters: Sized {
     const DOC: SchemeDoc;
     /// Whether it was published with switches that mark every packet above one threshold.
     const MARKS_AT_STEP: bool = false;
-    /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of the most expensive one
-    /// here: that of HPCC times 8.26 s / 7.23 s, the times of `fat320-hpcc-pint` and `fat320-hpcc` (docs/performance.md).
+    /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of the most
+    /// expensive one here: that of HPCC times 8.26 s / 7.23 s, the times of `fat320-hpcc-pint` and
+    /// `fat320-hpcc` (docs/performance.md).
     const NS_PER_HOP: f64 = 75.0;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
@@ -178,6 +179,10 @@ pub trait ControllerParameters: Sized {
     /// The steps that follow from the rate of the NIC, which `weftline check` prints, each by its key.
     fn derived(&self, _line_rate: Rate) -> Vec<(&'static str, Rate)> {
         Vec::new()
+    }
+    /// A key that has the constant of its authors, this constant, and what `auto` is at a NIC of this rate.
+    fn published(&self, _line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+        None
     }
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
     /// records.
@@ -288,6 +293,15 @@ macro_rules! registry {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.derived(line_rate),)*
                     ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => Vec::new(),
+                }
+            }
+
+            /// A key that has the constant of its authors, this constant, and what `auto` is at a NIC of this
+            /// rate.
+            pub fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+                match self {
+                    $(ControllerConfig::$variant(parameters) => parameters.published(line_rate),)*
+                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
                 }
             }
 

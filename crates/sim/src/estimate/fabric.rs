@@ -47,6 +47,9 @@ pub struct Fabric {
     switch_of: Vec<Option<NodeId>>,
     /// Buffer of a switch in bytes.
     buffer: u64,
+    /// How many times longer than by the links of its hosts a flow has taken by those between switches, at
+    /// most.
+    pub squeeze: f64,
 }
 
 /// A flow in flight.
@@ -73,7 +76,7 @@ impl Fabric {
         let hosts = routes.hosts();
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
-        let mut fabric = Fabric { shared, switch_of: vec![None; hosts], buffer };
+        let mut fabric = Fabric { shared, switch_of: vec![None; hosts], buffer, squeeze: 1.0 };
         let mut links_of_host = vec![0u32; hosts];
         for link in &topology.links {
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
@@ -95,6 +98,12 @@ impl Fabric {
         fabric
     }
 
+    /// By host: the sum of the rates of the links out of it, in bit/s.
+    pub fn host_rates(&self) -> Vec<f64> {
+        let host = |host: usize| self.shared[out_of(host as HostId) as usize].bits_per_second;
+        (0..self.switch_of.len()).map(host).collect()
+    }
+
     /// A flow with this many bytes on the wire starts on this path.
     pub fn join(&mut self, src: HostId, dst: HostId, path: &Path, bytes: u64, now: Time) -> Crossing {
         let places = self.places(src, dst, path);
@@ -107,6 +116,7 @@ impl Fabric {
             *seconds = shared.seconds(bits).max(alone);
         }
         let longest = seconds.into_iter().fold(0.0, f64::max);
+        self.squeeze = self.squeeze.max(longest / seconds[0].max(seconds[1]).max(f64::MIN_POSITIVE));
         let own = &self.shared[places[0] as usize];
         Crossing {
             places,
@@ -131,9 +141,9 @@ impl Fabric {
         }
     }
 
-    /// Returns the share of what a flow offers that its links can have carried until `end`: no link carries more
-    /// than its rate, while the share of a flow is fixed when it starts, so that the first of many that start
-    /// together is taken to have the whole link.
+    /// Returns the share of what a flow offers that its links can have carried until `end`: no link carries
+    /// more than its rate, while the share of a flow is fixed when it starts, so that the first of many that
+    /// start together is taken to have the whole link.
     pub fn carried(&self, places: [u32; 4], end: Time) -> f64 {
         let of_place = |place: u32| {
             let shared = &self.shared[place as usize];

@@ -1,7 +1,7 @@
 //! What `weftline check` prints.
 
 use super::replay::MAX_FLOWS;
-use super::{Estimate, Work, recurring};
+use super::{Estimate, Work, graphs, recurring};
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -26,6 +26,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         Until::At(time) => Some(time.as_ns()),
         Until::FlowsDone { .. } => None,
     };
+    let has_jobs = scenario.traffic.sources.iter().any(|source| source.graph().is_some());
     let mut facts = json!({
         "name": scenario.name,
         "seed": scenario.seed,
@@ -55,6 +56,9 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "estimate": estimate_facts(&estimate),
         "warnings": warnings,
     });
+    if has_jobs && matches!(scenario.until, Until::FlowsDone { .. }) {
+        facts["estimate"]["end_does_not_count"] = json!(graphs::NOT_COUNTED);
+    }
     if scenario.host.packet_time > Time::ZERO {
         facts["host"] = processor_facts(scenario);
     }
@@ -102,11 +106,13 @@ fn topology_facts(network: &Network) -> Value {
 
 fn host_facts(scenario: &Scenario) -> Value {
     let nics = nics_of_hosts(&scenario.network);
-    let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    let graphs: Vec<_> = scenario.traffic.sources.iter().filter_map(|source| source.graph()).collect();
     json!({
         "nics": nics,
         "nic_policy": (nics > 1).then(|| scenario.host.nic_policy.name()),
-        "ranks_per_host": graphs.map(|graph| graph.seats.per_host).max(),
+        "ranks_per_host": graphs.iter().map(|graph| graph.seats.per_host).max(),
+        "gpus_per_node": scenario.network.topology.gpus_per_node,
+        "ranks_per_domain": graphs.iter().filter_map(|graph| graph.domain()).max(),
     })
 }
 

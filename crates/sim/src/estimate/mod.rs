@@ -12,6 +12,7 @@
 
 mod fabric;
 mod facts;
+mod graphs;
 mod recurring;
 mod replay;
 
@@ -37,7 +38,8 @@ use crate::workload::graph::source::LISTED;
 const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105e6, 1.9)];
 /// CPU time of starting, ending and recording a flow, in ns: 10^6 flows of `google-rpc` on k = 8.
 const NS_PER_FLOW: f64 = 3000.0;
-/// CPU time of the row of a flow that never started, in ns: a training step of 15 ranks and a ring of 1 024, cut off after 1 us.
+/// CPU time of the row of a flow that never started, in ns: a training step of 15 ranks and a ring of 1 024,
+/// cut off after 1 us.
 const NS_PER_UNSTARTED: f64 = 1300.0;
 /// CPU time of a message within a scale-up domain, in ns: no packet shows it.
 const NS_PER_INSIDE: f64 = 400.0;
@@ -79,7 +81,8 @@ const RANK_STEP_BYTES: u64 = 120;
 /// A flow that waits for others: the flow, and the list of flows that wait for it, in hash tables that
 /// double.
 const WAITING_FLOW_BYTES: u64 = 400;
-/// Of a message in the first step of a job, whose order is listed for the ideal time of the step: a ring of 1 000 hosts takes 44 to 52.
+/// Of a message in the first step of a job, whose order is listed for the ideal time of the step: a ring of 1
+/// 000 hosts takes 44 to 52.
 const LISTED_MESSAGE_BYTES: u64 = 56;
 /// State that receivers keep for a flow that has ended, in hash tables that double; none for a flow without
 /// retransmissions.

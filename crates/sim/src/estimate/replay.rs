@@ -5,17 +5,19 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
-//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and sends each
-//! packet again until one and its acknowledgement arrive, or everything after a lost packet if its transport goes back.
+//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and
+//! sends each packet again until one and its acknowledgement arrive, or everything after a lost packet if its
+//! transport goes back.
 //!
-//! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows inside
-//! the fabric.
+//! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows
+//! inside the fabric.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use super::fabric::Fabric;
+use super::graphs::Links;
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -57,8 +59,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is drawn
-    /// once, and of those beyond `max_flows` only what sources cannot estimate.
+    /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is
+    /// drawn once, and of those beyond `max_flows` only what sources cannot estimate.
     pub fn of(scenario: &Scenario, max_flows: u64) -> (Replay, TrafficSize) {
         let mut player = Player::new(scenario);
         let glances: Vec<Option<Glance>> =
@@ -79,10 +81,6 @@ impl Replay {
             size.bytes = size.bytes.saturating_add(glance.of.1 - glance.size.1);
             played.spread(glance.under_way as f64 / glance.size.0.max(1) as f64);
         }
-        if glances.iter().any(Option::is_some) && player.bytes > 0 && !player.stopped_by_time {
-            let longer = played.end.0 as f64 * size.bytes as f64 / player.bytes as f64;
-            played.end = Time(longer.min(4e18) as u64);
-        }
         if player.bytes > 0 && !player.stopped_by_time {
             let (share, end) = match scenario.until {
                 Until::At(stop) if stop < size.last_start => {
@@ -94,8 +92,15 @@ impl Replay {
             played.packet_hops *= (size.bytes as f64 * share / player.bytes as f64).max(1.0);
             played.end = played.end.max(end);
         }
-        for graph in scenario.traffic.sources.iter().filter_map(|source| source.graph()) {
-            played.end = played.end.max(graph.flow.start.saturating_add(graph.computing()));
+        let host_rates = player.fabric.host_rates();
+        for (source, glance) in scenario.traffic.sources.iter().zip(&glances) {
+            let Some(graph) = source.graph() else { continue };
+            let wire = &player.wires[usize::from(graph.flow.transport)];
+            // Without a glance its messages were replayed one after the other.
+            let squeeze = if glance.is_some() { player.fabric.squeeze } else { 1.0 };
+            let links = Links { times: &player.times, wire, host_rates: &host_rates, squeeze };
+            let ends = graph.flow.start.saturating_add(links.duration(&graph));
+            played.end = played.end.max(ends);
         }
         if let Until::At(stop) = scenario.until {
             played.end = stop;
@@ -115,8 +120,8 @@ impl Replay {
     }
 }
 
-/// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so that
-/// their paths are found together.
+/// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so
+/// that their paths are found together.
 struct Drawn {
     merged: Merged,
     left: u64,
@@ -182,8 +187,8 @@ struct Waiting {
 }
 
 /// The packet sizes of a transport.
-struct Wire {
-    mtu: u64,
+pub(super) struct Wire {
+    pub mtu: u64,
     overhead: u64,
     window: Option<u64>,
     keeps_connections: bool,
@@ -192,7 +197,7 @@ struct Wire {
 
 impl Wire {
     /// Size of a full packet.
-    fn packet(&self) -> u64 {
+    pub fn packet(&self) -> u64 {
         self.mtu + self.overhead
     }
 }
@@ -427,8 +432,9 @@ impl<'s> Player<'s> {
     }
 }
 
-/// How many links a packet, those sent in its place and their acknowledgements cross until one of these arrives.
-/// `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that are sent again after each lost one.
+/// How many links a packet, those sent in its place and their acknowledgements cross until one of these
+/// arrives. `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that
+/// are sent again after each lost one.
 fn links_crossed(hops: f64, loss: [f64; 2], resent: f64) -> f64 {
     let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
     // Until it is lost: 1 + q + q^2 + ...

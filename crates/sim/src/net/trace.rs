@@ -1,6 +1,7 @@
 //! A trace: what passed every link of a network while some flows lasted, to be read after the run.
 //!
-//! It replaces the captures of a partition's [taps](super::tap), so that a run that is not traced pays nothing.
+//! It replaces the captures of a partition's [taps](super::tap), so that a run that is not traced pays
+//! nothing.
 
 use super::tap::Taps;
 use crate::packet::{Packet, PacketId, PacketKind};
@@ -30,28 +31,53 @@ pub struct Passed {
 /// Maximum number of packets that a trace keeps: 2 GB.
 pub const LIMIT: usize = 32_000_000;
 
+/// Packets that occupy these links in this time are kept.
+#[derive(Debug, Default)]
+pub struct Window {
+    pub from: Time,
+    pub to: Time,
+    /// A bit for each link; none: all links.
+    pub links: Option<Vec<u64>>,
+}
+
+impl Window {
+    fn has(&self, link: u32) -> bool {
+        let bits = self.links.as_ref();
+        bits.is_none_or(|bits| bits.get(link as usize / 64).is_some_and(|bits| bits >> (link % 64) & 1 == 1))
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Trace {
     /// In order of time on each link.
     pub passed: Vec<Passed>,
     /// Packets that links lost, and when they would have arrived.
     pub lost: Vec<(Time, PacketId)>,
-    /// Packets that begin to leave from then on, up to then, are kept; pauses always.
-    from: Time,
-    to: Time,
+    /// What is kept, in order of time; pauses always.
+    windows: Vec<Window>,
     /// More passed than is kept.
     pub overflows: bool,
 }
 
 impl Trace {
-    pub fn between(from: Time, to: Time) -> Trace {
-        Trace { from, to, ..Trace::default() }
+    /// A window that begins later ends later.
+    pub fn of(mut windows: Vec<Window>) -> Trace {
+        windows.sort_by_key(|window| (window.from, window.to));
+        Trace { windows, ..Trace::default() }
+    }
+
+    /// Whether what occupies a link from `now` to `until` is kept.
+    fn keeps(&self, link: u32, now: Time, until: Time) -> bool {
+        let over = self.windows.partition_point(|window| window.to < now);
+        let begun = self.windows.partition_point(|window| window.from <= until);
+        self.windows.get(over..begun).is_some_and(|all| all.iter().any(|window| window.has(link)))
     }
 
     /// A packet leaves by a link, which it occupies until `until`, and arrives at `at`.
     pub fn note(&mut self, link: u32, packet: &Packet, id: PacketId, now: Time, until: Time, at: Time) {
         let pauses = matches!(packet.kind, PacketKind::Pause | PacketKind::Resume);
-        if now > self.to || (!pauses && until < self.from) {
+        let over = self.windows.last().is_none_or(|window| now > window.to);
+        if over || (!pauses && !self.keeps(link, now, until)) {
             return;
         }
         if self.passed.len() >= LIMIT {

@@ -1,10 +1,10 @@
-//! A run: regions work off windows of time until it ends, records are handed on as they come, the accounts are balanced at
-//! the end.
+//! A run: regions work off windows of time until it ends, records are handed on as they come, the accounts
+//! are balanced at the end.
 //!
-//! Between two windows the one thread that leads does what concerns the whole network: it announces flows, changes links
-//! and routes, takes measures, and passes on what regions sent to each other. A window ends before anything that one
-//! region sends can reach another, so how the network was cut into regions, and how many threads work on them, is
-//! nowhere in the results.
+//! Between two windows the one thread that leads does what concerns the whole network: it announces flows,
+//! changes links and routes, takes measures, and passes on what regions sent to each other. A window ends
+//! before anything that one region sends can reach another, so how the network was cut into regions, and how
+//! many threads work on them, is nowhere in the results.
 
 mod accounts;
 pub mod alone;
@@ -92,8 +92,8 @@ const STRIDE: u32 = 16_384;
 const WATCH_EVERY: Duration = Duration::from_millis(100);
 /// The longest window: what regions keep until its end is kept in memory.
 const LONGEST_WINDOW: Time = Time(100_000_000);
-/// The last moment that is simulated, 106 days: half of what the clock holds, so that no sum of a time and one that a
-/// person may write (up to 53 days) can wrap.
+/// The last moment that is simulated, 106 days: half of what the clock holds, so that no sum of a time and
+/// one that a person may write (up to 53 days) can wrap.
 const LATEST: Time = Time(1 << 63);
 
 fn too_late() -> String {
@@ -168,8 +168,8 @@ impl Simulation {
         }
     }
 
-    /// Leads the regions through the run, and makes the accounts. If a scheme of another crate panics, the records until then
-    /// are handed on.
+    /// Leads the regions through the run, and makes the accounts. If a scheme of another crate panics, the
+    /// records until then are handed on.
     fn conduct(
         mut self,
         workers: &mut dyn Workers,
@@ -181,9 +181,9 @@ impl Simulation {
             self.finish();
             Ok(ending)
         });
-        let ending = led.unwrap_or_else(|panic| Err(panic.into()));
-        match ending {
-            Ok(_) => self.flush_rest(sink)?,
+        let mut ending = led.unwrap_or_else(|panic| Err(panic.into()));
+        match &mut ending {
+            Ok(ending) => self.flush_rest(sink, ending, watch)?,
             Err(RunError::Scheme(_)) => self.flush(sink)?,
             Err(_) => {}
         }
@@ -292,7 +292,8 @@ impl Simulation {
         limit
     }
 
-    /// All regions have got to `limit`: passes on what they sent to each other, and does what comes last at its time.
+    /// All regions have got to `limit`: passes on what they sent to each other, and does what comes last at
+    /// its time.
     fn close_window(&mut self, limit: Time) {
         self.now = limit;
         self.windows.passed(&self.regions);
@@ -360,10 +361,21 @@ impl Simulation {
     }
 
     /// Hands on what is left at the end; messages that never started in parts, as a graph may have millions.
-    fn flush_rest(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+    /// They have no rows if the run is interrupted: their number is not bounded by what has been simulated.
+    fn flush_rest(
+        &mut self,
+        sink: &mut dyn Sink,
+        ending: &mut Ending,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> std::io::Result<()> {
         self.flush(sink)?;
+        let started = Instant::now();
         for (graph, messages) in self.regions[0].graphs.messages().into_iter().enumerate() {
             for from in (0..messages).step_by(BATCH) {
+                if *ending == Ending::Interrupted || !watch(&self.progress(started)) {
+                    *ending = Ending::Interrupted;
+                    return Ok(());
+                }
                 let numbers = from..messages.min(from + BATCH as u32);
                 self.regions.iter_mut().for_each(|region| region.record_unstarted(graph, numbers.clone()));
                 self.flush(sink)?;
@@ -407,7 +419,8 @@ impl Simulation {
         }
     }
 
-    /// The run ends: what is in flight between regions is handed over, and flows that have not ended are recorded.
+    /// The run ends: what is in flight between regions is handed over, and flows that have not ended are
+    /// recorded.
     fn finish(&mut self) {
         self.exchange();
         self.settle_jobs();

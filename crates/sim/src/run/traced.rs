@@ -1,15 +1,15 @@
-//! A run with some of its flows traced: the same run, bit by bit, and with it everything that passed the links while these flows
-//! lasted and why their senders sent nothing.
+//! A run with some of its flows traced: the same run, bit by bit, and with it everything that passed the
+//! links while these flows lasted and why their senders sent nothing.
 //!
-//! The network is one region, so that a packet keeps its number from link to link. Every port has a tap. The region always has
-//! an entry among the flows that ended, so that [`Region::release_dependents`] is called after every event of a host, and
-//! looks at the senders: neither costs anything in other runs.
+//! The network is one region, so that a packet keeps its number from link to link. Every port has a tap. The
+//! region always has an entry among the flows that ended, so that [`Region::release_dependents`] is called
+//! after every event of a host, and looks at the senders: neither costs anything in other runs.
 
 use super::region::Region;
 use super::{RunError, Simulation};
 use crate::measure::{Outcome, Progress, Sink};
 use crate::net::NodeIndex;
-use crate::net::trace::Trace;
+use crate::net::trace::{Trace, Window};
 use crate::transport::{Ended, Hold, Transport};
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -81,12 +81,41 @@ impl Region {
     }
 }
 
+/// Which packets a trace keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Breadth {
+    /// All that pass a link while one of the flows lasts.
+    All,
+    /// While each flow lasts, those of the links on the shortest paths between its hosts, both ways. The
+    /// flows follow each other.
+    Paths,
+}
+
+/// The links on shortest paths from the source of a flow to its destination and back, a bit each.
+fn links_of_paths(run: &Simulation, flow: &Traced) -> Vec<u64> {
+    let mut bits = vec![0u64; run.map.sides.len().div_ceil(64)];
+    for (src, dst) in [(flow.src, flow.dst), (flow.dst, flow.src)] {
+        let mut nodes = vec![run.places.host_node[src as usize]];
+        while let Some(node) = nodes.pop() {
+            for &port in run.map.routes.next_hops(node, dst) {
+                let link = (run.map.first_port[node as usize] + port) as usize;
+                if bits[link / 64] >> (link % 64) & 1 == 0 {
+                    bits[link / 64] |= 1 << (link % 64);
+                    nodes.push(run.map.sides[link].peer_node);
+                }
+            }
+        }
+    }
+    bits
+}
+
 impl Simulation {
-    /// Runs to the end, with some flows traced, and what occupies a link up to `margin` before they start. The network is one
-    /// region, and captures nothing.
+    /// Runs to the end, with some flows traced, and what occupies a link up to `margin` before they start.
+    /// The network is one region, and captures nothing.
     pub(crate) fn run_traced(
         mut self,
         flows: &[Traced],
+        breadth: Breadth,
         margin: Time,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
@@ -98,14 +127,27 @@ impl Simulation {
             let message = format!("{} links to trace: expected fewer than {}", links.len() / 2, 1 << 14);
             return Err(RunError::Impossible(message));
         }
-        let from = flows.iter().map(|flow| flow.start).min().unwrap_or(Time::ZERO).saturating_sub(margin);
-        let to = flows.iter().map(|flow| flow.finish).max().unwrap_or(Time::ZERO);
+        let begins = |flow: &Traced| flow.start.saturating_sub(margin);
+        let windows = match breadth {
+            Breadth::All => {
+                let from = flows.iter().map(begins).min().unwrap_or(Time::ZERO);
+                let to = flows.iter().map(|flow| flow.finish).max().unwrap_or(Time::ZERO);
+                vec![Window { from, to, links: None }]
+            }
+            Breadth::Paths => {
+                let window = |flow: &Traced| {
+                    let links = Some(links_of_paths(run, flow));
+                    Window { from: begins(flow), to: flow.finish, links }
+                };
+                flows.iter().map(window).collect()
+            }
+        };
         let looked_at =
             flows.iter().map(|flow| (*flow, run.places.of_host(flow.src).1, Vec::new())).collect();
         let host_node = run.places.host_node.clone();
         let region = &mut run.regions[0];
         (0..links.len() as u32).for_each(|port| region.net.tap(port, 0));
-        region.net.taps.trace(Trace::between(from, to));
+        region.net.taps.trace(Trace::of(windows));
         region.observer = Some(Box::new(Observer::new(looked_at)));
         region.ended.push(LOOK);
         debug_assert!(links.iter().enumerate().all(|(port, link)| {
@@ -115,9 +157,9 @@ impl Simulation {
         let mut work = |regions: &mut super::Regions| {
             regions.iter_mut().for_each(|region| region.work_guarded(super::STRIDE));
         };
-        let ending = run.lead(&mut work, sink, watch)?;
+        let mut ending = run.lead(&mut work, sink, watch)?;
         run.finish();
-        run.flush_rest(sink)?;
+        run.flush_rest(sink, &mut ending, watch)?;
         let region = &mut self.regions[0];
         let trace = region.net.taps.trace.take().map(|trace| *trace).unwrap_or_default();
         let holds = region

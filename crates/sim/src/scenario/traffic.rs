@@ -202,6 +202,7 @@ fn add_source(
         hosts: hosts.rates.len() as u32,
         host_rate: &hosts.rates,
         racks: &hosts.racks,
+        gpus_per_node: hosts.topology.gpus_per_node,
         placed: &hosts.placed,
         label_to_host: &|label| hosts.by_label(label),
         host_named: &|name| hosts.named(name),
@@ -231,7 +232,8 @@ fn add_source(
     traffic.groups = groups.into_inner();
 }
 
-/// Flows of a source that are held against a network of several parts before it runs; a run looks at all of them.
+/// Flows of a source that are held against a network of several parts before it runs; a run looks at all of
+/// them.
 const LOOKED_AT: usize = 1_000_000;
 
 /// What is wrong with the first flow that leads from one part of the network to another.

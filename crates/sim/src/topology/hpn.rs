@@ -1,12 +1,13 @@
-//! HPN: every NIC has two ports, to two top-of-rack switches in two planes that do not meet above. Within a segment, NIC i of every node
-//! is on the two switches of rail i; the switches of a plane are linked to all spines of the plane. `planes` may be more (a
-//! multi-plane fabric), or one.
+//! HPN: every NIC has two ports, to two top-of-rack switches in two planes that do not meet above. Within a
+//! segment, NIC i of every node is on the two switches of rail i; the switches of a plane are linked to all
+//! spines of the plane. `planes` may be more (a multi-plane fabric), or one.
 //!
-//! A flow takes one of the ports by `[host] nic_policy`, and another when a port's link fails. Host n g + i is GPU i of node n.
+//! A flow takes one of the ports by `[host] nic_policy`, and another when a port's link fails. Host n g + i
+//! is GPU i of node n.
 //!
-//! Source: Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024; counts as
-//! in SimAI's generator: 15 segments of 128 nodes with 8 GPUs, 240 switches of racks, 120 spines, 2 x 200 Gb/s a NIC.
-//! Differs from the source: no core above the pods.
+//! Source: Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024;
+//! counts as in SimAI's generator: 15 segments of 128 nodes with 8 GPUs, 240 switches of racks, 120 spines, 2
+//! x 200 Gb/s a NIC. Differs from the source: no core above the pods.
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
@@ -15,7 +16,8 @@ use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::Rate;
 
-/// Two tiers: `tor0`, ... (plane p of rail i of segment s is tor (s g + i) P + p, of P planes) and `spine0`, ... (plane by plane).
+/// Two tiers: `tor0`, ... (plane p of rail i of segment s is tor (s g + i) P + p, of P planes) and `spine0`,
+/// ... (plane by plane).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hpn {
     pub segments: u64,
@@ -84,6 +86,7 @@ impl TopologyParameters for Hpn {
         let links = hosts * u128::from(planes) + tors * u128::from(spines);
         let mut network = Network::new(hosts + tors + all_spines, links)?;
         network.hosts(hosts as u64);
+        network.in_nodes(gpus);
         let tor = network.switches("tor", tors as u64, 1);
         let spine = network.switches("spine", all_spines as u64, 2);
         for host in 0..hosts as u64 {

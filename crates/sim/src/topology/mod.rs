@@ -132,9 +132,11 @@ pub struct Topology {
     pub host_labels: Vec<u32>,
     /// Number of hosts, with the highest ids, that are for services (an arbiter): no workload uses them.
     pub extra_hosts: u32,
-    /// By host, in which part of the network it is, where no switch joins the parts: what crosses them stays in a scale-up
-    /// domain. Empty: every host reaches every other.
+    /// By host, in which part of the network it is, where no switch joins the parts: what crosses them stays
+    /// in a scale-up domain. Empty: every host reaches every other.
     pub parts: Vec<u32>,
+    /// Consecutive hosts that are the GPUs of one node; none: the topology does not group hosts.
+    pub gpus_per_node: Option<u32>,
 }
 
 impl Topology {

@@ -135,14 +135,19 @@ impl Network {
         self.topology.parts = parts;
     }
 
+    /// This number of consecutive hosts are the GPUs of a node.
+    pub fn in_nodes(&mut self, gpus: u64) {
+        self.topology.gpus_per_node = u32::try_from(gpus).ok();
+    }
+
     pub fn finish(self) -> Result<Topology, TopologyError> {
         self.topology.validate()?;
         Ok(self.topology)
     }
 }
 
-/// Rate of each of `links` uplinks of a switch under which are `under` bit/s of hosts: as given, or so that the ratio of both is `ratio`,
-/// or the usual one.
+/// Rate of each of `links` uplinks of a switch under which are `under` bit/s of hosts: as given, or so that
+/// the ratio of both is `ratio`, or the usual one.
 pub fn fabric_rate(given: Option<Rate>, ratio: f64, under: f64, links: u64) -> Result<Rate, TopologyError> {
     match given {
         Some(rate) if ratio == 0.0 => Ok(rate),

@@ -1,10 +1,11 @@
-//! Rail-optimised: a node has g GPUs, each a host with a NIC of its own, and NIC i of every node of a segment is on leaf i of the
-//! segment. Every leaf is linked to every spine.
+//! Rail-optimised: a node has g GPUs, each a host with a NIC of its own, and NIC i of every node of a segment
+//! is on leaf i of the segment. Every leaf is linked to every spine.
 //!
-//! Host n g + i is GPU i of node n, so that consecutive ranks are the domains of hierarchical collectives. Hosts of one place
-//! in their nodes and of one segment (a rail) are one switch apart; all others are three.
+//! Host n g + i is GPU i of node n, so that consecutive ranks are the domains of hierarchical collectives.
+//! Hosts of one place in their nodes and of one segment (a rail) are one switch apart; all others are three.
 //!
-//! Source: NVIDIA DGX SuperPOD reference architecture: 32 nodes a scalable unit, a rail a leaf (from memory, unverified).
+//! Source: NVIDIA DGX SuperPOD reference architecture: 32 nodes a scalable unit, a rail a leaf (from memory,
+//! unverified).
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, fabric_rate, read_count};
@@ -76,7 +77,8 @@ impl TopologyParameters for Rail {
 }
 
 impl Rail {
-    /// The network; with `apart` every rail has `spines` switches of its own above its leaves, and none joins two rails.
+    /// The network; with `apart` every rail has `spines` switches of its own above its leaves, and none joins
+    /// two rails.
     pub(super) fn connect(&self, apart: bool) -> Result<Topology, TopologyError> {
         let Rail { nodes, gpus, nodes_per_segment, spines, .. } = *self;
         check_counts(&[
@@ -96,6 +98,7 @@ impl Rail {
         let switches = leaves + u128::from(all_spines);
         let mut network = Network::new(hosts + switches, hosts + leaves * u128::from(spines))?;
         network.hosts(nodes * gpus);
+        network.in_nodes(gpus);
         let leaf = network.switches("leaf", leaves as u64, 1);
         let spine = network.switches("spine", all_spines, 2);
         for host in 0..nodes * gpus {

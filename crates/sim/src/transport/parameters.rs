@@ -42,7 +42,8 @@ pub trait TransportParameters: Sized {
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing;
     /// Bytes of header of a data packet.
     fn data_header(&mut self) -> &mut u32;
-    /// The longest base RTT between two hosts, for its packets; by default that of full packets with their headers.
+    /// The longest base RTT between two hosts, for its packets; by default that of full packets with their
+    /// headers.
     fn base_rtt(&self, run: &RunContext) -> Time {
         let framing = self.framing(run.telemetry);
         run.base_rtt(framing.data_bytes(framing.payload) as u32).0
@@ -76,8 +77,8 @@ pub trait TransportParameters: Sized {
     fn window(&self, _run: &RunContext) -> Option<u64> {
         None
     }
-    /// Mean number of full packets in flight where links lose this share of the packets at random; none: losses do
-    /// not limit the rate.
+    /// Mean number of full packets in flight where links lose this share of the packets at random; none:
+    /// losses do not limit the rate.
     fn window_at_loss(&self, _loss: f64, _round_trip: Time) -> Option<f64> {
         None
     }
@@ -143,6 +144,31 @@ pub struct RunContext<'a> {
 /// The times of a law that follow from the base RTT, as [`TransportParameters::figures`] has them.
 pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, Option<Value>)> {
     law.derived(base_rtt).into_iter().map(|(key, time)| (key, Some(time.as_ns().into()))).collect()
+}
+
+/// Warns of a law whose constant is that of its authors and far from what `auto` stands for with this base
+/// RTT.
+pub fn warning_of_times(law: &WindowConfig, base_rtt: Time) -> Option<String> {
+    let (key, published, auto) = law.published(base_rtt).filter(|(_, of, auto)| is_far(of.0, auto.0))?;
+    Some(far_text(key, published, auto, format_args!("a base RTT of {base_rtt}")))
+}
+
+/// Whether a constant is more than twice or less than half of another.
+pub fn is_far(value: u64, other: u64) -> bool {
+    value > other.saturating_mul(2) || other > value.saturating_mul(2)
+}
+
+/// The warning of a constant that was published for other networks.
+pub fn far_text(
+    key: &str,
+    published: impl std::fmt::Display,
+    auto: impl std::fmt::Display,
+    on: std::fmt::Arguments,
+) -> String {
+    format!(
+        "transport.controller.{key} = {published} is the authors' value for their network: with {on}, \"auto\" stands for {auto}; \
+         set {key} = \"auto\", or a value of your own, unless the published value is what you study"
+    )
 }
 
 /// Reads whether a sender gives each packet a label of its own.
@@ -224,14 +250,15 @@ pub struct Facts<'a> {
     pub timer_left: Time,
     /// A packet that is lost has those sent after it sent again.
     pub goes_back: bool,
-    /// Number of times that the first packet of a connection is sent before the connection is given up; none: without end.
+    /// Number of times that the first packet of a connection is sent before the connection is given up; none:
+    /// without end.
     pub openings: Option<u32>,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
     pub connection_place: u64,
-    /// A flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) does what an equal
-    /// one did at another time, and leaves nothing at its hosts.
+    /// A flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) does what an
+    /// equal one did at another time, and leaves nothing at its hosts.
     pub repeats: bool,
     /// CPU time of a packet-hop in ns, if all data fits the caches.
     pub ns_per_hop: f64,

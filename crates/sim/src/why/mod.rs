@@ -1,21 +1,23 @@
 //! Why a flow took this long: its completion time, each picosecond given to one cause.
 //!
-//! The run is repeated with the flow [traced](crate::run::traced), and its *critical chain* is followed back in time: from the
-//! packet whose arrival completed the flow, over its hops (waiting, transmission, propagation) to the moment at which it
-//! left its host; from there to what let it leave no earlier (the packets before it at the NIC, pacing, an acknowledgement or a
-//! token that had to come first, a timeout), and so on to the start of the flow. Each step takes an interval that ends where the
-//! last one began, so the intervals cover the completion time without gap or overlap: the sum is exact by construction, and
+//! The run is repeated with the flow [traced](crate::run::traced), and its *critical chain* is followed back
+//! in time: from the packet whose arrival completed the flow, over its hops (waiting, transmission,
+//! propagation) to the moment at which it left its host; from there to what let it leave no earlier (the
+//! packets before it at the NIC, pacing, an acknowledgement or a token that had to come first, a timeout),
+//! and so on to the start of the flow. Each step takes an interval that ends where the last one began, so the
+//! intervals cover the completion time without gap or overlap: the sum is exact by construction, and
 //! [`Account::adds_up`] checks it.
 //!
-//! What does not depend on the load (transmission, propagation) of the packet that completed the flow, of its acknowledgement,
-//! and the time in which the sender's NIC transmits the flow's own packets are the causes that a flow alone has too. The same of
-//! a round trip that the sender had to wait for is given to what made it wait: its window, the receiver, a retransmission.
+//! What does not depend on the load (transmission, propagation) of the packet that completed the flow, of its
+//! acknowledgement, and the time in which the sender's NIC transmits the flow's own packets are the causes
+//! that a flow alone has too. The same of a round trip that the sender had to wait for is given to what made
+//! it wait: its window, the receiver, a retransmission.
 
 mod links;
 pub mod steps;
 mod walk;
 
-pub use crate::run::traced::{Findings, Traced};
+pub use crate::run::traced::{Breadth, Findings, Traced};
 pub use links::{LinkShare, limits};
 
 use crate::build::Execution;
@@ -38,7 +40,8 @@ pub enum Cause {
     OwnQueue,
     /// After packets of other flows that had come before.
     OthersQueue,
-    /// After packets of other flows that came later and left first: of a higher class, or preferred by the discipline.
+    /// After packets of other flows that came later and left first: of a higher class, or preferred by the
+    /// discipline.
     Priority,
     /// A pause (PFC) held the port.
     Pause,
@@ -185,12 +188,17 @@ impl Account {
     }
 }
 
-/// Errors: the flows of a run would take far more than a trace keeps, by the mean of the run.
-pub fn may_be_traced(flows: &[Traced], run: &Outcome) -> Result<(), RunError> {
+/// What can be kept of a run while these flows last, by its mean: all, or, as the flows of a step's chain
+/// follow each other, the links on their paths. Where routes change, paths are not known before.
+pub fn breadth(flows: &[Traced], config: &Config, run: &Outcome) -> Result<Breadth, RunError> {
     let from = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
     let to = flows.iter().map(|flow| flow.finish).max().unwrap_or_default();
     let share = to.saturating_sub(from).as_seconds() / run.end.as_seconds().max(f64::MIN_POSITIVE);
-    if run.packet_hops as f64 * share > 2.0 * LIMIT as f64 { Err(too_much()) } else { Ok(()) }
+    match run.packet_hops as f64 * share > LIMIT as f64 {
+        false => Ok(Breadth::All),
+        true if config.failures.events.is_empty() => Ok(Breadth::Paths),
+        true => Err(too_much()),
+    }
 }
 
 fn too_much() -> RunError {
@@ -199,10 +207,12 @@ fn too_much() -> RunError {
     RunError::Impossible(message.into())
 }
 
-/// Repeats a run with some of its flows traced. The bits are those of the run, but that captures are left out.
+/// Repeats a run with some of its flows traced. The bits are those of the run, but that captures are left
+/// out.
 pub fn trace(
     mut config: Config,
     flows: &[Traced],
+    breadth: Breadth,
     sink: &mut dyn Sink,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Outcome, Findings), RunError> {
@@ -213,7 +223,7 @@ pub fn trace(
     let down = links::down_times(&config);
     let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
     let run = Simulation::new(config, execution)?;
-    let (outcome, mut findings) = run.run_traced(flows, margin, sink, watch)?;
+    let (outcome, mut findings) = run.run_traced(flows, breadth, margin, sink, watch)?;
     findings.down = down;
     if findings.trace.overflows {
         return Err(too_much());

@@ -149,13 +149,7 @@ impl WorkloadParameters for CollectiveSpec {
                 Algorithm::Hierarchical(_) | Algorithm::Linear(_) | Algorithm::Pairwise(_)
             ),
         };
-        let has_domains = match &algorithm {
-            Algorithm::Hierarchical(own) => {
-                seats::check_domain(p, own.domain, seats.per_host);
-                true
-            }
-            _ => false,
-        };
+        let has_domains = matches!(algorithm, Algorithm::Hierarchical(_));
         let why_not =
             (!has_domains).then_some("only algorithm = \"hierarchical\" and ranks_per_host have domains");
         let scale_up = seats::scale_up(p, seats.per_host, why_not);
@@ -219,8 +213,14 @@ impl WorkloadParameters for CollectiveSpec {
             rate: cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400)),
         };
         let key = if matches!(self.algorithm, Algorithm::Hierarchical(_)) { "domain" } else { "bytes" };
-        let phases = self.algorithm.phases(&asked).map_err(|message| WorkloadError::new(key, message))?;
-        self.algorithm.why(&asked).into_iter().for_each(|text| (cx.warn)(text));
+        let mut algorithm = self.algorithm.clone();
+        if let Algorithm::Hierarchical(own) = &mut algorithm {
+            let domain = seats::domain(cx, own.domain, self.seats.per_host);
+            seats::warn_of_nodes(cx, &hosts, domain, self.seats.per_host);
+            own.domain = Some(domain);
+        }
+        let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new(key, message))?;
+        algorithm.why(&asked).into_iter().for_each(|text| (cx.warn)(text));
         let shape = JobShape {
             operation: self.operation,
             ranks,

@@ -46,6 +46,8 @@ pub struct WorkloadContext<'a> {
     pub host_rate: &'a [Rate],
     /// Rack (edge switch) of each host, in any numbering; empty: unknown.
     pub racks: &'a [u32],
+    /// Consecutive hosts that are the GPUs of one node, if the topology knows nodes.
+    pub gpus_per_node: Option<u32>,
     /// The hosts that jobs have taken so far.
     pub placed: &'a RefCell<FxHashSet<HostId>>,
     /// The host with this id in files and scenarios.

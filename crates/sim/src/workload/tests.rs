@@ -41,6 +41,7 @@ pub fn with_hosts<R>(n: u32, body: impl FnOnce(&WorkloadContext) -> R) -> R {
         hosts: n,
         host_rate: &rates,
         racks: &racks,
+        gpus_per_node: None,
         placed: &Default::default(),
         label_to_host: &|label| (label < n).then_some(label),
         host_named: &|name| Err(format!("unknown host \"{name}\"")),

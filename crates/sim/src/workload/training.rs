@@ -2,14 +2,15 @@
 //! collective operations of tensor, data and expert parallelism, as a job graph.
 //!
 //! Ranks are numbered tensor first, then expert, data and pipeline. A step has `micro_batches`, in the order
-//! of one forward, one backward, or of Megatron's interleaved schedule; gradients are reduced in buckets, in reverse order of the layers, from the
-//! last micro-batch's backward on. A rank begins the next step when all of its own step has ended.
+//! of one forward, one backward, or of Megatron's interleaved schedule; gradients are reduced in buckets, in
+//! reverse order of the layers, from the last micro-batch's backward on. A rank begins the next step when all
+//! of its own step has ended.
 //!
 //! The operations of ranks are held as lists; their messages are not.
 //!
 //! Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-//! Megatron-LM", SC 2021 (floating point operations and schedule); Li et al., "PyTorch Distributed", VLDB 2020
-//! (buckets); Rajbhandari et al., "ZeRO", SC 2020 (sharding).
+//! Megatron-LM", SC 2021 (floating point operations and schedule); Li et al., "PyTorch Distributed", VLDB
+//! 2020 (buckets); Rajbhandari et al., "ZeRO", SC 2020 (sharding).
 
 use super::WorkloadParameters;
 use super::graph::source::GraphSource;
@@ -71,7 +72,7 @@ pub struct TrainingSpec {
     bucket: Bytes,
     overlap: bool,
     sharding: Sharding,
-    domain: u32,
+    domain: Option<u32>,
     scale_up: Option<ScaleUp>,
     per_host: u32,
     slow_ranks: Vec<u32>,
@@ -128,12 +129,8 @@ impl WorkloadParameters for TrainingSpec {
         }
         let overlap_help = "Gradients are reduced while the last micro-batch's backward continues.";
         let overlap = p.flag("overlap", true, overlap_help);
-        let domain_help =
-            "Consecutive ranks that reach each other outside the network, such as the GPUs of a node.";
         let per_host = seats::ranks_per_host(p);
-        let usual = seats::usual_domain(p);
-        let domain = count(p, "domain", usual, domain_help);
-        seats::check_domain(p, domain, per_host);
+        let domain = seats::read_domain(p, 1, per_host);
         let scale_up = seats::scale_up(p, per_host, None);
         let slow_help = "Ranks that compute slower, such as \"17,20-23\".";
         let slow = p.text("slow_ranks", Some("none"), slow_help).unwrap_or_default();
@@ -171,7 +168,8 @@ impl WorkloadParameters for TrainingSpec {
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
-        let blocks = if self.scale_up.is_some() { self.domain } else { 1 };
+        let domain = seats::domain(cx, self.domain, self.per_host);
+        let blocks = if self.scale_up.is_some() { domain } else { 1 };
         let mut hosts = self.placement.ranks_in_blocks(cx, blocks)?;
         let each = self.model.ranks_of_replica();
         let data = match self.data {
@@ -194,6 +192,9 @@ impl WorkloadParameters for TrainingSpec {
             (cx.warn)(format!("training: {needed} of the job's {} hosts have a rank", hosts.len()));
         }
         hosts.truncate(needed as usize);
+        if self.scale_up.is_some() {
+            seats::warn_of_nodes(cx, &hosts, domain, self.per_host);
+        }
         if let Some(rank) = self.slow_ranks.iter().find(|&&rank| u64::from(rank) >= needed) {
             let message = format!("unknown rank {rank}: the job has ranks 0 to {}", needed - 1);
             return Err(WorkloadError::new("slow_ranks", message));
@@ -201,7 +202,7 @@ impl WorkloadParameters for TrainingSpec {
         let rate = cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400));
         let listed = lower::lower(self, data as u32, rate, &mut cx.stream("training"))?;
         let mut listed = match self.scale_up {
-            Some(scale_up) => listed.with_domains(self.domain, scale_up),
+            Some(scale_up) => listed.with_domains(domain, scale_up),
             None => listed,
         };
         listed.from_begin = true;

@@ -1,4 +1,5 @@
-//! Flows that wait for flows: collectives take the time computed by hand, closed loops keep their concurrency.
+//! Flows that wait for flows: collectives take the time computed by hand, closed loops keep their
+//! concurrency.
 
 use crate::common::*;
 use std::path::Path;
@@ -28,6 +29,7 @@ pub fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowS
         hosts,
         host_rate: &rates,
         racks: &[],
+        gpus_per_node: None,
         placed: &Default::default(),
         label_to_host: &|label| (label < hosts).then_some(label),
         host_named: &|name| Err(format!("unknown host \"{name}\"")),
@@ -59,9 +61,9 @@ pub fn text(value: &str) -> Value {
     Value::Text(value.into())
 }
 
-/// A ring all-reduce by hand: 2 (n - 1) steps. In each a host sends `packets` packets back to back; the next host continues
-/// when it has the last one, and has acknowledged it first. Its own packets have all left before the first one comes in,
-/// so that acknowledgements hold up nothing else.
+/// A ring all-reduce by hand: 2 (n - 1) steps. In each a host sends `packets` packets back to back; the next
+/// host continues when it has the last one, and has acknowledged it first. Its own packets have all left
+/// before the first one comes in, so that acknowledgements hold up nothing else.
 fn ring_by_hand(hosts: u64, packets: u64) -> u64 {
     assert!(packets * PACKET < ONE_WAY);
     let steps = 2 * (hosts - 1);
@@ -100,8 +102,9 @@ fn hosts_compute_between_two_all_reduces() {
 
 #[test]
 fn a_tree_all_reduce_takes_one_way_up_and_one_way_down_a_level() {
-    // Three hosts: both leaves send 5 packets to the root, which has them all when the second one's last has come (the
-    // switch sends ten packets to it), and sends 5 to each leaf, which its own link makes one after the other.
+    // Three hosts: both leaves send 5 packets to the root, which has them all when the second one's last has
+    // come (the switch sends ten packets to it), and sends 5 to each leaf, which its own link makes one after
+    // the other.
     let keys = [("operation", text("tree-all-reduce")), ("bytes", text("5KB"))];
     let (_, outcome) = on_star(3, vec![workload("collective", 3, &keys)]);
     let up = ONE_WAY + 9 * PACKET;
@@ -203,8 +206,8 @@ fn a_closed_loop_keeps_its_concurrency() {
         let slots = concurrency as usize;
         assert_eq!((requests.len(), answers.len()), (20 * slots, 20 * slots));
         assert!(requests[..slots].iter().all(|&start| start == Time::ZERO));
-        // The k-th request beyond the first ones starts when the k-th answer arrives, which ends (is acknowledged) two
-        // microseconds and some acknowledgements later.
+        // The k-th request beyond the first ones starts when the k-th answer arrives, which ends (is
+        // acknowledged) two microseconds and some acknowledgements later.
         let min = Time(2 * (DELAY.0 + ACK));
         for (start, end) in requests[slots..].iter().zip(&answers) {
             assert!(
@@ -224,7 +227,8 @@ fn computing_between_flows_is_no_stall() {
 
 #[test]
 fn a_request_of_an_incast_completes_with_its_last_byte() {
-    // Three senders of 10 packets each to one receiver: 30 packets in a row on its link, after the first has crossed its own.
+    // Three senders of 10 packets each to one receiver: 30 packets in a row on its link, after the first has
+    // crossed its own.
     let keys = [("receiver", text("0")), ("request", text("30KB"))];
     let (kept, outcome) = on_star(4, vec![workload("incast", 4, &keys)]);
     assert_eq!(kept.flows.len(), 3);

@@ -29,7 +29,8 @@ use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use coupled::{Subflow, balia, lia, olia};
 
-/// CPU time of a packet-hop under a window controller, in ns, if all data fits the caches: row 11 of the Cebinae table.
+/// CPU time of a packet-hop under a window controller, in ns, if all data fits the caches: row 11 of the
+/// Cebinae table.
 pub const NS_PER_HOP: f64 = 94.0;
 
 /// The threshold of a flow that has had no congestion.
@@ -167,7 +168,8 @@ pub struct Acked {
     pub rtt: Option<Time>,
     /// The minimum of these so far; [`Time::MAX`] before the first.
     pub min_rtt: Time,
-    /// Of the round trip of the packet that it answers: what it and the packet waited for processors of hosts.
+    /// Of the round trip of the packet that it answers: what it and the packet waited for processors of
+    /// hosts.
     pub in_hosts: Time,
     pub rate: RateSample,
     /// It echoes congestion (ECN).
@@ -261,7 +263,8 @@ pub trait WindowController {
     fn between_losses(&self) -> u64 {
         0
     }
-    /// Time between two packets of a window below one packet; its rate is in [`CongestionWindow::pacing`], too.
+    /// Time between two packets of a window below one packet; its rate is in [`CongestionWindow::pacing`],
+    /// too.
     fn pacing_delay(&self) -> Option<Time> {
         None
     }
@@ -279,15 +282,17 @@ pub trait WindowParameters: Sized {
     const NEEDS_MARKS: bool = false;
     /// The law takes longer round trips for congestion.
     const FOLLOWS_DELAY: bool = false;
-    /// Its delay must not contain the time that a receiver delays an acknowledgement: by default each segment is answered at once.
+    /// Its delay must not contain the time that a receiver delays an acknowledgement: by default each segment
+    /// is answered at once.
     const ACKS_AT_ONCE: bool = false;
     /// A key whose value requires something that only TCP's acknowledgements provide, and why a queue pair
     /// cannot support it.
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
         None
     }
-    /// Mean window in segments where links lose this share of the packets at random; none: losses do not limit it.
-    /// By default that of a law that adds a segment per round trip and halves (Mathis et al., CCR 27(3), 1997).
+    /// Mean window in segments where links lose this share of the packets at random; none: losses do not
+    /// limit it. By default that of a law that adds a segment per round trip and halves (Mathis et al., CCR
+    /// 27(3), 1997).
     fn window_at_loss(&self, loss: f64, _round_trip: Time) -> Option<f64> {
         Some((1.5 / loss).sqrt())
     }
@@ -300,6 +305,10 @@ pub trait WindowParameters: Sized {
     /// The times that follow from the largest base RTT, each by its key, as `weftline check` prints them.
     fn derived(&self, _base_rtt: Time) -> Vec<(&'static str, Time)> {
         Vec::new()
+    }
+    /// A key that has the constant of its authors, this constant, and what `auto` is with this base RTT.
+    fn published(&self, _base_rtt: Time) -> Option<(&'static str, Time, Time)> {
+        None
     }
     /// Derives what follows from it, once, before the run starts.
     fn settle(&mut self, _base_rtt: Time) {}
@@ -330,7 +339,8 @@ pub fn couples(kind: &str) -> bool {
     each_type!(Law => Law::DOC.name == kind && Law::COUPLES).contains(&true)
 }
 
-/// What a law declares: name, [`WindowParameters::COUPLES`], [`WindowParameters::NEEDS_MARKS`], [`WindowParameters::FOLLOWS_DELAY`].
+/// What a law declares: name, [`WindowParameters::COUPLES`], [`WindowParameters::NEEDS_MARKS`],
+/// [`WindowParameters::FOLLOWS_DELAY`].
 fn declared<P: WindowParameters>(_: &P) -> (&'static str, bool, bool, bool) {
     (P::DOC.name, P::COUPLES, P::NEEDS_MARKS, P::FOLLOWS_DELAY)
 }
@@ -357,6 +367,10 @@ impl WindowConfig {
     pub fn derived(&self, base_rtt: Time) -> Vec<(&'static str, Time)> {
         each_kind!(self, law => law.derived(base_rtt))
     }
+    /// A key that has the constant of its authors, this constant, and what `auto` is with this base RTT.
+    pub fn published(&self, base_rtt: Time) -> Option<(&'static str, Time, Time)> {
+        each_kind!(self, law => law.published(base_rtt))
+    }
     /// Derives what follows from the largest base RTT of the network, before the run starts.
     pub fn settle(&mut self, base_rtt: Time) {
         each_kind!(self, law => law.settle(base_rtt))
@@ -376,7 +390,8 @@ impl WindowConfig {
         }
         each_kind!(self, law => at_once(law))
     }
-    /// Mean window in segments where links lose this share of the packets at random; none: losses do not limit it.
+    /// Mean window in segments where links lose this share of the packets at random; none: losses do not
+    /// limit it.
     pub fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
         each_kind!(self, law => law.window_at_loss(loss, round_trip))
     }

@@ -176,6 +176,10 @@ impl WindowParameters for SwiftParameters {
         named.zip(given).filter(|(_, given)| given.is_none()).map(|(named, _)| named).collect()
     }
 
+    fn published(&self, base_rtt: Time) -> Option<(&'static str, Time, Time)> {
+        (self.base_target == Some(BASE_TARGET)).then_some(("base_target", BASE_TARGET, base_rtt))
+    }
+
     fn settle(&mut self, base_rtt: Time) {
         let [base_target, per_hop, range] = self.targets(base_rtt).map(Some);
         *self = SwiftParameters { base_target, per_hop, range, ..*self };

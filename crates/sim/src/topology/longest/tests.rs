@@ -69,7 +69,7 @@ fn network(kinds: &[NodeKind], links: &[(u32, u32, u32)]) -> Topology {
         delay: Time(u64::from(draw / 4 % 50 + 1) * 100_000),
     };
     let (nodes, links) = (kinds.iter().enumerate().map(node).collect(), links.iter().map(link).collect());
-    Topology { nodes, links, host_labels: Vec::new(), extra_hosts: 0, parts: Vec::new() }
+    Topology { nodes, links, host_labels: Vec::new(), extra_hosts: 0, parts: Vec::new(), gpus_per_node: None }
 }
 
 proptest! {

@@ -19,6 +19,7 @@ fn network(kinds: &[NodeKind], links: &[(u32, u32)]) -> Topology {
         nodes: kinds.iter().enumerate().map(node).collect(),
         links: links.iter().map(link).collect(),
         host_labels: Vec::new(),
+        gpus_per_node: None,
         extra_hosts: 0,
         parts: Vec::new(),
     }

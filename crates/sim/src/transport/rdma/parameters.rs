@@ -14,6 +14,7 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, names};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
+    far_text, is_far, warning_of_times,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -353,6 +354,20 @@ impl TransportParameters for RdmaConfig {
             None => figures.extend(self.steps(run)),
         }
         figures
+    }
+
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        if run.rules.like != "none" {
+            return None;
+        }
+        if let Some(window) = self.controller.window() {
+            return warning_of_times(&window.law, self.base_rtt_and_window(run).0);
+        }
+        run.topology.host_rates().into_iter().rev().find_map(|rate| {
+            let (key, published, auto) = self.controller.published(rate)?;
+            let text = || far_text(key, published, auto, format_args!("NICs of {rate}"));
+            is_far(published.0, auto.0).then(text)
+        })
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

@@ -23,6 +23,7 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
+    warning_of_times,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -183,6 +184,10 @@ impl TransportParameters for TcpConfig {
         ];
         figures.extend(derived_times(&self.controller, base_rtt));
         figures
+    }
+
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        if run.rules.like != "none" { None } else { warning_of_times(&self.controller, self.base_rtt(run)) }
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

@@ -1,4 +1,5 @@
-//! A look at a job graph without playing it: how many messages are under way together, and over how many connections.
+//! A look at a job graph without playing it: how many messages are under way together, and over how many
+//! connections.
 
 use super::super::schedule::Schedule;
 use super::{JobGraph, Work};
@@ -9,8 +10,9 @@ use rustc_hash::FxHashSet;
 const LOOKED_AT: u64 = 4_000_000;
 
 impl JobGraph {
-    /// Messages that cross the network together: those with which the ranks begin their largest operation, as each later one
-    /// takes the place of another. Of a list also the first send of each rank. Not more than `limit` of them, and their number.
+    /// Messages that cross the network together: those with which the ranks begin their largest operation, as
+    /// each later one takes the place of another. Of a list also the first send of each rank. Not more than
+    /// `limit` of them, and their number.
     pub fn wave(&self, limit: usize) -> (Vec<u32>, u64) {
         match &self.work {
             Work::Repeated(work) => {
@@ -34,7 +36,8 @@ impl JobGraph {
         }
     }
 
-    /// The longest time for which a rank computes: the job takes at least that long, whatever the network does.
+    /// The longest time for which a rank computes: the job takes at least that long, whatever the network
+    /// does.
     pub fn computing(&self) -> Time {
         match &self.work {
             Work::Repeated(work) => {
@@ -99,7 +102,12 @@ impl Wave {
         let mut opens = std::mem::take(&mut self.opens);
         opens.clear();
         member.law.opens(member.member, &mut opens);
-        opens.iter().for_each(|&open| self.add(graph, member.first + open));
+        // Of the messages beyond the limit the same share crosses the network.
+        let room = self.limit - self.numbers.len();
+        let (before, looked_at) = (self.count, opens.len().min(room.max(1)));
+        opens[..looked_at].iter().for_each(|&open| self.add(graph, member.first + open));
+        let (crossing, rest) = (self.count - before, (opens.len() - looked_at) as u64);
+        self.count += rest * crossing / looked_at.max(1) as u64;
         self.opens = opens;
     }
 

@@ -313,6 +313,10 @@ impl Listed {
         from == to || self.domains.is_some_and(|(size, _)| from / size == to / size)
     }
 
+    pub fn domain(&self) -> Option<u32> {
+        self.domains.map(|(size, _)| size)
+    }
+
     pub fn scale_up(&self) -> Option<ScaleUp> {
         self.domains.map(|(_, links)| links)
     }

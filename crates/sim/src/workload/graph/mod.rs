@@ -200,6 +200,14 @@ impl JobGraph {
         }
     }
 
+    /// Ranks of a domain, if there are domains.
+    pub fn domain(&self) -> Option<u32> {
+        match &self.work {
+            Work::Repeated(work) => work.domain(),
+            Work::Listed(work) => work.domain(),
+        }
+    }
+
     /// Number of steps: rows of jobs.parquet.
     pub fn steps(&self) -> u32 {
         match &self.work {

@@ -153,6 +153,12 @@ impl Repeated {
         Member { law: &phase.law, first, member, group }
     }
 
+    /// Ranks of a domain, within which a phase stays.
+    pub fn domain(&self) -> Option<u32> {
+        let inside = self.phases.iter().find(|phase| phase.inside)?;
+        Some(self.ranks / inside.groups.count(self.ranks).max(1))
+    }
+
     /// Whether ranks send to each other outside the network.
     pub fn has_inside(&self) -> bool {
         self.scale_up.is_some() && (self.seats.per_host > 1 || self.phases.iter().any(|phase| phase.inside))

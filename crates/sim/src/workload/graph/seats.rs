@@ -1,9 +1,12 @@
 //! Where ranks sit: several of a host share its NICs, and reach each other by its scale-up links.
 
 use super::ScaleUp;
-use crate::parameters::{Parameters, Value};
+use crate::parameters::Parameters;
+use crate::topology::HostId;
 use crate::units::Time;
 use crate::workload::lanes::lane_of;
+use crate::workload::spec::WorkloadContext;
+use std::collections::BTreeSet;
 
 /// Ranks r with the same r / `per_host` are on one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +49,57 @@ pub fn ranks_per_host(p: &mut Parameters) -> u32 {
     count
 }
 
-/// Ranks of a domain, where no number is given: those of a host, or 8.
-pub fn usual_domain(p: &Parameters) -> i64 {
-    match p.peek("ranks_per_host") {
-        Some(Value::Integer(count)) if count > 1 => count,
-        _ => 8,
+/// Ranks of a domain where neither a number is given nor a node or host has several.
+pub const USUAL_DOMAIN: u32 = 8;
+
+/// The key `domain`; none: `auto`.
+pub fn read_domain(p: &mut Parameters, min: i64, per_host: u32) -> Option<u32> {
+    let help = "Consecutive ranks that reach each other outside the network; auto: those of a node, where the topology has nodes of \
+                several GPUs, or of a host with several ranks, else 8.";
+    let domain = p.integer_or_auto("domain", (min, 100_000), help).map(|domain| domain as u32);
+    domain.into_iter().for_each(|domain| check_domain(p, domain, per_host));
+    domain
+}
+
+/// Ranks of a domain, of which a number may be given.
+pub fn domain(cx: &WorkloadContext, given: Option<u32>, per_host: u32) -> u32 {
+    let usual = match cx.gpus_per_node.unwrap_or(1).saturating_mul(per_host) {
+        1 => USUAL_DOMAIN,
+        ranks => ranks,
+    };
+    given.unwrap_or(usual)
+}
+
+/// Warns of domains that are neither parts of nodes nor whole nodes.
+pub fn warn_of_nodes(cx: &WorkloadContext, hosts: &[HostId], domain: u32, per_host: u32) {
+    let Some(gpus) = cx.gpus_per_node.filter(|&gpus| gpus > 0) else { return };
+    let node = gpus.saturating_mul(per_host);
+    if node == 1 {
+        let text = format!("nodes have one GPU, so that a domain of {domain} ranks spans {domain} nodes");
+        return (cx.warn)(text);
+    }
+    if !node.is_multiple_of(domain) && !domain.is_multiple_of(node) {
+        let parts = (per_host.max(2)..=node)
+            .filter(|part| node.is_multiple_of(*part) && part.is_multiple_of(per_host));
+        let whole = [domain / node * node, domain.div_ceil(node) * node].into_iter().filter(|&size| size > 0);
+        let nearest = parts.chain(whole).min_by_key(|size| size.abs_diff(domain)).unwrap_or(node);
+        let text = format!(
+            "domain = {domain} is neither a part of a node nor whole nodes, which have {node} GPUs, so that domains cross nodes at \
+             different places: expected {nearest}, or \"auto\" for {node}"
+        );
+        return (cx.warn)(text);
+    }
+    let nodes = |ranks: &[HostId]| ranks.iter().map(|host| host / gpus).collect::<BTreeSet<_>>().len();
+    let allowed = (domain / node).max(1) as usize;
+    let torn = hosts.chunks(domain as usize).zip(0..).find(|(ranks, _)| nodes(ranks) > allowed);
+    if let Some((ranks, number)) = torn {
+        let first = number * domain as usize;
+        (cx.warn)(format!(
+            "ranks {first} to {} are a domain, but on {} nodes of {node} GPUs: keep the ranks of a node together (`hosts`, \
+             `placement`, `ranks`)",
+            first + ranks.len() - 1,
+            nodes(ranks)
+        ));
     }
 }
 

@@ -11,6 +11,9 @@ use std::sync::{Arc, OnceLock};
 /// Largest number of messages whose dependencies are listed for those who ask; the run needs no list.
 pub const LISTED: u32 = 2_000_000;
 
+/// Messages under way together that stand for all of them in an estimate.
+const WAVE: usize = 200_000;
+
 #[derive(Clone)]
 pub struct GraphSource {
     graph: Arc<JobGraph>,
@@ -190,7 +193,7 @@ impl FlowSource for GraphSource {
         if !self.waits().pairs.is_empty() {
             return None;
         }
-        let (numbers, under_way) = self.graph.wave(LISTED as usize);
+        let (numbers, under_way) = self.graph.wave(WAVE);
         let bytes = |&number: &u32| self.graph.message(number).bytes;
         let size = (numbers.len() as u64, numbers.iter().map(bytes).sum());
         let wave = Wave { graph: self.graph.clone(), numbers, next: 0, openers: FxHashMap::default() };

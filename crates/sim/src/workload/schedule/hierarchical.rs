@@ -11,15 +11,16 @@ use super::ring::RingParameters;
 use super::{AlgorithmParameters, Asked, Groups, Kind, Phase, Phases};
 use super::{halving_doubling::HalvingDoublingParameters, linear::LinearParameters};
 use crate::doc::SchemeDoc;
-use crate::parameters::Parameters;
-use crate::workload::graph::seats::usual_domain;
+use crate::parameters::{Parameters, Value};
+use crate::workload::graph::seats::{USUAL_DOMAIN, read_domain};
 
 const IN_RAILS: &[(&str, &str)] =
     &[("ring", "rings along the rails"), ("halving-doubling", "halving and doubling along the rails")];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HierarchicalParameters {
-    pub domain: u32,
+    /// None: what follows from nodes and hosts.
+    pub domain: Option<u32>,
     /// Rails halve and double instead of forming rings.
     pub halves: bool,
 }
@@ -36,16 +37,16 @@ impl AlgorithmParameters for HierarchicalParameters {
     const CAN: &'static [Kind] = &[Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::AllToAll];
 
     fn read(p: &mut Parameters) -> HierarchicalParameters {
-        let domain_help = "Ranks of a domain, such as the GPUs of a node; of a hierarchical operation.";
+        let per_host = match p.peek("ranks_per_host") {
+            Some(Value::Integer(count)) => count.clamp(1, 1024) as u32,
+            _ => 1,
+        };
         let in_rails = p.choice("in_rails", "ring", IN_RAILS, "How rails reduce and gather.");
-        HierarchicalParameters {
-            domain: p.integer("domain", usual_domain(p), (2, 100_000), domain_help) as u32,
-            halves: in_rails == IN_RAILS[1].0,
-        }
+        HierarchicalParameters { domain: read_domain(p, 2, per_host), halves: in_rails == IN_RAILS[1].0 }
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        let (n, domain) = (asked.ranks, self.domain);
+        let (n, domain) = (asked.ranks, self.domain.unwrap_or(USUAL_DOMAIN));
         if n % domain != 0 || n / domain < 2 {
             return Err(format!(
                 "{n} ranks are not two or more domains of {domain}: give ranks that `domain` divides"

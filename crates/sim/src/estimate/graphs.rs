@@ -1,0 +1,372 @@
+//! When a job graph ends, as far as that follows from its operations without a packet.
+//!
+//! The operations of all ranks are played in the order of time: computations take their time on their stream,
+//! a message the time of its bytes on the idle path after the messages that its host sent before, and a
+//! collective operation begins when its last rank has joined. It takes
+//!
+//! ```text
+//! T = max(n α + b β, α' + B β')     n, b: messages, and their bytes, of its longest chain; B: bytes that one rank sends
+//! ```
+//!
+//! with α the latency of a message and β the time of a byte on the wire, in the mean of its ranks' next ones,
+//! α' and β' of the slowest.
+//!
+//! So the idle time of a pipeline, slower ranks, and messages within scale-up domains count. Differs from a
+//! run: the messages of an operation do not share links with other operations, flows do not collide on a path
+//! (links between switches are shared evenly), windows and rates do not have to grow, nothing is lost, and
+//! all ranks leave a collective operation together.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use super::replay::Wire;
+use crate::topology::{HostId, PathTimes};
+use crate::units::{Rate, Time};
+use crate::workload::graph::listed::{Listed, Op, SendEnds};
+use crate::workload::graph::matching::Matching;
+use crate::workload::graph::{JobGraph, Work};
+use crate::workload::schedule::{Law, Schedule};
+
+/// What a run has that the estimated end of a job does not count, as `weftline check` prints it.
+pub const NOT_COUNTED: &str =
+    "flows that collide on a path, operations that share a NIC, windows and rates that grow, and losses";
+/// Operations that are played; if there are more, the others are assumed to be similar.
+const MAX_OPS: u64 = 4_000_000;
+/// Messages that are followed along the chain of a collective operation.
+const MAX_CHAIN: u64 = 1_000_000;
+/// Different operations whose times are remembered.
+const REMEMBERED: usize = 64;
+
+/// Times of messages on links that nothing else uses.
+pub struct Links<'t> {
+    pub times: &'t PathTimes<'t>,
+    pub wire: &'t Wire,
+    /// By host: the sum of the rates of its links, in bit/s.
+    pub host_rates: &'t [f64],
+    /// How many times longer the links between switches make it.
+    pub squeeze: f64,
+}
+
+/// Time of a message apart from its bytes, and seconds per payload byte.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    latency: Time,
+    per_byte: f64,
+    /// Seconds for the headers of a packet.
+    per_packet: f64,
+}
+
+impl Cost {
+    /// The time of the packets of this number of messages, which have some bytes together.
+    fn bytes(&self, bytes: f64, messages: u64, mtu: u64) -> Time {
+        let packets = (bytes / mtu as f64).ceil().max(messages as f64);
+        Time(((bytes * self.per_byte + packets * self.per_packet) * 1e12).min(4e18) as u64)
+    }
+}
+
+/// Costs of messages among some ranks: of a message in the mean, and of the slowest link.
+#[derive(Clone, Copy, Default)]
+struct Costs {
+    mean: Cost,
+    worst: Cost,
+}
+
+impl Costs {
+    fn of(all: &[Cost]) -> Costs {
+        let count = all.len().max(1);
+        let latencies = all.iter().map(|cost| cost.latency.0 as f64).sum::<f64>();
+        Costs {
+            mean: Cost {
+                latency: Time((latencies / count as f64) as u64),
+                per_byte: all.iter().map(|cost| cost.per_byte).sum::<f64>() / count as f64,
+                per_packet: all.iter().map(|cost| cost.per_packet).sum::<f64>() / count as f64,
+            },
+            worst: Cost {
+                latency: all.iter().map(|cost| cost.latency).max().unwrap_or(Time::ZERO),
+                per_byte: all.iter().map(|cost| cost.per_byte).fold(0.0, f64::max),
+                per_packet: all.iter().map(|cost| cost.per_packet).fold(0.0, f64::max),
+            },
+        }
+    }
+}
+
+/// What decides how long a collective operation takes.
+#[derive(Clone, Copy)]
+struct Extent {
+    messages: u64,
+    chain_bytes: f64,
+    /// What the busiest rank sends.
+    rank_messages: u64,
+    rank_bytes: f64,
+}
+
+impl Extent {
+    fn of(law: &Law, ranks: u32) -> Extent {
+        let mut longest = Extent { messages: 0, chain_bytes: 0.0, rank_messages: 0, rank_bytes: 0.0 };
+        let mut next = Vec::new();
+        for rank in [0, 1, ranks / 2, ranks.saturating_sub(1)] {
+            next.clear();
+            law.opens(rank, &mut next);
+            // Of several messages the first of all lanes: a chain of one lane.
+            let mut at = next.first().copied();
+            let (mut messages, mut bytes) = (0, 0.0);
+            while let Some(message) = at.filter(|_| messages < MAX_CHAIN) {
+                (messages, bytes) = (messages + 1, bytes + law.transfer(message).bytes as f64);
+                next.clear();
+                law.after_arrival(message, &mut next);
+                law.after_acknowledgement(message, &mut next);
+                at = next.last().copied().or_else(|| law.after_sending(message));
+            }
+            if messages > longest.messages {
+                (longest.messages, longest.chain_bytes) = (messages, bytes);
+            }
+            let sent = law.sent(rank).map_or_else(
+                || {
+                    let looked_at = u64::from(law.messages()).clamp(1, MAX_CHAIN);
+                    let sum: f64 =
+                        (0..looked_at as u32).map(|message| law.transfer(message).bytes as f64).sum();
+                    sum / looked_at as f64 * f64::from(law.sends(rank).max(law.receives(rank)))
+                },
+                |(_, _, bytes)| bytes as f64,
+            );
+            longest.rank_bytes = longest.rank_bytes.max(sent);
+            longest.rank_messages = longest.rank_messages.max(u64::from(law.sends(rank)));
+        }
+        longest
+    }
+
+    fn time(&self, Costs { mean, worst }: Costs, mtu: u64) -> Time {
+        let latencies = Time(mean.latency.0.saturating_mul(self.messages));
+        let chain = latencies.saturating_add(mean.bytes(self.chain_bytes, self.messages, mtu));
+        let rank = worst.bytes(self.rank_bytes, self.rank_messages, mtu);
+        chain.max(worst.latency.saturating_add(rank))
+    }
+}
+
+impl Links<'_> {
+    /// Of a message between two hosts, if the rate of the sender's links is shared by this many ranks.
+    fn between(&self, graph: &JobGraph, src: HostId, dst: HostId, sharing: u32) -> Cost {
+        let Some(path) = self.times.pair(src, dst) else { return Cost::default() };
+        let packet = path.bottleneck.transmission_time(self.wire.packet());
+        let hops = u64::from(path.hops.saturating_sub(1));
+        let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
+        let nics = (self.host_rates[src as usize] / path.bottleneck.0.max(1) as f64).round().max(1.0);
+        let rate = path.bottleneck.0.max(1) as f64 * nics.min(f64::from(graph.seats.lanes().max(1)));
+        let per_byte = 8.0 * self.squeeze * f64::from(sharing) / rate;
+        let header = (self.wire.packet() - self.wire.mtu) as f64;
+        Cost { latency, per_byte, per_packet: header * per_byte }
+    }
+
+    /// Of the messages of a collective operation among these ranks, `is_inside` a domain or not.
+    fn among(
+        &self,
+        graph: &JobGraph,
+        ranks: impl Iterator<Item = u32> + Clone,
+        is_inside: impl Fn(u32, u32) -> bool,
+    ) -> Costs {
+        const LOOKED_AT: usize = 64;
+        let pairs: Vec<(u32, u32)> = ranks.clone().zip(ranks.skip(1)).take(LOOKED_AT).collect();
+        // Where no two of them are on one host, the other ranks of the host do the same.
+        let together = pairs.iter().any(|&(from, to)| graph.seats.together(from, to));
+        let sharing = if together { 1 } else { graph.seats.per_host };
+        let host = |rank: u32| graph.hosts[rank as usize];
+        let cost = |&(from, to): &(u32, u32)| match is_inside(from, to) {
+            true => Links::inside(graph),
+            false => self.between(graph, host(from), host(to), sharing),
+        };
+        Costs::of(&pairs.iter().map(cost).collect::<Vec<_>>())
+    }
+
+    fn inside(graph: &JobGraph) -> Cost {
+        graph.scale_up().map_or(Cost::default(), |links| Cost {
+            latency: links.delay,
+            per_byte: 8.0 / links.rate.max(Rate(1)).0 as f64,
+            per_packet: 0.0,
+        })
+    }
+
+    /// How long a job takes from its start.
+    pub fn duration(&self, graph: &JobGraph) -> Time {
+        match &graph.work {
+            Work::Listed(work) => Play::new(self, graph, work).end(),
+            Work::Repeated(work) => {
+                let mut each = Time::ZERO;
+                for instance in 0..work.instances() / work.repeat {
+                    let phase = work.phase(instance);
+                    let count = phase.groups.count(graph.ranks()).max(1);
+                    let members = graph.ranks() / count;
+                    let ranks = (0..members).map(|member| phase.groups.rank(0, member));
+                    let costs = self.among(graph, ranks, |from, to| work.is_inside(instance, from, to));
+                    each = each.saturating_add(Extent::of(&phase.law, members).time(costs, self.wire.mtu));
+                }
+                Time(each.0.saturating_mul(u64::from(work.repeat))).saturating_add(graph.computing())
+            }
+        }
+    }
+}
+
+/// What is due at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    End { rank: u32, op: u32 },
+    Arrival { from: u32, op: u32 },
+}
+
+/// The operations of a list, in the order of time.
+struct Play<'p> {
+    links: &'p Links<'p>,
+    graph: &'p JobGraph,
+    work: &'p Listed,
+    needs: Vec<Vec<u32>>,
+    due: BinaryHeap<Reverse<(Time, Due)>>,
+    /// Until when a stream computes, and a host sends.
+    streams: FxHashMap<(u32, u16), Time>,
+    sends: FxHashMap<HostId, Time>,
+    matching: Vec<Matching>,
+    /// By collective operation: the ranks that have joined, and their operations.
+    joined: FxHashMap<u32, Vec<(u32, u32)>>,
+    pairs: FxHashMap<(HostId, HostId), Cost>,
+    extents: Vec<(&'p Law, Extent)>,
+    groups: FxHashMap<u32, Costs>,
+    ended: u64,
+}
+
+impl<'p> Play<'p> {
+    fn new(links: &'p Links<'p>, graph: &'p JobGraph, work: &'p Listed) -> Play<'p> {
+        Play {
+            links,
+            graph,
+            work,
+            needs: work.ranks.iter().map(|list| list.needs.clone()).collect(),
+            due: BinaryHeap::new(),
+            streams: FxHashMap::default(),
+            sends: FxHashMap::default(),
+            matching: work.ranks.iter().map(|_| Matching::default()).collect(),
+            joined: FxHashMap::default(),
+            pairs: FxHashMap::default(),
+            extents: Vec::new(),
+            groups: FxHashMap::default(),
+            ended: 0,
+        }
+    }
+
+    fn end(mut self) -> Time {
+        for (rank, list) in (0..).zip(&self.work.ranks) {
+            let free = (0..list.ops.len() as u32).filter(|&op| list.needs[op as usize] == 0);
+            free.for_each(|op| self.start(rank, op, Time::ZERO));
+        }
+        let mut now = Time::ZERO;
+        while let Some(Reverse((time, due))) = self.due.pop() {
+            now = time;
+            match due {
+                Due::End { rank, op } => {
+                    self.ended += 1;
+                    if self.ended == MAX_OPS {
+                        break;
+                    }
+                    self.free(rank, self.work.ranks[rank as usize].after_end.of(op), now);
+                }
+                Due::Arrival { from, op } => {
+                    let Op::Send { to, tag, .. } = self.work.ranks[from as usize].ops[op as usize] else {
+                        continue;
+                    };
+                    if let Some(receive) = self.matching[to as usize].arrive(from, tag, op) {
+                        self.make(now, Due::End { rank: to, op: receive });
+                    }
+                }
+            }
+        }
+        let all: u64 = self.work.ranks.iter().map(|list| list.ops.len() as u64).sum();
+        match self.ended == MAX_OPS {
+            true => Time((now.0 as f64 * all as f64 / MAX_OPS as f64).min(4e18) as u64),
+            false => now,
+        }
+    }
+
+    fn make(&mut self, at: Time, due: Due) {
+        self.due.push(Reverse((at, due)));
+    }
+
+    fn free(&mut self, rank: u32, waiting: &[u32], now: Time) {
+        for &op in waiting {
+            let left = &mut self.needs[rank as usize][op as usize];
+            *left -= 1;
+            if *left == 0 {
+                self.start(rank, op, now);
+            }
+        }
+    }
+
+    fn start(&mut self, rank: u32, op: u32, now: Time) {
+        let list = &self.work.ranks[rank as usize];
+        let ends = match list.ops[op as usize] {
+            Op::Compute { time, stream } => {
+                let busy = self.streams.entry((rank, stream)).or_default();
+                *busy = now.max(*busy).saturating_add(time);
+                Some(*busy)
+            }
+            Op::Wait { time } => Some(now.saturating_add(time)),
+            Op::Send { to, bytes, .. } => {
+                let arrives = self.arrival((rank, to), bytes, now);
+                self.make(arrives, Due::Arrival { from: rank, op });
+                Some(if self.work.send_ends == SendEnds::Posted { now } else { arrives })
+            }
+            Op::Receive { from, tag, .. } => self.matching[rank as usize].post((from, tag), op).map(|_| now),
+            Op::Collective { instance } => {
+                self.join(instance, rank, op, now);
+                None
+            }
+        };
+        if let Some(ends) = ends {
+            self.make(ends, Due::End { rank, op });
+        }
+        self.free(rank, list.after_start.of(op), now);
+    }
+
+    /// When a message of its own arrives, after those that its host sends before.
+    fn arrival(&mut self, (from, to): (u32, u32), bytes: u64, now: Time) -> Time {
+        let (src, dst) = (self.graph.hosts[from as usize], self.graph.hosts[to as usize]);
+        if self.work.is_inside(from, to) || src == dst {
+            let cost = Links::inside(self.graph);
+            return now
+                .saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu))
+                .saturating_add(cost.latency);
+        }
+        let (links, graph) = (self.links, self.graph);
+        let cost = *self.pairs.entry((src, dst)).or_insert_with(|| links.between(graph, src, dst, 1));
+        let sent = self.sends.entry(src).or_default();
+        *sent = now.max(*sent).saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu));
+        sent.saturating_add(cost.latency)
+    }
+
+    /// A rank joins a collective operation, which ends for all of its ranks some time after the last has
+    /// joined.
+    fn join(&mut self, instance: u32, rank: u32, op: u32, now: Time) {
+        let joined = self.joined.entry(instance).or_default();
+        joined.push((rank, op));
+        let ranks = self.work.ranks_of(instance + 1, self.graph.ranks());
+        if (joined.len() as u32) < ranks {
+            return;
+        }
+        let joined = self.joined.remove(&instance).unwrap_or_default();
+        let of = self.work.instance(instance);
+        let known = self.extents.iter().rev().find(|(law, _)| **law == of.law).map(|(_, extent)| *extent);
+        let extent = known.unwrap_or_else(|| {
+            let extent = Extent::of(&of.law, ranks);
+            if self.extents.len() == REMEMBERED {
+                self.extents.remove(0);
+            }
+            self.extents.push((&of.law, extent));
+            extent
+        });
+        let (links, graph, work) = (self.links, self.graph, self.work);
+        let members = (0..ranks).map(|member| work.rank(instance, member));
+        let costs = self.groups.entry(of.group);
+        let costs =
+            *costs.or_insert_with(|| links.among(graph, members, |from, to| work.is_inside(from, to)));
+        let ends = now.saturating_add(extent.time(costs, links.wire.mtu));
+        joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));
+    }
+}

@@ -1,0 +1,100 @@
+//! The estimated end of a job is within a factor of 1.5 of its end, whatever its time goes to: computations,
+//! the pipeline's fill, messages within scale-up domains, or messages on the network.
+
+use crate::common::Kept;
+use std::path::Path;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::{Execution, Simulation};
+
+/// 32 GPUs, 8 a node.
+const RAIL: &str = r#"
+[topology]
+kind = "rail"
+nodes = 4
+gpus = 8
+nodes_per_segment = 2
+spines = 8
+
+[transport]
+mtu = "4KB"
+recovery = "selective-repeat"
+controller = { kind = "dcqcn" }
+
+[[workload]]
+"#;
+
+/// The largest model that takes seconds as packets.
+const MODEL: &str = r#"
+kind = "training"
+layers = 8
+hidden = 512
+sequence = 512
+vocabulary = 4000
+"#;
+
+fn ends(text: &str) -> (f64, f64) {
+    let scenario = Scenario::load(text, "s.toml", Path::new("."), &[], None, Hooks::default())
+        .unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mut kept = Kept::default();
+    let simulation = Simulation::new(scenario.config().expect("a configuration"), Execution::default());
+    let outcome = simulation.and_then(|run| run.run(&mut kept, &mut |_| true)).expect("a run");
+    let last = outcome.steps.iter().filter_map(|step| step.finish).max().expect("a step ended");
+    (scenario.estimate().replay.end.as_ns(), last.as_ns())
+}
+
+#[test]
+fn the_estimated_end_of_a_job_is_within_half_as_much_again() {
+    let scale_up = "scale_up_rate = \"3.6Tbps\"";
+    let training = |keys: &str| format!("{RAIL}{MODEL}{keys}");
+    let collective = |keys: &str| format!("{RAIL}kind = \"collective\"\noperation = \"all-reduce\"\n{keys}");
+    let cases = [
+        ("all", training(&format!("tensor = 8\npipeline = 2\nmicro_batches = 4\njitter = 0.02\n{scale_up}"))),
+        ("deep", training(&format!("tensor = 8\npipeline = 4\nmicro_batches = 8\n{scale_up}"))),
+        (
+            "interleaved",
+            training(&format!("tensor = 8\npipeline = 2\nvirtual_stages = 2\nmicro_batches = 4\n{scale_up}")),
+        ),
+        ("no pipeline", training(&format!("tensor = 8\nmicro_batches = 4\n{scale_up}"))),
+        ("no tensor groups", training(&format!("tensor = 1\npipeline = 4\nmicro_batches = 4\n{scale_up}"))),
+        ("experts", training("tensor = 1\nexpert = 8\nexperts = 8\nmicro_batches = 2")),
+        (
+            "experts inside",
+            training(&format!("tensor = 1\nexpert = 8\nexperts = 8\nmicro_batches = 2\n{scale_up}")),
+        ),
+        ("scale-up alone", training(&format!("tensor = 8\nranks = 8\nmicro_batches = 4\n{scale_up}"))),
+        ("on the network alone", training("tensor = 8\npipeline = 2\nmicro_batches = 2")),
+        ("zero3", training(&format!("tensor = 8\nmicro_batches = 2\nsharding = \"zero3\"\n{scale_up}"))),
+        ("no overlap", training(&format!("tensor = 8\nmicro_batches = 2\noverlap = false\n{scale_up}"))),
+        ("slow links", training("tensor = 8\nmicro_batches = 2\nscale_up_rate = \"20Gbps\"")),
+        (
+            "stragglers",
+            training(&format!(
+                "tensor = 8\nslow_ranks = \"3\"\nslow_factor = 4.0\nteraflops = 1.0\n{scale_up}"
+            )),
+        ),
+        ("two steps", training(&format!("tensor = 8\nsteps = 2\n{scale_up}"))),
+        ("hierarchical", collective(&format!("algorithm = \"hierarchical\"\nbytes = \"64MB\"\n{scale_up}"))),
+        (
+            "slow domains",
+            collective("algorithm = \"hierarchical\"\nbytes = \"16MB\"\nscale_up_rate = \"20Gbps\""),
+        ),
+        (
+            "repeated",
+            collective(&format!(
+                "algorithm = \"hierarchical\"\nbytes = \"1MB\"\nrepeat = 5\ncompute = \"1ms\"\n{scale_up}"
+            )),
+        ),
+        (
+            "several ranks a host",
+            collective(&format!("ranks_per_host = 4\nplacement = \"by-rail\"\nbytes = \"16MB\"\n{scale_up}")),
+        ),
+    ];
+    let ratios = cases.map(|(name, text)| {
+        let (expected, ended) = ends(&text);
+        println!("{name}: expected {expected:.0} ns, ended {ended:.0} ns, {:.2}", expected / ended);
+        (name, expected / ended)
+    });
+    for (name, ratio) in ratios {
+        assert!((1.0 / 1.5..1.5).contains(&ratio), "{name}: {ratio}");
+    }
+}
