@@ -216,8 +216,9 @@ fn a_constant_that_was_published_for_another_rate_is_warned_about() {
     assert!(of("{ kind = \"hpcc\", rai = \"60Mbps\" }", "800Gbps").is_empty());
     assert!(of(AUTO, "800Gbps").is_empty());
     assert!(of("{ kind = \"dcqcn\" }", "800Gbps").is_empty());
-    assert_eq!(of("{ kind = \"hpcc\" }", "25Gbps").len(), 1);
-    assert_eq!(of("{ kind = \"hpcc\" }", "100Gbps").len(), 0);
+    // The authors' testbed.
+    assert!(of("{ kind = \"hpcc\" }", "25Gbps").is_empty());
+    assert!(of("{ kind = \"hpcc\" }", "100Gbps").is_empty());
     // 20 us as the target of a network whose round trip is 2.2 us.
     let swift = STAR.replace(", base_target = \"auto\"", "");
     assert!(warnings(&swift, &[]).iter().any(|text| text.contains("base_target")));
