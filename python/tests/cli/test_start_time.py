@@ -49,12 +49,22 @@ def test_importing_weftline_loads_nothing_else_of_it():
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs the processor time of a child")
 def test_the_command_starts_within_150_milliseconds_of_processor_time():
-    """Of the processor, not of the wall: a busy machine is not the command's fault. The best of five."""
+    """Of the processor, not of the wall: a busy machine is not the command's fault. The best of five.
+
+    On a slow machine it may take five times as long as a Python that imports little.
+    """
+    little = best_of_five("-c", "import argparse, json, pathlib, re")
+    taken = best_of_five("-m", "weftline", "--version")
+    assert taken < max(0.150, 5 * little), (taken, little)
+
+
+def best_of_five(*arguments: str) -> float:
+    """Return the least processor time of five runs of Python, in seconds."""
     taken = []
     for _ in range(5):
-        process = subprocess.Popen([sys.executable, "-m", "weftline", "--version"], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0
         taken.append(used.ru_utime + used.ru_stime)
-    assert min(taken) < 0.150, taken
+    return min(taken)
