@@ -196,13 +196,16 @@ fn a_pause_is_not_a_queue() {
     assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
 }
 
+/// A step and its chain.
+type Chain = (StepRecord, Vec<(Leg, Operation)>);
+
 /// A run of a scenario, and the chain of each of its steps that has a job graph, which covers the time of the
 /// step: every leg begins at the rank, and when, the one before it ended.
-fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<(StepRecord, Vec<(Leg, Operation)>)> {
+fn chains(scenario: &str, sets: &[(&str, &str)]) -> Vec<Chain> {
     chains_with(scenario, sets).1
 }
 
-fn chains_with(scenario: &str, sets: &[(&str, &str)]) -> (Config, Vec<(StepRecord, Vec<(Leg, Operation)>)>) {
+fn chains_with(scenario: &str, sets: &[(&str, &str)]) -> (Config, Vec<Chain>) {
     let sets: Sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let loaded = Scenario::load(scenario, "s.toml", &folder(), &sets, None, Hooks::default());
     let config = loaded.unwrap_or_else(|error| panic!("{error}")).config().expect("a valid configuration");
