@@ -25,7 +25,7 @@ import shrinking
 # Times are held against estimates, and the sample takes two cores.
 pytestmark = pytest.mark.alone
 
-SAMPLE, SEED = 40, "sample"
+SAMPLE, SEED = 24, "sample"
 
 
 @pytest.fixture(scope="module")
