@@ -59,7 +59,7 @@ def test_the_command_starts_within_150_milliseconds_of_processor_time():
 
 
 def best_of_five(*arguments: str) -> float:
-    """Return the least processor time of five runs of Python, in seconds."""
+    """Return the smallest processor time of five runs of Python, in seconds."""
     taken = []
     for _ in range(5):
         process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
