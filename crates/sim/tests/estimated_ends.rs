@@ -1,10 +1,7 @@
 //! The estimated end of a job is within a factor of 1.5 of its end, whatever its time goes to: computations,
 //! the pipeline's fill, messages within scale-up domains, or messages on the network.
 
-use crate::common::Kept;
-use std::path::Path;
-use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::{Execution, Simulation};
+use crate::common::{load, run_in};
 
 /// 32 GPUs, 8 a node.
 const RAIL: &str = r#"
@@ -33,11 +30,8 @@ vocabulary = 4000
 "#;
 
 fn ends(text: &str) -> (f64, f64) {
-    let scenario = Scenario::load(text, "s.toml", Path::new("."), &[], None, Hooks::default())
-        .unwrap_or_else(|error| panic!("{error}: {text}"));
-    let mut kept = Kept::default();
-    let simulation = Simulation::new(scenario.config().expect("a configuration"), Execution::default());
-    let outcome = simulation.and_then(|run| run.run(&mut kept, &mut |_| true)).expect("a run");
+    let scenario = load(text, &[]).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
     let last = outcome.steps.iter().filter_map(|step| step.finish).max().expect("a step ended");
     (scenario.estimate().replay.end.as_ns(), last.as_ns())
 }
