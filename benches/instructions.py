@@ -106,7 +106,7 @@ def measure() -> dict[str, dict]:
 
 def build() -> Path:
     """Build the example in release; return the program."""
-    command = ["cargo", "build", "--release", "--package", "weftline-sim", "--example", "hops"]
+    command = ["cargo", "build", "--release", "--workspace", "--example", "hops"]
     messages = _output([*command, "--quiet", "--message-format=json"])
     for line in messages.splitlines():
         message = json.loads(line)

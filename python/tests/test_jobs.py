@@ -260,6 +260,23 @@ def test_the_causes_of_a_step_add_up_to_its_time(training):
     assert row["computing_ns"] == pytest.approx(sum(computing) / 16)
 
 
+def test_times_of_steps_are_of_the_whole_job_and_bandwidths_of_one_kind(tmp_path):
+    """All-reduces within a node are parts of the step, and their rates are not those between nodes."""
+    training = weftline.run(TRAINING, set={"workload.0.steps": 2}, out=tmp_path / "run")
+    (whole,) = [row for row in training.steps if row["operation"] == "training"]
+    assert whole["steps"] == 2 and not whole["inside"] and whole["finish_to_finish_ns"] is None
+    for name in ("step_mean", "step_max"):
+        assert metric(name).value(training, Flows()) == whole["time_ns"] / 2
+    parts = [row for row in training.steps if row is not whole]
+    assert {row["inside"] for row in parts} == {True, False}
+    assert all(row["finish_to_finish_ns"] is None for row in parts)
+    assert metric("busbw").value(training, Flows()) is None
+    rows = jobs.table(lines_of([training])).rows
+    assert [row[1] for row in rows][:2] == ["training", "all-reduce in a domain"]
+    assert rows[0][4] == "2" and rows[0][6] == "–", "of two steps only the mean is known"
+    assert len({tuple(row[:4]) for row in rows}) == len(rows)
+
+
 def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):
     rows = training.ranks.to_dicts()
     whole = [row for row in rows if row["step"] == 0]

@@ -30,6 +30,8 @@ pub mod hash;
 pub mod layout;
 pub mod loops;
 #[cfg(feature = "std")]
+pub mod nearest;
+#[cfg(feature = "std")]
 pub mod observed;
 #[cfg(feature = "std")]
 pub mod path;

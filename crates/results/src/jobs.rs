@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{Float64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{BooleanArray, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde_json::{Map, Value, json};
 use weftline_sim::measure::StepRecord;
@@ -33,6 +33,8 @@ pub fn schema() -> SchemaRef {
         field("workload", DataType::UInt32),
         field("step", DataType::UInt32),
         field("operation", text()),
+        field("steps", DataType::UInt32),
+        field("inside", DataType::Boolean),
         field("ranks", DataType::UInt32),
         field("bytes", DataType::UInt64),
         field("start_ns", DataType::Float64),
@@ -98,12 +100,15 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
     };
     let groups = Labels::new(names.groups.iter().map(String::as_str));
     let (labels, places) = operations(steps);
+    let wholes: Vec<u16> = steps.iter().filter(|step| step.whole).map(|step| step.source).collect();
     let before: Vec<Option<Time>> = steps
         .iter()
         .enumerate()
         .map(|(at, step)| {
             let before = &steps[at.checked_sub(1)?];
-            let follows = (before.source, before.step + 1) == (step.source, step.step);
+            // Parts of a whole job do not follow each other.
+            let part = wholes.contains(&step.source);
+            let follows = !part && (before.source, before.step + 1) == (step.source, step.step);
             Some(step.finish?.saturating_sub(before.finish.filter(|_| follows)?))
         })
         .collect();
@@ -114,6 +119,8 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             number(&|step| Some(u32::from(step.source))),
             number(&|step| Some(step.step)),
             Arc::new(labels.column(places.iter().copied())),
+            number(&|step| Some(step.shape.steps.max(1))),
+            Arc::new(steps.iter().map(|step| Some(step.shape.inside)).collect::<BooleanArray>()),
             number(&|step| Some(step.shape.ranks)),
             Arc::new(UInt64Array::from_iter_values(steps.iter().map(|step| step.bytes))),
             ns(&|step| Some(step.start)),

@@ -6,9 +6,7 @@
 //! the reading function remains a plain list. The file is above 500 lines because every kind of value has its
 //! reader here.
 
-mod nearest;
-
-pub use nearest::{nearest, unknown};
+pub use pint::nearest::{meant, nearest, unknown};
 
 use crate::units::{Bytes, Rate, Time};
 

@@ -211,7 +211,8 @@ class Judge:
 def build() -> None:
     """Build what runs a scenario without Python, in both builds."""
     for flags in ([], ["--release"]):
-        command = ["cargo", "build", "--quiet", "-p", "weftline-sim", "--example", "same_bits", *flags]
+        # Of the whole workspace: with the features of its dependencies nothing is compiled a second time.
+        command = ["cargo", "build", "--quiet", "--workspace", "--example", "same_bits", *flags]
         subprocess.run(command, cwd=ROOT, check=True)
 
 

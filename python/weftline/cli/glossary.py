@@ -39,6 +39,10 @@ COLUMNS = {
     "workload": ("column of jobs.parquet", "Number of the workload in the scenario, from 0."),
     "step": ("column of jobs.parquet", "Number of the step within the workload, from 0."),
     "operation": ("column of jobs.parquet", "Such as ring-all-reduce, or incast for the event of one."),
+    "inside": (
+        "column of jobs.parquet",
+        "Whether its ranks are in one scale-up domain, so that no message crosses the network.",
+    ),
     "ranks": ("column of jobs.parquet", "Number of hosts that take part."),
     "bytes": (
         "column of jobs.parquet, bytes",

@@ -56,15 +56,16 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return a row for each operation, number of ranks and size: means over steps, in nccl-tests' units."""
-    found: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+    """Return a row for each kind of operation and size: means over steps, in nccl-tests' units."""
+    from weftline.measures import steps as rows_of
+
+    found: dict[tuple[str, int, bool, int], list[dict[str, Any]]] = {}
     for run in runs:
         for step in run.steps:
             if step["busbw_bps"] is not None:
-                key = (step["operation"], step["ranks"], step["bytes"])
-                found.setdefault(key, []).append(step)
+                found.setdefault((*rows_of.kind(step), step["bytes"]), []).append(step)
     rows = []
-    for (operation, ranks, size), steps in sorted(found.items()):
+    for (operation, ranks, inside, size), steps in sorted(found.items()):
         times = [step["time_ns"] for step in steps]
         time = sum(times) / len(times)
         # As nccl-tests: bandwidths of the mean time.
@@ -74,6 +75,7 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
             {
                 "operation": operation,
                 "ranks": ranks,
+                "inside": inside,
                 "bytes": size,
                 "steps": len(steps),
                 "time_us": time / 1e3,
@@ -88,6 +90,7 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     """Return the rows of `sizes` as nccl-tests print them; None: there are none."""
+    from weftline.measures import steps as rows_of
     from weftline.terminal import Table
 
     if not rows:
@@ -104,6 +107,11 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
         table.rows.append(
             [row["operation"], str(row["ranks"]), str(row["bytes"]), str(row["steps"]), *times, *bandwidths]
         )
-    average = sum(row["busbw_GBps"] for row in rows) / len(rows)
-    table.note = f"GB: 10^9 bytes. Average bus bandwidth: {average:.2f} GB/s."
+    of_kinds: dict[str, list[float]] = {}
+    for row in rows:
+        of_kinds.setdefault(rows_of.kind_text(row), []).append(row["busbw_GBps"])
+    averages = {kind: f"{sum(values) / len(values):.2f} GB/s" for kind, values in of_kinds.items()}
+    several = [f"{average} ({kind})" for kind, average in averages.items()]
+    text = ", ".join(several if len(several) > 1 else averages.values())
+    table.note = f"GB: 10^9 bytes. Average bus bandwidth: {text}."
     return table

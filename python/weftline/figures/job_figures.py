@@ -9,7 +9,6 @@ from weftline import timeline as spans_of
 from weftline.figures import marks, specs
 from weftline.figures.marks import time_unit
 from weftline.figures.specs import Figure
-from weftline.measures import step_causes
 from weftline.measures import steps as rows_of
 from weftline.measures.lines import Line
 
@@ -30,7 +29,8 @@ MAX_RANKS, MAX_SPANS = 32, 4000
 def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption: str = "") -> Figure:
     """Return a column of jobs.parquet over the steps, a line for each job of the first run of each line.
 
-    Next to times it has the ideal time of each job that has one.
+    Next to times it has the ideal time of each job that has one. The parts of a whole job are lines of their
+    own, by kind.
     """
     axis, scale = AXES[column], 1e-9
     rows = [(line, step) for line in lines for step in line.runs[0].steps]
@@ -41,8 +41,13 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
     for line in lines:
         for job in rows_of.names(line.runs[:1]):
             label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", job]))
-            of_job = [step for step in line.runs[0].steps if step["job"] == job]
+            of_job = [step for step in rows_of.own(line.runs[0]) if step["job"] == job]
             points += [(label, step["step"], step[column] * scale) for step in of_job if step[column]]
+            points += [
+                (f"{label}, {rows_of.kind_text(part)}", part["step"], part[column] * scale)
+                for part in rows_of.parts(line.runs[0])
+                if part["job"] == job and part[column]
+            ]
             if column == "time_ns":
                 ideal = [(step["step"], step["ideal_ns"] * scale) for step in of_job if step["ideal_ns"]]
                 points += [(f"{label}, ideal", number, value) for number, value in ideal]
@@ -64,7 +69,7 @@ def timeline(title: str, run: Run) -> Figure | None:
     end = max(row["finish_ns"] for row in rows)
     begin = min(row["start_ns"] for row in rows)
     long = [row for row in rows if row["finish_ns"] - row["start_ns"] >= (end - begin) / (3 * marks.WIDTH)]
-    parts = [row for row in long if row["operation"] not in step_causes.WHOLE]
+    parts = [row for row in long if not rows_of.is_whole(row)]
     drawn = parts or long
     names = list(dict.fromkeys((row["workload"], row["rank"]) for row in rows))
     of_rank: dict[tuple[int, int], list[dict[str, Any]]] = {}

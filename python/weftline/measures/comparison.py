@@ -45,6 +45,7 @@ _IDEALS = {
     "phost": "as the pHost authors define it (OPT), without the last acknowledgement",
 }
 COMPARED = (
+    "step_mean",
     "slowdown_mean",
     "slowdown_p50",
     "slowdown_p95",

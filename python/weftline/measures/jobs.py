@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import mean, names
+from weftline.measures.steps import is_whole, kind, mean, names, steps_in
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -45,20 +45,48 @@ def table(lines: Sequence[Line]) -> Table | None:
     for line in lines:
         for job in names(line.runs):
             of_job = [step for run in line.runs for step in run.steps if step["job"] == job]
-            for operation in dict.fromkeys(step["operation"] for step in of_job):
-                row = _row(line.runs, job, operation)
+            for chosen in _kinds(of_job):
+                row = _row(line.runs, job, chosen)
                 result.rows.append([*([line.label] if several else []), *row])
     if not result.rows:
         return None
+    inside = " In a domain: no message crosses the network." if _is_inside(lines) else ""
     seeds = " over the seeds" if any(len(line.runs) > 1 for line in lines) else ""
     last = "last host: it ended most steps, and how many."
-    result.note = f"Means over steps{seeds}. {IDEAL} {BANDWIDTHS} {last}"
+    result.note = f"Means over steps{seeds}. {IDEAL} {BANDWIDTHS} {last}{inside}"
     return result
 
 
-def _row(runs: Sequence[Run], job: str, operation: str) -> list[str]:
+Choice = Callable[[dict[str, Any]], bool]
+"""Which rows of jobs.parquet are meant."""
+
+
+def _kinds(of_job: Sequence[dict[str, Any]]) -> list[Choice]:
+    """Return the rows of the table of one job: its operations, and the parts of a whole job by kind and size.
+
+    Sizes that are many are one row.
+    """
+    parts = [step for step in of_job if not is_whole(step)]
+    if len(parts) == len(of_job):
+        return _alike(of_job, lambda step: step["operation"])
+    by_size = _alike(parts, lambda step: (kind(step), step["bytes"]))
+    return [is_whole, *(by_size if len(by_size) <= MAX_STEPS else _alike(parts, kind))]
+
+
+def _alike(rows: Sequence[dict[str, Any]], key: Callable[[dict[str, Any]], object]) -> list[Choice]:
+    def having(value: object) -> Choice:
+        return lambda step: not is_whole(step) and key(step) == value
+
+    return [having(value) for value in dict.fromkeys(map(key, rows))]
+
+
+def _is_inside(lines: Sequence[Line]) -> bool:
+    return any(kind(step)[2] for line in lines for run in line.runs for step in run.steps)
+
+
+def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
     def chosen(run: Run) -> list[dict[str, Any]]:
-        return [step for step in run.steps if step["job"] == job and step["operation"] == operation]
+        return [step for step in run.steps if step["job"] == job and is_chosen(step)]
 
     steps = [step for run in runs for step in chosen(run)]
     done = [step for step in steps if step["time_ns"] is not None]
@@ -78,19 +106,25 @@ def _row(runs: Sequence[Run], job: str, operation: str) -> list[str]:
     def column(key: str) -> Callable[[dict[str, Any]], float | None]:
         return lambda step: step[key]
 
+    def slowest(step: dict[str, Any]) -> float | None:
+        return step["time_ns"] if steps_in(step) == 1 else None
+
     def over_ideal(step: dict[str, Any]) -> float | None:
         return step["time_ns"] / step["ideal_ns"] if step["ideal_ns"] else None
+
+    def count(of: Sequence[dict[str, Any]]) -> int:
+        return sum(map(steps_in, of))
 
     times = quantities.time_text
     lasts = Counter(step["last_host"] for step in done).most_common(1)
     return [
         job,
-        operation,
+        f"{steps[0]['operation']}{' in a domain' if kind(steps[0])[2] else ''}",
         _range([step["ranks"] for step in steps], str),
         _range([step["bytes"] for step in steps], quantities.bytes_text),
-        f"{len(done):,}" if len(done) == len(steps) else f"{len(done):,} of {len(steps):,}",
-        text(column("time_ns"), mean, times),
-        text(column("time_ns"), max, times),
+        f"{count(done):,}" if len(done) == len(steps) else f"{count(done):,} of {count(steps):,}",
+        text(lambda step: step["time_ns"] / steps_in(step), mean, times),
+        text(slowest, max, times),
         text(column("ideal_ns"), mean, times),
         text(over_ideal, mean, quantities.digits),
         text(column("finish_to_finish_ns"), mean, times),

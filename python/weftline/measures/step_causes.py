@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line
-from weftline.measures.steps import mean
+from weftline.measures.steps import is_whole, mean, steps_in
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
-WHOLE = ("training", "goal", "chakra")
-"""Operations of jobs.parquet that are all that the ranks of a job do."""
 NOTE = (
     "Means over ranks, which add up to the time. A rank that did not compute waited for what came before it "
     "computed again: for the sender of a message until it was sent, for the slowest rank of a collective "
@@ -36,15 +34,15 @@ NOTE = (
 
 def causes(run: Run) -> list[dict[str, Any]]:
     """Return a row for each whole step: its job, time and, in means over ranks, the four causes, in ns."""
-    if not any(step["operation"] in WHOLE and step["time_ns"] is not None for step in run.steps):
+    if not any(is_whole(step) and step["time_ns"] is not None for step in run.steps):
         return []
     found = []
     rows = run.ranks.to_dicts()
     for step in run.steps:
-        if step["operation"] not in WHOLE or step["time_ns"] is None:
+        if not is_whole(step) or step["time_ns"] is None:
             continue
         job = [row for row in rows if row["workload"] == step["workload"]]
-        whole = [row for row in job if row["operation"] in WHOLE and row["step"] == step["step"]]
+        whole = [row for row in job if is_whole(row) and row["step"] == step["step"]]
         if not whole or any(row["finish_ns"] is None for row in whole):
             continue
         if any(row.get("unsent_ns") is None for row in whole):
@@ -61,6 +59,7 @@ def causes(run: Run) -> list[dict[str, Any]]:
             {
                 "job": step["job"],
                 "operation": step["operation"],
+                "steps": steps_in(step),
                 "time_ns": time,
                 "computing_ns": compute,
                 "communication_ns": time - compute - senders - slowest,
@@ -85,5 +84,6 @@ def table(line: Line) -> Table | None:
         parts = [row[key] for key in keys]
         shown = [f"{quantities.time_text(part)} ({part / row['time_ns']:.0%})" for part in parts]
         time = quantities.time_text(row["time_ns"])
-        result.rows.append([row["job"], row["operation"], time, *shown, str(row["last_rank"])])
+        operation = row["operation"] + (f", {row['steps']:,} steps" if row["steps"] > 1 else "")
+        result.rows.append([row["job"], operation, time, *shown, str(row["last_rank"])])
     return result

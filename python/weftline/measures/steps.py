@@ -1,4 +1,8 @@
-"""How numbers of steps are read out of a run: the rows of jobs.parquet, one an operation of a job."""
+"""How numbers of steps are read out of a run: the rows of jobs.parquet, one an operation of a job.
+
+A training job, or a job of a file, has a row that is all of it, and rows of its collective operations. These
+are parts of the whole: times of steps leave them out, and bandwidths are means of operations of one kind.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +16,88 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 
+WHOLE = ("training", "goal", "chakra")
+"""Operations of jobs.parquet that are all that the ranks of a job do."""
+
+
 def names(runs: Sequence[Run]) -> list[str]:
     """Return the jobs of runs, in their order."""
     return list(dict.fromkeys(step["job"] for run in runs for step in run.steps))
 
 
-def ended(run: Run, flows: Flows = ALL) -> list[dict[str, Any]]:
-    """Return the steps that ended, of one job if a group is given."""
-    return [
-        step
-        for step in run.steps
-        if step["time_ns"] is not None and (flows.group is None or step["job"] == flows.group)
-    ]
+def is_whole(row: dict[str, Any]) -> bool:
+    """Return whether a row of jobs.parquet is all that the ranks of a job do."""
+    return row["operation"] in WHOLE
 
 
-def value(key: str, fold: Callable[[list[float]], float]) -> Callable[..., float | None]:
-    """Return the reader of a column, its values folded over the steps that have it."""
+def kind(row: dict[str, Any]) -> tuple[str, int, bool]:
+    """Return what operations of one kind share: name, number of ranks, whether they stay in a domain."""
+    return row["operation"], row["ranks"], bool(row.get("inside"))
+
+
+def kind_text(row: dict[str, Any]) -> str:
+    """Return the kind of an operation in words, such as `all-reduce of 8 ranks in a domain`."""
+    operation, ranks, inside = kind(row)
+    return f"{operation} of {ranks} ranks{' in a domain' if inside else ''}"
+
+
+def steps_in(row: dict[str, Any]) -> int:
+    """Return how many steps a row is: those of a training job are one row."""
+    return row.get("steps") or 1
+
+
+def parts(run: Run) -> list[dict[str, Any]]:
+    """Return the rows that are parts of a whole job."""
+    wholes = {row["workload"] for row in run.steps if is_whole(row)}
+    return [row for row in run.steps if row["workload"] in wholes and not is_whole(row)]
+
+
+def own(run: Run) -> list[dict[str, Any]]:
+    """Return the rows of steps: all but those that are parts of a whole job."""
+    wholes = {row["workload"] for row in run.steps if is_whole(row)}
+    return [row for row in run.steps if row["workload"] not in wholes or is_whole(row)]
+
+
+def ended(rows: Sequence[dict[str, Any]], flows: Flows) -> list[dict[str, Any]]:
+    """Return the rows that ended, of one job if a group is given."""
+    return [row for row in rows if row["time_ns"] is not None and flows.group in (None, row["job"])]
+
+
+def time(fold: Callable[[list[float]], float]) -> Callable[..., float | None]:
+    """Return the reader of the time of a step, folded over the steps that ended."""
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
-        found = [step[key] for step in ended(run, flows) if step[key] is not None]
+        found = [row["time_ns"] / steps_in(row) for row in ended(own(run), flows)]
         return fold(found) if found else None
+
+    return read
+
+
+def finish_to_finish(run: Run, flows: Flows = ALL) -> float | None:
+    """Return the mean time from the end of a step to that of the next."""
+    rows = ended(own(run), flows)
+    found = [row["finish_to_finish_ns"] for row in rows if row["finish_to_finish_ns"] is not None]
+    return mean(found) if found else None
+
+
+def bandwidth(key: str) -> Callable[..., float | None]:
+    """Return the reader of a column of bandwidths, the mean over the operations that have it.
+
+    Where parts of steps are of several kinds, there is none: a mean over those within nodes and those between
+    them would be a number of neither.
+    """
+
+    def read(run: Run, flows: Flows = ALL) -> float | None:
+        rows = [row for row in ended(run.steps, flows) if row[key] is not None]
+        kinds = {kind(row) for row in ended(parts(run), flows) if row[key] is not None}
+        return mean([row[key] for row in rows]) if rows and len(kinds) <= 1 else None
 
     return read
 
 
 def over_ideal(run: Run, flows: Flows = ALL) -> float | None:
     """Return the mean over steps of time over ideal time."""
-    found = [step["time_ns"] / step["ideal_ns"] for step in ended(run, flows) if step["ideal_ns"]]
+    found = [row["time_ns"] / row["ideal_ns"] for row in ended(own(run), flows) if row["ideal_ns"]]
     return mean(found) if found else None
 
 

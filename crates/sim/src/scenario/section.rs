@@ -4,7 +4,9 @@
 use super::catalogue;
 use super::document::{Data, Entry, Node, Origin, Table};
 use super::problem::Problem;
-use crate::parameters::{Declared, Kind, Names, Parameters, Source, Value, describe, nearest, unknown};
+use crate::parameters::{
+    Declared, Kind, Names, Parameters, Source, Value, describe, meant, nearest, unknown,
+};
 
 static EMPTY: Table = Table { entries: Vec::new(), replaced_kind: None };
 
@@ -341,12 +343,23 @@ impl<'d> Section<'d> {
         }
         let path = self.path_of(key);
         let others = super::catalogue::kinds_with(&path);
-        let message = match nearest(&entry.key, level.iter().copied()) {
+        let list = level.join(", ");
+        let by_meaning = || {
+            let own = |(key, declared): &'_ (String, Declared)| {
+                let name = key.strip_prefix(prefix).filter(|name| !name.contains('.'))?;
+                Some((name.to_string(), declared.help))
+            };
+            let described: Vec<(String, &str)> = self.findings.declared.iter().filter_map(own).collect();
+            let found = meant(&entry.key, described.iter().map(|(name, help)| (name.as_str(), *help)));
+            (1..=2).contains(&found.len()).then(|| found.join("\" or \""))
+        };
+        let near = nearest(&entry.key, level.iter().copied()).map(str::to_string);
+        let message = match near.or_else(by_meaning) {
             _ if !others.is_empty() => {
-                format!("unknown key: it belongs to kind {} (known: {})", others.join(", "), level.join(", "))
+                format!("unknown key: it belongs to kind {} (known: {list})", others.join(", "))
             }
-            Some(near) => format!("unknown key: did you mean \"{near}\"? (known: {})", level.join(", ")),
-            None => format!("unknown key (known: {})", level.join(", ")),
+            Some(near) => format!("unknown key: did you mean \"{near}\"? (known: {list})"),
+            None => format!("unknown key (known: {list})"),
         };
         self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
     }

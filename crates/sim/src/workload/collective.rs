@@ -227,6 +227,7 @@ impl WorkloadParameters for CollectiveSpec {
             bytes: (self.kind != Kind::Barrier).then_some(self.bytes.0),
             bus: self.kind.bus(ranks),
             alike: self.scale_up.is_none(),
+            ..JobShape::default()
         };
         let repeated = Repeated::new(
             phases,

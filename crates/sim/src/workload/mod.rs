@@ -219,6 +219,10 @@ pub struct JobShape {
     pub bus: Option<(u64, u64)>,
     /// All jobs have the same flows with the same dependencies, so that one ideal time holds for all.
     pub alike: bool,
+    /// No message crosses the network: its ranks are in one scale-up domain.
+    pub inside: bool,
+    /// Steps of a training job that it is, one after the other; 0 of all else, which is one.
+    pub steps: u32,
 }
 
 /// The load to which randomly arriving flows are drawn.

@@ -91,6 +91,8 @@ pub struct Listed {
     pub place: &'static str,
     /// The time of the whole begins when its ranks do, not with the first message.
     pub from_begin: bool,
+    /// Steps of a training job that the whole is, one after the other; 0 of all else, which is one.
+    steps: u32,
     /// Scale-up domains of this number of consecutive ranks; none: all messages cross the network.
     domains: Option<(u32, ScaleUp)>,
     /// Messages that cross the network, and their bytes.
@@ -229,7 +231,7 @@ impl Listed {
             count += u128::from(instance.law.messages());
         }
         first_message.push(counted(count)?);
-        let (from_begin, domains, flows, bytes) = (false, None, 0, 0);
+        let (from_begin, steps, domains, flows, bytes) = (false, 0, None, 0, 0);
         let listed = Listed {
             ranks,
             groups,
@@ -240,6 +242,7 @@ impl Listed {
             name,
             place: "",
             from_begin,
+            steps,
             domains,
             flows,
             bytes,
@@ -250,6 +253,11 @@ impl Listed {
     /// With what the places of its operations are.
     pub fn with_places(self, place: &'static str) -> Listed {
         Listed { place, ..self }
+    }
+
+    /// With the number of steps that the whole is.
+    pub fn with_steps(self, steps: u32) -> Listed {
+        Listed { steps, ..self }
     }
 
     /// Where the file has an operation, such as "line 3"; none: nowhere.
@@ -442,16 +450,19 @@ impl Listed {
 
     pub fn shape(&self, step: u32, ranks: u32) -> JobShape {
         let Some(at) = step.checked_sub(1) else {
-            return JobShape { operation: self.name, ranks, bytes: None, bus: None, alike: false };
+            let steps = self.steps;
+            return JobShape { operation: self.name, ranks, steps, ..JobShape::default() };
         };
         let Instance { kind, bytes, .. } = self.instances[at as usize];
-        let ranks = self.group(at).ranks.len() as u32;
+        let members = &self.group(at).ranks;
+        let ranks = members.len() as u32;
         JobShape {
             operation: schedule::Kind::name(kind),
             ranks,
             bytes: Some(bytes),
             bus: kind.bus(ranks),
-            alike: false,
+            inside: members.iter().all(|&rank| self.is_inside(members[0], rank)),
+            ..JobShape::default()
         }
     }
 

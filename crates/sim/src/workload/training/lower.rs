@@ -233,7 +233,8 @@ pub fn lower(
         (0..ranks as u32).map(|rank| made.list(rank, random)).collect();
     let listed =
         lists.and_then(|lists| Listed::new(lists, made.groups, made.instances, SendEnds::Posted, "training"));
-    listed.map_err(|message| WorkloadError::new("bucket", message))
+    let listed = listed.map_err(|message| WorkloadError::new("bucket", message))?;
+    Ok(listed.with_steps(spec.steps))
 }
 
 impl Made<'_> {

@@ -54,11 +54,13 @@ impl Model {
         let micro_batches =
             count("micro_batches", 8, 1, 100_000, "Micro-batches of a replica in a step.") as u32;
         let tensor = count("tensor", 1, 1, 100_000, "Ranks that share a layer (tensor parallel).") as u32;
-        let pipeline = count("pipeline", 1, 1, 10_000, "Stages of the pipeline.") as u32;
+        let pipeline = count("pipeline", 1, 1, 10_000, "Stages of the pipeline (pipeline parallel).") as u32;
         let virtual_help = "Groups of layers of a stage, through which a micro-batch comes in turn (Megatron's interleaved \
                             schedule).";
         let virtual_stages = count("virtual_stages", 1, 1, 10_000, virtual_help) as u32;
-        let expert = count("expert", 1, 1, 100_000, "Ranks that share the experts of a layer.") as u32;
+        let expert =
+            count("expert", 1, 1, 100_000, "Ranks that share the experts of a layer (expert parallel).")
+                as u32;
         let element_bytes = count("element_bytes", 2, 1, 16, "Bytes of an activation or parameter.");
         let gradient_bytes = count("gradient_bytes", 2, 1, 16, "Bytes of a gradient.");
         let model = Model {

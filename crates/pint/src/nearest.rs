@@ -1,4 +1,4 @@
-//! Unknown names, and the known one that is nearest.
+//! Unknown names, and the known one that is meant.
 
 /// `unknown controller "hpc": did you mean "hpcc"? (known: ...)`
 pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
@@ -17,6 +17,27 @@ pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// The known names whose meaning has the word, or a phrase in brackets of which it is the initials: `tp` is that of "(tensor
+/// parallel)".
+pub fn meant<'n>(word: &str, known: impl Iterator<Item = (&'n str, &'n str)>) -> Vec<&'n str> {
+    let word = word.to_lowercase();
+    let has = |meaning: &str| {
+        let meaning = meaning.to_lowercase();
+        let is_word = |other: &str| word.len() > 2 && other == word;
+        let initials = |phrase: &str| {
+            let words = words(phrase);
+            words.len() > 1 && words.iter().filter_map(|word| word.chars().next()).eq(word.chars())
+        };
+        let in_brackets = meaning.split('(').skip(1).filter_map(|rest| rest.split(')').next());
+        words(&meaning).into_iter().any(is_word) || in_brackets.clone().any(initials)
+    };
+    known.filter(|(_, meaning)| has(meaning)).map(|(name, _)| name).collect()
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect()
 }
 
 /// Edit distance (insert, delete, replace), case ignored.
@@ -46,5 +67,17 @@ mod tests {
         assert_eq!(nearest("hpc", known.into_iter()), Some("hpcc"));
         assert_eq!(nearest("dctp", known.into_iter()), Some("dctcp"));
         assert_eq!(nearest("bananas", known.into_iter()), None);
+        assert_eq!(nearest("HPCC", known.into_iter()), Some("hpcc"));
+    }
+
+    #[test]
+    fn a_name_is_found_by_a_word_of_its_meaning_and_by_initials() {
+        let known =
+            [("tensor", "Ranks that share a layer (tensor parallel)."), ("layers", "Transformer layers.")];
+        let found = |word| meant(word, known.into_iter());
+        assert_eq!(found("TP"), ["tensor"]);
+        assert_eq!(found("transformer"), ["layers"]);
+        assert_eq!(found("tl"), Vec::<&str>::new(), "no brackets around these words");
+        assert_eq!(found("a"), Vec::<&str>::new());
     }
 }
