@@ -96,15 +96,30 @@ def which() -> dict:
 
 
 def bench() -> dict:
-    """Return what the standard workloads cost on one thread, their hosts, and what was estimated."""
+    """Return what the standard workloads cost on one thread, and their hosts."""
     found = _bench()
     for name, of in found.items():
         scenario = ROOT / "benches" / f"{name}.toml"
         if scenario.is_file():
-            text = Scenario(scenario).check()
-            of["hosts"] = text["topology"]["hosts"]
-            of["estimated_seconds"] = text["estimate"]["seconds"]
-            of["estimated_memory_bytes"] = text["estimate"]["memory_bytes"]
+            of["hosts"] = Scenario(scenario).check()["topology"]["hosts"]
+    return found
+
+
+def estimates() -> dict:
+    """Return the estimated time and memory of the standard workloads, and the memory that a run takes.
+
+    Neither depends on how fast or how busy the machine is.
+    """
+    found = {}
+    for scenario in [ROOT / "benches" / f"{name}.toml" for name in stored()["bench"]["values"]]:
+        if scenario.is_file():
+            estimate = Scenario(scenario).check()["estimate"]
+            (run,) = _bench(scenario.stem, repeats=1).values()
+            found[scenario.stem] = {
+                "seconds": estimate["seconds"],
+                "memory_bytes": estimate["memory_bytes"],
+                "peak_memory_bytes": run["peak_memory_bytes"],
+            }
     return found
 
 
@@ -142,6 +157,7 @@ GROUPS: dict[str, tuple[str, Callable[[], dict]]] = {
     "demo": ("weftline reproduce demo", demo),
     "which": ("weftline sweep which.toml", which),
     "bench": ("weftline bench --repeats 3", bench),
+    "estimates": ("weftline check, weftline bench --repeats 1", estimates),
     "threads": ("weftline bench --repeats 3 --threads 2", threads),
     "scale": ("weftline reproduce scale", scale),
 }
@@ -153,12 +169,12 @@ def _give(*arguments: str) -> None:
         raise SystemExit(f"failed: weftline {' '.join(arguments)}")
 
 
-def _bench(*arguments: str) -> dict:
-    """What `weftline bench` measured, by workload: the medians of three runs."""
+def _bench(*arguments: str, repeats: int = 3) -> dict:
+    """What `weftline bench` measured, by workload: the medians of the runs."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "bench.json"
-        command = [sys.executable, "-m", "weftline", "bench", "--repeats", "3", *arguments, "--out", str(out)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "weftline", "bench", "--repeats", str(repeats), *arguments]
+        subprocess.run([*command, "--out", str(out)], check=True, stdout=subprocess.DEVNULL)
         document = json.loads(out.read_text("utf-8"))
     found = {}
     for of in document["workloads"]:
@@ -235,13 +251,13 @@ def _bench_table(stored: Mapping) -> str:
 
 def _estimates_table(stored: Mapping) -> str:
     rows = []
-    for name, of in stored["bench"].items():
-        if "estimated_seconds" in of:
-            memory, seconds = of["estimated_memory_bytes"], of["estimated_seconds"]
-            texts = [quantities.bytes_text(value) for value in (memory, of["peak_memory_bytes"])]
-            times = [quantities.digits(value) for value in (seconds, of["cpu_seconds"])]
-            ratios = [f"{memory / of['peak_memory_bytes']:.2f}", f"{seconds / of['cpu_seconds']:.2f}"]
-            rows.append([f"`{name}`", " / ".join(texts), ratios[0], " / ".join(times), ratios[1]])
+    for name, of in stored["estimates"].items():
+        memory, peak, seconds = of["memory_bytes"], of["peak_memory_bytes"], of["seconds"]
+        cpu = stored["bench"][name]["cpu_seconds"]
+        texts = [quantities.bytes_text(value) for value in (memory, peak)]
+        times = [quantities.digits(value) for value in (seconds, cpu)]
+        ratios = [f"{memory / peak:.2f}", f"{seconds / cpu:.2f}"]
+        rows.append([f"`{name}`", " / ".join(texts), ratios[0], " / ".join(times), ratios[1]])
     head = ["workload", "memory, estimate / measured", "", "CPU s, estimate / measured", ""]
     return _table(head, rows)
 
