@@ -328,3 +328,20 @@ def test_bandwidths_by_size_are_those_of_nccl_tests(run, capsys):
     assert found["causes"] == [[]], "collectives alone have no computation to tell apart"
     assert main(["jobs", str(run.out), str(run.out), "--out", "a.json"]) == 2
     assert "one timeline is of one run" in capsys.readouterr().err
+
+
+def test_lines_of_which_a_setting_changes_no_bit_are_named(tmp_path):
+    """A star has one path: no packet depends on the balancer, and tables say that."""
+    scenario = {
+        "name": "star",
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": [{"kind": "permutation", "size": "90KB"}],
+    }
+    variants = {"ecmp": {}, "spray": {"switch.balancer.kind": "spray"}, "small": {"transport.mtu": "500B"}}
+    found = weftline.sweep(scenario, {"balancer": variants}, seeds=3, out=tmp_path / "sweep")
+    notes = [table.note for table in found.tables()]
+    (note,) = [line for note in notes for line in note.splitlines() if "The same results" in line]
+    assert note == "The same results to the bit: spray and ecmp. What sets them apart had no effect here."
+    runs = [cell.runs[1] for cell in found.cells]
+    assert "The same results" in weftline.compare(*runs[:2]).differences().note
+    assert "The same results" not in weftline.compare(runs[0], runs[2]).differences().note

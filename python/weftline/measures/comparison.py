@@ -23,7 +23,7 @@ from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
 from weftline.measures.metrics import METRICS, Flows, metric
-from weftline.measures.pooling import pools
+from weftline.measures.pooling import have_same_results, pools, shortened
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Given = str | os.PathLike[str] | Run | SweepResult | Mapping[str, Any]
 
 NO_BASE = Reason("base", "no other line is alike except for one setting")
-MAX_NAMED = 6
-"""Labels and keys that a note lists."""
 
 _IDEALS = {
     "alone": "what the flow takes alone on its path: all its packets with headers and "
@@ -135,7 +133,9 @@ class Comparison:
         head = f"minus {compared[0][1].label}" if one_base else "difference"
         shown = [one for of in found.values() for name in names if (one := of[name])]
         intervals = any(one.estimate.low is not None for one in shown)
-        note = differences_note(stats.how_taken(shown), notes, intervals=intervals)
+        alike = [pair for pair in compared if have_same_results(pair[0].runs, pair[1].runs)]
+        same = [f"{line.label} and {base.label}" for line, base in alike]
+        note = differences_note(stats.how_taken(shown), notes, intervals=intervals, same=same)
         result = Table([head, *(metric(n).title for n in names)], rows, note=note)
         for row, (line, _) in enumerate(compared):
             for column, name in enumerate(names, start=1):
@@ -159,7 +159,7 @@ class Comparison:
         if alone:
             parts.append(
                 "No difference is shown where no other line is alike except for one setting: "
-                f"{_shortened(alone)}. Name a line with --against (against= in Python)."
+                f"{shortened(alone)}. Name a line with --against (against= in Python)."
             )
         return " ".join(parts)
 
@@ -168,7 +168,7 @@ class Comparison:
         """What a reader has to know: what labels leave out, and which lines have no base."""
         pools = [line.pool for line in self.lines if line.pool is not None]
         unsaid = left_unsaid(pools) if len(pools) == len(self.lines) > 1 else []
-        found = [f"These lines also differ in {_shortened(unsaid)}."] if unsaid else []
+        found = [f"These lines also differ in {shortened(unsaid)}."] if unsaid else []
         return found + ([self._without_base] if self._without_base else [])
 
     def as_json(self) -> dict[str, Any]:
@@ -233,11 +233,6 @@ class Comparison:
         return (
             tables + "".join(f"<p>{escape(note)}</p>" for note in self.notes) + warnings_html(self.warnings)
         )
-
-
-def _shortened(names: Sequence[str]) -> str:
-    more = len(names) - MAX_NAMED
-    return "; ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _any_drops(lines: Iterable[Line]) -> bool:
@@ -460,9 +455,8 @@ def facts(run: Run) -> list[tuple[str, str]]:
     rows.append(("CPU time, wall time", ", ".join(map(quantities.seconds_text, times))))
     failures = summary.get("failures") or []
     if failures:
-        parts = [f"{one['change']} at {quantities.time_text(one['at_ns'])}" for one in failures[:MAX_NAMED]]
-        more = len(failures) - MAX_NAMED
-        rows.append(("failures", "; ".join(parts) + (f"; and {more} more" if more > 0 else "")))
+        parts = [f"{one['change']} at {quantities.time_text(one['at_ns'])}" for one in failures]
+        rows.append(("failures", shortened(parts)))
     if isinstance(threads := summary.get("threads"), int) and threads > 1:
         rows.append(("threads", _threads_text(threads, summary)))
     rows.append(("seed, fingerprint", f"{summary.get('seed', '–')}, {summary.get('fingerprint', '–')}"))

@@ -34,6 +34,8 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "measure": "measures read the network between events and change nothing in it",
 }
 """Keys and tables that change no bit of what flows do, each with the reason why it does not."""
+MAX_NAMED = 6
+"""Labels and keys that a note lists."""
 WITH_EFFECT = frozenset({"measure.ideal"})
 """Keys below those that count after all: the ideal time of a flow is in its row."""
 
@@ -152,6 +154,18 @@ def _add(pool: Pool, run: Run) -> None:
         pool.runs.append(run)
         return
     pool.warnings.append(_twice(same, run, seed))
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return names for a sentence, the first ones of many."""
+    more = len(names) - MAX_NAMED
+    return "; ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def have_same_results(first: Iterable[Run], second: Iterable[Run]) -> bool:
+    """Return whether runs of the same seeds have the same fingerprints: what they differ in had no effect."""
+    found = [{seed_of(run): run.summary.get("fingerprint") for run in runs} for runs in (first, second)]
+    return found[0] == found[1] and all(found[0].values()) and bool(found[0])
 
 
 def _twice(first: Run, second: Run, seed: int) -> str:

@@ -10,20 +10,22 @@ from typing import Any
 from weftline.measures import evidence, stats
 from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import metric
-from weftline.measures.pooling import mixed_builds
+from weftline.measures.pooling import have_same_results, mixed_builds, shortened
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
 from weftline.terminal import Table
 
-_MEASURED_BY = {
-    "queue_p50": "measure.queue_histogram",
-    "queue_p95": "measure.queue_histogram",
-    "queue_p99": "measure.queue_histogram",
-    "queue_max": "measure.queue_histogram",
-    "backlog_growth": "measure.goodput",
-    "sent_share": "measure.goodput and measure.utilisation",
-    "received_share": "measure.goodput and measure.utilisation",
+_NEEDED = {
+    "queue_p50": "measure.queue_histogram in the scenario",
+    "queue_p95": "measure.queue_histogram in the scenario",
+    "queue_p99": "measure.queue_histogram in the scenario",
+    "queue_max": "measure.queue_histogram in the scenario",
+    "backlog_growth": "measure.goodput in the scenario",
+    "sent_share": "measure.goodput and measure.utilisation in the scenario",
+    "received_share": "measure.goodput and measure.utilisation in the scenario",
+    "algbw": "collective operations, in a whole job of one kind (weftline jobs has each kind)",
+    "busbw": "collective operations, in a whole job of one kind (weftline jobs has each kind)",
 }
 
 
@@ -117,18 +119,27 @@ def difference_text(
     return text + (notes.mark(separation.reasons) if found.estimate.is_apart_from_zero else "")
 
 
-def differences_note(how: str, notes: Footnotes, *, intervals: bool) -> str:
-    """Return what stands below a table of differences: what the star means, if there are intervals at all."""
+def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Sequence[str] = ()) -> str:
+    """Return what stands below a table of differences: what the star means, if there are intervals at all.
+
+    `same` are pairs that have the same results, in words.
+    """
+    alike = (
+        f"The same results to the bit: {shortened(same)}. What sets them apart had no effect here."
+        if same
+        else ""
+    )
     if not intervals:
-        return (
+        text = (
             f"Differences are taken {how}. There are no intervals, so "
             f"differences cannot be distinguished from chance."
         )
+        return "\n".join(filter(None, [text, alike]))
     text = (
         f"Differences are taken {how}; * separated: zero is not in the 95 % interval. Those without * "
         f"are not ranked: the runs do not tell which is lower."
     )
-    return "\n".join(filter(None, [text, notes.text()]))
+    return "\n".join(filter(None, [text, alike, notes.text()]))
 
 
 def _differences(result: SweepResult) -> list[Table]:
@@ -156,8 +167,21 @@ def _differences(result: SweepResult) -> list[Table]:
     )
     apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
     intervals = any(one is not None and one.estimate.low is not None for one in apart)
-    found[-1].note = differences_note(how, notes, intervals=intervals)
+    same = [
+        ", ".join(variant for _, variant in cell.choice) + f" and {result.against}"
+        for cell in cells
+        if _have_same_results(result, cell, base[cell.choice])
+    ]
+    found[-1].note = differences_note(how, notes, intervals=intervals, same=same)
     return found
+
+
+def _have_same_results(result: SweepResult, cell: Cell, base: Cell | None) -> bool:
+    """Whether two combinations have; runs are looked at only where no metric differs."""
+    found = [result.difference(name, cell) for name in result.metrics]
+    if base is None or any(one.estimate.mean for one in found if one is not None):
+        return False
+    return have_same_results(cell.runs.values(), base.runs.values())
 
 
 def _over(
@@ -258,7 +282,7 @@ def warnings(result: SweepResult) -> list[str]:
         if result.cells and all(
             v is None for cell in result.cells for v in result.values(name, cell).values()
         ):
-            hint = f": it needs {_MEASURED_BY[name]} in the scenario" if name in _MEASURED_BY else ""
+            hint = f": it needs {_NEEDED[name]}" if name in _NEEDED else ""
             found.append(f"{name} was not measured{hint}")
     for reason in evidence.of_endings(result.runs):
         if reason.kind == "runs":
