@@ -62,7 +62,7 @@ notebooks: $(NATIVE) $(VENV)/.dev ## run the notebooks of examples/ and store wh
 	$(BIN)/python python/tests/notebooks.py
 
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
-	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib -- engine::worker_pool engine::shared_memory
+	RUSTFLAGS='--cfg loom' cargo test --quiet --config profile.dev.opt-level=0 --target-dir target/loom -p weftline-sim --lib -- engine::worker_pool engine::shared_memory
 
 check: $(VENV)/.dev ## format, lints, instructions per packet-hop, what grows with the network
 	cargo fmt --all --check

@@ -29,8 +29,8 @@ MAX_RANKS, MAX_SPANS = 32, 4000
 def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption: str = "") -> Figure:
     """Return a column of jobs.parquet over the steps, a line for each job of the first run of each line.
 
-    Next to times it has the ideal time of each job that has one. The parts of a whole job are lines of their
-    own, by kind.
+    Next to times it has the ideal time of each job that has one. Of a whole job its parts are shown, a line
+    for each kind.
     """
     axis, scale = AXES[column], 1e-9
     rows = [(line, step) for line in lines for step in line.runs[0].steps]
@@ -42,12 +42,14 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
         for job in rows_of.names(line.runs[:1]):
             label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", job]))
             of_job = [step for step in rows_of.own(line.runs[0]) if step["job"] == job]
-            points += [(label, step["step"], step[column] * scale) for step in of_job if step[column]]
+            parts = [part for part in rows_of.parts(line.runs[0]) if part["job"] == job]
             points += [
                 (f"{label}, {rows_of.kind_text(part)}", part["step"], part[column] * scale)
-                for part in rows_of.parts(line.runs[0])
-                if part["job"] == job and part[column]
+                for part in parts
+                if part[column]
             ]
+            if not parts:
+                points += [(label, step["step"], step[column] * scale) for step in of_job if step[column]]
             if column == "time_ns":
                 ideal = [(step["step"], step["ideal_ns"] * scale) for step in of_job if step["ideal_ns"]]
                 points += [(f"{label}, ideal", number, value) for number, value in ideal]

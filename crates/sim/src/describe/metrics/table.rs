@@ -130,7 +130,8 @@ pub(super) const METRICS: &[Metric] = &[
         "request_mean",
         Unit::Time,
         "request completion, mean",
-        "Mean time from the start of an incast's event or a collective to its last flow's end.",
+        "Mean time from the start of an incast's event or a collective to its last flow's end; \
+         operations within a whole job do not count.",
     )
     .shown_in("ms"),
     run(
@@ -145,9 +146,15 @@ pub(super) const METRICS: &[Metric] = &[
         "step_mean",
         Unit::Time,
         "step of a job, mean",
-        "Mean time of the steps of jobs that ended, from first start to last delivery.",
+        "Mean time of the steps of jobs that ended, from first start to last delivery; operations \
+         within a whole job do not count, and its steps count by their mean.",
     ),
-    run("step_max", Unit::Time, "step of a job, slowest", "Time of the slowest step."),
+    run(
+        "step_max",
+        Unit::Time,
+        "step of a job, slowest",
+        "Time of the slowest step, counted as step_mean counts them.",
+    ),
     run(
         "step_over_ideal",
         Unit::Number,
@@ -164,13 +171,20 @@ pub(super) const METRICS: &[Metric] = &[
         "algbw",
         Unit::Rate,
         "algorithm bandwidth",
-        "Algorithm bandwidth of the steps, mean: data of every host over the time.",
+        "Algorithm bandwidth of the operations, mean: data of every host over the time. None where \
+         those of a whole job are of several kinds.",
     )
     .shown_in("Gb/s")
     .higher_is_better(),
-    run("busbw", Unit::Rate, "bus bandwidth", "Bus bandwidth of the steps, mean, as nccl-tests define it.")
-        .shown_in("Gb/s")
-        .higher_is_better(),
+    run(
+        "busbw",
+        Unit::Rate,
+        "bus bandwidth",
+        "Bus bandwidth of the operations, mean, as nccl-tests define it. None where those of a \
+         whole job are of several kinds.",
+    )
+    .shown_in("Gb/s")
+    .higher_is_better(),
     run(
         "deadlines_met",
         Unit::Share,
