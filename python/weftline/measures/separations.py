@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, stats
+from weftline.measures import evidence, stats, steps
 from weftline.measures.evidence import Reason, Separation
 from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.measures.metrics import Flows, metric
@@ -145,6 +145,8 @@ def subjects(lines: Sequence[Line]) -> list[Subject]:
     decades = [set(line.by_decade()) for line in lines]
     sizes = sorted(set.intersection(*decades)) if decades else []
     found = [of_size(decade) for decade in sizes] if len(sizes) > 1 else []
+    if all(steps.has_jobs(run) and line.metric("step_mean") for line in lines for run in line.runs):
+        found.append(of_metric("step_mean"))
     found.append(of_metric("slowdown_p99", "slowdown, p99, all flows"))
     found.append(of_metric("slowdown_p50", "slowdown, median, all flows"))
     if all(line.metric("queue_p99") for line in lines):

@@ -46,6 +46,11 @@ def steps_in(row: dict[str, Any]) -> int:
     return row.get("steps") or 1
 
 
+def has_jobs(run: Run) -> bool:
+    """Return whether a run is of ranks that work together, not only of the events of incasts."""
+    return any(is_whole(row) or row["busbw_bps"] is not None for row in own(run))
+
+
 def parts(run: Run) -> list[dict[str, Any]]:
     """Return the rows that are parts of a whole job."""
     wholes = {row["workload"] for row in run.steps if is_whole(row)}

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import comparison, evidence, losses, separations
+from weftline.measures import comparison, evidence, losses, separations, steps
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -50,7 +50,9 @@ def answer(lines: Sequence[Line]) -> list[str]:
 def _alone(line: Line) -> str:
     overall = line.overall()
     p50, p99 = (mean.text(quantities.digits) if (mean := overall[p]) else "–" for p in ("p50", "p99"))
-    return (
+    step = line.metric("step_mean") if all(map(steps.has_jobs, line.runs)) else None
+    time = f"A step takes {step.text(quantities.time_text)}, in the mean. " if step else ""
+    return time + (
         f"Half of the flows that finished take at most {p50} times as long as on an empty network, "
         f"99 of 100 at most {p99} times. {_finished_text(line)}"
     )
