@@ -107,8 +107,10 @@ impl HostContext<'_> {
         match self.map.routes.hops_from(self.rows[0], dst) {
             NextHops::None => None,
             NextHops::One(port) => Some(self.first_port + port),
-            NextHops::Many(ports) if self.settings.nic_policy == NicPolicy::All => self.first_free(ports),
-            NextHops::Many(ports) => Some(self.first_port + ports[hash as usize % ports.len()]),
+            NextHops::Many(ports) if self.settings.nic_policy != NicPolicy::All => {
+                Some(self.first_port + ports[hash as usize % ports.len()])
+            }
+            NextHops::Many(ports) => self.first_free(ports),
         }
     }
 
