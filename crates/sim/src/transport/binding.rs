@@ -133,6 +133,8 @@ impl HostContext<'_> {
     }
 
     /// A port of this host, by its number here, is on a shortest path to `dst`.
+    #[cold]
+    #[inline(never)]
     fn leads(&self, port: u32, dst: u32) -> bool {
         match self.map.routes.hops_from(self.rows[0], dst) {
             NextHops::None => false,
@@ -178,6 +180,7 @@ impl HostContext<'_> {
 
     /// Of these ports of the host the one by which a packet that is queued now leaves first: one that is up and not paused, and whose
     /// queue is empty first.
+    #[cold]
     #[inline(never)]
     pub(super) fn first_free(&self, ports: &[u32]) -> Option<PortId> {
         let (turn, count) = (self.turn(), self.ports());
