@@ -15,12 +15,13 @@ use weftline_sim::describe;
 use weftline_sim::scenario::{Hooks, Scenario};
 
 /// Cases that run with three and eight threads too, not only with one and two.
-const MORE_THREADS: [&str; 5] = [
+const MORE_THREADS: [&str; 6] = [
     "hpcc-leaf-spine",
     "dcqcn-pfc-incast",
     "lossy-spray-selective",
     "failed-link-cut-through",
     "balancer-mp-hula-mptcp",
+    "host-all-nics",
 ];
 
 fn folder() -> PathBuf {
@@ -82,7 +83,7 @@ fn the_bits_of_every_case_are_those_that_are_stored() {
     let mut changed = Vec::new();
     for case in cases() {
         let bits_of_one = bits(&case, 1);
-        let more: &[usize] = if MORE_THREADS.contains(&case.name.as_str()) { &[2, 3, 8] } else { &[2] };
+        let more: &[usize] = if MORE_THREADS.contains(&case.name.as_str()) { &[2, 3, 4, 8] } else { &[2] };
         for &threads in more {
             assert_eq!(
                 bits_of_one,

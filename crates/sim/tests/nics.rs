@@ -2,6 +2,7 @@
 //! a host. Nothing is lost of what was sent, and the bits are those of any number of threads ([`run`] looks at both).
 
 use crate::common::*;
+use weftline_sim::congestion::KINDS as CONTROLLERS;
 use weftline_sim::measure::Outcome;
 use weftline_sim::transport::KINDS;
 use weftline_sim::units::Time;
@@ -159,14 +160,198 @@ fn flows_move_off_a_nic_that_fails_with_every_transport() {
     }
 }
 
+/// A network of four planes whose queue pairs send at the rate of their host, and wait for packets that are overtaken.
+fn all_nics(flows: &str) -> String {
+    let pairs = "[transport]\nrecovery = \"selective-repeat\"\nreordering = 4096\nrto = \"200us\"\ncontroller = { kind = \"none\" }\n";
+    format!("{}[host]\nnic_policy = \"all\"\n{pairs}{flows}", planes())
+}
+
+/// Of the flows in order: how long they took.
+fn times(kept: &Kept) -> Vec<Time> {
+    kept.flows.iter().map(|flow| flow.finish.expect("a flow that ends") - flow.start).collect()
+}
+
+/// Time of a full packet (1000 B and 48 B) at 200 Gb/s, the rate of one of the four NICs, in picoseconds.
+const PACKET: u64 = 1048 * 8 * 5;
+
+/// Time between the ends of a flow of one packet and one of this many, over this many NICs, all of them full.
+fn beyond_first(packets: u64, nics: u64) -> u64 {
+    (packets - 1) * PACKET / nics
+}
+
 #[test]
-fn packets_of_a_flow_over_all_nics_are_refused_with_what_serves_instead() {
-    let error =
-        load(&format!("{PLANES}{RING}"), &[("host.nic_policy", "all")]).err().expect("no such policy");
+fn a_lone_flow_over_all_nics_has_the_sum_of_their_rates() {
+    let (_, kept, _) = sent(&all_nics(&flows(&[("1000B", 0)])), &[]);
+    let first = times(&kept)[0];
+    for packets in [4u64, 1000, 8001] {
+        let (bytes, kept, _) = sent(&all_nics(&flows(&[(&format!("{packets}KB"), 5)])), &[]);
+        let took = times(&kept)[0];
+        // A packet that leaves by a NIC ahead of its turn, or after it, by the time of one packet at most.
+        assert!((took - first).0.abs_diff(beyond_first(packets, 4)) <= PACKET, "{packets}: {took} {first}");
+        let flow = &kept.flows[0];
+        assert!(flow.ideal <= took && (took - flow.ideal).0 <= PACKET, "{packets}: {took} of {}", flow.ideal);
+        assert_eq!((flow.packets_sent, flow.packets_retransmitted), (packets, 0));
+        let (min, max) = (bytes.iter().min().expect("ports"), bytes.iter().max().expect("ports"));
+        assert!(max - min <= 1048, "{bytes:?}");
+    }
+    // Receivers that put packets in order serve a transport that takes what is overtaken for lost.
+    let in_order = [("transport.recovery", "go-back-n"), ("host.resequencing.enabled", "true")];
+    let text = all_nics(&flows(&[("4MB", 0)])).replace("reordering = 4096\n", "");
+    let (_, kept, _) = sent(&text, &in_order);
+    assert!((times(&kept)[0] - first).0.abs_diff(beyond_first(4000, 4)) <= PACKET);
+    assert_eq!(kept.flows[0].packets_retransmitted, 0);
+}
+
+#[test]
+fn a_flow_over_all_nics_has_the_rate_of_those_that_lead_to_its_receiver() {
+    let (_, kept, _) = sent(&all_nics(&flows(&[("1000B", 0)])), &[]);
+    let first = times(&kept)[0];
+    // The sender's own link, of which it knows at once, and the receiver's in the same plane, of which routes know in time.
+    for link in ["[\"host0\", \"tor1\"]", "[\"host7\", \"tor13\"]"] {
+        let failure = format!("[{{ at = \"0ns\", link = {link} }}]");
+        let sets = [("failures.event", &failure[..]), ("failures.detection", "10us")];
+        let (bytes, kept, _) = sent(&all_nics(&flows(&[("4MB", 50)])), &sets);
+        let took = times(&kept)[0];
+        assert!((took - first).0.abs_diff(beyond_first(4000, 3)) <= PACKET, "{link}: {took} {first}");
+        assert_eq!((bytes[1], kept.flows[0].packets_retransmitted), (0, 0), "{link}: {bytes:?}");
+    }
+}
+
+#[test]
+fn a_nic_that_fails_takes_no_more_packets_and_a_flow_over_all_nics_ends() {
+    for (link, near) in [("[\"host0\", \"tor1\"]", true), ("[\"host7\", \"tor13\"]", false)] {
+        let failure = format!("[{{ at = \"20us\", link = {link} }}]");
+        let sets = [("failures.event", &failure[..]), ("failures.detection", "10us")];
+        let (bytes, kept, _) = sent(&all_nics(&flows(&[("8MB", 0)])), &sets);
+        let flow = &kept.flows[0];
+        // 20 us of 84 us, or 30 us where routes must follow first.
+        let until = if near { 0.27 } else { 0.42 };
+        assert!((bytes[1] as f64) < until * bytes[0] as f64, "{link}: {bytes:?}");
+        assert!(flow.packets_retransmitted > 0, "{link}: {flow:?}");
+        // What was lost comes after a timeout, and the rest by three NICs.
+        assert!(times(&kept)[0] < Time(beyond_first(8000, 3)) + Time::from_us(450), "{link}: {flow:?}");
+        let back = format!("[{{ at = \"20us\", link = {link}, lasts = \"20us\" }}]");
+        let sets = [("failures.event", &back[..]), ("failures.detection", "10us")];
+        let (again, _, _) = sent(&all_nics(&flows(&[("8MB", 0)])), &sets);
+        assert!(again[1] > bytes[1], "{link}: {again:?} {bytes:?}");
+    }
+}
+
+#[test]
+fn flows_of_a_host_share_all_its_nics_equally() {
+    let two = "[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 7, size = \"4MB\" }, { src = 0, dst = 6, size = \"4MB\" }]\n";
+    let (bytes, kept, _) = sent(&all_nics(two), &[]);
+    let took = times(&kept);
+    assert!(took[0].0.abs_diff(took[1].0) <= PACKET, "{took:?}");
+    let whole = beyond_first(8000, 4);
     assert!(
-        error.contains("by one NIC") && error.contains("\"mptcp\"") && error.contains("channels"),
-        "{error}"
+        took[0].0.abs_diff(whole) < Time::from_us(10).0 && imbalance(&bytes) < 1.001,
+        "{took:?} {bytes:?}"
     );
+    // One receiver is reached by three of the NICs: the fourth sends to the other one only.
+    let failure = [
+        ("failures.event", "[{ at = \"0ns\", link = [\"host7\", \"tor13\"] }]"),
+        ("failures.detection", "0ns"),
+    ];
+    let late = two.replace("\"4MB\"", "\"4MB\", start = \"50us\"");
+    let (bytes, kept, _) = sent(&all_nics(&late), &failure);
+    let took = times(&kept);
+    assert!(imbalance(&bytes) < 1.35 && bytes[1] > 1_048_000, "{bytes:?}");
+    assert!(took.iter().all(|time| time.0 < beyond_first(8000, 3)), "{took:?}");
+}
+
+#[test]
+fn flows_of_any_transport_that_can_use_all_nics_do() {
+    let mut able = 0;
+    for (kind, _) in KINDS {
+        let text =
+            format!("{}[transport]\nkind = \"{kind}\"\n{}", planes(), flows(&[("8MB", 0), ("1MB", 3)]));
+        let refused = load(&text, &[("host.nic_policy", "all")]).err();
+        if let Some(error) = refused {
+            assert!(error.contains("host.nic_policy") && error.contains(kind), "{kind}: {error}");
+            continue;
+        }
+        able += 1;
+        let failure = "[{ at = \"30us\", link = [\"host0\", \"tor1\"], lasts = \"30us\" }]";
+        for sets in [&[][..], &[("failures.event", failure), ("failures.detection", "10us")]] {
+            let mut sets = sets.to_vec();
+            sets.push(("host.nic_policy", "all"));
+            if *kind == "rdma" {
+                sets.extend([
+                    ("transport.controller.kind", "dcqcn"),
+                    ("transport.recovery", "selective-repeat"),
+                ]);
+                sets.push(("transport.reordering", "1000"));
+            }
+            let (bytes, kept, _) = sent(&text, &sets);
+            assert!(sets.len() > 3 && *kind == "rdma" || imbalance(&bytes) < 1.2, "{kind}: {bytes:?}");
+            for flow in &kept.flows {
+                assert!(flow.finish.expect("an end") - flow.start >= flow.ideal, "{kind}: {flow:?}");
+            }
+        }
+        let slowest = |policy: &str| {
+            let (_, kept, _) = sent(&text, &[("host.nic_policy", policy)]);
+            times(&kept)[0]
+        };
+        let (all, one) = (slowest("all"), slowest("round-robin"));
+        assert!(all < one, "{kind}: {all} by all NICs, {one} by one");
+    }
+    assert_eq!(able, KINDS.len() - 2);
+}
+
+#[test]
+fn every_controller_of_queue_pairs_sends_by_all_nics() {
+    for (controller, _) in CONTROLLERS {
+        let text = all_nics(RING).replace("kind = \"none\"", &format!("kind = \"{controller}\""));
+        let (bytes, kept, _) = sent(&text, &[]);
+        assert!(imbalance(&bytes) < 1.01, "{controller}: {bytes:?}");
+        for flow in &kept.flows {
+            assert!(flow.finish.expect("an end") - flow.start >= flow.ideal, "{controller}: {flow:?}");
+        }
+    }
+}
+
+#[test]
+fn what_overtakes_itself_over_all_nics_is_warned_of_and_what_cannot_use_them_refused() {
+    let warnings = |sets: &[(&str, &str)]| {
+        load(&format!("{PLANES}{RING}"), &[&[("host.nic_policy", "all")], sets].concat())
+            .expect("a scenario")
+            .warnings
+    };
+    let of = |warnings: &[String]| {
+        warnings.iter().filter(|warning| warning.starts_with("host.nic_policy")).count()
+    };
+    // HPCC compares hops, and a packet counts as lost when three others have overtaken it.
+    assert_eq!(of(&warnings(&[])), 2);
+    let calm = [("transport.controller.kind", "dcqcn"), ("transport.reordering", "4096")];
+    assert_eq!(of(&warnings(&calm)), 0);
+    assert_eq!(of(&warnings(&[calm[0], ("host.resequencing.enabled", "true")])), 0);
+    let error = |sets: &[(&str, &str)]| {
+        load(&format!("{}{RING}", planes()), &[&[("host.nic_policy", "all")], sets].concat())
+            .err()
+            .expect("refused")
+    };
+    let central = error(&[("transport", "{ kind = \"fastpass\" }")]);
+    assert!(
+        central.contains("one packet in every timeslot") && central.contains("\"round-robin\""),
+        "{central}"
+    );
+    assert!(error(&[("compat.like", "htsim")]).contains("compat.like = \"htsim\""));
+    assert!(error(&[("run.memo", "true")]).contains("host.nic_policy"));
+}
+
+#[test]
+fn a_check_knows_the_rate_of_all_nics() {
+    let text = all_nics(&flows(&[("40MB", 0)]));
+    let ends = |sets: &[(&str, &str)]| {
+        let scenario = load(&text, sets).expect("a scenario");
+        let window = scenario.check()["transports"][0]["window_bytes"].clone();
+        (scenario.estimate().replay.end, sent(&text, sets).2.end, window)
+    };
+    let (estimated, took, _) = ends(&[]);
+    assert!((estimated.as_ns() / took.as_ns() - 1.0).abs() < 0.05, "{estimated} {took}");
+    let window = |policy| ends(&[("host.nic_policy", policy), ("transport.controller.kind", "hpcc")]).2;
+    assert_eq!(window("all").as_u64(), window("hash").as_u64().map(|one| 4 * one));
 }
 
 #[test]

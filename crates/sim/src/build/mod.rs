@@ -195,7 +195,8 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
 /// What transports may know about the run.
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
     let Config { rules, topology, switch, telemetry, transports, traffic, .. } = config;
-    RunContext { rules, topology, routes, switch, telemetry, transports, traffic: Some(traffic) }
+    let (nic_policy, traffic) = (config.host.nic_policy, Some(traffic));
+    RunContext { rules, topology, routes, switch, telemetry, transports, nic_policy, traffic }
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {

@@ -3,6 +3,7 @@
 
 use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path};
+use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 
 /// A flow without a window has this many round trips, at its share of its own link, in flight where queues
@@ -45,6 +46,8 @@ pub struct Fabric {
     shared: Vec<Shared>,
     /// By host: the node of its switch; none for hosts with several.
     switch_of: Vec<Option<NodeId>>,
+    /// By host: over how many of its links the packets of one flow are spread.
+    links_of_flow: Vec<u32>,
     /// Buffer of a switch in bytes.
     buffer: u64,
     /// How many times longer than by the links of its hosts a flow has taken by those between switches, at
@@ -71,12 +74,13 @@ const UNBOUND: f64 = 1e30;
 
 impl Fabric {
     /// Creates the shared links of a network whose switches have buffers of this size.
-    pub fn of(network: &Network, buffer: u64) -> Fabric {
+    pub fn of(network: &Network, buffer: u64, nics: NicPolicy) -> Fabric {
         let (topology, routes) = (&network.topology, &network.routes);
         let hosts = routes.hosts();
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
-        let mut fabric = Fabric { shared, switch_of: vec![None; hosts], buffer, squeeze: 1.0 };
+        let (switch_of, links_of_flow) = (vec![None; hosts], vec![1; hosts]);
+        let mut fabric = Fabric { shared, switch_of, links_of_flow, buffer, squeeze: 1.0 };
         let mut links_of_host = vec![0u32; hosts];
         for link in &topology.links {
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
@@ -95,7 +99,17 @@ impl Fabric {
                 }
             }
         }
+        if nics == NicPolicy::All {
+            fabric.links_of_flow = links_of_host;
+        }
         fabric
+    }
+
+    /// The rate in bit/s at which a flow can cross the links of a path: where its packets leave by all links of a host, as many paths
+    /// as both hosts have links.
+    pub fn line_rate(&self, src: HostId, dst: HostId, path: &Path) -> u64 {
+        let links = |host: HostId| self.links_of_flow[host as usize].max(1);
+        path.bottleneck.0.max(1).saturating_mul(u64::from(links(src).min(links(dst))))
     }
 
     /// By host: the sum of the rates of the links out of it, in bit/s.
@@ -107,7 +121,7 @@ impl Fabric {
     /// A flow with this many bytes on the wire starts on this path.
     pub fn join(&mut self, src: HostId, dst: HostId, path: &Path, bytes: u64, now: Time) -> Crossing {
         let places = self.places(src, dst, path);
-        let (bits, line_rate) = (bytes as f64 * 8.0, path.bottleneck.0.max(1));
+        let (bits, line_rate) = (bytes as f64 * 8.0, self.line_rate(src, dst, path));
         let alone = bits / line_rate as f64;
         let mut seconds = [0.0; 4];
         for (place, seconds) in places.into_iter().zip(&mut seconds) {

@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 
 use super::replay::Wire;
 use crate::topology::{HostId, PathTimes};
+use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 use crate::workload::graph::listed::{Listed, Op, SendEnds};
 use crate::workload::graph::matching::Matching;
@@ -45,6 +46,7 @@ pub struct Links<'t> {
     pub wire: &'t Wire,
     /// By host: the sum of the rates of its links, in bit/s.
     pub host_rates: &'t [f64],
+    pub nics: NicPolicy,
     /// How many times longer the links between switches make it.
     pub squeeze: f64,
 }
@@ -153,7 +155,11 @@ impl Links<'_> {
         let hops = u64::from(path.hops.saturating_sub(1));
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
         let nics = (self.host_rates[src as usize] / path.bottleneck.0.max(1) as f64).round().max(1.0);
-        let rate = path.bottleneck.0.max(1) as f64 * nics.min(f64::from(graph.seats.lanes().max(1)));
+        let used = match self.nics {
+            NicPolicy::All => nics,
+            _ => nics.min(f64::from(graph.seats.lanes().max(1))),
+        };
+        let rate = path.bottleneck.0.max(1) as f64 * used;
         let per_byte = 8.0 * self.squeeze * f64::from(sharing) / rate;
         let header = (self.wire.packet() - self.wire.mtu) as f64;
         Cost { latency, per_byte, per_packet: header * per_byte }

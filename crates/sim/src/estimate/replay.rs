@@ -98,7 +98,8 @@ impl Replay {
             let wire = &player.wires[usize::from(graph.flow.transport)];
             // Without a glance its messages were replayed one after the other.
             let squeeze = if glance.is_some() { player.fabric.squeeze } else { 1.0 };
-            let links = Links { times: &player.times, wire, host_rates: &host_rates, squeeze };
+            let (times, host_rates, nics) = (&player.times, &host_rates, scenario.host.nic_policy);
+            let links = Links { times, wire, host_rates, nics, squeeze };
             let ends = graph.flow.start.saturating_add(links.duration(&graph));
             played.end = played.end.max(ends);
         }
@@ -250,7 +251,7 @@ impl<'s> Player<'s> {
                 scenario.failures.loss.filter(|loss| loss.kinds & kind != 0).map_or(0.0, |loss| loss.share)
             }),
             wires: scenario.transports.iter().map(wire).collect(),
-            fabric: Fabric::of(network, scenario.switch.buffer.0),
+            fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy),
             dependents: Dependents::new(&scenario.traffic),
             waiting: FxHashMap::default(),
             graphs: scenario.traffic.sources.iter().map(|source| source.graph().is_some()).collect(),

@@ -18,7 +18,7 @@ mod spread;
 
 use crate::config::{Config, Forwarding, IdealFct};
 use crate::net::map::Map;
-use crate::transport::{Framing, TransportConfig};
+use crate::transport::{Framing, NicPolicy, TransportConfig};
 use crate::units::Time;
 use crate::workload::FlowSpec;
 use paths::{Links, Pair, ShortestPaths};
@@ -54,9 +54,10 @@ impl Ideals {
     /// `map`: the network before failures.
     pub fn new(config: &Config, map: &Arc<Map>) -> Ideals {
         let keeps = config.switch.balancer.keeps_flows_on_paths();
+        let all_nics = config.host.nic_policy == NicPolicy::All;
         let sending = |transport: &TransportConfig| Sending {
             framing: transport.framing(&config.telemetry),
-            one_path: keeps && !transport.facts().spreads_flows,
+            one_path: keeps && !transport.facts().spreads_flows && !all_nics,
             in_order: transport.facts().subflows.is_none(),
         };
         Ideals {

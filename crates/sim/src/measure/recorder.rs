@@ -46,12 +46,12 @@ pub struct Log {
 /// What the hash of a run has of a flow that has ended.
 #[derive(Clone, Copy)]
 pub struct Ended {
-    pub flow: FlowId,
+    flow: FlowId,
     src: u32,
     dst: u32,
     size: u64,
-    pub start: Time,
-    pub finish: Time,
+    start: Time,
+    finish: Time,
     packets: u64,
 }
 
@@ -62,16 +62,71 @@ impl Ended {
         Ended { flow, src, dst, size, start, finish, packets }
     }
 
-    /// The same flow with another number, later.
-    pub fn later(self, flows: FlowId, by: Time) -> Ended {
-        Ended { flow: self.flow + flows, start: self.start + by, finish: self.finish + by, ..self }
+    fn hash(&self) -> u64 {
+        hash(self.flow, self.size, times(self.start, self.finish), self.rest())
     }
 
-    pub fn hash(&self) -> u64 {
-        let identity = mix64(u64::from(self.flow) ^ self.size.rotate_left(32));
-        let ends = u64::from(self.src) << 32 | u64::from(self.dst);
-        let times = mix64(self.start.0 ^ mix64(self.finish.0)) ^ ends;
-        mix64(identity ^ mix64(times ^ mix64(self.packets)))
+    /// What the hash has of it apart from its number, its size and its times.
+    fn rest(&self) -> u64 {
+        (u64::from(self.src) << 32 | u64::from(self.dst)) ^ mix64(self.packets)
+    }
+}
+
+fn times(start: Time, finish: Time) -> u64 {
+    mix64(start.0 ^ mix64(finish.0))
+}
+
+#[inline]
+fn hash(flow: FlowId, size: u64, times: u64, rest: u64) -> u64 {
+    mix64(mix64(u64::from(flow) ^ size.rotate_left(32)) ^ mix64(times ^ rest))
+}
+
+/// Flows that have ended and are repeated with other numbers, later: what follows from equal sizes and times is computed once for
+/// all that follow each other with them.
+#[derive(Default)]
+pub struct Repeated {
+    alike: Vec<Alike>,
+    /// Numbers of flows, and [`Ended::rest`].
+    flows: Vec<(FlowId, u64)>,
+}
+
+/// Flows that follow each other with the same size and times.
+struct Alike {
+    count: usize,
+    size: u64,
+    start: Time,
+    finish: Time,
+}
+
+impl Repeated {
+    pub fn of(ended: &[Ended]) -> Repeated {
+        let alike = ended.chunk_by(|a, b| (a.size, a.start, a.finish) == (b.size, b.start, b.finish));
+        let alike = alike.map(|flows| {
+            let Ended { size, start, finish, .. } = flows[0];
+            Alike { count: flows.len(), size, start, finish }
+        });
+        Repeated {
+            alike: alike.collect(),
+            flows: ended.iter().map(|flow| (flow.flow, flow.rest())).collect(),
+        }
+    }
+
+    /// When the last of them ended.
+    pub fn last_end(&self) -> Option<Time> {
+        self.alike.iter().map(|flows| flows.finish).max()
+    }
+
+    /// Sum of the hashes of these flows with numbers higher by `numbers`, later by `by`.
+    pub fn hash_of_repeat(&self, numbers: FlowId, by: Time) -> u64 {
+        let (mut flows, mut sum) = (&self.flows[..], 0u64);
+        for alike in &self.alike {
+            let (own, others) = flows.split_at(alike.count);
+            flows = others;
+            let times = times(alike.start + by, alike.finish + by);
+            let all = own.iter().map(|&(flow, rest)| hash(flow + numbers, alike.size, times, rest));
+            sum = all.fold(sum, u64::wrapping_add);
+        }
+        sum
     }
 }
 

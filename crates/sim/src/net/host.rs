@@ -20,7 +20,7 @@ use crate::engine::prefetch::prefetch_lines;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::topology::Row;
-use crate::transport::{HostContext, Look, Transport, TransportState};
+use crate::transport::{HostContext, Look, NicPolicy, Transport, TransportState};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -165,9 +165,32 @@ impl Host {
         }
     }
 
-    /// A port became free, or something came for it: sends the next packet if there is one.
+    /// A port became free, or something came for it: sends the next packet if there is one. Where ports share what they send, any of
+    /// them may take it.
     #[inline]
-    pub fn kick(&mut self, port_id: PortId, cx: &mut HostContext) {
+    pub fn kick(&mut self, port: PortId, cx: &mut HostContext) {
+        match self.ports > 1 && cx.settings.nic_policy == NicPolicy::All {
+            false => self.kick_port(port, cx),
+            true => self.kick_all(cx),
+        }
+    }
+
+    #[inline(never)]
+    fn kick_all(&mut self, cx: &mut HostContext) {
+        let (turn, count) = (cx.turn(), u32::from(self.ports));
+        for at in 0..count {
+            let local = (turn + at) % count;
+            let port = self.first_port + local;
+            let before = cx.net.ports[port as usize].packets_sent;
+            self.kick_port(port, cx);
+            if cx.net.ports[port as usize].packets_sent > before {
+                cx.pass_turn(local);
+            }
+        }
+    }
+
+    #[inline]
+    fn kick_port(&mut self, port_id: PortId, cx: &mut HostContext) {
         let port = &mut cx.net.ports[port_id as usize];
         if port.departure_pending {
             return;
@@ -204,7 +227,7 @@ impl Host {
         if !port.queue.is_empty() {
             return cx.net.expect_departure(port_id);
         }
-        let (free, paused, nic) = (port.busy_until, port.paused, (port_id - self.first_port) as usize);
+        let (free, paused, nic) = (port.busy_until, port.paused, cx.scheduler_of(port_id));
         for (number, transport) in self.transports.iter_mut().enumerate() {
             match transport.next_look(nic, paused, free) {
                 Look::NoMore => {}

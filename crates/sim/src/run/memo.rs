@@ -12,7 +12,7 @@
 use super::Simulation;
 use super::region::Region;
 use crate::counters::CounterSet;
-use crate::measure::recorder::{BATCH, Log};
+use crate::measure::recorder::{BATCH, Log, Repeated};
 use crate::measure::{Ending, FlowRecord, Memoised, PortTotals, Sink};
 use crate::queue::QueueDiscipline;
 use crate::units::Time;
@@ -58,7 +58,8 @@ struct Step {
     then: State,
     /// What was counted, in the order of [`each_number`].
     numbers: Vec<u64>,
-    flows: Log,
+    flows: Repeated,
+    rows: Vec<FlowRecord>,
     ranks: Vec<RankStep>,
     /// When all was done.
     done: Time,
@@ -251,18 +252,19 @@ impl Simulation {
             return Err("schemes had counted what is not known to repeat".into());
         }
         numbers.iter_mut().zip(&begun.numbers).for_each(|(now, before)| *now = now.wrapping_sub(*before));
-        let mut flows = Log::default();
-        for log in self.regions.iter_mut().filter_map(|region| region.net.recorder.log.as_mut()) {
-            flows.ended.append(&mut log.ended);
-            flows.rows.append(&mut log.rows);
+        let mut log = Log::default();
+        for own in self.regions.iter_mut().filter_map(|region| region.net.recorder.log.as_mut()) {
+            log.ended.append(&mut own.ended);
+            log.rows.append(&mut own.rows);
         }
-        flows.rows.sort_unstable_by_key(|row| (row.finish, row.flow));
+        let (flows, mut rows) = (Repeated::of(&log.ended), log.rows);
+        rows.sort_unstable_by_key(|row| (row.finish, row.flow));
         let ranks = self.flows.step_log.take().unwrap_or_default();
-        let ends = flows.ended.iter().map(|flow| flow.finish).chain(ranks.iter().filter_map(|rank| rank.end));
+        let ends = flows.last_end().into_iter().chain(ranks.iter().filter_map(|rank| rank.end));
         let done = ends.max().unwrap_or(begun.at);
         let (at, span, then) = (begun.at, now - begun.at, state.clone());
         memo.known.insert(begun.state, memo.steps.len());
-        memo.steps.push(Step { number: begun.number, at, span, then, numbers, flows, ranks, done });
+        memo.steps.push(Step { number: begun.number, at, span, then, numbers, flows, rows, ranks, done });
         Ok(())
     }
 
@@ -288,12 +290,11 @@ impl Simulation {
         for region in &mut self.regions {
             each_number(region, &mut |number| *number = number.wrapping_add(*numbers.next().unwrap_or(&0)));
         }
-        let sum = step.flows.ended.iter().map(|flow| flow.later(flows, later).hash());
-        let sum = sum.fold(0u64, u64::wrapping_add);
+        let sum = step.flows.hash_of_repeat(flows, later);
         let recorder = &mut self.regions[0].net.recorder;
         recorder.hash = recorder.hash.wrapping_add(sum);
         self.now = at;
-        for rows in step.flows.rows.chunks(BATCH) {
+        for rows in step.rows.chunks(BATCH) {
             for row in rows {
                 self.regions[0].net.recorder.repeat(FlowRecord {
                     flow: row.flow + flows,

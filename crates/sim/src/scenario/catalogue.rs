@@ -121,7 +121,7 @@ pub fn sections() -> &'static [SectionKeys] {
             failures::event(section, None, &mut RandomStream::new(0, ""));
         }));
         all.push(keys("host", None, |section| {
-            host::read(section, &[], None);
+            host::read(section, &[], None, &Rules::none());
         }));
         all.push(keys("measure", None, measure::declare));
         all

@@ -8,8 +8,7 @@ use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
-use crate::transport::binding::NicPolicy;
-use crate::transport::{self, RunContext, TransportConfig};
+use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
 use crate::units::{Bytes, Time};
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
@@ -47,14 +46,15 @@ pub fn headroom_fits(
 pub fn transports_fit(
     section: &mut Section,
     network: Option<&Network>,
-    switch: &SwitchConfig,
+    (switch, nic_policy): (&SwitchConfig, NicPolicy),
     transports: &[TransportConfig],
     telemetry: &TelemetryConfig,
     rules: &Rules,
 ) {
     let Some(network) = network.filter(|_| section.is_clean()) else { return };
     let (topology, routes) = (&network.topology, &network.routes);
-    let run = RunContext { rules, topology, routes, switch, telemetry, transports, traffic: None };
+    let run =
+        RunContext { rules, topology, routes, switch, telemetry, transports, nic_policy, traffic: None };
     for (key, message) in transport::refusals(transports, &run) {
         section.complain(key, message);
     }

@@ -2,6 +2,7 @@
 
 use super::network::Network;
 use super::section::Section;
+use crate::compat::Rules;
 use crate::config::{HostConfig, ResequencingConfig};
 use crate::parameters::{Source, Value};
 use crate::transport::TransportConfig;
@@ -11,13 +12,13 @@ use crate::units::{Bytes, Time};
 /// More would be a host that answers once a second.
 const MAX_PACKET_TIME: Time = Time::from_ms(1000);
 
-/// Policies that people expect of packets, and what serves in their place.
-const PER_PACKET: [&str; 3] = ["all", "per-packet", "packet"];
-const ONE_NIC: &str = "the packets of one flow leave by one NIC, whatever the transport: to use all of them take \
-    transport.kind = \"mptcp\", or round-robin with several flows, in a job as many `channels` as a host has NICs";
-
 /// Reads `[host]`.
-pub fn read(section: &mut Section, transports: &[TransportConfig], net: Option<&Network>) -> HostConfig {
+pub fn read(
+    section: &mut Section,
+    transports: &[TransportConfig],
+    net: Option<&Network>,
+    rules: &Rules,
+) -> HostConfig {
     let help = "time that a host's processor takes for each packet that comes, data, acknowledgement or signal, one after the other; \
                 the packets wait for it in order, without limit";
     let packet_time = section.parameters().time("packet_time", Time::ZERO, help);
@@ -52,17 +53,28 @@ pub fn read(section: &mut Section, transports: &[TransportConfig], net: Option<&
     HostConfig {
         resequencing: enabled.then_some(ResequencingConfig { timeout, buffer }),
         packet_time,
-        nic_policy: nic_policy(section, transports, net),
+        nic_policy: nic_policy(section, transports, net, rules),
     }
 }
 
-fn nic_policy(section: &mut Section, transports: &[TransportConfig], net: Option<&Network>) -> NicPolicy {
+/// The policy, before `[host]` is read: what transports derive from the rate of a host depends on it.
+pub fn peek_policy(root: &Section) -> NicPolicy {
+    match root.peek("host.nic_policy") {
+        Some(Value::Text(name)) => NicPolicy::named(&name),
+        _ => NicPolicy::default(),
+    }
+}
+
+fn nic_policy(
+    section: &mut Section,
+    transports: &[TransportConfig],
+    net: Option<&Network>,
+    rules: &Rules,
+) -> NicPolicy {
     let mut p = section.parameters();
     let help = "by which of its NICs a flow leaves a host that has several";
     let name = p.choice("nic_policy", POLICIES[0].0, POLICIES, help);
-    if matches!(p.peek("nic_policy"), Some(Value::Text(text)) if PER_PACKET.contains(&text.as_str())) {
-        p.complain("nic_policy", ONE_NIC.to_string());
-    } else if let Some(net) = net.filter(|net| nics_of_hosts(net) < 2) {
+    if let Some(net) = net.filter(|net| nics_of_hosts(net) < 2) {
         let hosts = net.topology.hosts().len();
         let message = format!(
             "has no effect: each of the {hosts} hosts has one NIC (topology.kind = \"hpn\" has several)"
@@ -72,8 +84,23 @@ fn nic_policy(section: &mut Section, transports: &[TransportConfig], net: Option
         && transports.iter().all(|transport| transport.facts().subflows.is_some())
     {
         p.without_effect("nic_policy", || "has no effect: subflows of mptcp use all NICs".to_string());
+    } else if NicPolicy::named(name) == NicPolicy::All {
+        if let Some(reason) = bound(transports, rules) {
+            p.complain("nic_policy", format!("\"all\" is not possible: {reason}; take \"round-robin\""));
+        }
     }
     NicPolicy::named(name)
+}
+
+/// Why packets of a flow keep to one NIC in a scenario.
+fn bound(transports: &[TransportConfig], rules: &Rules) -> Option<String> {
+    if rules.like != "none" {
+        return Some(format!("with compat.like = \"{}\" a flow leaves by one NIC", rules.like));
+    }
+    transports.iter().find_map(|transport| {
+        let why = transport.facts().one_nic?;
+        Some(format!("with transport.kind = \"{}\" {why}", transport.name()))
+    })
 }
 
 /// Links of the host that has the highest number of them.

@@ -150,6 +150,7 @@ impl Scenario {
             switch: &self.switch,
             telemetry: &self.telemetry,
             transports: &self.transports,
+            nic_policy: self.host.nic_policy,
             traffic: Some(&self.traffic),
         }
     }
@@ -187,7 +188,9 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let net = network.as_ref();
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, &rules).0);
-    let host_rate = net.map_or(Rate(0), |network| network.topology.host_rate());
+    let nic_policy = host::peek_policy(root);
+    let host_rate =
+        net.and_then(|network| nic_policy.host_rates(&network.topology).pop()).unwrap_or_default();
     let drain = drain(root, net);
     let cx = ReadContext {
         rules,
@@ -219,11 +222,11 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
-        check::transports_fit(section, net, &config, &transports, &telemetry, &rules);
+        check::transports_fit(section, net, (&config, nic_policy), &transports, &telemetry, &rules);
         balancing::balancer_serves(section, net, &config);
         config
     });
-    let host = within(root, "host", |section| host::read(section, &transports, net));
+    let host = within(root, "host", |section| host::read(section, &transports, net, &rules));
     let run =
         within(root, "run", |section| run::read(section, auto_stall(&transports, &host, &failures, net)));
     let measure = within(root, "measure", |section| measure::read(section, net, &rules));

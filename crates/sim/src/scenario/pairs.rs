@@ -11,7 +11,7 @@ use crate::config::{Change, QueueConfig, SwitchConfig};
 use crate::net::ecn::EcnThreshold;
 use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
-use crate::transport::{Overtaken, TransportConfig};
+use crate::transport::{NicPolicy, Overtaken, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
 
 /// Share of the packets whose answer arrives, below which timeouts determine what happens.
@@ -24,7 +24,10 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let reorders = reorders(scenario);
     let mut found = Vec::new();
     for transport in &scenario.transports {
-        found.extend(reorders.as_ref().and_then(|reason| takes_for_loss(scenario, transport, reason)));
+        let in_order = scenario.host.resequencing.is_some();
+        let overtaken = reorders.as_ref().filter(|_| !in_order);
+        found.extend(overtaken.and_then(|reason| takes_for_loss(scenario, transport, reason)));
+        found.extend(reorders.as_ref().and_then(|reason| compares_paths(transport, reason)));
         found.extend(dropped_from(scenario, transport));
         found.extend(never_marked(scenario, transport));
         found.extend(held_back(scenario, transport));
@@ -105,8 +108,16 @@ struct Reason {
 /// Why packets of a flow may come out of order, if they may.
 fn reorders(scenario: &Scenario) -> Option<Reason> {
     let network = &scenario.network;
-    let in_order = scenario.host.resequencing.is_some();
-    if in_order || !NetworkView::of(&network.topology, &network.routes).has_a_choice() {
+    if scenario.host.nic_policy == NicPolicy::All {
+        return Some(Reason {
+            key: "host.nic_policy",
+            text: "\"all\" sends the packets of a flow by all NICs, where they overtake each other".to_string(),
+            one_by_one: true,
+            instead: "a policy that keeps a flow on one NIC (\"round-robin\"), or host.resequencing = { enabled = true }"
+                .to_string(),
+        });
+    }
+    if !NetworkView::of(&network.topology, &network.routes).has_a_choice() {
         return None;
     }
     let (name, order) = (scenario.switch.balancer.name(), scenario.switch.balancer.order());
@@ -193,11 +204,25 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
     ))
 }
 
+/// A controller compares what a packet met at every hop with what the one before it met there.
+fn compares_paths(transport: &TransportConfig, reason: &Reason) -> Option<String> {
+    let facts = transport.facts();
+    let controller =
+        facts.controller.filter(|controller| reason.one_by_one && controller.needs().int)?.name();
+    Some(format!(
+        "{}: packets of a flow take several paths in turn, and the controller \"{controller}\" of {} compares the telemetry of \
+         packets that follow each other on one path: it ignores that of the others, and steers late or not at all. Set another \
+         transport.controller, one that steers by marks or delays",
+        reason.key,
+        transport.name()
+    ))
+}
+
 /// Packets of a bandwidth-delay product at a host's rate.
 fn window_packets(scenario: &Scenario, transport: &TransportConfig) -> u64 {
     let payload = transport.framing(&scenario.telemetry).payload as u32;
     let round_trip = scenario.network.base_rtt(payload, &Rules::none()).0;
-    scenario.network.topology.host_rate().bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
+    scenario.run().host_rate().bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
 }
 
 /// A transport that is made for networks without drops meets buffers that drop.

@@ -2,7 +2,7 @@
 //! segment, NIC i of every node is on the two switches of rail i; the switches of a plane are linked to all
 //! spines of the plane. `planes` may be more (a multi-plane fabric), or one.
 //!
-//! A flow takes one of the ports by `[host] nic_policy`, and another when a port's link fails. Host n g + i
+//! A flow takes one of the ports by `[host] nic_policy`, and another when a port's link fails, or all of them. Host n g + i
 //! is GPU i of node n.
 //!
 //! Source: Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024;

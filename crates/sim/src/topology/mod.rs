@@ -174,6 +174,17 @@ impl Topology {
         rates
     }
 
+    /// The rates of all links of a host together, each once, the lowest first.
+    pub fn whole_host_rates(&self) -> Vec<Rate> {
+        let ports = self.ports();
+        let rate = |&(link, _): &(u32, NodeId)| self.links[link as usize].rate.0;
+        let whole = |&node: &NodeId| Rate(ports[node as usize].iter().map(rate).sum());
+        let mut rates: Vec<Rate> = self.hosts().iter().map(whole).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates
+    }
+
     fn host_links(&self) -> impl Iterator<Item = &Link> {
         let of_host = |link: &&Link| [link.a, link.b].iter().any(|&node| self.nodes[node as usize].tier == 0);
         self.links.iter().filter(of_host)

@@ -1,15 +1,25 @@
 //! By which of its NICs a flow leaves a host that has several: `[host] nic_policy`.
 //!
-//! A flow, or a connection of several flows, is bound to one port when it starts, among those on a shortest path to its receiver
+//! With `all`, flows are bound to no port. The ports of a host share one scheduler in every transport, and a port that is free takes
+//! the next packet that may leave by it: one whose receiver it leads to on a shortest path. Of several free ports the one after the
+//! port that sent last comes first. Packets that wait in queues of ports (acknowledgements and other control packets, and data of
+//! transports that fill the queue of a NIC) wait at the port that will be free for them first.
+//!
+//! With the other policies,
+//! a flow, or a connection of several flows, is bound to one port when it starts, among those on a shortest path to its receiver
 //! whose link is up. Where none is up, all are taken to be. It moves to another when its own leads there no longer, and stays
 //! there: a transport names what it sends by places ([`Transport::leaving`]), and learns of the other NIC.
 //!
-//! Source: UEC's simulator (next port in turn); NCCL (a channel of a GPU uses the NIC of its rail).
+//! Source: UEC's simulator (next port in turn); NCCL (a channel of a GPU uses the NIC of its rail); UEC's NICs with several ports
+//! (`all`: the next free port takes the next packet).
 
 use super::{HostContext, Transport};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
-use crate::topology::NextHops;
+use crate::net::port::Port;
+use crate::queue::QueueDiscipline;
+use crate::topology::{NextHops, Topology};
+use crate::units::Rate;
 use crate::workload::lanes::{lane_of, nic_of};
 use crate::workload::{FlowId, FlowSpec};
 use rustc_hash::FxHashMap;
@@ -22,6 +32,7 @@ pub const POLICIES: &[(&str, &str)] = &[
         "a job's GPUs and channels are spread over the NICs of their host in order; other flows by hash",
     ),
     ("least-bytes", "the NIC with the fewest bytes of flows that have not ended; of equal ones the first"),
+    ("all", "all of them: a NIC that is free takes the next packet of the host that may leave by it"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,11 +42,12 @@ pub enum NicPolicy {
     RoundRobin,
     ByLane,
     LeastBytes,
+    All,
 }
 
 impl NicPolicy {
-    const ALL: [NicPolicy; 4] =
-        [NicPolicy::Hash, NicPolicy::RoundRobin, NicPolicy::ByLane, NicPolicy::LeastBytes];
+    const ALL: [NicPolicy; 5] =
+        [NicPolicy::Hash, NicPolicy::RoundRobin, NicPolicy::ByLane, NicPolicy::LeastBytes, NicPolicy::All];
 
     /// By its name among [`POLICIES`].
     pub fn named(name: &str) -> NicPolicy {
@@ -45,6 +57,11 @@ impl NicPolicy {
 
     pub fn name(self) -> &'static str {
         POLICIES[self as usize].0
+    }
+
+    /// The rates at which flows can leave hosts, each once, the lowest first.
+    pub fn host_rates(self, topology: &Topology) -> Vec<Rate> {
+        if self == NicPolicy::All { topology.whole_host_rates() } else { topology.host_rates() }
     }
 
     /// A flow that starts in the same state of its host at another time takes the same NIC.
@@ -64,7 +81,7 @@ pub struct Leaving {
 /// What hosts remember of the flows that they have bound.
 #[derive(Debug, Default)]
 pub struct Bindings {
-    /// By the first port of a host: flows so far.
+    /// By the first port of a host: flows so far; under [`NicPolicy::All`] the number of the port that comes first.
     turns: FxHashMap<PortId, u32>,
     /// Bytes of flows that have not ended, by port.
     bytes: FxHashMap<PortId, u64>,
@@ -92,13 +109,88 @@ impl HostContext<'_> {
     /// The port that a flow, and what follows on its connection, leaves by; none: nothing leads to its receiver. `hash` becomes one
     /// by which all its packets leave there.
     pub fn bind(&mut self, flow: FlowId, spec: &FlowSpec, hash: &mut u32) -> Option<PortId> {
-        if self.settings.nic_policy == NicPolicy::Hash {
-            return self.port_to(spec.dst, *hash);
+        match self.settings.nic_policy {
+            NicPolicy::Hash => return self.port_to(spec.dst, *hash),
+            NicPolicy::All => return Some(self.first_port),
+            _ => {}
         }
         let port = self.choose_port(spec.dst, *hash, spec.lane)?;
         *hash = self.hash_for(port, spec.dst, *hash);
         self.bound(flow, port, spec.size);
         Some(port)
+    }
+
+    /// The scheduler that a port takes packets from, among those that a transport has at its host.
+    #[inline]
+    pub fn scheduler_of(&self, port: PortId) -> usize {
+        if self.settings.nic_policy == NicPolicy::All { 0 } else { (port - self.first_port) as usize }
+    }
+
+    /// A packet to `dst` may leave by a port whose scheduler has it.
+    #[inline]
+    pub fn may_leave(&self, port: PortId, dst: u32) -> bool {
+        self.settings.nic_policy != NicPolicy::All || self.leads(port - self.first_port, dst)
+    }
+
+    /// A port of this host, by its number here, is on a shortest path to `dst`.
+    #[cold]
+    #[inline(never)]
+    fn leads(&self, port: u32, dst: u32) -> bool {
+        match self.map.routes.hops_from(self.rows[0], dst) {
+            NextHops::None => false,
+            NextHops::One(one) => one == port,
+            NextHops::Many(ports) => ports.contains(&port),
+        }
+    }
+
+    /// The port in whose queue a packet to `dst` waits, of a flow that is bound to `nic`.
+    pub fn queue_for(&self, nic: u16, dst: u32, hash: u32) -> PortId {
+        let bound = self.first_port + u32::from(nic);
+        match self.settings.nic_policy {
+            NicPolicy::All => self.port_to(dst, hash).unwrap_or(bound),
+            _ => bound,
+        }
+    }
+
+    /// The rate at which a flow that is bound to a port can leave: that of the port, or of all that lead to its receiver and are up.
+    pub fn rate_by(&self, port: PortId, dst: u32) -> Rate {
+        let own = self.net.ports[port as usize].line.rate;
+        if self.settings.nic_policy != NicPolicy::All {
+            return own;
+        }
+        let all = (0..self.ports()).filter(|&local| self.leads(local, dst)).map(|local| self.port(local));
+        let rate = Rate(all.filter(|port| port.up).map(|port| port.line.rate.0).sum());
+        if rate.0 > 0 { rate } else { own }
+    }
+
+    fn port(&self, local: u32) -> &Port {
+        &self.net.ports[(self.first_port + local) as usize]
+    }
+
+    /// The port that comes first where several are free, by its number here.
+    pub fn turn(&self) -> u32 {
+        self.net.bindings.turns.get(&self.first_port).copied().unwrap_or(0)
+    }
+
+    /// A packet has left by a port, by its number here: the one after it comes first.
+    pub fn pass_turn(&mut self, port: u32) {
+        let next = (port + 1) % self.ports();
+        self.net.bindings.turns.insert(self.first_port, next);
+    }
+
+    /// Of these ports of the host the one by which a packet that is queued now leaves first: one that is up and not paused, and whose
+    /// queue is empty first.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn first_free(&self, ports: &[u32]) -> Option<PortId> {
+        let (turn, count) = (self.turn(), self.ports());
+        let rank = |&local: &u32| {
+            let port = self.port(local);
+            let queued = port.line.transmission_time(port.queue.bytes());
+            let free = port.busy_until.max(self.net.now).saturating_add(queued);
+            (!port.up, port.paused != 0, free, (local + count - turn) % count)
+        };
+        ports.iter().copied().min_by_key(rank).map(|local| self.first_port + local)
     }
 
     /// A flow has been given to a connection that leaves by a port.
@@ -121,7 +213,8 @@ impl HostContext<'_> {
     /// flight is repeated as the transport repeats what is lost.
     pub fn move_flows(&mut self, transport: &mut impl Transport) -> Vec<PortId> {
         let (mut changed, mut flows) = (Vec::new(), Vec::new());
-        let places = if self.ports() < 2 { 0 } else { transport.places() };
+        let bound = self.ports() > 1 && self.settings.nic_policy != NicPolicy::All;
+        let places = if bound { transport.places() } else { 0 };
         for place in 0..places {
             flows.clear();
             let Some(old) = transport.leaving(place, &mut flows) else { continue };
@@ -142,12 +235,7 @@ impl HostContext<'_> {
     /// Where what leaves by a NIC that no longer leads to its receiver goes, if another one does.
     fn another_port(&mut self, old: Leaving) -> Option<(PortId, Leaving)> {
         let own = u32::from(old.nic);
-        let leads = match self.map.routes.hops_from(self.rows[0], old.dst) {
-            NextHops::None => false,
-            NextHops::One(port) => port == own,
-            NextHops::Many(ports) => ports.contains(&own),
-        };
-        if leads {
+        if self.leads(own, old.dst) {
             return None;
         }
         // The next one that leads there.
@@ -194,7 +282,7 @@ impl HostContext<'_> {
                 able.nth(at)
             }
             NicPolicy::LeastBytes => able.min_by_key(|&port| (bindings.at(first + port), port)),
-            NicPolicy::Hash | NicPolicy::ByLane => {
+            NicPolicy::Hash | NicPolicy::ByLane | NicPolicy::All => {
                 able.min_by_key(|&port| (port + count - wanted.unwrap_or(0)) % count)
             }
         };

@@ -31,6 +31,12 @@ impl Message {
         Message { flow, spec: *spec, start, end: 0, packets_sent: 0, packets_retransmitted: 0, timeouts: 0 }
     }
 
+    /// A packet with bytes of it leaves.
+    pub fn count(&mut self, again: bool) {
+        self.packets_sent += 1;
+        self.packets_retransmitted += u64::from(again);
+    }
+
     pub fn packets_retransmitted(&self) -> u64 {
         self.packets_retransmitted
     }
@@ -68,7 +74,22 @@ impl Messages {
 
     /// The message that has this byte, or the next one behind it.
     pub fn at(&self, byte: u64) -> Option<&Message> {
-        self.waiting.get(self.waiting.partition_point(|message| message.end <= byte))
+        self.waiting.get(self.place(byte))
+    }
+
+    pub fn at_mut(&mut self, byte: u64) -> Option<&mut Message> {
+        let place = self.place(byte);
+        self.waiting.get_mut(place)
+    }
+
+    /// Mostly the first message, or the second one while the first is in flight.
+    #[inline]
+    fn place(&self, byte: u64) -> usize {
+        let ends = |place: usize| self.waiting.get(place).is_some_and(|message| message.end <= byte);
+        match (0..2).find(|&place| !ends(place)) {
+            Some(place) => place,
+            None => self.waiting.partition_point(|message| message.end <= byte),
+        }
     }
 
     /// Where the first message ends that is not acknowledged.
@@ -97,11 +118,8 @@ impl Messages {
     /// A packet leaves that begins with this byte. One of what is acknowledged counts for the message that is first in line; false:
     /// none is, and it counts for no flow.
     pub fn count(&mut self, first: u64, again: bool) -> bool {
-        let place = self.waiting.partition_point(|message| message.end <= first);
-        let Some(message) = self.waiting.get_mut(place) else { return false };
-        message.packets_sent += 1;
-        message.packets_retransmitted += u64::from(again);
-        true
+        let message = self.at_mut(first);
+        message.map(|message| message.count(again)).is_some()
     }
 
     /// A timeout of the connection expires: it counts for the message that is first in line.

@@ -30,7 +30,7 @@ mod switches;
 pub mod tcp;
 mod wire_format;
 
-pub use binding::Leaving;
+pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::Hold;
 pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
@@ -98,7 +98,7 @@ impl HostContext<'_> {
         self.net.schedule(self.index, at, action);
     }
 
-    /// The port by which packets to `dst` with this hash leave the host.
+    /// The port by which packets to `dst` with this hash leave the host, those that wait for a port in its queue.
     #[inline]
     pub fn port_to(&self, dst: u32, hash: u32) -> Option<PortId> {
         if dst == self.host {
@@ -107,7 +107,10 @@ impl HostContext<'_> {
         match self.map.routes.hops_from(self.rows[0], dst) {
             NextHops::None => None,
             NextHops::One(port) => Some(self.first_port + port),
-            NextHops::Many(ports) => Some(self.first_port + ports[hash as usize % ports.len()]),
+            NextHops::Many(ports) if self.settings.nic_policy != NicPolicy::All => {
+                Some(self.first_port + ports[hash as usize % ports.len()])
+            }
+            NextHops::Many(ports) => self.first_free(ports),
         }
     }
 
@@ -215,7 +218,7 @@ pub trait Transport {
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
     /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
-    /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to
+    /// A port that takes packets from scheduler `nic` will be free at `free`, classes in `paused` held back: when it is to
     /// be looked at for the next packet of this transport, if nothing else happens before.
     fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.

@@ -1,4 +1,4 @@
-//! A NIC's choice among its queue pairs: round robin over those that may send now.
+//! A NIC's choice among its queue pairs: round robin over those that may send now. Several ports may take packets from one scheduler.
 
 use super::{Hold, HostContext, Look};
 use crate::compat::Rules;
@@ -122,9 +122,18 @@ impl Nic {
         Look::Wake { at: first, serial: self.arm(first) }
     }
 
-    /// The queue pair to serve now. `moved` learns of gates that got another number.
+    /// The queue pair among `pairs` to serve now by a port with these classes paused: one that `may` leave by it. `moved` learns of
+    /// gates that got another number.
     #[inline]
-    pub fn choose(&mut self, now: Time, paused: u8, rules: &Rules, moved: impl FnMut(u32, u32)) -> Choice {
+    pub fn choose<P>(
+        &mut self,
+        now: Time,
+        paused: u8,
+        rules: &Rules,
+        pairs: &mut P,
+        may: impl Fn(&P, u32) -> bool,
+        mut moved: impl FnMut(&mut P, u32, u32),
+    ) -> Choice {
         let count = self.gates.len();
         if count == 0 {
             return Choice::Nothing;
@@ -135,7 +144,7 @@ impl Nic {
         for _ in 0..count {
             let gate = &self.gates[at];
             if gate.open && paused & (1 << gate.class) == 0 {
-                if gate.due <= now {
+                if gate.due <= now && may(pairs, gate.slot) {
                     chosen = Some(at);
                     break;
                 }
@@ -148,14 +157,14 @@ impl Nic {
             }
         }
         if first_finished != usize::MAX {
-            chosen = self.remove_finished(first_finished, chosen, moved);
+            chosen = self.remove_finished(first_finished, chosen, |slot, gate| moved(pairs, slot, gate));
         }
         match chosen {
             Some(at) => {
                 self.last = at;
                 Choice::Send(self.gates[at].slot)
             }
-            None => self.wait(paused, rules),
+            None => self.wait(paused, rules, |slot| may(pairs, slot)),
         }
     }
 
@@ -185,10 +194,10 @@ impl Nic {
     }
 
     /// When the next packet may leave.
-    fn wait(&self, paused: u8, rules: &Rules) -> Choice {
+    fn wait(&self, paused: u8, rules: &Rules, may: impl Fn(u32) -> bool) -> Choice {
         let counts = |gate: &&Gate| match rules.held_back_wake_ups {
             true => gate.has_data,
-            false => gate.open && paused & (1 << gate.class) == 0,
+            false => gate.open && paused & (1 << gate.class) == 0 && may(gate.slot),
         };
         let earliest = self.gates.iter().filter(counts).map(|gate| gate.due).min();
         earliest.map_or(Choice::Nothing, Choice::WaitUntil)

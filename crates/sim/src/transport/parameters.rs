@@ -2,6 +2,7 @@
 //! host.
 
 use super::TransportConfig;
+use super::binding::NicPolicy;
 use super::controllers::Controllers;
 use super::switches::SwitchDefaults;
 use super::wire_format::WireFormat;
@@ -100,7 +101,7 @@ pub struct ReadContext<'a> {
     pub rules: Rules,
     /// Longest base RTT between two hosts for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// The highest rate of a host's link.
+    /// The highest rate at which a flow can leave a host.
     pub host_rate: Rate,
     /// None if the topology is invalid, which is reported, or if keys are only listed.
     pub topology: Option<&'a Topology>,
@@ -137,6 +138,7 @@ pub struct RunContext<'a> {
     pub switch: &'a SwitchConfig,
     pub telemetry: &'a TelemetryConfig,
     pub transports: &'a [TransportConfig],
+    pub nic_policy: NicPolicy,
     /// None while the scenario is being read.
     pub traffic: Option<&'a Traffic>,
 }
@@ -179,6 +181,16 @@ pub fn labels_packets(p: &mut Parameters, key: &'static str) -> bool {
 }
 
 impl RunContext<'_> {
+    /// The rates at which flows can leave hosts, each once, the lowest first: of a link, or of all links of a host.
+    pub fn host_rates(&self) -> Vec<Rate> {
+        self.nic_policy.host_rates(self.topology)
+    }
+
+    /// The highest of them.
+    pub fn host_rate(&self) -> Rate {
+        self.host_rates().last().copied().unwrap_or_default()
+    }
+
     /// The longest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
     pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
         let whole_ns = self.rules.whole_ns_base_rtt;
@@ -232,6 +244,8 @@ pub struct Facts<'a> {
     pub spreads_flows: bool,
     /// Number of subflows of a flow, whose packets have no common order; none if there are no subflows.
     pub subflows: Option<u8>,
+    /// Why the packets of a flow cannot leave by whichever NIC is free, if they cannot.
+    pub one_nic: Option<&'static str>,
     /// The receiver counts packets and accepts them in any order.
     pub any_order: bool,
     pub overtaken: Overtaken,
@@ -271,6 +285,7 @@ impl Default for Facts<'_> {
             labels_packets: false,
             spreads_flows: false,
             subflows: None,
+            one_nic: None,
             any_order: false,
             overtaken: Overtaken::Nothing,
             wants_lossless: None,

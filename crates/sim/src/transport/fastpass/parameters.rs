@@ -172,6 +172,7 @@ impl TransportParameters for FastpassConfig {
             labels_packets: self.spray,
             spreads_flows: self.spray || self.arbiter.assign_paths,
             any_order: true,
+            one_nic: Some("the arbiter gives a host one packet in every timeslot of one link"),
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS).max(self.retry),
             ns_per_hop: 58.0,
             ..Facts::default()

@@ -200,10 +200,13 @@ impl Homa {
 
     /// The next data packet by a NIC: of the message with the fewest bytes left.
     pub(super) fn send_next(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
-        let nic = (port - cx.first_port) as usize;
+        let nic = cx.scheduler_of(port);
         let paused = cx.net.ports[port as usize].paused;
         let outgoing = &self.outgoing;
-        let may = |rank: &&Rank| paused == 0 || paused & (1 << outgoing[rank.2 as usize].class) == 0;
+        let may = |rank: &&Rank| {
+            let message = &outgoing[rank.2 as usize];
+            paused & (1 << message.class) == 0 && cx.may_leave(port, message.spec.dst)
+        };
         let slot = self.nics[nic].iter().find(may)?.2;
         let message = &mut self.outgoing[slot as usize];
         let class = message.class;

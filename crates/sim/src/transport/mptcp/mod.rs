@@ -169,7 +169,7 @@ impl Transport for Mptcp {
     }
 
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
-        self.outgoing.wake_is((port - cx.first_port) as usize, serial)
+        self.outgoing.wake_is(cx.scheduler_of(port), serial)
     }
 
     fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {

@@ -230,6 +230,7 @@ impl TransportParameters for MptcpConfig {
         Facts {
             keeps_connections: true,
             spreads_flows: true,
+            one_nic: Some("every subflow has its own NIC, so that flows use all of them"),
             subflows: Some(self.subflows),
             longest_timeout: of_subflow.longest_timeout.max(self.rejoin),
             connection_bytes: u64::from(self.subflows) * of_subflow.connection_bytes,

@@ -230,10 +230,11 @@ impl Ndp {
 
     /// The next data packet by a NIC: one of each flow in turn.
     pub(super) fn send_next(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
-        let nic = (port - cx.first_port) as usize;
+        let nic = cx.scheduler_of(port);
         let paused = cx.net.ports[port as usize].paused;
         let flows = &self.flows;
-        let slot = self.nics[nic].next(|slot| paused & (1 << flows[slot as usize].class) == 0)?;
+        let may = |flow: &Sender| paused & (1 << flow.class) == 0 && cx.may_leave(port, flow.dst());
+        let slot = self.nics[nic].next(|slot| may(&flows[slot as usize]))?;
         let flow = &mut self.flows[slot as usize];
         let number = flow.leave();
         if !flow.may_send() {

@@ -12,7 +12,7 @@ fn nic(gates: &[(u64, bool, bool)]) -> Nic {
 }
 
 fn choose(nic: &mut Nic, now: u64) -> Choice {
-    nic.choose(Time(now), 0, &Rules::none(), |_, _| {})
+    nic.choose(Time(now), 0, &Rules::none(), &mut (), |_, _| true, |_, _, _| {})
 }
 
 #[test]
@@ -29,7 +29,8 @@ fn open_pairs_take_turns_and_paced_ones_wait() {
 fn finished_pairs_are_removed_from_the_first_one_met_and_the_choice_follows() {
     let mut nic = nic(&[(0, false, true), (0, false, false), (0, false, true), (0, true, false)]);
     let mut moves = Vec::new();
-    let choice = nic.choose(Time(1), 0, &Rules::none(), |slot, gate| moves.push((slot, gate)));
+    let moved = |moves: &mut Vec<_>, slot, gate| moves.push((slot, gate));
+    let choice = nic.choose(Time(1), 0, &Rules::none(), &mut moves, |_, _| true, moved);
     assert_eq!(choice, Choice::Send(3));
     // Gate 2 was met first, then 0 lay behind the wrap and was not met: the search began at 1.
     assert_eq!(moves, [(3, 2)]);
@@ -53,5 +54,17 @@ fn a_pair_that_is_taken_out_loses_its_gate_and_the_turns_continue_after_it() {
 fn the_authors_wait_also_for_pairs_that_their_window_holds_back() {
     let mut nic = nic(&[(30, false, false), (40, true, false)]);
     assert_eq!(choose(&mut nic, 10), Choice::WaitUntil(Time(40)));
-    assert_eq!(nic.choose(Time(10), 0, &Rules::hpcc_ns3(), |_, _| {}), Choice::WaitUntil(Time(30)));
+    let choice = nic.choose(Time(10), 0, &Rules::hpcc_ns3(), &mut (), |_, _| true, |_, _, _| {});
+    assert_eq!(choice, Choice::WaitUntil(Time(30)));
+}
+
+#[test]
+fn a_port_passes_over_pairs_that_may_not_leave_by_it_and_does_not_wait_for_them() {
+    let mut nic = nic(&[(0, true, false), (0, true, false), (40, true, false)]);
+    let mut by =
+        |may: fn(&(), u32) -> bool| nic.choose(Time(10), 0, &Rules::none(), &mut (), may, |_, _, _| {});
+    assert_eq!(by(|_, slot| slot == 1), Choice::Send(1));
+    assert_eq!(by(|_, slot| slot == 1), Choice::Send(1));
+    assert_eq!(by(|_, slot| slot == 2), Choice::WaitUntil(Time(40)));
+    assert_eq!(by(|_, _| false), Choice::Nothing);
 }

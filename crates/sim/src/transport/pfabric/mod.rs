@@ -155,7 +155,7 @@ impl Pfabric {
             profile: flow.spec.transport as u8,
             ..Packet::default()
         };
-        let (port, spray) = (cx.first_port + u32::from(flow.nic), config.spray);
+        let (port, spray) = (cx.queue_for(flow.nic, packet.dst, packet.hash), config.spray);
         let hash = self.label_for(packet.dst, port, packet.hash, spray, cx);
         let id = cx.net.packets.insert(Packet { hash, ..packet });
         cx.enqueue_control(port, id);

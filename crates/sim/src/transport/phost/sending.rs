@@ -143,11 +143,12 @@ impl Phost {
 
     /// The next data packet by a NIC: of the first flow that has a live token.
     pub(super) fn spend(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
-        let nic = (port - cx.first_port) as usize;
+        let nic = cx.scheduler_of(port);
         let (now, paused) = (cx.net.now, cx.net.ports[port as usize].paused);
         loop {
             let sources = &self.sources;
-            let slot = self.nics[nic].first(|slot| paused & (1 << sources[slot as usize].class) == 0)?;
+            let may = |flow: &SourceFlow| paused & (1 << flow.class) == 0 && cx.may_leave(port, flow.dst);
+            let slot = self.nics[nic].first(|slot| may(&sources[slot as usize]))?;
             let flow = &mut self.sources[slot as usize];
             let token = flow.spend(now);
             if !flow.has_tokens() {

@@ -10,7 +10,7 @@
 //!
 //! Source: Broadcom/csg-htsim at 841d9e7 (behaviour). Validated by: tests/rivals.rs.
 
-use super::{Rdma, TOKENS};
+use super::{QueuePair, Rdma, TOKENS};
 use crate::net::PortId;
 use crate::packet::{PacketId, PacketKind, PacketSlab};
 use crate::transport::nic::Choice;
@@ -120,9 +120,9 @@ impl Rdma {
     fn next_of_rates(&mut self, port: PortId, paused: u8, cx: &mut HostContext) -> Option<PacketId> {
         let nic = (port - cx.first_port) as usize;
         for _ in 0..self.nics[nic].len() {
-            let pairs = &mut self.pairs;
-            let moved = |slot: u32, gate: u32| pairs[slot as usize].gate = gate;
-            match self.nics[nic].choose(cx.net.now, paused, &cx.settings.rules, moved) {
+            let moved = |pairs: &mut Vec<QueuePair>, slot: u32, gate: u32| pairs[slot as usize].gate = gate;
+            let (now, rules) = (cx.net.now, &cx.settings.rules);
+            match self.nics[nic].choose(now, paused, rules, &mut self.pairs, |_, _| true, moved) {
                 Choice::Send(slot) => self.hand_over(slot, cx),
                 Choice::WaitUntil(due) => {
                     self.nics[nic].set_wake(due, port, cx);

@@ -380,7 +380,7 @@ impl Transport for Rdma {
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
-        let line_rate = cx.net.ports[port as usize].line.rate;
+        let line_rate = cx.rate_by(port, spec.dst);
         let window_bytes =
             settings.derived.window_bytes.unwrap_or(line_rate.bytes_in(settings.derived.base_rtt).0);
         let context = FlowContext {
@@ -440,12 +440,11 @@ impl Transport for Rdma {
         if cx.settings.rules.queue_per_flow {
             return self.next_of_flows(port, cx);
         }
-        let nic = &mut self.nics[(port - cx.first_port) as usize];
+        let nic = &mut self.nics[cx.scheduler_of(port)];
         let paused = cx.net.ports[port as usize].paused;
-        let pairs = &mut self.pairs;
-        let choice = nic.choose(cx.net.now, paused, &cx.settings.rules, |slot, gate| {
-            pairs[slot as usize].gate = gate;
-        });
+        let may = |pairs: &Vec<QueuePair>, slot: u32| cx.may_leave(port, pairs[slot as usize].dst);
+        let moved = |pairs: &mut Vec<QueuePair>, slot: u32, gate: u32| pairs[slot as usize].gate = gate;
+        let choice = nic.choose(cx.net.now, paused, &cx.settings.rules, &mut self.pairs, may, moved);
         match choice {
             Choice::Send(slot) => Some(self.build(slot, cx)),
             Choice::WaitUntil(due) => {
@@ -489,7 +488,7 @@ impl Transport for Rdma {
     }
 
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
-        self.nics[(port - cx.first_port) as usize].wake_is(serial)
+        self.nics[cx.scheduler_of(port)].wake_is(serial)
     }
 
     /// None where senders have queues of their own at a NIC.

@@ -160,7 +160,7 @@ impl RdmaConfig {
         let derived = match (self.controller.needs().window, run.rules.widest_window) {
             (Window::None, _) => None,
             (_, true) => Some(largest),
-            (_, false) => Some(run.topology.host_rate().bytes_in(base_rtt).0),
+            (_, false) => Some(run.host_rate().bytes_in(base_rtt).0),
         };
         (base_rtt, self.window.map(|window| window.0).or(derived))
     }
@@ -169,8 +169,7 @@ impl RdmaConfig {
 impl RdmaConfig {
     /// The steps of the controller that follow from the rate of a NIC; a list where rates differ.
     fn steps(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
-        let at: Vec<_> =
-            run.topology.host_rates().into_iter().map(|rate| self.controller.derived(rate)).collect();
+        let at: Vec<_> = run.host_rates().into_iter().map(|rate| self.controller.derived(rate)).collect();
         let value = |step: usize| match &at[..] {
             [one] => one[step].1.0.into(),
             several => Value::List(several.iter().map(|of| of[step].1.0.into()).collect()),
@@ -344,7 +343,7 @@ impl TransportParameters for RdmaConfig {
             (
                 "bdp_cap_bytes",
                 self.recovery.irn().map(|irn| {
-                    let auto = || run.topology.host_rate().bytes_in(base_rtt);
+                    let auto = || run.host_rate().bytes_in(base_rtt);
                     irn.bdp_cap.unwrap_or_else(auto).0.into()
                 }),
             ),
@@ -363,7 +362,7 @@ impl TransportParameters for RdmaConfig {
         if let Some(window) = self.controller.window() {
             return warning_of_times(&window.law, self.base_rtt_and_window(run).0);
         }
-        run.topology.host_rates().into_iter().rev().find_map(|rate| {
+        run.host_rates().into_iter().rev().find_map(|rate| {
             let (key, published, auto) = self.controller.published(rate)?;
             let text = || far_text(key, published, auto, format_args!("NICs of {rate}"));
             is_far(published.0, auto.0).then(text)

@@ -38,7 +38,7 @@ pub struct Stream {
 impl Stream {
     /// The next packet, from byte `from` on.
     pub fn cut(&mut self, from: u64, acknowledged: u64, sent_up_to: u64, lost: bool, mtu: u64) -> Cut {
-        let Some(message) = self.messages.at(from) else {
+        let Some(message) = self.messages.at_mut(from) else {
             debug_assert!(false, "a queue pair sends what it has");
             return Cut { seq: from, payload: 0, flags: 0, left: 0 };
         };
@@ -48,7 +48,7 @@ impl Stream {
         if seq == first {
             cut.flags |= FIRST;
         }
-        self.messages.count(seq, lost || from < sent_up_to);
+        message.count(lost || from < sent_up_to);
         cut
     }
 

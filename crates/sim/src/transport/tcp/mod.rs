@@ -349,7 +349,7 @@ impl Transport for Tcp {
     }
 
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
-        self.outgoing.wake_is((port - cx.first_port) as usize, serial)
+        self.outgoing.wake_is(cx.scheduler_of(port), serial)
     }
 
     fn places(&self) -> u32 {

@@ -175,12 +175,12 @@ impl Outgoing {
 
     /// Whose turn it is at a port that is free. If nobody's is, sets a wake-up for when one comes.
     pub fn choose(&mut self, port: PortId, cx: &mut HostContext) -> Option<u32> {
-        let number = (port - cx.first_port) as usize;
+        let number = cx.scheduler_of(port);
         let paused = cx.net.ports[port as usize].paused;
-        let connections = &mut self.connections;
-        let choice = self.nics[number].choose(cx.net.now, paused, &cx.settings.rules, |slot, gate| {
-            connections[slot as usize].gate = gate;
-        });
+        let may = |all: &Vec<Connection>, slot: u32| cx.may_leave(port, all[slot as usize].spec.dst);
+        let moved = |all: &mut Vec<Connection>, slot: u32, gate: u32| all[slot as usize].gate = gate;
+        let (now, rules) = (cx.net.now, &cx.settings.rules);
+        let choice = self.nics[number].choose(now, paused, rules, &mut self.connections, may, moved);
         match choice {
             Choice::Send(slot) => Some(slot),
             Choice::WaitUntil(due) => {
