@@ -26,9 +26,14 @@ KERNEL = ["reno", "cubic", "bbr"]
 
 
 def lab(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Start the command line as a process of its own."""
-    command = [sys.executable, "-m", "weftline", "lab", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """Start the command line as a process of its own, which heeds Ctrl-C even if these tests do not."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "weftline", "lab", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def ours() -> set[str]:
