@@ -33,6 +33,8 @@ pub fn schema() -> SchemaRef {
         field("workload", DataType::UInt32),
         field("step", DataType::UInt32),
         field("operation", text()),
+        field("whole", DataType::Boolean),
+        field("part", DataType::Boolean),
         field("steps", DataType::UInt32),
         field("inside", DataType::Boolean),
         field("ranks", DataType::UInt32),
@@ -98,17 +100,18 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
     let real = |value: &dyn Fn(&StepRecord) -> Option<f64>| {
         Arc::new(steps.iter().map(value).collect::<Float64Array>())
     };
+    let flag = |value: &dyn Fn(&StepRecord) -> bool| {
+        Arc::new(steps.iter().map(|step| Some(value(step))).collect::<BooleanArray>())
+    };
     let groups = Labels::new(names.groups.iter().map(String::as_str));
     let (labels, places) = operations(steps);
-    let wholes: Vec<u16> = steps.iter().filter(|step| step.whole).map(|step| step.source).collect();
     let before: Vec<Option<Time>> = steps
         .iter()
         .enumerate()
         .map(|(at, step)| {
             let before = &steps[at.checked_sub(1)?];
             // Parts of a whole job do not follow each other.
-            let part = wholes.contains(&step.source);
-            let follows = !part && (before.source, before.step + 1) == (step.source, step.step);
+            let follows = !step.part && (before.source, before.step + 1) == (step.source, step.step);
             Some(step.finish?.saturating_sub(before.finish.filter(|_| follows)?))
         })
         .collect();
@@ -119,8 +122,10 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             number(&|step| Some(u32::from(step.source))),
             number(&|step| Some(step.step)),
             Arc::new(labels.column(places.iter().copied())),
+            flag(&|step| step.whole),
+            flag(&|step| step.part),
             number(&|step| Some(step.shape.steps.max(1))),
-            Arc::new(steps.iter().map(|step| Some(step.shape.inside)).collect::<BooleanArray>()),
+            flag(&|step| step.shape.inside),
             number(&|step| Some(step.shape.ranks)),
             Arc::new(UInt64Array::from_iter_values(steps.iter().map(|step| step.bytes))),
             ns(&|step| Some(step.start)),

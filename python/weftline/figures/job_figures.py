@@ -71,7 +71,8 @@ def timeline(title: str, run: Run) -> Figure | None:
     end = max(row["finish_ns"] for row in rows)
     begin = min(row["start_ns"] for row in rows)
     long = [row for row in rows if row["finish_ns"] - row["start_ns"] >= (end - begin) / (3 * marks.WIDTH)]
-    parts = [row for row in long if not rows_of.is_whole(row)]
+    wholes = {(step["workload"], step["step"]) for step in run.steps if rows_of.is_whole(step)}
+    parts = [row for row in long if (row["workload"], row["step"]) not in wholes]
     drawn = parts or long
     names = list(dict.fromkeys((row["workload"], row["rank"]) for row in rows))
     of_rank: dict[tuple[int, int], list[dict[str, Any]]] = {}

@@ -42,7 +42,7 @@ def causes(run: Run) -> list[dict[str, Any]]:
         if not is_whole(step) or step["time_ns"] is None:
             continue
         job = [row for row in rows if row["workload"] == step["workload"]]
-        whole = [row for row in job if is_whole(row) and row["step"] == step["step"]]
+        whole = [row for row in job if row["step"] == step["step"]]
         if not whole or any(row["finish_ns"] is None for row in whole):
             continue
         if any(row.get("unsent_ns") is None for row in whole):

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 
-WHOLE = ("training", "goal", "chakra")
-"""Operations of jobs.parquet that are all that the ranks of a job do."""
-
-
 def names(runs: Sequence[Run]) -> list[str]:
     """Return the jobs of runs, in their order."""
     return list(dict.fromkeys(step["job"] for run in runs for step in run.steps))
@@ -27,7 +23,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def is_whole(row: dict[str, Any]) -> bool:
     """Return whether a row of jobs.parquet is all that the ranks of a job do."""
-    return row["operation"] in WHOLE
+    return bool(row.get("whole"))
 
 
 def kind(row: dict[str, Any]) -> tuple[str, int, bool]:
@@ -53,14 +49,12 @@ def has_jobs(run: Run) -> bool:
 
 def parts(run: Run) -> list[dict[str, Any]]:
     """Return the rows that are parts of a whole job."""
-    wholes = {row["workload"] for row in run.steps if is_whole(row)}
-    return [row for row in run.steps if row["workload"] in wholes and not is_whole(row)]
+    return [row for row in run.steps if row.get("part")]
 
 
 def own(run: Run) -> list[dict[str, Any]]:
     """Return the rows of steps: all but those that are parts of a whole job."""
-    wholes = {row["workload"] for row in run.steps if is_whole(row)}
-    return [row for row in run.steps if row["workload"] not in wholes or is_whole(row)]
+    return [row for row in run.steps if not row.get("part")]
 
 
 def ended(rows: Sequence[dict[str, Any]], flows: Flows) -> list[dict[str, Any]]:

@@ -122,10 +122,10 @@ def difference_text(
 def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Sequence[str] = ()) -> str:
     """Return what stands below a table of differences: what the star means, if there are intervals at all.
 
-    `same` are pairs that have the same results, in words.
+    `same` are pairs whose runs have the same fingerprints, in words.
     """
     alike = (
-        f"The same results to the bit: {shortened(same)}. What sets them apart had no effect here."
+        f"Flows and ports are the same to the bit: {shortened(same)}. What sets them apart moved no packet."
         if same
         else ""
     )

@@ -116,6 +116,7 @@ fn outcome(ending: Ending) -> Outcome {
             group: 0,
             shape: JobShape { operation: "incast", ranks: 3, ..JobShape::default() },
             whole: false,
+            part: false,
             bytes: 3500,
             start: Time::from_us(1),
             finish: Some(Time::from_us(5)),

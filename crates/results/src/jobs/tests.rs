@@ -19,6 +19,7 @@ fn step(source: u16, step: u32, start: u64, finish: Option<u64>) -> StepRecord {
         group: source,
         shape,
         whole: false,
+        part: false,
         bytes: 1000,
         start: Time::from_us(start),
         finish: finish.map(Time::from_us),

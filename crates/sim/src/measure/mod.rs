@@ -334,6 +334,8 @@ pub struct StepRecord {
     pub shape: JobShape,
     /// It is all that the ranks of a job graph do, not one operation.
     pub whole: bool,
+    /// It is one operation within such a whole, which has a record of its own.
+    pub part: bool,
     /// Data of every host; without such a thing the sum of the flows that started.
     pub bytes: u64,
     /// Start of its first flow.
@@ -371,12 +373,10 @@ pub struct RankRecord {
 }
 
 impl Outcome {
-    /// (number, start, finish) of every step that ended, in the order in which they ended.
+    /// (number, start, finish) of every step that ended, parts of whole jobs left out, in the order in which they ended.
     pub fn jobs(&self) -> Vec<(u32, Time, Time)> {
-        let wholes: Vec<u16> = self.steps.iter().filter(|step| step.whole).map(|step| step.source).collect();
-        let own = self.steps.iter().filter(|step| step.whole || !wholes.contains(&step.source));
         let ended = |step: &StepRecord| step.finish.map(|finish| (step.number, step.start, finish));
-        let mut jobs: Vec<_> = own.filter_map(ended).collect();
+        let mut jobs: Vec<_> = self.steps.iter().filter(|step| !step.part).filter_map(ended).collect();
         jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
         jobs
     }

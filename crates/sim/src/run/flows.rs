@@ -281,6 +281,7 @@ impl Simulation {
                 group: span.group,
                 shape,
                 whole,
+                part: graph.is_some_and(|graph| graph.is_part(step)),
                 bytes: shape.bytes.unwrap_or(span.bytes),
                 start: first.or(span.joined)?,
                 finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },

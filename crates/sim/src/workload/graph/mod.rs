@@ -237,6 +237,11 @@ impl JobGraph {
         matches!(self.work, Work::Listed(_)) && step == 0
     }
 
+    /// A step is one operation within the whole.
+    pub fn is_part(&self, step: u32) -> bool {
+        matches!(self.work, Work::Listed(_)) && step != 0
+    }
+
     /// The time of a step begins when its ranks do, not with the first message.
     pub fn from_begin(&self, step: u32) -> bool {
         matches!(&self.work, Work::Listed(work) if work.from_begin && step == 0)
