@@ -5,8 +5,10 @@ use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    let to = Path::new(&env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("experiments");
+    // Both as they are now, not when this was built: a checkout may move.
+    let folder = |name: &str| env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
+    let from = Path::new(&folder("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let to = Path::new(&folder("OUT_DIR")).join("experiments");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", from.display());
     match fs::remove_dir_all(&to) {

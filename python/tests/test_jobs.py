@@ -1,6 +1,7 @@
 """Jobs: steps in tables, metrics, figures, pages; why a step took long; groups, labels, drawn failures."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -260,20 +261,76 @@ def test_the_causes_of_a_step_add_up_to_its_time(training):
     assert row["computing_ns"] == pytest.approx(sum(computing) / 16)
 
 
-def test_times_of_steps_are_of_the_whole_job_and_bandwidths_of_one_kind(tmp_path):
+STEPS = {"workload.0.steps": 3, "workload.0.tensor": 2, "workload.0.pipeline": 2}
+
+
+@pytest.fixture(scope="module")
+def training_steps(tmp_path_factory):
+    return weftline.run(TRAINING, set=STEPS, out=tmp_path_factory.mktemp("training-steps") / "run")
+
+
+def test_the_steps_of_a_training_job_follow_each_other(training_steps):
+    """Each is a row whose time begins with the end of the one before, so that the times add up."""
+    rows = [row for row in training_steps.steps if row["whole"]]
+    assert [row["step"] for row in rows] == [0, 1, 2] and {row["operation"] for row in rows} == {"training"}
+    for before, row in pairwise(rows):
+        assert row["start_ns"] == before["finish_ns"] and row["finish_to_finish_ns"] == row["time_ns"]
+    assert rows[0]["finish_to_finish_ns"] is None and len({row["time_ns"] for row in rows}) == 3
+    # A rank does not wait for others at the end of a step: it begins the next when it has ended the one before.
+    ranks = training_steps.ranks.to_dicts()
+    of_rank = [[row for row in ranks if row["rank"] == rank and row["step"] < 3] for rank in range(16)]
+    for own in of_rank:
+        assert [row["start_ns"] for row in own[1:]] == [row["finish_ns"] for row in own[:-1]]
+        waited = [(row["unsent_ns"] + row["unjoined_ns"], row["exposed_ns"]) for row in own]
+        assert all(0 <= for_others <= exposed * (1 + 1e-9) for for_others, exposed in waited)
+    for step, row in enumerate(rows):
+        ends = sorted(own[step]["finish_ns"] for own in of_rank)
+        assert ends[-1] == row["finish_ns"] and ends[-1] - ends[7] == pytest.approx(row["straggler_ns"])
+    (cause,) = step_causes.causes(training_steps)
+    time = sum(row["time_ns"] for row in rows) / 3
+    assert cause["steps"] == 3 and cause["time_ns"] == pytest.approx(time)
+    parts = ("computing_ns", "communication_ns", "waiting_ns", "senders_ns")
+    assert sum(cause[key] for key in parts) == pytest.approx(time) and min(cause[key] for key in parts) > 0
+
+
+def test_steps_of_a_training_job_do_not_change_what_it_sends(training, tmp_path):
+    """The first of two steps is the step of a job of one, to the nanosecond."""
+    even = {"workload.0.jitter": 0}
+    twice = weftline.run(TRAINING, set=even | {"workload.0.steps": 2}, out=tmp_path / "twice")
+    once = weftline.run(TRAINING, set=even, out=tmp_path / "once")
+    (step,) = [row for row in once.steps if row["whole"]]
+    first, second = [row for row in twice.steps if row["whole"]]
+    for key in ("time_ns", "bytes", "exposed_ns", "straggler_ns"):
+        assert first[key] == step[key], key
+    assert second["bytes"] == step["bytes"]
+
+
+def test_a_training_job_that_is_cut_off_says_which_steps_ended(tmp_path, training_steps):
+    first, second, _ = [row for row in training_steps.steps if row["whole"]]
+    until = (first["finish_ns"] + second["finish_ns"]) / 2
+    cut = weftline.run(TRAINING, set=STEPS | {"run.until": f"{until:.0f}ns"}, out=tmp_path / "cut")
+    ended, running = [row for row in cut.steps if row["whole"]]
+    assert ended["time_ns"] == first["time_ns"] and running["finish_ns"] is None
+    assert running["start_ns"] == first["finish_ns"]
+    assert jobs.table(lines_of([cut])).rows[0][4] == "1 of 2"
+    (cause,) = step_causes.causes(cut)
+    assert cause["steps"] == 1 and cause["time_ns"] == pytest.approx(first["time_ns"])
+
+
+def test_times_of_steps_are_of_the_whole_job_and_bandwidths_of_one_kind(training_steps):
     """All-reduces within a node are parts of the step, and their rates are not those between nodes."""
-    training = weftline.run(TRAINING, set={"workload.0.steps": 2}, out=tmp_path / "run")
-    (whole,) = [row for row in training.steps if row["operation"] == "training"]
-    assert whole["steps"] == 2 and not whole["inside"] and whole["finish_to_finish_ns"] is None
-    for name in ("step_mean", "step_max"):
-        assert metric(name).value(training, Flows()) == whole["time_ns"] / 2
-    parts = [row for row in training.steps if row is not whole]
+    training = training_steps
+    wholes = [row for row in training.steps if row["operation"] == "training"]
+    times = [row["time_ns"] for row in wholes]
+    assert metric("step_mean").value(training, Flows()) == pytest.approx(sum(times) / 3)
+    assert metric("step_max").value(training, Flows()) == max(times)
+    parts = [row for row in training.steps if row not in wholes]
     assert {row["inside"] for row in parts} == {True, False}
     assert all(row["finish_to_finish_ns"] is None for row in parts)
     assert metric("busbw").value(training, Flows()) is None
     rows = jobs.table(lines_of([training])).rows
     assert [row[1] for row in rows][:2] == ["training", "all-reduce in a domain"]
-    assert rows[0][4] == "2" and rows[0][6] == "–", "of two steps only the mean is known"
+    assert rows[0][4] == "3" and rows[0][5] != rows[0][6], "the mean and the slowest of three steps"
     assert len({tuple(row[:4]) for row in rows}) == len(rows)
 
 

@@ -57,7 +57,8 @@ def run(
         do not depend on it.
     memory : str, optional
         Most memory that this process may hold, such as ``"8GB"``: beyond it the run ends with its results
-        so far and the status ``memory-limit``. ``"none"``: no limit; without it that of the scenario.
+        so far and the status ``memory-limit``. ``"none"``: when the machine has no memory left; without it
+        as the scenario says.
     out : path, optional
         Folder for the results; ``out/<name>-<hash>`` without it.
     force : bool

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use weftline_results::capture::CapturePlan;
 use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
+use weftline_sim::machine::{self, Memory};
 use weftline_sim::measure::{Ending, Outcome, Progress};
 use weftline_sim::scenario::{self, MAX_THREADS, Scenario};
 use weftline_sim::units::Bytes;
@@ -84,6 +85,9 @@ pub fn simulate(
     let out = &place.out;
     let mut warnings = scenario.warnings.clone();
     warnings.extend(limits.memory.and_then(|limit| memory_warning(scenario, limit)));
+    if limits.memory.is_none() {
+        machine::memory().map_or(Ok(()), |memory| scenario.fits(memory.total)).map_err(input)?;
+    }
     let config = scenario.config().map_err(input)?;
     let about = About {
         name: scenario.name.clone(),
@@ -174,6 +178,9 @@ fn end_unbuilt(folder: RunFolder, error: PyErr) -> PyErr {
     failed(folder.fail(&reason, &cost))
 }
 
+/// The part of the machine's memory that a run without a limit leaves free: one in this number.
+const SPARE: u64 = 32;
+
 /// Supervises a run.
 struct Watch<'a> {
     progress: Option<Py<PyAny>>,
@@ -192,9 +199,17 @@ impl<'a> Watch<'a> {
         Watch { progress, failure, started: Instant::now(), limit, stopped: None, ending: None }
     }
 
-    /// How the run is to end because the process holds more memory than it may; none while it does not.
+    /// How the run is to end because the process holds more memory than it may, or than there is; none while it
+    /// does not.
     fn beyond_limit(&self) -> Option<Ending> {
-        let (limit, held) = (self.limit?, Bytes(memory_bytes()?));
+        let held = Bytes(memory_bytes()?);
+        let Some(limit) = self.limit else {
+            let Memory { total, left } = machine::memory()?;
+            // What is left is for the tables that the end of a run sorts. Where others fill the machine, this run is
+            // not the one to end.
+            let is_full = left.0 < total.0 / SPARE && held > left;
+            return is_full.then_some(Ending::MachineFull { held, left });
+        };
         (held > limit).then_some(Ending::MemoryLimit { held, limit })
     }
 

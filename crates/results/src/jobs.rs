@@ -1,5 +1,5 @@
-//! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, or the event
-//! of an incast. Steps that had not ended when the run did have nulls.
+//! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, all that ranks
+//! do in a step of a training job, or the event of an incast. Steps that had not ended when the run did have nulls.
 //!
 //! With the *time* of a step, from the start of its first flow to the delivery of its last one, and the data
 //! of every rank: algorithm bandwidth = data / time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n
@@ -35,7 +35,6 @@ pub fn schema() -> SchemaRef {
         field("operation", text()),
         field("whole", DataType::Boolean),
         field("part", DataType::Boolean),
-        field("steps", DataType::UInt32),
         field("inside", DataType::Boolean),
         field("ranks", DataType::UInt32),
         field("bytes", DataType::UInt64),
@@ -124,7 +123,6 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             Arc::new(labels.column(places.iter().copied())),
             flag(&|step| step.whole),
             flag(&|step| step.part),
-            number(&|step| Some(step.shape.steps.max(1))),
             flag(&|step| step.shape.inside),
             number(&|step| Some(step.shape.ranks)),
             Arc::new(UInt64Array::from_iter_values(steps.iter().map(|step| step.bytes))),

@@ -59,12 +59,18 @@ pub(crate) fn of(
         Ending::Done => "done",
         Ending::Stalled => "stalled",
         Ending::Interrupted => "interrupted",
-        Ending::MemoryLimit { .. } => "memory-limit",
+        Ending::MemoryLimit { .. } | Ending::MachineFull { .. } => "memory-limit",
     };
     let mut summary = head(about, status, cost);
-    if let Ending::MemoryLimit { held, limit } = outcome.ending {
-        let reason =
-            format!("the process held {} of memory, its limit is {}", megabytes(held), megabytes(limit));
+    let used_up = match outcome.ending {
+        Ending::MemoryLimit { held, limit } => Some((held, format!("its limit is {}", megabytes(limit)))),
+        Ending::MachineFull { held, left } => {
+            Some((held, format!("and the machine had {} left", megabytes(left))))
+        }
+        _ => None,
+    };
+    if let Some((held, rest)) = used_up {
+        let reason = format!("the process held {} of memory, {rest}", megabytes(held));
         summary.insert("reason".into(), json!(reason));
         summary.insert("memory_held_bytes".into(), json!(held.0));
     }

@@ -17,6 +17,7 @@ pub mod estimate;
 pub mod external;
 mod files;
 mod ideal;
+pub mod machine;
 pub mod measure;
 pub mod net;
 pub mod packet;

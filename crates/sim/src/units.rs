@@ -207,6 +207,12 @@ fn in_units(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter) -> fmt::R
     write!(f, "{value}{}", units.last().map_or("", |u| u.0))
 }
 
+/// Rounds down to two digits, which is the precision of estimates.
+pub fn two_digits(number: u64) -> u64 {
+    let unit = 10u64.pow(number.max(1).ilog10().saturating_sub(1));
+    number / unit * unit
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let units =

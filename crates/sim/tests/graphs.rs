@@ -105,16 +105,22 @@ fn a_ring_that_was_disturbed_by_a_failed_link_recovers() {
     assert!(last as f64 <= usual as f64 * 1.05, "{disturbed:?}, undisturbed {steady:?}");
 }
 
-/// A training job whose ranks reach each other only within their domain: nothing contends.
-fn training(hosts: u32, keys: &str) -> Time {
+/// The steps of a training job whose ranks reach each other only within their domain: nothing contends.
+fn training_steps(hosts: u32, keys: &str) -> Vec<Time> {
     let text = format!(
         "[topology]\nkind = \"star\"\nhosts = {hosts}\n[[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 64\n\
          sequence = 32\nvocabulary = 0\nteraflops = 0.001\ndomain = {hosts}\nscale_up_rate = \"80Gbps\"\n\
          scale_up_delay = \"1us\"\n{keys}"
     );
     let (_, outcome, _) = on_threads(&text, 1);
-    let whole = outcome.steps.first().expect("a row of the job");
-    whole.finish.expect("it ended").saturating_sub(whole.start)
+    let wholes = outcome.steps.iter().filter(|step| step.whole);
+    wholes.map(|step| step.finish.expect("it ended").saturating_sub(step.start)).collect()
+}
+
+fn training(hosts: u32, keys: &str) -> Time {
+    let times = training_steps(hosts, keys);
+    assert_eq!(times.len(), 1, "a row for each step");
+    times[0]
 }
 
 /// Forward computation of a layer: 24 b s h^2 + 4 b s^2 h at 10^9 operations a second, in ps.
@@ -149,9 +155,8 @@ fn a_training_step_without_contention_takes_computation_and_exposed_communicatio
     assert_eq!(exposed, 2 * (4 * 3 * LAYER + 8 * gather + 2 * reduce));
     // With overlap only the first parameters and the last gradients.
     assert_eq!(sharded(third), 2 * 4 * 3 * LAYER + gather + reduce);
-    // Two steps take twice the time of one.
-    let twice = training(4, &format!("{bucket}overlap = true\nsteps = 2"));
-    assert_eq!(twice.0, 2 * hidden.0);
+    // Each of several steps takes the time of one.
+    assert_eq!(training_steps(4, &format!("{bucket}overlap = true\nsteps = 3")), [hidden; 3]);
     // A slow rank delays all.
     let slow = training(4, &format!("{bucket}overlap = true\nslow_ranks = \"2\"\nslow_factor = 1.5"));
     assert_eq!(slow.0, 4 * 3 * 3 * LAYER * 3 / 2 + ring(6, 2 * GRADIENTS / 4));
@@ -161,6 +166,8 @@ fn a_training_step_without_contention_takes_computation_and_exposed_communicatio
     // Of m micro-batches: (m + p - 1) forward and backward, plus messages that nothing hides.
     let full = training(4, "pipeline = 4\nmicro_batches = 8").0;
     let bubble = (8 + 3) * 3 * LAYER;
+    // The first stage is the last to end a step, and begins the next one at once.
+    assert_eq!(training_steps(4, "pipeline = 4\nmicro_batches = 8\nsteps = 3"), [Time(full); 3]);
     assert!(full >= bubble + ring(6, ACTIVATIONS) && full <= bubble + 8 * ring(6, ACTIVATIONS), "{full}");
     // In two groups of a layer a stage the bubble is half as long.
     let halves = training(2, "pipeline = 2\nvirtual_stages = 2\nmicro_batches = 8").0;

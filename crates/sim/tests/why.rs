@@ -278,7 +278,13 @@ fn the_chain_of_a_training_step_goes_over_computations_and_messages() {
                     [[workload]]\nkind = \"training\"\nlayers = 4\nhidden = 512\nsequence = 512\nvocabulary = 1000\n\
                     tensor = 2\npipeline = 2\nmicro_batches = 4\ndomain = 8\nscale_up_rate = \"3.6Tbps\"\njitter = 0.05\n\
                     messages = false\n";
-    for sets in [&[][..], &[("workload.0.sharding", "\"zero3\"")], &[("workload.0.slow_ranks", "\"5\"")]] {
+    let settings = [
+        &[][..],
+        &[("workload.0.sharding", "\"zero3\"")],
+        &[("workload.0.slow_ranks", "\"5\"")],
+        &[("workload.0.steps", "3")],
+    ];
+    for sets in settings {
         let steps = chains(scenario, sets);
         let (whole, legs) = &steps[0];
         assert_eq!((whole.step, whole.shape.operation), (0, "training"));

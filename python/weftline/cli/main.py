@@ -176,7 +176,7 @@ def parser() -> argparse.ArgumentParser:
         "--memory",
         metavar="SIZE",
         help="memory limit such as 8GB: a run that needs more ends and "
-        'keeps its results so far; "none": no limit',
+        'keeps its results so far; "none": the memory of the machine',
     )
     arguments.add_out(run, "DIR", "folder for the results (default out/<name>-<hash>)")
     run.add_argument(

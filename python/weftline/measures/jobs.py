@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import is_whole, kind, mean, names, steps_in
+from weftline.measures.steps import is_whole, kind, mean, names
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -106,14 +106,8 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
     def column(key: str) -> Callable[[dict[str, Any]], float | None]:
         return lambda step: step[key]
 
-    def slowest(step: dict[str, Any]) -> float | None:
-        return step["time_ns"] if steps_in(step) == 1 else None
-
     def over_ideal(step: dict[str, Any]) -> float | None:
         return step["time_ns"] / step["ideal_ns"] if step["ideal_ns"] else None
-
-    def count(of: Sequence[dict[str, Any]]) -> int:
-        return sum(map(steps_in, of))
 
     times = quantities.time_text
     lasts = Counter(step["last_host"] for step in done).most_common(1)
@@ -122,9 +116,9 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
         f"{steps[0]['operation']}{' in a domain' if kind(steps[0])[2] else ''}",
         _range([step["ranks"] for step in steps], str),
         _range([step["bytes"] for step in steps], quantities.bytes_text),
-        f"{count(done):,}" if len(done) == len(steps) else f"{count(done):,} of {count(steps):,}",
-        text(lambda step: step["time_ns"] / steps_in(step), mean, times),
-        text(slowest, max, times),
+        f"{len(done):,}" if len(done) == len(steps) else f"{len(done):,} of {len(steps):,}",
+        text(column("time_ns"), mean, times),
+        text(column("time_ns"), max, times),
         text(column("ideal_ns"), mean, times),
         text(over_ideal, mean, quantities.digits),
         text(column("finish_to_finish_ns"), mean, times),

@@ -1,82 +1,93 @@
 """Where the time of a whole step of a job went: computing, communication, waiting for other ranks.
 
-A step of a training job or of a job's file is a row of jobs.parquet, and ranks.parquet has a row for each of
-its ranks. Of every rank the time of the step is
+A step of a training job, or the job of a file, is a row of jobs.parquet, and ranks.parquet has a row for each
+of its ranks. Of every rank the time of all steps of a job is
 
 - computing: at least one of its streams computed. For every time in which none did, what counts is the event
   that let the rank compute again:
 - waiting for senders: until the message that let it was sent, as in a pipeline that fills;
-- waiting for the slowest: until the last rank had joined the collective operation whose end let it; and from
-  the own end to that of the last rank;
+- waiting for the slowest: until the last rank had joined the collective operation whose end let it; and after
+  the last step from the own end to that of the last rank;
 - exposed communication: the rest.
 
-The four add up to the time of the step.
+The four add up to that time. Over the number of steps they are those of a step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line
-from weftline.measures.steps import is_whole, mean, steps_in
+from weftline.measures.steps import is_whole, mean
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
 NOTE = (
-    "Means over ranks, which add up to the time. A rank that did not compute waited for what came before it "
-    "computed again: for the sender of a message until it was sent, for the slowest rank of a collective "
-    "operation until it had joined; the rest is exposed communication. The slowest: also after the own end."
+    "Means over ranks and steps, which add up to the time. A rank that did not compute waited for what came "
+    "before it computed again: for the sender of a message until it was sent, for the slowest rank of a "
+    "collective operation until it had joined; the rest is exposed communication. The slowest: also after "
+    "the own end of the last step."
 )
 
 
 def causes(run: Run) -> list[dict[str, Any]]:
-    """Return a row for each whole step: its job, time and, in means over ranks, the four causes, in ns."""
-    if not any(is_whole(step) and step["time_ns"] is not None for step in run.steps):
+    """Return a row for each job with whole steps.
+
+    It has the number of the steps that ended for all ranks, and of one of them, in means over steps and
+    ranks, the time and the four causes, in ns.
+    """
+    ended = [step for step in run.steps if is_whole(step) and step["time_ns"] is not None]
+    if not ended:
         return []
+    by_step: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in run.ranks.to_dicts():
+        by_step.setdefault((row["workload"], row["step"]), []).append(row)
     found = []
-    rows = run.ranks.to_dicts()
-    for step in run.steps:
-        if not is_whole(step) or step["time_ns"] is None:
-            continue
-        job = [row for row in rows if row["workload"] == step["workload"]]
-        whole = [row for row in job if row["step"] == step["step"]]
-        if not whole or any(row["finish_ns"] is None for row in whole):
-            continue
-        if any(row.get("unsent_ns") is None for row in whole):
-            continue
-        begin = min(row["start_ns"] for row in whole)
-        end = max(row["finish_ns"] for row in whole)
-        time = end - begin
-        compute = mean([row["finish_ns"] - row["start_ns"] - row["exposed_ns"] for row in whole])
-        senders = mean([row["unsent_ns"] for row in whole])
-        around = [time - (row["finish_ns"] - row["start_ns"]) for row in whole]
-        slowest = mean([row["unjoined_ns"] + idle for row, idle in zip(whole, around, strict=True)])
-        last = max(whole, key=lambda row: row["finish_ns"])
-        found.append(
-            {
-                "job": step["job"],
-                "operation": step["operation"],
-                "steps": steps_in(step),
-                "time_ns": time,
-                "computing_ns": compute,
-                "communication_ns": time - compute - senders - slowest,
-                "senders_ns": senders,
-                "waiting_ns": slowest,
-                "last_rank": last["rank"],
-            }
-        )
+    for workload in dict.fromkeys(step["workload"] for step in ended):
+        job = [step for step in ended if step["workload"] == workload]
+        steps = [by_step.get((workload, step["step"]), []) for step in job]
+        steps = [rows for rows in steps if rows and all(row["finish_ns"] is not None for row in rows)]
+        rows = [row for of_step in steps for row in of_step]
+        if rows and all(row.get("unsent_ns") is not None for row in rows):
+            named = {"job": job[0]["job"], "operation": job[0]["operation"]}
+            found.append(named | {"steps": len(steps)} | _causes(steps))
     return found
 
 
+def _causes(steps: list[list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return time and causes of one of these steps, each the rows of its ranks, in their order."""
+    rows, count = [row for step in steps for row in step], len(steps)
+
+    def of_step(value: Callable[[dict[str, Any]], float]) -> float:
+        return mean([value(row) for row in rows])
+
+    begin, last = min(row["start_ns"] for row in steps[0]), max(steps[-1], key=lambda row: row["finish_ns"])
+    before = mean([row["start_ns"] - begin for row in steps[0]])
+    after = mean([last["finish_ns"] - row["finish_ns"] for row in steps[-1]])
+    time = (last["finish_ns"] - begin) / count
+    compute = of_step(lambda row: row["finish_ns"] - row["start_ns"] - row["exposed_ns"])
+    senders = of_step(lambda row: row["unsent_ns"])
+    slowest = of_step(lambda row: row["unjoined_ns"]) + (before + after) / count
+    return {
+        "time_ns": time,
+        "computing_ns": compute,
+        "communication_ns": time - compute - senders - slowest,
+        "senders_ns": senders,
+        "waiting_ns": slowest,
+        "last_rank": last["rank"],
+    }
+
+
 def table(line: Line) -> Table | None:
-    """Return a row for each whole step of the first run of a line; None: there are none."""
+    """Return a row for each job with whole steps of the first run of a line; None: there are none."""
     rows = causes(line.runs[0])
     if not rows:
         return None
-    columns = ["job", "operation", "time", "computing", "exposed communication"]
+    columns = ["job", "operation", "steps", "time", "computing", "exposed communication"]
     columns += ["waiting for senders", "waiting for the slowest"]
     result = Table([*columns, "last rank"], title="Where the time of steps went", left=2, note=NOTE)
     for row in rows:
@@ -84,6 +95,6 @@ def table(line: Line) -> Table | None:
         parts = [row[key] for key in keys]
         shown = [f"{quantities.time_text(part)} ({part / row['time_ns']:.0%})" for part in parts]
         time = quantities.time_text(row["time_ns"])
-        operation = row["operation"] + (f", {row['steps']:,} steps" if row["steps"] > 1 else "")
-        result.rows.append([row["job"], operation, time, *shown, str(row["last_rank"])])
+        steps = f"{row['steps']:,}"
+        result.rows.append([row["job"], row["operation"], steps, time, *shown, str(row["last_rank"])])
     return result

@@ -1,7 +1,8 @@
 """How numbers of steps are read out of a run: the rows of jobs.parquet, one an operation of a job.
 
-A training job, or a job of a file, has a row that is all of it, and rows of its collective operations. These
-are parts of the whole: times of steps leave them out, and bandwidths are means of operations of one kind.
+A training job has a row for each of its steps, a job of a file one that is all of it, and both have rows of
+their collective operations. These are parts of the whole: times of steps leave them out, and bandwidths are
+means of operations of one kind.
 """
 
 from __future__ import annotations
@@ -37,11 +38,6 @@ def kind_text(row: dict[str, Any]) -> str:
     return f"{operation} of {ranks} ranks{' in a domain' if inside else ''}"
 
 
-def steps_in(row: dict[str, Any]) -> int:
-    """Return how many steps a row is: those of a training job are one row."""
-    return row.get("steps") or 1
-
-
 def has_jobs(run: Run) -> bool:
     """Return whether a run is of ranks that work together, not only of the events of incasts."""
     return any(is_whole(row) or row["busbw_bps"] is not None for row in own(run))
@@ -66,7 +62,7 @@ def time(fold: Callable[[list[float]], float]) -> Callable[..., float | None]:
     """Return the reader of the time of a step, folded over the steps that ended."""
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
-        found = [row["time_ns"] / steps_in(row) for row in ended(own(run), flows)]
+        found = [row["time_ns"] for row in ended(own(run), flows)]
         return fold(found) if found else None
 
     return read

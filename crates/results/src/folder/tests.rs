@@ -296,6 +296,18 @@ fn a_run_that_reached_its_memory_limit_says_what_it_held() {
 }
 
 #[test]
+fn a_run_that_filled_the_machine_says_what_it_held_and_what_was_left() {
+    let dir = Scratch::new();
+    let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+    folder.flows(&[flow(0, 1000, Some(15))]).unwrap();
+    let ending = Ending::MachineFull { held: Bytes(8_012_345_344), left: Bytes(400_000_000) };
+    let summary = folder.finish(&outcome(ending), &Resources::default()).unwrap();
+    assert_eq!(summary["status"], "memory-limit");
+    assert_eq!(summary["reason"], "the process held 8012.3 MB of memory, and the machine had 400.0 MB left");
+    assert_eq!(summary["memory_held_bytes"], json!(8_012_345_344u64));
+}
+
+#[test]
 fn a_run_without_flows_has_an_empty_table_and_no_series() {
     let dir = Scratch::new();
     let folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();

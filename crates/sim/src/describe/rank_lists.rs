@@ -33,13 +33,13 @@ pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> 
         "computations": count(|op| matches!(op, Op::Compute { .. })),
         "sends": count(|op| matches!(op, Op::Send { .. })),
         "receives": count(|op| matches!(op, Op::Receive { .. })),
-        "collectives": graph.steps() - 1,
+        "collectives": graph.steps() - graph.wholes(),
         "messages": graph.messages(),
         "bytes": graph.bytes_sent(),
         "assumed": imported.assumed,
     });
     if let Some(machine) = machine {
-        if graph.steps() > 1 {
+        if graph.steps() > graph.wholes() {
             return Err(format!("{}: LogGOPS runs sends and receives, not collectives", path.display()));
         }
         let ends = loggops::run(graph, machine);

@@ -314,6 +314,7 @@ impl<'p> Play<'p> {
                 Some(*busy)
             }
             Op::Wait { time } => Some(now.saturating_add(time)),
+            Op::StepEnd => Some(now),
             Op::Send { to, bytes, .. } => {
                 let arrives = self.arrival((rank, to), bytes, now);
                 self.make(arrives, Due::Arrival { from: rank, op });
@@ -352,7 +353,7 @@ impl<'p> Play<'p> {
     fn join(&mut self, instance: u32, rank: u32, op: u32, now: Time) {
         let joined = self.joined.entry(instance).or_default();
         joined.push((rank, op));
-        let ranks = self.work.ranks_of(instance + 1, self.graph.ranks());
+        let ranks = self.work.ranks_of(self.work.step_of(instance), self.graph.ranks());
         if (joined.len() as u32) < ranks {
             return;
         }

@@ -27,7 +27,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntRecord, places_of};
 use crate::telemetry::packet_digest::PLACES;
 use crate::transport::TransportConfig;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
 use crate::workload::graph::source::LISTED;
 
@@ -137,6 +137,13 @@ impl Memory {
     }
 }
 
+/// Messages of jobs that fit any machine, whatever a run does with them.
+const FEW_MESSAGES: u64 = 10_000_000;
+/// Flows looked at for that, apart from those of jobs.
+const FIRST_FLOWS: u64 = 1000;
+/// How far a run's memory may be below its estimate.
+const OVERESTIMATE: u64 = 2;
+
 impl Scenario {
     /// Returns everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom,
     /// flows, and the amount of work.
@@ -158,6 +165,25 @@ impl Scenario {
     /// sources cannot report about the others is counted.
     pub fn estimate_from(&self, max_flows: u64) -> Estimate {
         Estimate::of(self, self.threads.max(1), max_flows).0
+    }
+
+    /// Refuses jobs that would fill a machine with this memory before anything could end the run: messages that
+    /// ranks send at once begin at one time. Errors: what they would need.
+    pub fn fits(&self, machine: Bytes) -> Result<(), String> {
+        let graphs = self.traffic.sources.iter().filter_map(|source| source.graph());
+        if graphs.map(|graph| u64::from(graph.messages())).sum::<u64>() < FEW_MESSAGES {
+            return Ok(());
+        }
+        let needed = self.estimate_from(FIRST_FLOWS).memory.peak();
+        if needed.0 / OVERESTIMATE <= machine.0 {
+            return Ok(());
+        }
+        Err(format!(
+            "run.memory: the run would need about {}, and this machine has {}: take fewer messages at a time, such as by a \
+             larger chunk; with a limit of your own (--memory) it runs until it holds that",
+            Bytes(two_digits(needed.0)),
+            Bytes(two_digits(machine.0))
+        ))
     }
 
     /// The estimate from the first flows, as `check` prints it.
@@ -198,12 +224,6 @@ impl Estimate {
             )
         })
     }
-}
-
-/// Rounds down to two digits, which is the precision of the estimate.
-fn two_digits(number: u64) -> u64 {
-    let unit = 10u64.pow(number.max(1).ilog10().saturating_sub(1));
-    number / unit * unit
 }
 
 fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
@@ -306,16 +326,11 @@ impl Jobs {
             }
             *(if graph.recorded { &mut jobs.recorded } else { &mut jobs.unrecorded }) += graph.flows();
             jobs.inside += u64::from(graph.messages()).saturating_sub(graph.flows());
-            let steps = u64::from(graph.ranks())
-                * if graph.repeated().is_some() { u64::from(graph.steps()) } else { 1 };
-            let in_operations: u64 = match graph.repeated() {
-                Some(_) => 0,
-                None => (1..graph.steps()).map(|step| u64::from(graph.ranks_of(step))).sum(),
-            };
+            let rank_steps: u64 = (0..graph.steps()).map(|step| u64::from(graph.ranks_of(step))).sum();
             let listed = graph.messages_of_first().filter(|&count| count <= LISTED).unwrap_or(0);
             jobs.bytes += u64::from(graph.ranks()) * RANK_BYTES
                 + u64::from(listed) * LISTED_MESSAGE_BYTES
-                + (steps + in_operations) * RANK_STEP_BYTES
+                + rank_steps * RANK_STEP_BYTES
                 + u64::from(graph.messages()) / 8;
         }
         jobs

@@ -2,11 +2,11 @@
 //! quiet this is all that a run costs: rows that must be written, and probes that must run; and an end of flows that is
 //! looked for too often takes a window for each event.
 
-use super::{Estimate, Replay, ns_per_hop, two_digits};
+use super::{Estimate, Replay, ns_per_hop};
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
-use crate::units::Time;
+use crate::units::{Time, two_digits};
 
 /// CPU time of a row of a series, in ns: a row for each port every 10 ms of quiet time, with series.parquet. A look at a queue
 /// discipline also makes up for what it does in an interval.

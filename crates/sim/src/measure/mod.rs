@@ -246,6 +246,11 @@ pub enum Ending {
         held: Bytes,
         limit: Bytes,
     },
+    /// Without a limit: the machine had no more memory for it.
+    MachineFull {
+        held: Bytes,
+        left: Bytes,
+    },
 }
 
 /// What a run returns in addition to its tables.

@@ -273,6 +273,10 @@ impl Simulation {
             let whole = graph.is_some_and(|graph| graph.is_whole(step));
             let ends_with_ranks = whole && span.ended;
             let first = if graph.is_some_and(|graph| graph.from_begin(step)) { None } else { span.start };
+            // Ranks that are ahead begin the next step while others are still in this one: a step's time is that
+            // from the end of one to the end of the next, so that the times of all add up.
+            let before = (whole && step > 0).then(|| flows.spans[number as usize - 1]);
+            let before = before.and_then(|before| before.end.filter(|_| before.ended));
             let spread = flows.spread(number);
             Some(StepRecord {
                 source,
@@ -283,7 +287,7 @@ impl Simulation {
                 whole,
                 part: graph.is_some_and(|graph| graph.is_part(step)),
                 bytes: shape.bytes.unwrap_or(span.bytes),
-                start: first.or(span.joined)?,
+                start: before.or(first).or(span.joined)?,
                 finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },
                 ideal: ideal_times[usize::from(source)],
                 last: last.map(|(_, flow, host)| (flow, host)),
@@ -336,9 +340,11 @@ impl Flows {
             let last = joined.entry(step.number).or_default();
             *last = step.start.max(*last);
         }
-        for (source, Blocked { rank, instance, from, to }) in std::mem::take(&mut self.blocked) {
-            let last = joined.get(&self.jobs.number(source, instance + 1)).copied().unwrap_or_default();
-            let whole = self.jobs.number(source, 0);
+        for (source, Blocked { step, rank, instance, from, to }) in std::mem::take(&mut self.blocked) {
+            let graph = self.graphs[usize::from(source)].as_ref();
+            let operation = graph.map(|graph| self.jobs.number(source, graph.step_of(instance)));
+            let last = operation.and_then(|number| joined.get(&number).copied()).unwrap_or_default();
+            let whole = self.jobs.number(source, step);
             if let Ok(at) = ranks.binary_search_by_key(&(whole, rank), |step| (step.number, step.rank)) {
                 let unjoined = &mut ranks[at].unjoined;
                 *unjoined = unjoined.saturating_add(last.min(to).saturating_sub(from));

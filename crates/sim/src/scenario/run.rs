@@ -56,7 +56,7 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
     RunConfig { until, threads, memory: memory(section), memo }
 }
 
-/// Most memory that the process may hold; none: no limit.
+/// Most memory that the process may hold; none: what the machine has.
 fn memory(section: &mut Section) -> Option<Bytes> {
     let limit = match section.get("memory") {
         None => None,
@@ -69,7 +69,8 @@ fn memory(section: &mut Section) -> Option<Bytes> {
             None
         }
     };
-    let help = "a run whose process holds more memory than this ends with its results so far; none: no limit";
+    let help =
+        "a run whose process holds more memory than this ends with its results so far; none: the machine's";
     let default = Some(NO_LIMIT.to_string());
     let shown = limit.map_or(NO_LIMIT.to_string(), |limit| limit.to_string());
     section.declare(Declared::new("memory", Kind::Bytes, default, help), Some(Value::Text(shown)));

@@ -3,7 +3,8 @@
 
 use super::TopologyError;
 use super::validity::{MAX_LINKS, MAX_NODES};
-use crate::units::Bytes;
+use crate::machine;
+use crate::units::{Bytes, two_digits};
 
 /// Bytes of a run per node (names and state of hosts and switches) and per link (two ports, their totals and
 /// their places in lists), before the first packet. For a fat tree with k = 74 they give 586 MB, where the
@@ -20,12 +21,12 @@ pub fn network_bytes(nodes: u128, links: u128) -> Bytes {
 /// Refuses networks with more nodes or links than can be numbered, or that do not fit this machine's memory;
 /// the message has the memory that they would take.
 pub fn check_size(nodes: u128, links: u128) -> Result<(), TopologyError> {
-    check_size_on(machine_bytes(), nodes, links)
+    check_size_on(machine::memory().map(|memory| memory.total), nodes, links)
 }
 
 fn check_size_on(machine: Option<Bytes>, nodes: u128, links: u128) -> Result<(), TopologyError> {
     let needed = network_bytes(nodes, links);
-    let take = format!("a run would take about {} for the network alone", rounded(needed));
+    let take = format!("a run would take about {} for the network alone", Bytes(two_digits(needed.0)));
     for (what, found, limit) in [("nodes", nodes, MAX_NODES), ("links", links, MAX_LINKS)] {
         if found > limit as u128 {
             let message = format!(
@@ -37,26 +38,10 @@ fn check_size_on(machine: Option<Bytes>, nodes: u128, links: u128) -> Result<(),
     match machine {
         Some(machine) if needed > machine => Err(TopologyError::new(format!(
             "{nodes} nodes and {links} links are more than fit this machine: {take}, and it has {}",
-            rounded(machine)
+            Bytes(two_digits(machine.0))
         ))),
         _ => Ok(()),
     }
-}
-
-/// With two digits, which is the precision of the constants above.
-fn rounded(bytes: Bytes) -> Bytes {
-    let unit = 10u64.pow(bytes.0.max(1).ilog10().saturating_sub(1));
-    Bytes(bytes.0 / unit * unit)
-}
-
-/// The memory of this machine or of its container; none where that is unknown.
-fn machine_bytes() -> Option<Bytes> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let total = line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.saturating_mul(1024);
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max");
-    let limit = limit.ok().and_then(|limit| limit.trim().parse().ok());
-    Some(Bytes(limit.map_or(total, |limit: u64| limit.min(total))))
 }
 
 #[cfg(test)]

@@ -116,8 +116,7 @@ fn sent_by(graph: &JobGraph, number: u32) -> Operation {
         (Place::Send { rank, op }, Work::Listed(work)) => {
             return Operation { place: work.place_of(rank, op), ..Operation::default() };
         }
-        (Place::Collective { instance, .. }, Work::Repeated(work)) => work.step(instance).0,
-        (Place::Collective { instance, .. }, Work::Listed(_)) => instance + 1,
+        (Place::Collective { instance, .. }, _) => graph.step_of(instance),
         (Place::Send { .. }, Work::Repeated(_)) => return Operation::default(),
     };
     Operation { name: Some(graph.shape(step).operation), step: Some(step), place: None }

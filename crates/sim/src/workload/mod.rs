@@ -221,8 +221,6 @@ pub struct JobShape {
     pub alike: bool,
     /// No message crosses the network: its ranks are in one scale-up domain.
     pub inside: bool,
-    /// Steps of a training job that it is, one after the other; 0 of all else, which is one.
-    pub steps: u32,
 }
 
 /// The load to which randomly arriving flows are drawn.

@@ -147,7 +147,7 @@ pub(super) const METRICS: &[Metric] = &[
         Unit::Time,
         "step of a job, mean",
         "Mean time of the steps of jobs that ended, from first start to last delivery; operations \
-         within a whole job do not count, and its steps count by their mean.",
+         within a step do not count.",
     ),
     run(
         "step_max",

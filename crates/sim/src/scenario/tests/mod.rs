@@ -324,6 +324,24 @@ fn a_run_that_will_not_fit_its_limit_is_reported_before_it_starts() {
 }
 
 #[test]
+fn a_job_whose_messages_fill_the_machine_is_refused_with_what_it_would_need() {
+    let ring = |chunk: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 32\n[[workload]]\nkind = \"collective\"\nbytes = \"64MB\"\nchunk = \"{chunk}\"\n"
+        );
+        load(&text)
+    };
+    let machine = Bytes(16_000_000_000);
+    let message = ring("1B").fits(machine).unwrap_err();
+    assert!(
+        message.contains("run.memory: the run would need about") && message.contains("has 16GB"),
+        "{message}"
+    );
+    assert_eq!(ring("4KB").fits(machine), Ok(()));
+    assert_eq!(ring("1B").fits(Bytes(1_000_000_000_000)), Ok(()));
+}
+
+#[test]
 fn check_tells_what_follows_from_the_scenario() {
     let facts = load(STAR).check();
     assert_eq!(facts["topology"]["hosts"], 4);

@@ -10,6 +10,8 @@ use rustc_hash::FxHashMap;
 /// A time for which the end of a collective operation kept a rank from computing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocked {
+    /// Of those that the rank goes through.
+    pub step: u32,
     pub rank: u32,
     pub instance: u32,
     pub from: Time,
@@ -36,7 +38,7 @@ pub struct Idle {
     joined: FxHashMap<u32, (Time, Binding)>,
     /// When each message that is under way to the rank was sent.
     coming: FxHashMap<u32, Time>,
-    /// How long it waited for messages that had not been sent.
+    /// How long it waited in this step for messages that had not been sent.
     pub unsent: Time,
 }
 
@@ -66,8 +68,8 @@ impl Idle {
         self.joined.insert(instance, (now, self.binding));
     }
 
-    /// The rank begins to compute, or ends.
-    pub fn ends(&mut self, rank: u32, now: Time, out: &mut Vec<Effect>) {
+    /// The rank begins to compute, or a step of it ends.
+    pub fn ends(&mut self, (step, rank): (u32, u32), now: Time, out: &mut Vec<Effect>) {
         let (mut to, mut binding) = (now, self.binding);
         while to > self.since {
             match binding {
@@ -81,7 +83,7 @@ impl Idle {
                     let joined = self.joined.get(&instance).copied();
                     let (from, before) = joined.unwrap_or((self.since, Binding::Other));
                     if to > from {
-                        out.push(Effect::Blocked(Blocked { rank, instance, from, to }));
+                        out.push(Effect::Blocked(Blocked { step, rank, instance, from, to }));
                     }
                     (to, binding) = (from, before);
                 }

@@ -33,6 +33,8 @@ pub enum Op {
     Collective {
         instance: u32,
     },
+    /// A step of the rank ends, and the next one begins.
+    StepEnd,
 }
 
 /// Different operations whose messages were counted, among which the next one is looked for.
@@ -91,8 +93,8 @@ pub struct Listed {
     pub place: &'static str,
     /// The time of the whole begins when its ranks do, not with the first message.
     pub from_begin: bool,
-    /// Steps of a training job that the whole is, one after the other; 0 of all else, which is one.
-    steps: u32,
+    /// How many steps the ranks go through, one after the other, each all that they do until [`Op::StepEnd`].
+    wholes: u32,
     /// Scale-up domains of this number of consecutive ranks; none: all messages cross the network.
     domains: Option<(u32, ScaleUp)>,
     /// Messages that cross the network, and their bytes.
@@ -231,7 +233,7 @@ impl Listed {
             count += u128::from(instance.law.messages());
         }
         first_message.push(counted(count)?);
-        let (from_begin, steps, domains, flows, bytes) = (false, 0, None, 0, 0);
+        let (from_begin, wholes, domains, flows, bytes) = (false, 1, None, 0, 0);
         let listed = Listed {
             ranks,
             groups,
@@ -242,7 +244,7 @@ impl Listed {
             name,
             place: "",
             from_begin,
-            steps,
+            wholes,
             domains,
             flows,
             bytes,
@@ -255,9 +257,9 @@ impl Listed {
         Listed { place, ..self }
     }
 
-    /// With the number of steps that the whole is.
-    pub fn with_steps(self, steps: u32) -> Listed {
-        Listed { steps, ..self }
+    /// With the number of steps that the ranks go through.
+    pub fn with_wholes(self, wholes: u32) -> Listed {
+        Listed { wholes, ..self }
     }
 
     /// Where the file has an operation, such as "line 3"; none: nowhere.
@@ -443,15 +445,23 @@ impl Listed {
         }
     }
 
-    /// The whole graph is the first step, then come its collective operations.
+    /// The steps of the ranks come first, then their collective operations.
     pub fn steps(&self) -> u32 {
-        1 + self.instances.len() as u32
+        self.wholes + self.instances.len() as u32
+    }
+
+    pub fn wholes(&self) -> u32 {
+        self.wholes
+    }
+
+    /// The number of the step that a collective operation is.
+    pub fn step_of(&self, instance: u32) -> u32 {
+        self.wholes + instance
     }
 
     pub fn shape(&self, step: u32, ranks: u32) -> JobShape {
-        let Some(at) = step.checked_sub(1) else {
-            let steps = self.steps;
-            return JobShape { operation: self.name, ranks, steps, ..JobShape::default() };
+        let Some(at) = step.checked_sub(self.wholes) else {
+            return JobShape { operation: self.name, ranks, ..JobShape::default() };
         };
         let Instance { kind, bytes, .. } = self.instances[at as usize];
         let members = &self.group(at).ranks;
@@ -467,6 +477,6 @@ impl Listed {
     }
 
     pub fn ranks_of(&self, step: u32, ranks: u32) -> u32 {
-        step.checked_sub(1).map_or(ranks, |at| self.group(at).ranks.len() as u32)
+        step.checked_sub(self.wholes).map_or(ranks, |at| self.group(at).ranks.len() as u32)
     }
 }

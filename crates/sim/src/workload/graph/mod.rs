@@ -234,17 +234,25 @@ impl JobGraph {
 
     /// A step is all that the ranks do, not one operation.
     pub fn is_whole(&self, step: u32) -> bool {
-        matches!(self.work, Work::Listed(_)) && step == 0
+        matches!(&self.work, Work::Listed(work) if step < work.wholes())
     }
 
-    /// A step is one operation within the whole.
+    /// A step is one operation within such a whole.
     pub fn is_part(&self, step: u32) -> bool {
-        matches!(self.work, Work::Listed(_)) && step != 0
+        matches!(&self.work, Work::Listed(work) if step >= work.wholes())
+    }
+
+    /// The step that a collective operation is, or belongs to.
+    pub fn step_of(&self, instance: u32) -> u32 {
+        match &self.work {
+            Work::Repeated(work) => work.step(instance).0,
+            Work::Listed(work) => work.step_of(instance),
+        }
     }
 
     /// The time of a step begins when its ranks do, not with the first message.
     pub fn from_begin(&self, step: u32) -> bool {
-        matches!(&self.work, Work::Listed(work) if work.from_begin && step == 0)
+        self.is_whole(step) && matches!(&self.work, Work::Listed(work) if work.from_begin)
     }
 
     /// What a step is.

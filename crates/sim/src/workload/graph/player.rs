@@ -64,7 +64,10 @@ struct Rank {
     /// Of a list: how many operations each waits for, and how many have not ended.
     needs: Vec<u32>,
     left: u32,
+    /// Of a list: the step, when the rank began it, and for how long any stream had computed until then.
+    step: u32,
     began: Time,
+    busy_before: Time,
     bytes: u64,
     first_sent: Option<Time>,
     last: Option<(Time, u32)>,
@@ -96,6 +99,39 @@ impl Rank {
         if self.computing == 0 {
             self.busy = self.busy.saturating_add(now.saturating_sub(self.since));
             self.idle.begins(now);
+        }
+    }
+
+    /// A step of a list ends. What the rank is not computing for, it waited for until now.
+    fn ends_step(&mut self, rank: u32, now: Time, out: &mut Vec<Effect>) {
+        if self.computing == 0 {
+            self.idle.ends((self.step, rank), now, out);
+        }
+        out.push(Effect::Step(self.whole(rank, Some(now), now)));
+    }
+
+    /// The next step of a list begins.
+    fn begins_step(&mut self, now: Time) {
+        self.step += 1;
+        (self.began, self.busy_before) = (now, self.busy_until(now));
+        (self.bytes, self.first_sent, self.last) = (0, None, None);
+        self.idle.unsent = Time::ZERO;
+        self.idle.begins(now);
+    }
+
+    /// The rank's part of the step that it is in, of a list.
+    fn whole(&self, rank: u32, end: Option<Time>, now: Time) -> RankStep {
+        let busy = self.busy_until(now).saturating_sub(self.busy_before);
+        RankStep {
+            step: self.step,
+            rank,
+            start: self.began,
+            first_sent: self.first_sent,
+            end,
+            last: self.last,
+            bytes: self.bytes,
+            exposed: now.saturating_sub(self.began).saturating_sub(busy),
+            unsent: self.idle.unsent,
         }
     }
 }
@@ -405,7 +441,7 @@ impl State {
             }
             Work::Listed(_) => {
                 let busy = state.busy_until(now).saturating_sub(part.busy);
-                let step = part.step(instance + 1, rank, Some(now), now, busy);
+                let step = part.step(graph.step_of(instance), rank, Some(now), now, busy);
                 out.push(Effect::Step(step));
                 state.last = part.last.max(state.last);
                 state.bytes += part.bytes;
@@ -428,7 +464,7 @@ impl State {
                 }
                 stream.busy = true;
                 if state.computing == 0 {
-                    state.idle.ends(rank, now, out);
+                    state.idle.ends((state.step, rank), now, out);
                 }
                 state.begins_computing(now);
                 out.push(Effect::Wake { rank, op, at: now.saturating_add(time) });
@@ -459,6 +495,11 @@ impl State {
                 }
             }
             Op::Collective { instance } => self.tasks.push_back(Task::Join { rank, instance, op }),
+            Op::StepEnd => {
+                state.ends_step(rank, now, out);
+                state.begins_step(now);
+                self.tasks.push_back(Task::End { rank, op });
+            }
         }
         self.release(rank, list.after_start.of(op));
     }
@@ -490,10 +531,7 @@ impl State {
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
         state.done = true;
         self.unfinished -= 1;
-        if state.computing == 0 {
-            state.idle.ends(rank, now, out);
-        }
-        out.push(Effect::Step(whole(state, rank, Some(now), now)));
+        state.ends_step(rank, now, out);
     }
 
     fn finish(&self, graph: &JobGraph, now: Time) -> Vec<RankStep> {
@@ -504,33 +542,14 @@ impl State {
             let mut parts: Vec<_> = state.parts.iter().filter(|(_, part)| part.joined).collect();
             parts.sort_unstable_by_key(|(instance, _)| **instance);
             for (&instance, part) in parts {
-                let step = match &graph.work {
-                    Work::Repeated(work) => work.step(instance).0,
-                    Work::Listed(_) => instance + 1,
-                };
+                let step = graph.step_of(instance);
                 let busy = state.busy_until(now).saturating_sub(part.busy);
                 left.push(part.step(step, rank, None, now, busy));
             }
             if matches!(graph.work, Work::Listed(_)) {
-                left.push(whole(state, rank, None, now));
+                left.push(state.whole(rank, None, now));
             }
         }
         left
-    }
-}
-
-/// The step that the whole list is.
-fn whole(state: &Rank, rank: u32, end: Option<Time>, now: Time) -> RankStep {
-    let busy = state.busy_until(now);
-    RankStep {
-        step: 0,
-        rank,
-        start: state.began,
-        first_sent: state.first_sent,
-        end,
-        last: state.last,
-        bytes: state.bytes,
-        exposed: now.saturating_sub(state.began).saturating_sub(busy),
-        unsent: state.idle.unsent,
     }
 }

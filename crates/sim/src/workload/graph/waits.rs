@@ -47,10 +47,7 @@ impl Player {
     }
 
     fn in_collective(&self, graph: &JobGraph, rank: u32, instance: u32) -> Wait {
-        let step = match &graph.work {
-            Work::Repeated(work) => work.step(instance).0,
-            Work::Listed(_) => instance + 1,
-        };
+        let step = graph.step_of(instance);
         let member = graph.member(instance, rank);
         let operation = graph.shape(step).operation;
         let expected = member.law.receives(member.member);

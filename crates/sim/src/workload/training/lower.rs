@@ -234,7 +234,7 @@ pub fn lower(
     let listed =
         lists.and_then(|lists| Listed::new(lists, made.groups, made.instances, SendEnds::Posted, "training"));
     let listed = listed.map_err(|message| WorkloadError::new("bucket", message))?;
-    Ok(listed.with_steps(spec.steps))
+    Ok(listed.with_wholes(spec.steps))
 }
 
 impl Made<'_> {
@@ -263,6 +263,10 @@ impl Made<'_> {
                 }
             }
             self.ends_step(&mut program, at)?;
+            if step + 1 < spec.steps {
+                let all = program.began.clone();
+                program.push(Op::StepEnd, &all);
+            }
         }
         let mut ends = program.ends;
         ends.sort_unstable();
