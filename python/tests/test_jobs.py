@@ -14,7 +14,7 @@ from weftline.figures import job_figures
 from weftline.measures import comparison, groups, jobs, slowdown_table, step_causes
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
-from weftline.report import run_page
+from weftline.report import headline, run_page
 
 SCENARIO = {
     "name": "jobs",
@@ -87,6 +87,41 @@ def test_steps_that_did_not_end_are_shown(tmp_path):
     assert any(row["time_ns"] is None for row in cut.steps)
     table = jobs.table(lines_of([cut]))
     assert " of " in table.rows[0][4], table.rows
+
+
+def test_steps_that_did_not_end_are_a_reason_against_an_answer_and_a_difference(tmp_path):
+    """A step that a dead link stops is not in the mean, which would make the scheme look good."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 8, "repeat": 3, "compute": "5us"}
+    event = {"at": "150us", "link": ["host5", "leaf1"]}
+    result = weftline.sweep(
+        SCENARIO | {"workload": [job], "run": {"until": "1ms"}},
+        {"fabric": {"whole": {}, "dead": {"failures.event": [event]}}},
+        seeds=3,
+        report={"metrics": ["step_max", "step_mean"], "answer": "step_max < 10ms"},
+        out=tmp_path / "sweep",
+    )
+    whole, dead = result.cells
+    ended = [sum(step["time_ns"] is not None for step in run.steps) for run in dead.runs.values()]
+    assert result.verdict(whole) == "yes" and max(ended) < 3
+    expected = f"{sum(ended)} of 9 steps ended"
+    judged = result.judgement(dead)
+    assert [reason.kind for reason in judged.reasons] == ["steps"] and expected in judged.reasons[0].text
+    for name in ("step_max", "step_mean"):
+        kinds = {reason.kind for reason in result.separation(name, dead).reasons}
+        assert {"steps", "steps differ"} <= kinds
+    answers, means, differences = result.tables()
+    assert answers.rows[0][1] == "yes" and answers.rows[1][1].startswith("open [")
+    assert expected not in " ".join(means.rows[0]) and all(expected in cell for cell in means.rows[1][1:3])
+    assert all(f"{sum(ended) + 9} of 18 steps ended" in cell for cell in differences.rows[0][1:3])
+    assert "*" not in "".join(differences.rows[0][1:3]) and "not as many steps" in differences.note
+    assert any(text.startswith(f"{sum(ended) + 9} of 18 steps ended") for text in result.warnings)
+    rows = {(row["fabric"], row["metric"]): row["unfinished"] for row in result.estimates}
+    assert rows["whole", "step_max"] == 0 and rows["dead", "step_max"] == 9 - sum(ended)
+    lines = lines_of(result.runs)
+    compared = comparison.Comparison(lines)
+    assert compared.separation("step_mean", lines[1]).order == 0
+    assert expected in lines[1].metric_text("step_mean") and "steps ended" in compared.text()
+    assert any("times of steps leave" in caution.text for caution in headline.cautions(lines))
 
 
 def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):
@@ -276,7 +311,7 @@ def test_the_steps_of_a_training_job_follow_each_other(training_steps):
     for before, row in pairwise(rows):
         assert row["start_ns"] == before["finish_ns"] and row["finish_to_finish_ns"] == row["time_ns"]
     assert rows[0]["finish_to_finish_ns"] is None and len({row["time_ns"] for row in rows}) == 3
-    # A rank does not wait for others at the end of a step: it begins the next when it has ended the one before.
+    # A rank does not wait for others at the end of a step: it begins the next when it has ended its own.
     ranks = training_steps.ranks.to_dicts()
     of_rank = [[row for row in ranks if row["rank"] == rank and row["step"] < 3] for rank in range(16)]
     for own in of_rank:
@@ -312,7 +347,7 @@ def test_a_training_job_that_is_cut_off_says_which_steps_ended(tmp_path, trainin
     ended, running = [row for row in cut.steps if row["whole"]]
     assert ended["time_ns"] == first["time_ns"] and running["finish_ns"] is None
     assert running["start_ns"] == first["finish_ns"]
-    assert jobs.table(lines_of([cut])).rows[0][4] == "1 of 2"
+    assert jobs.table(lines_of([cut])).rows[0][4] == "1 of 3", "the third had not begun and has no row"
     (cause,) = step_causes.causes(cut)
     assert cause["steps"] == 1 and cause["time_ns"] == pytest.approx(first["time_ns"])
 

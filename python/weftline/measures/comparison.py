@@ -497,9 +497,11 @@ def run_tables(run: Run) -> list[Table]:
 
 
 def _qualifier(lines: Sequence[Line], name: str) -> str:
-    """Note on a difference of these lines: how many flows did not finish, where that matters."""
+    """Note on a difference of these lines: what did not finish, where that matters."""
+    runs = [run for line in lines for run in line.runs]
     counts = (evidence.unfinished(line.runs, Flows(group=line.group)) for line in lines)
-    return evidence.qualifier(left=sum(counts)) if evidence.of_finished_flows(name) else ""
+    left = sum(counts) if evidence.of_finished_flows(name) else 0
+    return evidence.qualifier(left=evidence.left_text(name, runs, unfinished_flows=left))
 
 
 def _number(mean: Mean | None) -> dict[str, Any] | None:

@@ -6,6 +6,8 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     seeds        fewer than two runs: there is no interval
     runs         a run stalled, was interrupted or is missing
     unfinished   flows that never finished, where the number is of finished flows only: they flatter it
+    steps        steps of jobs that never ended, where the number is of those that did
+    steps differ two schemes did not end as many steps of their jobs under the same seeds
     flows        too few flows for the percentile: at least two have to lie beyond it in every run
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
@@ -26,14 +28,17 @@ from functools import lru_cache
 from pathlib import Path
 
 from weftline import columns
-from weftline.measures import stats, steady
+from weftline.measures import stats, steady, steps
 from weftline.measures.metrics import METRICS, Flows, split
+from weftline.measures.pooling import seed_of
 from weftline.runs import Run
 
 KINDS = {
     "seeds": "one seed",
     "runs": "runs that did not end, or are missing",
     "unfinished": "unfinished flows, which the number leaves out",
+    "steps": "unfinished steps, which the number leaves out",
+    "steps differ": "not as many steps",
     "flows": "too few flows for the percentile",
     "steady": "no steady state",
     "flows differ": "not the same flows",
@@ -209,6 +214,8 @@ def against(
     if of_finished_flows(name):
         left = unfinished(runs, flows) if left is None else left
         found += [Reason("unfinished", unfinished_text(left, runs))] if left else []
+    if text := steps_text(name, runs, flows):
+        found.append(Reason("steps", text))
     if needed(name):
         counted = min((_counted(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted)
@@ -295,10 +302,64 @@ def unfinished_text(left: int, runs: Sequence[Run]) -> str:
     return f"{left:,} of {sum(run.summary.get('flows') or 0 for run in runs):,} flows unfinished"
 
 
-def qualifier(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
-    """Return the note on a mean: its number of runs where some are missing, unfinished flows."""
+def is_of_steps(name: str) -> bool:
+    """Return whether a metric is taken over the steps of jobs that ended."""
+    name = split(name)[0]
+    return name in METRICS and METRICS[name].is_of_steps
+
+
+def _of_group(name: str, flows: Flows) -> Flows:
+    return replace(flows, group=split(name)[1] or flows.group)
+
+
+def steps_ended(name: str, runs: Sequence[Run], flows: Flows | None = None) -> tuple[int, int]:
+    """Return how many steps of a metric ended and of how many, in all runs; 0 and 0 if it is not of steps."""
+    if not is_of_steps(name):
+        return 0, 0
+    flows = _of_group(name, flows or Flows())
+    done = sum(steps.ended_by_job(run, flows).total() for run in runs)
+    return done, sum(steps.asked(run, flows) for run in runs)
+
+
+def steps_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> str:
+    """Return ``"5 of 15 steps ended"``, of all runs together; "" if all did."""
+    done, asked = steps_ended(name, runs, flows)
+    return f"{done:,} of {asked:,} steps ended" if done < asked else ""
+
+
+def steps_differ(
+    name: str, runs: Sequence[Run], others: Sequence[Run], flows: Flows | None = None
+) -> list[Reason]:
+    """Return the reason that two schemes give where they did not end as many steps under a seed."""
+    if not is_of_steps(name):
+        return []
+    flows = _of_group(name, flows or Flows())
+    by_seed = {seed_of(run): steps.ended_by_job(run, flows) for run in others}
+    for run in runs:
+        ours, theirs = steps.ended_by_job(run, flows), by_seed.get(seed_of(run))
+        if theirs is not None and sorted(ours.values()) != sorted(theirs.values()):
+            text = f"{ours.total():,} and {theirs.total():,} steps ended under seed {seed_of(run)}"
+            return [Reason("steps differ", text)]
+    return []
+
+
+def left_text(
+    name: str, runs: Sequence[Run], flows: Flows | None = None, *, unfinished_flows: int | None = None
+) -> str:
+    """Return what a metric leaves out: ``"12 unfinished"`` flows, ``"5 of 15 steps ended"``, "" if nothing.
+
+    `unfinished_flows` are looked up without it.
+    """
+    if of_finished_flows(name):
+        left = unfinished(runs, flows) if unfinished_flows is None else unfinished_flows
+        return f"{left:,} unfinished" if left else ""
+    return steps_text(name, runs, flows)
+
+
+def qualifier(*, runs: int = 0, asked: int = 0, left: str = "") -> str:
+    """Return the note on a mean: its number of runs where some are missing, what it leaves out."""
     parts = [f"{runs} of {asked} runs"] if runs < asked else []
-    parts += [f"{left:,} unfinished"] if left else []
+    parts += [left] if left else []
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import is_whole, kind, mean, names
+from weftline.measures.steps import is_whole, kind, mean, names, unbegun
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
 
     steps = [step for run in runs for step in chosen(run)]
     done = [step for step in steps if step["time_ns"] is not None]
+    asked = len(steps) + sum(unbegun(run, chosen(run)) for run in runs)
 
     def text(
         read: Callable[[dict[str, Any]], float | None],
@@ -116,7 +117,7 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
         f"{steps[0]['operation']}{' in a domain' if kind(steps[0])[2] else ''}",
         _range([step["ranks"] for step in steps], str),
         _range([step["bytes"] for step in steps], quantities.bytes_text),
-        f"{len(done):,}" if len(done) == len(steps) else f"{len(done):,} of {len(steps):,}",
+        f"{len(done):,}" if len(done) == asked else f"{len(done):,} of {asked:,}",
         text(column("time_ns"), mean, times),
         text(column("time_ns"), max, times),
         text(column("ideal_ns"), mean, times),

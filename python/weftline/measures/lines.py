@@ -145,14 +145,14 @@ class Line:
         return [metric(name).value(run, flows) for run in self.runs]
 
     def metric_text(self, name: str) -> str:
-        """Return the same as text, with how many runs have it if fewer, and how many flows it leaves out."""
+        """Return the same as text, with how many runs have it if fewer, and what it leaves out."""
         from weftline.measures import evidence
 
         mean = self.metric(name)
         if mean is None:
             return "–"
         flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
-        left = evidence.unfinished(self.runs, flows) if evidence.of_finished_flows(name) else 0
+        left = evidence.left_text(name, self.runs, flows)
         count = len(self.runs) if mean.count is None else mean.count
         return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=len(self.runs), left=left)
 

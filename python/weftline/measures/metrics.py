@@ -42,6 +42,8 @@ class Metric:
     higher_is_better: bool = False
     of_flows: Callable[[Run, Flows], float | None] | None = None
     """How it is read where only some flows count; without it all of them do."""
+    is_of_steps: bool = False
+    """Whether it is taken over the steps of jobs that ended."""
     completion: tuple[str, str] | None = None
     """What of the completion of flows it is, and which number of it; None if it is something else."""
 
@@ -51,8 +53,13 @@ class Metric:
 
 
 def _of_flows(read: Callable[..., float | None]) -> dict[str, Any]:
-    """A number that some flows or steps alone can have."""
+    """A number that some flows alone can have."""
     return {"read": read, "of_flows": read}
+
+
+def _of_steps(read: Callable[..., float | None]) -> dict[str, Any]:
+    """A number of steps that ended, which one job alone can have."""
+    return {"read": read, "of_flows": read, "is_of_steps": True}
 
 
 _READERS: dict[str, Reader | dict[str, Any]] = {
@@ -67,12 +74,12 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "fct_p99": read.completion("fct_ns", "p99"),
     "request_mean": read.requests("mean"),
     "request_p99": read.requests("p99"),
-    "step_mean": _of_flows(steps.time(steps.mean)),
-    "step_max": _of_flows(steps.time(max)),
-    "step_over_ideal": _of_flows(steps.over_ideal),
-    "finish_to_finish": _of_flows(steps.finish_to_finish),
-    "algbw": _of_flows(steps.bandwidth("algbw_bps")),
-    "busbw": _of_flows(steps.bandwidth("busbw_bps")),
+    "step_mean": _of_steps(steps.time(steps.mean)),
+    "step_max": _of_steps(steps.time(max)),
+    "step_over_ideal": _of_steps(steps.over_ideal),
+    "finish_to_finish": _of_steps(steps.finish_to_finish),
+    "algbw": _of_steps(steps.bandwidth("algbw_bps")),
+    "busbw": _of_steps(steps.bandwidth("busbw_bps")),
     "deadlines_met": _of_flows(read.deadlines_met),
     "backlog_growth": read.backlog_growth,
     "sent_share": read.throughput(of_hosts=True),

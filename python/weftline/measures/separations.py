@@ -32,8 +32,10 @@ class Subject:
     """Of each run of a line, by seed."""
     reasons: Callable[[Line], list[Reason]]
     """Reasons against a verdict on it."""
-    left: Callable[[Line], int]
-    """How many flows it leaves out because they did not finish."""
+    left: Callable[[Line], str]
+    """What it leaves out because it did not finish, as `evidence.left_text` says it."""
+    differ: Callable[[Line, Line], list[Reason]] = lambda line, other: []
+    """Reasons against a verdict on a difference of two lines alone."""
     whole: bool = True
     """Whether it is of all flows, not of some sizes."""
 
@@ -43,7 +45,8 @@ class Subject:
 
     def between(self, line: Line, other: Line, *, paired: bool = True) -> Separation:
         """Return how a line stands to another one; see `evidence.separated`."""
-        doubts = list(dict.fromkeys(self.reasons(line) + self.reasons(other)))
+        doubts = [*self.reasons(line), *self.reasons(other), *self.differ(line, other)]
+        doubts = list(dict.fromkeys(doubts))
         return evidence.separated(difference(line, other, self.values), doubts, paired=paired)
 
 
@@ -66,11 +69,14 @@ def of_metric(name: str, title: str = "") -> Subject:
         flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
         return evidence.against(line.runs, name, flows=flows, known=known)
 
-    def left(line: Line) -> int:
+    def left(line: Line) -> str:
         flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        return evidence.unfinished(line.runs, flows) if evidence.of_finished_flows(name) else 0
+        return evidence.left_text(name, line.runs, flows)
 
-    return Subject(title or metric(name).title, metric(name).text, values, reasons, left)
+    def differ(line: Line, other: Line) -> list[Reason]:
+        return evidence.steps_differ(name, line.runs, other.runs, Flows(group=line.group))
+
+    return Subject(title or metric(name).title, metric(name).text, values, reasons, left, differ)
 
 
 def of_size(decade: int, percentile: str = "p99") -> Subject:
@@ -98,8 +104,8 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
     below = quantities.bytes_text(10 ** (decade - 1))
     title = f"{metric(name).title}, flows over {below} up to {quantities.bytes_text(10**decade)}"
 
-    def left(line: Line) -> int:
-        return evidence.unfinished(line.runs, flows_of(decade, line.group))
+    def left(line: Line) -> str:
+        return evidence.left_text(name, line.runs, flows_of(decade, line.group))
 
     return Subject(title, quantities.digits, values, reasons, left, whole=False)
 

@@ -111,7 +111,7 @@ def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:
     if mean is None:
         return "–"
     flows = Flows(group=line.group) if decade is None else separations.flows_of(decade, line.group)
-    left = evidence.unfinished(line.runs, flows)
+    left = evidence.left_text("slowdown_mean", line.runs, flows)
     count = len(line.runs) if mean.count is None else mean.count
     return mean.text(quantities.digits) + evidence.qualifier(runs=count, asked=len(line.runs), left=left)
 

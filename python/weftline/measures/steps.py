@@ -8,6 +8,7 @@ means of operations of one kind.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,27 @@ def own(run: Run) -> list[dict[str, Any]]:
 def ended(rows: Sequence[dict[str, Any]], flows: Flows) -> list[dict[str, Any]]:
     """Return the rows that ended, of one job if a group is given."""
     return [row for row in rows if row["time_ns"] is not None and flows.group in (None, row["job"])]
+
+
+def unbegun(run: Run, rows: Sequence[dict[str, Any]]) -> int:
+    """Return how many steps of the jobs of these rows had not begun, so that they have no row."""
+    workloads = run.scenario.get("workload", [])
+    found = 0
+    for number, count in Counter(row["workload"] for row in rows if not row.get("part")).items():
+        of = workloads[number] if number < len(workloads) else {}
+        found += max(0, int(of.get("steps", of.get("repeat", 0))) - count)
+    return found
+
+
+def ended_by_job(run: Run, flows: Flows) -> Counter[str]:
+    """Return how many steps of each job ended."""
+    return Counter(row["job"] for row in ended(own(run), flows))
+
+
+def asked(run: Run, flows: Flows) -> int:
+    """Return how many steps the jobs of a run have, ended or not."""
+    rows = [row for row in own(run) if flows.group in (None, row["job"])]
+    return len(rows) + unbegun(run, rows)
 
 
 def time(fold: Callable[[list[float]], float]) -> Callable[..., float | None]:

@@ -66,6 +66,9 @@ def cautions(lines: Sequence[Line]) -> list[Caution]:
         if not said and (left := evidence.unfinished(line.runs, flows)):
             text = f"{of}{evidence.unfinished_text(left, line.runs)}; completion times leave them out"
             found.append(Caution("Unfinished", text, is_grave=True))
+        if text := evidence.steps_text("step_mean", line.runs, Flows(group=line.group)):
+            text = f"{of}{text}; times of steps leave the others out"
+            found.append(Caution("Unfinished", text, is_grave=True))
         lost = [
             f"{line.metric_text(name)} {metric(name).title}"
             for name in losses.SHOWN

@@ -129,7 +129,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
         + evidence.qualifier(
             runs=mean.count or 0,
             asked=result.asked,
-            left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0,
+            left=result.left_text(name, found[label]),
         )
         for label, mean in means.items()
     }
@@ -176,14 +176,14 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
 
 
 def _left_out(result: SweepResult, name: str) -> str:
-    """Return which means of a figure are of fewer runs, or leave out unfinished flows, for its caption."""
+    """Return which means of a figure are of fewer runs, or leave out what did not finish, for its caption."""
     parts = []
     for cell in result.cells:
         estimate = result.estimate(name, cell)
-        left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
+        left = result.left_text(name, cell)
         text = evidence.qualifier(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
         parts += [f"{_label(cell)}{text}"] if text and estimate else []
-    return f"Fewer runs, or unfinished flows that are left out: {'; '.join(parts)}." if parts else ""
+    return f"Fewer runs, or unfinished flows or steps that are left out: {'; '.join(parts)}." if parts else ""
 
 
 def _drawn(result: SweepResult) -> Sequence[Cell]:

@@ -271,6 +271,20 @@ class SweepResult:
     def _unfinished(self) -> dict[Choice, int]:
         return {}
 
+    def left_text(self, name: str, *cells: Cell) -> str:
+        """Return what a metric leaves out of some combinations, as `evidence.left_text` says it."""
+        flows = sum(map(self.unfinished, cells)) if evidence.of_finished_flows(name) else 0
+        runs = [run for cell in cells for run in cell.runs.values()]
+        return evidence.left_text(name, runs, Flows(group=self.report.group), unfinished_flows=flows)
+
+    def _left(self, name: str, cell: Cell) -> int | None:
+        """Return how many flows or steps a metric leaves out; None if it is of neither."""
+        if evidence.of_finished_flows(name):
+            return self.unfinished(cell)
+        flows = Flows(group=self.report.group)
+        done, asked = evidence.steps_ended(name, list(cell.runs.values()), flows)
+        return asked - done if evidence.is_of_steps(name) else None
+
     def remark(self, cell: Cell) -> str:
         """Return what is wrong with the steadiness of a combination's runs, "" if nothing shows."""
         if cell.choice not in self._remarks:
@@ -330,6 +344,8 @@ class SweepResult:
         if base is None:
             return Separation(0, (Reason("measured", "there is nothing to compare with"),))
         doubts = self.reasons(name, cell) + self.reasons(name, base)
+        ours, theirs = (list(one.runs.values()) for one in (cell, base))
+        doubts += evidence.steps_differ(name, ours, theirs, Flows(group=self.report.group))
         if self.same_flows(cell, base):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
@@ -358,7 +374,7 @@ class SweepResult:
     def estimates(self) -> list[dict[str, Any]]:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
-        ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows that it leaves out.
+        ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows or steps left out.
         ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
         verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
         ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared
@@ -371,7 +387,7 @@ class SweepResult:
                 row: dict[str, Any] = {**dict(cell.choice), "metric": name}
                 row |= {"runs": estimate.count if estimate else 0, "asked": self.asked}
                 row |= {key: getattr(estimate, key, None) for key in ("mean", "low", "high")}
-                row["unfinished"] = self.unfinished(cell) if evidence.of_finished_flows(name) else None
+                row["unfinished"] = self._left(name, cell)
                 judged = self.judgement(cell) if name == (self.report.bound or ("",))[0] else None
                 row["answer"] = judged.answer if judged else None
                 row["reasons"] = evidence.reasons_text(judged.reasons if judged else self.reasons(name, cell))

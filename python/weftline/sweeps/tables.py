@@ -9,7 +9,7 @@ from typing import Any
 
 from weftline.measures import evidence, stats
 from weftline.measures.evidence import Footnotes, Separation
-from weftline.measures.metrics import metric
+from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import have_same_results, mixed_builds, shortened
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
@@ -66,7 +66,7 @@ def _estimate_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
     def text(cell: Cell) -> str:
         found = result.estimate(name, cell)
         message = estimate_text(found, metric(name).text)
-        left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
+        left = result.left_text(name, cell)
         return message + evidence.qualifier(runs=found.count if found else 0, asked=result.asked, left=left)
 
     return text
@@ -91,7 +91,7 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
         found = result.difference(name, cell)
         text = difference_text(found, metric(name).text, result.separation(name, cell, paired=False), notes)
         asked = 0 if found is None else result.asked
-        left = result.unfinished(cell) + result.unfinished(base) if evidence.of_finished_flows(name) else 0
+        left = result.left_text(name, cell, base)
         return text + evidence.qualifier(runs=found.estimate.count if found else 0, asked=asked, left=left)
 
     return text
@@ -106,7 +106,7 @@ def difference_text(
     """Return ``"+0.12 ±0.05 (+9 %) *"``: the star where the two are separated.
 
     Where the interval leaves out zero and there is another reason against a verdict, the number of that
-    footnote replaces the star.
+    footnote replaces the star. Where not as many steps ended, the footnote stands whatever the interval.
     """
     if found is None:
         return "–"
@@ -116,7 +116,8 @@ def difference_text(
         text += f" ({100 * found.relative:+.0f} %)"
     if separation.order:
         return f"{text} *"
-    return text + (notes.mark(separation.reasons) if found.estimate.is_apart_from_zero else "")
+    apart = found.estimate.is_apart_from_zero
+    return text + notes.mark([one for one in separation.reasons if apart or one.kind == "steps differ"])
 
 
 def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Sequence[str] = ()) -> str:
@@ -294,6 +295,12 @@ def warnings(result: SweepResult) -> list[str]:
             f"{text}: metrics of finished flows exclude them, which "
             f"favours schemes with many unfinished flows"
         )
+    flows = Flows(group=result.report.group)
+    of_steps = (evidence.steps_text(name, result.runs, flows) for name in result.metrics)
+    found += [
+        f"{text}: metrics of steps exclude the others, which favours schemes with many unfinished steps"
+        for text in dict.fromkeys(filter(None, of_steps))
+    ]
     return found + _few_flows(result) + _unsteady(result)
 
 
