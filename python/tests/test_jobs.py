@@ -422,6 +422,26 @@ def test_bandwidths_by_size_are_those_of_nccl_tests(run, capsys):
     assert "one timeline is of one run" in capsys.readouterr().err
 
 
+def test_bandwidths_by_size_are_of_one_job(tmp_path, capsys):
+    """Two tenants run the same operation of the same size; the second has half the rate."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 4}
+    slow = {"hosts": "4-7", "group": "slow"}
+    event = {"at": "0us", "link": ["host5", "leaf1"], "change": "rate", "rate": "10Gbps"}
+    scenario = SCENARIO | {
+        "workload": [job | {"group": "quick", "hosts": "0-3"}, job | slow],
+        "failures": {"event": [event]},
+    }
+    run = weftline.run(scenario, out=tmp_path / "run")
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["sizes"]
+    assert [(row["job"], row["steps"]) for row in rows] == [("quick", 1), ("slow", 1)]
+    assert rows[0]["busbw_GBps"] > 2 * rows[1]["busbw_GBps"]
+    assert main(["jobs", str(run.out)]) == 0
+    text = capsys.readouterr().out
+    for row in rows:
+        assert f"{row['busbw_GBps']:.2f} GB/s ({row['job']}, ring-all-reduce of 4 ranks)" in text
+
+
 def test_lines_of_which_a_setting_changes_no_bit_are_named(tmp_path):
     """A star has one path: no packet depends on the balancer, and tables say that."""
     scenario = {

@@ -56,16 +56,18 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return a row for each kind of operation and size: means over steps, in nccl-tests' units."""
+    """Return a row for each job, kind of operation and size: means over steps, in nccl-tests' units."""
     from weftline.measures import steps as rows_of
 
-    found: dict[tuple[str, int, bool, int], list[dict[str, Any]]] = {}
+    jobs = rows_of.names(runs)
+    found: dict[tuple[int, str, int, bool, int], list[dict[str, Any]]] = {}
     for run in runs:
         for step in run.steps:
             if step["busbw_bps"] is not None:
-                found.setdefault((*rows_of.kind(step), step["bytes"]), []).append(step)
+                key = (jobs.index(step["job"]), *rows_of.kind(step), step["bytes"])
+                found.setdefault(key, []).append(step)
     rows = []
-    for (operation, ranks, inside, size), steps in sorted(found.items()):
+    for (job, operation, ranks, inside, size), steps in sorted(found.items()):
         times = [step["time_ns"] for step in steps]
         time = sum(times) / len(times)
         # As nccl-tests: bandwidths of the mean time.
@@ -73,6 +75,7 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
         factor = steps[0]["busbw_bps"] / steps[0]["algbw_bps"]
         rows.append(
             {
+                "job": jobs[job],
                 "operation": operation,
                 "ranks": ranks,
                 "inside": inside,
@@ -95,23 +98,29 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
 
     if not rows:
         return None
-    columns = ["operation", "ranks", "size (B)", "steps", "time (us)", "min (us)", "max (us)"]
+    columns = ["job", "operation", "ranks", "size (B)", "steps", "time (us)", "min (us)", "max (us)"]
     table = Table(
         [*columns, "algbw (GB/s)", "busbw (GB/s)"],
         title="Collective operations by size, as nccl-tests",
-        left=1,
+        left=2,
     )
     for row in rows:
         times = [f"{row[key]:,.2f}" for key in ("time_us", "min_us", "max_us")]
         bandwidths = [f"{row[key]:.2f}" for key in ("algbw_GBps", "busbw_GBps")]
         table.rows.append(
-            [row["operation"], str(row["ranks"]), str(row["bytes"]), str(row["steps"]), *times, *bandwidths]
+            [
+                row["job"],
+                row["operation"],
+                *(str(row[key]) for key in ("ranks", "bytes", "steps")),
+                *times,
+                *bandwidths,
+            ]
         )
-    of_kinds: dict[str, list[float]] = {}
+    of_kinds: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        of_kinds.setdefault(rows_of.kind_text(row), []).append(row["busbw_GBps"])
+        of_kinds.setdefault((row["job"], rows_of.kind_text(row)), []).append(row["busbw_GBps"])
     averages = {kind: f"{sum(values) / len(values):.2f} GB/s" for kind, values in of_kinds.items()}
-    several = [f"{average} ({kind})" for kind, average in averages.items()]
+    several = [f"{average} ({', '.join(kind)})" for kind, average in averages.items()]
     text = ", ".join(several if len(several) > 1 else averages.values())
     table.note = f"GB: 10^9 bytes. Average bus bandwidth: {text}."
     return table
