@@ -14,6 +14,7 @@ from weftline.figures import job_figures
 from weftline.measures import comparison, groups, jobs, slowdown_table, step_causes
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
+from weftline.quantities import rate_text
 from weftline.report import headline, run_page
 
 SCENARIO = {
@@ -59,7 +60,7 @@ def test_a_row_a_step_with_the_bandwidths_of_nccl_tests(run):
 
 def test_metrics_of_all_jobs_of_one_and_of_a_group(run):
     ring = [row for row in run.steps if row["job"] == "ring"]
-    mean = sum(row["busbw_bps"] for row in ring) / 3
+    mean = 8e9 * 1.5 * 400_000 / (sum(row["time_ns"] for row in ring) / 3)
     assert metric("busbw of ring").value(run, Flows()) == pytest.approx(mean)
     assert metric("busbw").value(run, Flows(group="ring")) == pytest.approx(mean)
     assert metric("step_max").value(run, Flows()) == max(row["time_ns"] for row in run.steps)
@@ -420,6 +421,27 @@ def test_bandwidths_by_size_are_those_of_nccl_tests(run, capsys):
     assert found["causes"] == [[]], "collectives alone have no computation to tell apart"
     assert main(["jobs", str(run.out), str(run.out), "--out", "a.json"]) == 2
     assert "one timeline is of one run" in capsys.readouterr().err
+
+
+def test_bandwidths_are_bytes_over_time_everywhere(tmp_path, capsys):
+    """Steps during a failure take longer, so that the mean of the bandwidths is another number."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 8, "repeat": 4, "compute": "5us"}
+    slow = {"at": "150us", "link": ["host5", "leaf1"], "change": "rate", "rate": "5Gbps", "lasts": "400us"}
+    run = weftline.run(SCENARIO | {"workload": [job], "failures": {"event": [slow]}}, out=tmp_path / "run")
+    time = sum(step["time_ns"] for step in run.steps) / 4
+    rate = 8e9 * 400_000 / time
+    of_steps = sum(step["algbw_bps"] for step in run.steps) / 4
+    assert of_steps > 1.1 * rate, "the two definitions differ here"
+    assert metric("algbw").value(run, Flows()) == pytest.approx(rate)
+    assert metric("busbw").value(run, Flows()) == pytest.approx(rate * 14 / 8)
+    table = jobs.table(lines_of([run]))
+    shown = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (shown["algbw"], shown["busbw"]) == tuple(map(rate_text, (rate, rate * 14 / 8)))
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["sizes"]
+    assert row["algbw_GBps"] == pytest.approx(rate / 8e9) and row["busbw_GBps"] == pytest.approx(
+        rate * 1.75 / 8e9
+    )
 
 
 def test_bandwidths_by_size_are_of_one_job(tmp_path, capsys):

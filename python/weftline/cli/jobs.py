@@ -69,10 +69,6 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
     rows = []
     for (job, operation, ranks, inside, size), steps in sorted(found.items()):
         times = [step["time_ns"] for step in steps]
-        time = sum(times) / len(times)
-        # As nccl-tests: bandwidths of the mean time.
-        algbw = size / time
-        factor = steps[0]["busbw_bps"] / steps[0]["algbw_bps"]
         rows.append(
             {
                 "job": jobs[job],
@@ -81,11 +77,10 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "inside": inside,
                 "bytes": size,
                 "steps": len(steps),
-                "time_us": time / 1e3,
+                "time_us": rows_of.mean(times) / 1e3,
                 "min_us": min(times) / 1e3,
                 "max_us": max(times) / 1e3,
-                "algbw_GBps": algbw,
-                "busbw_GBps": algbw * factor,
+                **{f"{of}_GBps": (rows_of.rate(steps, f"{of}_bps") or 0) / 8e9 for of in ("algbw", "busbw")},
             }
         )
     return rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import is_whole, kind, mean, names, unbegun
+from weftline.measures.steps import is_whole, kind, mean, names, rate, unbegun
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MAX_STEPS = 12
 """Maximum number of steps that are listed individually after a run."""
 BANDWIDTHS = (
-    "algbw: data of every rank over the time of a step; busbw: that times 2 (n - 1) / n for an all-reduce, "
-    "(n - 1) / n for an all-to-all, as nccl-tests define them."
+    "algbw: data of every rank over the time of a step, or over the mean time of several; busbw: that times "
+    "2 (n - 1) / n for an all-reduce, (n - 1) / n for an all-to-all, as nccl-tests define them."
 )
 IDEAL = "ideal: a lower bound of the step alone on the network."
 
@@ -104,6 +104,10 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
         found = Mean.of([fold(of_run) if of_run else None for of_run in values])
         return found.text(write) if found else "–"
 
+    def bandwidth(key: str) -> str:
+        found = Mean.of([rate(chosen(run), key) for run in runs])
+        return found.text(quantities.rate_text) if found else "–"
+
     def column(key: str) -> Callable[[dict[str, Any]], float | None]:
         return lambda step: step[key]
 
@@ -123,8 +127,8 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
         text(column("ideal_ns"), mean, times),
         text(over_ideal, mean, quantities.digits),
         text(column("finish_to_finish_ns"), mean, times),
-        text(column("algbw_bps"), mean, quantities.rate_text),
-        text(column("busbw_bps"), mean, quantities.rate_text),
+        bandwidth("algbw_bps"),
+        bandwidth("busbw_bps"),
         f"{lasts[0][0]} ({lasts[0][1]:,})" if lasts else "–",
     ]
 

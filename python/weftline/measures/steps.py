@@ -2,7 +2,7 @@
 
 A training job has a row for each of its steps, a job of a file one that is all of it, and both have rows of
 their collective operations. These are parts of the whole: times of steps leave them out, and bandwidths are
-means of operations of one kind.
+of operations of one kind.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def finish_to_finish(run: Run, flows: Flows = ALL) -> float | None:
 
 
 def bandwidth(key: str) -> Callable[..., float | None]:
-    """Return the reader of a column of bandwidths, the mean over the operations that have it.
+    """Return the reader of a column of bandwidths, over the operations that have it; see `rate`.
 
     Where parts of steps are of several kinds, there is none: a mean over those within nodes and those between
     them would be a number of neither.
@@ -107,9 +107,19 @@ def bandwidth(key: str) -> Callable[..., float | None]:
     def read(run: Run, flows: Flows = ALL) -> float | None:
         rows = [row for row in ended(run.steps, flows) if row[key] is not None]
         kinds = {kind(row) for row in ended(parts(run), flows) if row[key] is not None}
-        return mean([row[key] for row in rows]) if rows and len(kinds) <= 1 else None
+        return rate(rows, key) if len(kinds) <= 1 else None
 
     return read
+
+
+def rate(rows: Sequence[dict[str, Any]], key: str) -> float | None:
+    """Return a bandwidth of operations together: their bytes over their time, as nccl-tests have it.
+
+    For one size that is the size over the mean time, which the mean of the bandwidths is not.
+    """
+    rows = [row for row in rows if row[key] is not None and row["time_ns"]]
+    time = math.fsum(row["time_ns"] for row in rows)
+    return math.fsum(row[key] * row["time_ns"] for row in rows) / time if rows else None
 
 
 def over_ideal(run: Run, flows: Flows = ALL) -> float | None:
