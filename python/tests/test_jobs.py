@@ -370,6 +370,15 @@ def test_times_of_steps_are_of_the_whole_job_and_bandwidths_of_one_kind(training
     assert len({tuple(row[:4]) for row in rows}) == len(rows)
 
 
+def test_a_job_without_messages_has_no_last_host(tmp_path):
+    file = tmp_path / "job.goal"
+    file.write_text("num_ranks 2\nrank 0 {\nl1: calc 1000\n}\nrank 1 {\nl1: calc 5000\n}\n")
+    job = {"kind": "job-file", "file": str(file)}
+    run = weftline.run(TRAINING | {"workload": [job]}, out=tmp_path / "run")
+    assert [(step["time_ns"], step["last_host"]) for step in run.steps] == [(5000, None)]
+    assert jobs.table(lines_of([run])).rows[0][-1] == "–"
+
+
 def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):
     rows = training.ranks.to_dicts()
     whole = [row for row in rows if row["step"] == 0]

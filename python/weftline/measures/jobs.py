@@ -115,7 +115,8 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
         return step["time_ns"] / step["ideal_ns"] if step["ideal_ns"] else None
 
     times = quantities.time_text
-    lasts = Counter(step["last_host"] for step in done).most_common(1)
+    hosts = (step["last_host"] for step in done)
+    lasts = Counter(host for host in hosts if host is not None).most_common(1)
     return [
         job,
         f"{steps[0]['operation']}{' in a domain' if kind(steps[0])[2] else ''}",
