@@ -15,7 +15,8 @@ from weftline.measures import comparison, groups, jobs, slowdown_table, step_cau
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
 from weftline.quantities import rate_text
-from weftline.report import headline, run_page
+from weftline.report import answer_text, headline, run_page
+from weftline.sweeps import tables
 
 SCENARIO = {
     "name": "jobs",
@@ -69,6 +70,23 @@ def test_metrics_of_all_jobs_of_one_and_of_a_group(run):
     assert metric("fct_mean of shuffle").value(run, Flows()) == of_group
     with pytest.raises(InputError, match="a number of the whole run"):
         metric("drops of ring")
+
+
+def test_numbers_over_jobs_of_different_kinds_are_none_or_have_a_note(run, tmp_path):
+    """A ring and a shuffle have no common bandwidth; the mean of their steps lists the jobs."""
+    assert metric("busbw").value(run, Flows()) is metric("algbw").value(run, Flows()) is None
+    lines = lines_of([run])
+    (note,) = [text for text in comparison.Comparison(lines).notes if "different kinds" in text]
+    assert "ring (ring-all-reduce of 4 ranks, 400 KB); shuffle (all-to-all of 4 ranks, 400 KB)" in note
+    assert "in the mean over jobs of different kinds." in " ".join(answer_text.answer(lines))
+    report = {"metrics": ["step_mean", "step_max of ring", "busbw"]}
+    with pytest.warns(weftline.WeftlineWarning, match="busbw was not measured: .* of one kind"):
+        result = weftline.sweep(SCENARIO, seeds=1, report=report, out=tmp_path / "sweep")
+    (of_sweep,) = [text for text in tables.notes(result) if "different kinds" in text]
+    assert of_sweep == note
+    one = {"workload": SCENARIO["workload"][:1]}
+    alone = weftline.run(SCENARIO | one, out=tmp_path / "one")
+    assert metric("busbw").value(alone, Flows()) and not comparison.Comparison(lines_of([alone])).notes
 
 
 def test_tables_after_a_run_have_groups_jobs_and_steps(run):

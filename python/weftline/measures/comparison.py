@@ -169,6 +169,10 @@ class Comparison:
         pools = [line.pool for line in self.lines if line.pool is not None]
         unsaid = left_unsaid(pools) if len(pools) == len(self.lines) > 1 else []
         found = [f"These lines also differ in {shortened(unsaid)}."] if unsaid else []
+        pooled = (
+            evidence.pooled_text("step_mean", line.runs, Flows(group=line.group)) for line in self.lines
+        )
+        found += list(dict.fromkeys(filter(None, pooled)))
         return found + ([self._without_base] if self._without_base else [])
 
     def as_json(self) -> dict[str, Any]:

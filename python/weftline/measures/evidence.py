@@ -343,6 +343,16 @@ def steps_differ(
     return []
 
 
+def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> str:
+    """Return the note that a metric is over the steps of jobs of different kinds, "" where it is not."""
+    if not is_of_steps(name) or METRICS[split(name)[0]].higher_is_better:
+        return ""  # bandwidths are of one kind
+    kinds = steps.kinds_text(runs, _of_group(name, flows or Flows()))
+    if not kinds:
+        return ""
+    return f'{name} is over the steps of jobs of different kinds: {kinds}; "{name} of JOB" is that of one.'
+
+
 def left_text(
     name: str, runs: Sequence[Run], flows: Flows | None = None, *, unfinished_flows: int | None = None
 ) -> str:

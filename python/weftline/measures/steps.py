@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weftline import quantities
+from weftline.measures import pooling
 from weftline.measures.readings import ALL, Flows
 
 if TYPE_CHECKING:
@@ -59,6 +61,28 @@ def ended(rows: Sequence[dict[str, Any]], flows: Flows) -> list[dict[str, Any]]:
     return [row for row in rows if row["time_ns"] is not None and flows.group in (None, row["job"])]
 
 
+def kinds_text(runs: Sequence[Run], flows: Flows) -> str:
+    """Return what jobs of different kinds have steps in these runs, "" if they are of one kind.
+
+    A kind is the operation, the number of ranks and the size, which is not looked at in incasts.
+    """
+    rows = [row for run in runs for row in own(run) if flows.group in (None, row["job"])]
+    found: dict[str, dict[tuple[str, int, int], None]] = {}
+    for row in rows:
+        size = 0 if row["ideal_ns"] is None else row["bytes"]
+        found.setdefault(row["job"], {})[row["operation"], row["ranks"], size] = None
+    if len({frozenset(kinds) for kinds in found.values()}) <= 1:
+        return ""
+    return pooling.shortened([f"{job} ({_job_text(list(kinds))})" for job, kinds in found.items()])
+
+
+def _job_text(kinds: Sequence[tuple[str, int, int]]) -> str:
+    operation, ranks, size = kinds[0]
+    more = f" and {len(kinds) - 1} more" if len(kinds) > 1 else ""
+    of = f", {quantities.bytes_text(size)}" if size else ""
+    return f"{operation} of {ranks} ranks{of}{more}"
+
+
 def unbegun(run: Run, rows: Sequence[dict[str, Any]]) -> int:
     """Return how many steps of the jobs of these rows had not begun, so that they have no row."""
     workloads = run.scenario.get("workload", [])
@@ -100,14 +124,13 @@ def finish_to_finish(run: Run, flows: Flows = ALL) -> float | None:
 def bandwidth(key: str) -> Callable[..., float | None]:
     """Return the reader of a column of bandwidths, over the operations that have it; see `rate`.
 
-    Where parts of steps are of several kinds, there is none: a mean over those within nodes and those between
-    them would be a number of neither.
+    Where these are of several kinds, there is none: a number over those within nodes and those between them,
+    or over jobs of different operations, would be one of neither.
     """
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
         rows = [row for row in ended(run.steps, flows) if row[key] is not None]
-        kinds = {kind(row) for row in ended(parts(run), flows) if row[key] is not None}
-        return rate(rows, key) if len(kinds) <= 1 else None
+        return rate(rows, key) if len(set(map(kind, rows))) <= 1 else None
 
     return read
 

@@ -50,8 +50,10 @@ def answer(lines: Sequence[Line]) -> list[str]:
 def _alone(line: Line) -> str:
     overall = line.overall()
     p50, p99 = (mean.text(quantities.digits) if (mean := overall[p]) else "–" for p in ("p50", "p99"))
+    pooled = evidence.pooled_text("step_mean", line.runs, Flows(group=line.group))
+    kinds = " over jobs of different kinds" if pooled else ""
     has_steps = all(map(steps.has_jobs, line.runs)) and line.metric("step_mean")
-    time = f"A step takes {line.metric_text('step_mean')}, in the mean. " if has_steps else ""
+    time = f"A step takes {line.metric_text('step_mean')}, in the mean{kinds}. " if has_steps else ""
     return time + (
         f"Half of the flows that finished take at most {p50} times as long as on an empty network, "
         f"99 of 100 at most {p99} times. {_finished_text(line)}"

@@ -16,6 +16,7 @@ from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
 from weftline.terminal import Table
 
+_OPERATIONS = "collective operations of one kind, such as those of one job (weftline jobs has each kind)"
 _NEEDED = {
     "queue_p50": "measure.queue_histogram in the scenario",
     "queue_p95": "measure.queue_histogram in the scenario",
@@ -24,8 +25,8 @@ _NEEDED = {
     "backlog_growth": "measure.goodput in the scenario",
     "sent_share": "measure.goodput and measure.utilisation in the scenario",
     "received_share": "measure.goodput and measure.utilisation in the scenario",
-    "algbw": "collective operations, in a whole job of one kind (weftline jobs has each kind)",
-    "busbw": "collective operations, in a whole job of one kind (weftline jobs has each kind)",
+    "algbw": _OPERATIONS,
+    "busbw": _OPERATIONS,
 }
 
 
@@ -239,7 +240,9 @@ def notes(result: SweepResult) -> list[str]:
     parts += [f"of at most {report.sizes['max']}"] if "max" in report.sizes else []
     which = f" (only those {' '.join(parts)})" if parts else ""
     found.append(f"{counted}{which}; percentiles are of each run, then averaged.")
-    return found
+    flows = Flows(group=report.group)
+    pooled = (evidence.pooled_text(name, result.runs, flows) for name in result.metrics)
+    return found + list(filter(None, pooled))
 
 
 def _runs_text(result: SweepResult) -> str:
