@@ -14,7 +14,7 @@ from weftline.figures import job_figures
 from weftline.measures import comparison, groups, jobs, slowdown_table, step_causes
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
-from weftline.quantities import rate_text
+from weftline.quantities import bytes_text, rate_text
 from weftline.report import answer_text, headline, run_page
 from weftline.sweeps import tables
 
@@ -384,6 +384,9 @@ def test_times_of_steps_are_of_the_whole_job_and_bandwidths_of_one_kind(training
     assert metric("busbw").value(training, Flows()) is None
     rows = jobs.table(lines_of([training])).rows
     assert [row[1] for row in rows][:2] == ["training", "all-reduce in a domain"]
+    sent = [rank["bytes_sent"] for rank in training.ranks.to_dicts() if rank["step"] == 0]
+    assert wholes[0]["bytes"] == sum(sent) and rows[0][3] == bytes_text(sum(sent))
+    assert "of a whole step what all ranks sent together" in jobs.table(lines_of([training])).note
     assert rows[0][4] == "3" and rows[0][5] != rows[0][6], "the mean and the slowest of three steps"
     assert len({tuple(row[:4]) for row in rows}) == len(rows)
 

@@ -24,6 +24,10 @@ BANDWIDTHS = (
     "algbw: data of every rank over the time of a step, or over the mean time of several; busbw: that times "
     "2 (n - 1) / n for an all-reduce, (n - 1) / n for an all-to-all, as nccl-tests define them."
 )
+DATA = (
+    "data: of every rank; of a whole step what all ranks sent together, in their domains too; "
+    "of an incast its flows."
+)
 IDEAL = "ideal: a lower bound of the step alone on the network."
 
 
@@ -53,7 +57,7 @@ def table(lines: Sequence[Line]) -> Table | None:
     inside = " In a domain: no message crosses the network." if _is_inside(lines) else ""
     seeds = " over the seeds" if any(len(line.runs) > 1 for line in lines) else ""
     last = "last host: it ended most steps, and how many."
-    result.note = f"Means over steps{seeds}. {IDEAL} {BANDWIDTHS} {last}{inside}"
+    result.note = f"Means over steps{seeds}. {DATA} {IDEAL} {BANDWIDTHS} {last}{inside}"
     return result
 
 
