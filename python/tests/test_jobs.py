@@ -501,13 +501,17 @@ def test_lines_of_which_a_setting_changes_no_bit_are_named(tmp_path):
         "topology": {"kind": "star", "hosts": 4},
         "workload": [{"kind": "permutation", "size": "90KB"}],
     }
-    variants = {"ecmp": {}, "spray": {"switch.balancer.kind": "spray"}, "small": {"transport.mtu": "500B"}}
+    small = {"transport.mtu": "500B"}
+    spray = {"switch.balancer.kind": "spray"}
+    variants = {"ecmp": {}, "spray": spray, "small": small, "small, spray": small | spray}
     found = weftline.sweep(scenario, {"balancer": variants}, seeds=3, out=tmp_path / "sweep")
     notes = [table.note for table in found.tables()]
     (note,) = [line for note in notes for line in note.splitlines() if "to the bit" in line]
-    assert note == (
-        "Flows and ports are the same to the bit: spray and ecmp. What sets them apart moved no packet."
-    )
+    same = "ecmp and spray; small and small, spray"
+    assert note == f"Flows and ports are the same to the bit: {same}. What sets them apart moved no packet."
     runs = [cell.runs[1] for cell in found.cells]
     assert "to the bit" in weftline.compare(*runs[:2]).differences().note
     assert "to the bit" not in weftline.compare(runs[0], runs[2]).differences().note
+    differences = weftline.compare(*runs).differences()
+    (note,) = [line for line in differences.note.splitlines() if "to the bit" in line]
+    assert note.count("; ") == 1, "two lines that are alike and differ from the base are named as well"

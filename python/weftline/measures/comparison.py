@@ -23,7 +23,7 @@ from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
 from weftline.measures.metrics import METRICS, Flows, metric
-from weftline.measures.pooling import have_same_results, pools, shortened
+from weftline.measures.pooling import pools, same_results, shortened
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
 
@@ -133,8 +133,7 @@ class Comparison:
         head = f"minus {compared[0][1].label}" if one_base else "difference"
         shown = [one for of in found.values() for name in names if (one := of[name])]
         intervals = any(one.estimate.low is not None for one in shown)
-        alike = [pair for pair in compared if have_same_results(pair[0].runs, pair[1].runs)]
-        same = [f"{line.label} and {base.label}" for line, base in alike]
+        same = same_results((line.label, line.runs) for line in self.lines)
         note = differences_note(stats.how_taken(shown), notes, intervals=intervals, same=same)
         result = Table([head, *(metric(n).title for n in names)], rows, note=note)
         for row, (line, _) in enumerate(compared):

@@ -162,10 +162,14 @@ def shortened(names: Sequence[str]) -> str:
     return "; ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def have_same_results(first: Iterable[Run], second: Iterable[Run]) -> bool:
-    """Return whether runs of the same seeds have the same fingerprints: what they differ in had no effect."""
-    found = [{seed_of(run): run.summary.get("fingerprint") for run in runs} for runs in (first, second)]
-    return found[0] == found[1] and all(found[0].values()) and bool(found[0])
+def same_results(named: Iterable[tuple[str, Iterable[Run]]]) -> list[str]:
+    """Return ``["a, b and c"]``: what has the same fingerprints under the same seeds, so moved no packet."""
+    groups: dict[tuple[tuple[int, Any], ...], list[str]] = {}
+    for name, runs in named:
+        prints = {seed_of(run): run.summary.get("fingerprint") for run in runs}
+        if prints and all(prints.values()):
+            groups.setdefault(tuple(sorted(prints.items())), []).append(name)
+    return [f"{', '.join(names[:-1])} and {names[-1]}" for names in groups.values() if len(names) > 1]
 
 
 def _twice(first: Run, second: Run, seed: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from weftline.measures import evidence, stats
 from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import Flows, metric
-from weftline.measures.pooling import have_same_results, mixed_builds, shortened
+from weftline.measures.pooling import mixed_builds, same_results, shortened
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
@@ -124,7 +124,7 @@ def difference_text(
 def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Sequence[str] = ()) -> str:
     """Return what stands below a table of differences: what the star means, if there are intervals at all.
 
-    `same` are pairs whose runs have the same fingerprints, in words.
+    `same` are those whose runs have the same fingerprints, in words.
     """
     alike = (
         f"Flows and ports are the same to the bit: {shortened(same)}. What sets them apart moved no packet."
@@ -169,21 +169,9 @@ def _differences(result: SweepResult) -> list[Table]:
     )
     apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
     intervals = any(one is not None and one.estimate.low is not None for one in apart)
-    same = [
-        ", ".join(variant for _, variant in cell.choice) + f" and {result.against}"
-        for cell in cells
-        if _have_same_results(result, cell, base[cell.choice])
-    ]
+    same = same_results((_name(cell), cell.runs.values()) for cell in result.cells)
     found[-1].note = differences_note(how, notes, intervals=intervals, same=same)
     return found
-
-
-def _have_same_results(result: SweepResult, cell: Cell, base: Cell | None) -> bool:
-    """Whether two combinations have; runs are looked at only where no metric differs."""
-    found = [result.difference(name, cell) for name in result.metrics]
-    if base is None or any(one.estimate.mean for one in found if one is not None):
-        return False
-    return have_same_results(cell.runs.values(), base.runs.values())
 
 
 def _over(
@@ -327,8 +315,12 @@ def _unsteady(result: SweepResult) -> list[str]:
     return [f"{_which(cells, len(result.cells))}: {text}" for text, cells in remarks.items()]
 
 
+def _name(cell: Cell) -> str:
+    return "/".join(variant for _, variant in cell.choice) or "the scenario"
+
+
 def _which(cells: Sequence[Cell], of: int) -> str:
-    named = ["/".join(variant for _, variant in cell.choice) or "the scenario" for cell in cells]
+    named = [_name(cell) for cell in cells]
     shown = ", ".join(named[:3])
     return shown if len(cells) <= 3 else f"{len(cells)} of {of} combinations ({shown}, ...)"
 
