@@ -11,11 +11,11 @@ import weftline
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.figures import job_figures
-from weftline.measures import comparison, groups, jobs, slowdown_table, step_causes
+from weftline.measures import comparison, groups, jobs, run_warnings, slowdown_table, step_causes
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
 from weftline.quantities import bytes_text, rate_text
-from weftline.report import answer_text, headline, run_page
+from weftline.report import answer_text, headline, run_page, sweep_page
 from weftline.sweeps import tables
 
 SCENARIO = {
@@ -141,6 +141,32 @@ def test_steps_that_did_not_end_are_a_reason_against_an_answer_and_a_difference(
     assert compared.separation("step_mean", lines[1]).order == 0
     assert expected in lines[1].metric_text("step_mean") and "steps ended" in compared.text()
     assert any("times of steps leave" in caution.text for caution in headline.cautions(lines))
+    # What the runs themselves warn of is there once, with the combination, on the page too.
+    warned = [text for text in result.warnings if "a job had not ended when the run did" in text]
+    assert len(warned) == 1 and warned[0].startswith("dead: ") and "(3 of 3 runs" in warned[0]
+    assert any("flows did not finish" in text and text.startswith("dead: ") for text in result.warnings)
+    page = sweep_page.write(result, tmp_path / "page.html").read_text()
+    assert "a job had not ended when the run did" in page
+
+
+def test_warnings_that_differ_in_numbers_alone_are_one():
+    class Warned:
+        def __init__(self, *texts):
+            self.summary = {"warnings": list(texts)}
+
+    waiting = "a job had not ended: rank 0 waits in step 1; rank 1 waits in step 1"
+    runs = [Warned("3 of 8 flows did not finish", waiting), Warned("5 of 8 flows did not finish"), Warned()]
+    first, second = run_warnings.of_runs(runs).values()
+    assert (first.text, first.of(3)) == (
+        "3 of 8 flows did not finish",
+        " (2 of 3 runs, with the numbers of the first)",
+    )
+    assert (second.text, second.of(3), second.of(1), second.of(1, always=True)) == (
+        waiting,
+        " (1 of 3 runs)",
+        "",
+        " (1 of 1 runs)",
+    )
 
 
 def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):

@@ -7,7 +7,6 @@ differences are taken from the line that `bases` names, seed by seed where both 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from weftline import quantities
 from weftline.errors import InputError, warn
-from weftline.measures import evidence, groups, jobs, losses, separations, slowdown_table, stats
+from weftline.measures import evidence, groups, jobs, losses, run_warnings, separations, slowdown_table, stats
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
@@ -253,10 +252,8 @@ def line_warnings(lines: Sequence[Line]) -> list[str]:
         for run in ends:
             message = f"the run in {run.out} is {run.summary.get('status')}; what it has is shown"
             found[f"{line.label}: {message}"] = None
-        own = Counter(text for run in line.runs for text in run.summary.get("warnings") or [])
-        for text, count in own.items():
-            of = f" ({count} of {len(line.runs)} runs)" if count < len(line.runs) else ""
-            found[f"{line.label}: {text}{of}"] = None
+        for one in run_warnings.of_runs(line.runs).values():
+            found[f"{line.label}: {one.text}{one.of(len(line.runs))}"] = None
     return list(found)
 
 

@@ -7,10 +7,11 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weftline.measures import evidence, stats
+from weftline.measures import evidence, run_warnings, stats
 from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import mixed_builds, same_results, shortened
+from weftline.measures.run_warnings import RunWarning
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
@@ -292,7 +293,24 @@ def warnings(result: SweepResult) -> list[str]:
         f"{text}: metrics of steps exclude the others, which favours schemes with many unfinished steps"
         for text in dict.fromkeys(filter(None, of_steps))
     ]
-    return found + _few_flows(result) + _unsteady(result)
+    return found + _few_flows(result) + _unsteady(result) + _of_runs(result)
+
+
+def _of_runs(result: SweepResult) -> list[str]:
+    """Return what runs themselves warn of, each once: in which combinations, and in how many runs."""
+    cells: dict[run_warnings.Shape, list[Cell]] = {}
+    pooled: dict[run_warnings.Shape, RunWarning] = {}
+    for cell in result.cells:
+        for shape, one in run_warnings.of_runs(cell.runs.values()).items():
+            cells.setdefault(shape, []).append(cell)
+            known = pooled.setdefault(shape, RunWarning(one.text, differs=one.differs))
+            known.add(one.text, one.runs)
+            known.differs |= one.differs
+    found = []
+    for shape, one in pooled.items():
+        runs = sum(len(cell.runs) for cell in cells[shape])
+        found.append(f"{_which(cells[shape], len(result.cells))}: {one.short}{one.of(runs, always=True)}")
+    return found
 
 
 def _few_flows(result: SweepResult) -> list[str]:
