@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use weftline_sim::describe;
 
 use crate::errors::input;
+use crate::interrupts::interruptible;
 
 /// What a file of GOAL or Chakra holds, as JSON; with `machine` (settings of LogGOPS) also when each rank ends, in ns.
 #[pyfunction]
@@ -16,5 +17,10 @@ pub fn import_graph(
     groups: Option<PathBuf>,
     machine: Option<&str>,
 ) -> PyResult<String> {
-    py.detach(|| describe::rank_lists(&path, groups.as_deref(), machine)).map_err(input)
+    let machine = machine.map(String::from);
+    py.detach(|| {
+        interruptible(move || {
+            describe::rank_lists(&path, groups.as_deref(), machine.as_deref()).map_err(input)
+        })
+    })
 }

@@ -10,8 +10,9 @@ use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress,
 use weftline_sim::scenario::Scenario;
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{
-    Account, Breadth, Cause, Findings, Interval, Traced, accounts, breadth, limits, trace,
+    Account, Breadth, Cause, Findings, Interval, Traced, accounts, alone, breadth, limits, trace,
 };
+use weftline_sim::workload::{FlowSource, FlowSpec};
 use weftline_sim::{Execution, RunError, Simulation};
 
 use crate::errors::{failed, input};
@@ -114,9 +115,22 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     }
     let names = Names { config: &config, findings: findings.as_ref() };
     let records: BTreeMap<u32, &FlowRecord> = flows.0.iter().map(|record| (record.flow, record)).collect();
+    // The messages of a job may have no records.
+    let graph = step.and_then(|step| config.traffic.sources[usize::from(step.source)].graph());
+    let specs = graph
+        .zip(legs.as_ref())
+        .map(|(graph, legs)| legs.iter().filter_map(|(leg, _)| leg.asked(&graph)).collect::<Vec<FlowSpec>>());
+    let alone = match specs.filter(|_| traced.iter().any(|flow| !records.contains_key(&flow.flow))) {
+        Some(specs) => alone(config.clone(), &specs).map_err(failed)?,
+        None => Vec::new(),
+    };
     let report = |(number, flow): (usize, &Traced)| {
         let (record, account) = (records.get(&flow.flow).copied(), found_accounts.get(number));
-        names.flow(flow, record, account, asked.intervals)
+        let mut report = names.flow(flow, record, account, asked.intervals);
+        if let Some(ideal) = alone.get(number) {
+            report["ideal_ps"] = json!(ideal.0);
+        }
+        report
     };
     let mut reports: Vec<Value> = traced.iter().enumerate().map(report).collect();
     let links: Vec<Value> = limits(&found_accounts)
@@ -218,7 +232,11 @@ fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Ve
         .copied()
         .collect();
     if all.is_empty() {
-        return Err(input("no flow has finished"));
+        let of_graph = |source: &Box<dyn FlowSource>| source.graph().is_some_and(|graph| !graph.recorded);
+        let hidden = config.traffic.sources.iter().any(of_graph);
+        let more =
+            if hidden { ", apart from messages of jobs with messages = false: ask with --step" } else { "" };
+        return Err(input(format!("no flow has finished{more}")));
     }
     all.sort_by(|a, b| slowdown(b).total_cmp(&slowdown(a)).then(a.flow.cmp(&b.flow)));
     all.truncate(asked.slowest);

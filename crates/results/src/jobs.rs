@@ -53,13 +53,14 @@ pub fn schema() -> SchemaRef {
 }
 
 fn time(step: &StepRecord) -> Option<Time> {
-    step.finish.map(|finish| finish.saturating_sub(step.start)).filter(|&time| time > Time::ZERO)
+    step.finish.map(|finish| finish.saturating_sub(step.start))
 }
 
 /// Data of every rank over the time of the step, in bit/s; none of a whole job, whose ranks have no data in common.
 fn algorithm_bandwidth(step: &StepRecord) -> Option<f64> {
     step.shape.bytes?;
-    time(step).map(|time| step.bytes as f64 * 8.0 / time.as_seconds())
+    let time = time(step).filter(|&time| time > Time::ZERO)?;
+    Some(step.bytes as f64 * 8.0 / time.as_seconds())
 }
 
 fn bus_bandwidth(step: &StepRecord) -> Option<f64> {
@@ -133,7 +134,7 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             Arc::new(before.iter().map(|gap| gap.map(Time::as_ns)).collect::<Float64Array>()),
             real(&algorithm_bandwidth),
             real(&bus_bandwidth),
-            number(&|step| step.last.map(|(flow, _)| flow)),
+            number(&|step| step.last.filter(|_| step.last_recorded).map(|(flow, _)| flow)),
             number(&|step| step.last.map(|(_, host)| names.host(host))),
             ns(&|step| step.exposed),
             ns(&|step| step.straggler),

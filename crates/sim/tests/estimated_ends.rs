@@ -1,5 +1,6 @@
 //! The estimated end of a job is within a factor of 1.5 of its end, whatever its time goes to: computations,
-//! the pipeline's fill, messages within scale-up domains, or messages on the network.
+//! the pipeline's fill, messages within scale-up domains, or messages on the network; and its packets are those
+//! of the run.
 
 use crate::common::{load, run_in};
 
@@ -56,6 +57,9 @@ fn the_estimated_end_of_a_job_is_within_half_as_much_again() {
             training(&format!("tensor = 1\nexpert = 8\nexperts = 8\nmicro_batches = 2\n{scale_up}")),
         ),
         ("scale-up alone", training(&format!("tensor = 8\nranks = 8\nmicro_batches = 4\n{scale_up}"))),
+        ("small", collective("bytes = \"16KB\"\nranks = 16")),
+        ("barrier", collective("ranks = 16").replace("all-reduce", "barrier")),
+        ("all at once", collective("bytes = \"4MB\"").replace("all-reduce", "all-to-all")),
         ("on the network alone", training("tensor = 8\npipeline = 2\nmicro_batches = 2")),
         ("zero3", training(&format!("tensor = 8\nmicro_batches = 2\nsharding = \"zero3\"\n{scale_up}"))),
         ("no overlap", training(&format!("tensor = 8\nmicro_batches = 2\noverlap = false\n{scale_up}"))),
@@ -90,5 +94,26 @@ fn the_estimated_end_of_a_job_is_within_half_as_much_again() {
     });
     for (name, ratio) in ratios {
         assert!((1.0 / 1.5..1.5).contains(&ratio), "{name}: {ratio}");
+    }
+}
+
+/// Short flows over connections of their own: what opens and closes them, and their subflows, are most of the
+/// packets.
+#[test]
+fn packets_that_open_connections_are_in_the_estimate() {
+    let short = "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"poisson\"\nload = 0.05\nduration = \"1ms\"\n";
+    for (size, transport) in [
+        ("100B", "kind = \"tcp\""),
+        ("5KB", "kind = \"tcp\"\nfin = true"),
+        ("100B", "kind = \"mptcp\"\nsubflows = 8"),
+        ("5KB", "kind = \"mptcp\"\nsubflows = 4"),
+        ("5KB", "kind = \"mptcp\"\nsubflows = 32"),
+    ] {
+        let text = format!("{short}size = \"{size}\"\n[transport]\n{transport}\n");
+        let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
+        let hops = outcome.packet_hops;
+        let ratio = scenario.estimate().replay.packet_hops / hops as f64;
+        assert!((0.6..1.6).contains(&ratio), "{ratio} of {hops}: {transport}, {size}");
     }
 }

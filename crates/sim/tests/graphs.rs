@@ -194,6 +194,18 @@ fn training_jobs_side_by_side_have_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// Computations of several ranks of one host, and of another job there, end at the same time.
+#[test]
+fn ranks_of_one_host_have_the_same_bits_on_any_number_of_threads() {
+    let job = "[[workload]]\nkind = \"collective\"\noperation = \"all-to-all\"\nbytes = \"3MB\"\nrepeat = 4\nranks_per_host = 3\n\
+               scale_up_rate = \"1Gbps\"\nscale_up_delay = \"7us\"\n";
+    let fabric = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n";
+    for compute in ["compute = \"1ns\"\n", "compute = \"5us\"\n"] {
+        same_bits(&format!("{fabric}{job}{compute}"));
+        same_bits(&format!("{fabric}{job}{compute}{job}{compute}"));
+    }
+}
+
 /// A job file of two ranks, and what their rows of the whole step say: (exposed, unsent, unjoined) in ps.
 fn waits_of(text: &str, format: &str) -> Vec<(u64, u64, u64)> {
     let file = std::env::temp_dir().join(format!("weftline-waits-{}.{format}", std::process::id()));

@@ -122,6 +122,7 @@ fn outcome(ending: Ending) -> Outcome {
             finish: Some(Time::from_us(5)),
             ideal: None,
             last: Some((1, 0)),
+            last_recorded: true,
             exposed: None,
             straggler: None,
         }],

@@ -25,6 +25,7 @@ fn step(source: u16, step: u32, start: u64, finish: Option<u64>) -> StepRecord {
         finish: finish.map(Time::from_us),
         ideal: Some(Time::from_us(2)),
         last: finish.map(|_| (7, 3)),
+        last_recorded: true,
         exposed: Some(Time::from_us(3)),
         straggler: finish.map(|_| Time::from_us(1)),
     }

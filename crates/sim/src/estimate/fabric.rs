@@ -23,6 +23,8 @@ struct Shared {
     /// Bits of the flows that ended, and at the end of the run those that the others would have sent by then.
     sent: f64,
     offered: f64,
+    /// Bits of all flows that arrived.
+    all: f64,
 }
 
 impl Shared {
@@ -31,6 +33,7 @@ impl Shared {
         self.backlog = (self.backlog - drained).max(0.0) + bits;
         self.last_arrival = now;
         self.flows += 1;
+        self.all += bits;
     }
 
     /// Returns the time in seconds of the flow that arrived last: its bits at a fair share with the present
@@ -50,9 +53,6 @@ pub struct Fabric {
     links_of_flow: Vec<u32>,
     /// Buffer of a switch in bytes.
     buffer: u64,
-    /// How many times longer than by the links of its hosts a flow has taken by those between switches, at
-    /// most.
-    pub squeeze: f64,
 }
 
 /// A flow in flight.
@@ -80,7 +80,7 @@ impl Fabric {
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
         let (switch_of, links_of_flow) = (vec![None; hosts], vec![1; hosts]);
-        let mut fabric = Fabric { shared, switch_of, links_of_flow, buffer, squeeze: 1.0 };
+        let mut fabric = Fabric { shared, switch_of, links_of_flow, buffer };
         let mut links_of_host = vec![0u32; hosts];
         for link in &topology.links {
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
@@ -118,6 +118,18 @@ impl Fabric {
         (0..self.switch_of.len()).map(host).collect()
     }
 
+    /// How many times longer all flows so far take by the busiest links between switches than by the busiest link
+    /// of a host, at least 1.
+    pub fn squeeze(&self) -> f64 {
+        let (of_hosts, of_switches) = self.shared.split_at(1 + 2 * self.switch_of.len());
+        let longest = |of: &[Shared]| {
+            let seconds = of.iter().filter(|one| one.all > 0.0).map(|one| one.all / one.bits_per_second);
+            seconds.fold(0.0, f64::max)
+        };
+        let hosts = longest(&of_hosts[1..]);
+        if hosts > 0.0 { (longest(of_switches) / hosts).max(1.0) } else { 1.0 }
+    }
+
     /// A flow with this many bytes on the wire starts on this path.
     pub fn join(&mut self, src: HostId, dst: HostId, path: &Path, bytes: u64, now: Time) -> Crossing {
         let places = self.places(src, dst, path);
@@ -130,7 +142,6 @@ impl Fabric {
             *seconds = shared.seconds(bits).max(alone);
         }
         let longest = seconds.into_iter().fold(0.0, f64::max);
-        self.squeeze = self.squeeze.max(longest / seconds[0].max(seconds[1]).max(f64::MIN_POSITIVE));
         let own = &self.shared[places[0] as usize];
         Crossing {
             places,

@@ -97,7 +97,7 @@ impl Replay {
             let Some(graph) = source.graph() else { continue };
             let wire = &player.wires[usize::from(graph.flow.transport)];
             // Without a glance its messages were replayed one after the other.
-            let squeeze = if glance.is_some() { player.fabric.squeeze } else { 1.0 };
+            let squeeze = if glance.is_some() { player.fabric.squeeze() } else { 1.0 };
             let (times, host_rates, nics) = (&player.times, &host_rates, scenario.host.nic_policy);
             let links = Links { times, wire, host_rates, nics, squeeze };
             let ends = graph.flow.start.saturating_add(links.duration(&graph));
@@ -194,6 +194,7 @@ pub(super) struct Wire {
     window: Option<u64>,
     keeps_connections: bool,
     goes_back: bool,
+    control: [u32; 2],
 }
 
 impl Wire {
@@ -242,6 +243,7 @@ impl<'s> Player<'s> {
                 window: transport.window(&run),
                 keeps_connections: transport.facts().keeps_connections,
                 goes_back: transport.facts().goes_back,
+                control: transport.facts().control_packets,
             }
         };
         Player {
@@ -378,15 +380,23 @@ impl<'s> Player<'s> {
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.time_under_loss(spec.transport, count, &path, round_trip);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
+        // What waits for a message of a job starts when it has arrived, for another flow when it is acknowledged.
+        let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
+        let latency = if of_graph { Time(round_trip.0 / 2) } else { round_trip };
+        let opens = spec.connection.is_none_or(|connection| connection == arrival.id);
+        let [opening, joins] = wire.control;
+        let control = opening + if count > 1 { joins } else { 0 };
+        let control = if opens || !wire.keeps_connections { control } else { 0 };
         let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
         let flow = Flying {
             places: crossing.places,
             packets,
-            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss, resent as f64)) as f32,
+            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss, resent as f64)) as f32
+                + (control * path.hops) as f32,
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0,
-            ends: self.now.saturating_add(round_trip).saturating_add(crossing.time.max(lossy)),
+            ends: self.now.saturating_add(latency).saturating_add(crossing.time.max(lossy)),
             start: self.now,
             source: arrival.source,
             order: arrival.order,

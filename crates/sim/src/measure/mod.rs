@@ -351,6 +351,8 @@ pub struct StepRecord {
     pub ideal: Option<Time>,
     /// The flow that was delivered last, and its receiver.
     pub last: Option<(FlowId, HostId)>,
+    /// That flow has a record: it is not a message within a scale-up domain, or of a job without them.
+    pub last_recorded: bool,
     /// Of a job graph: the longest time in which a rank communicated and did not compute, and how much later than
     /// half of the ranks the last one ended.
     pub exposed: Option<Time>,

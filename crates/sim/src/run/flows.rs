@@ -24,7 +24,7 @@ pub struct Flows {
     /// Those of them that do not belong to job graphs.
     plain: u64,
     /// The job graph of each source.
-    graphs: Vec<Option<Arc<JobGraph>>>,
+    pub(super) graphs: Vec<Option<Arc<JobGraph>>>,
     /// Steps of the ranks of job graphs, as they ended.
     rank_steps: Vec<RankRecord>,
     /// By source: for which time the end of an operation kept a rank from computing.
@@ -272,7 +272,8 @@ impl Simulation {
             // What is not an operation ends with its ranks.
             let whole = graph.is_some_and(|graph| graph.is_whole(step));
             let ends_with_ranks = whole && span.ended;
-            let first = if graph.is_some_and(|graph| graph.from_begin(step)) { None } else { span.start };
+            // The time of all that ranks do begins when they do, not with the first message.
+            let first = if whole { None } else { span.start };
             // Ranks that are ahead begin the next step while others are still in this one: a step's time is that
             // from the end of one to the end of the next, so that the times of all add up.
             let before = (whole && step > 0).then(|| flows.spans[number as usize - 1]);
@@ -291,6 +292,7 @@ impl Simulation {
                 finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },
                 ideal: ideal_times[usize::from(source)],
                 last: last.map(|(_, flow, host)| (flow, host)),
+                last_recorded: last.is_some_and(|(_, flow, _)| flows.is_recorded(source, flow)),
                 exposed: spread.map(|(exposed, _)| exposed),
                 straggler: spread.filter(|_| span.ended).map(|(_, late)| late),
             })
@@ -300,6 +302,15 @@ impl Simulation {
 }
 
 impl Flows {
+    /// Whether a flow of a source has a record.
+    fn is_recorded(&self, source: u16, flow: FlowId) -> bool {
+        let graph = self.graphs[usize::from(source)].as_ref();
+        graph.is_none_or(|graph| {
+            let number = flow - self.first_flows[usize::from(source)];
+            graph.recorded && !graph.message(number).inside
+        })
+    }
+
     /// A rank has ended its part of a step.
     pub(super) fn settle_step(&mut self, source: u16, step: RankStep) {
         let Some(graph) = self.graphs[usize::from(source)].clone() else { return };

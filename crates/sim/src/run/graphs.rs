@@ -16,6 +16,9 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Largest number of ranks of a job that are listed as cut off.
+const MOST_CUT_OFF: usize = 4;
+
 /// The graphs of a region.
 #[derive(Default)]
 pub struct Graphs {
@@ -132,6 +135,17 @@ impl Graphs {
         (number < self.playing[graph].player.graph().messages()).then_some((graph, number))
     }
 
+    /// The order of the ends of computations at a host among what happens there at one time: after all flows, and of
+    /// their own for each of its ranks. Equal ones would be ordered by where they are kept, which regions decide.
+    fn order_of_wake(&self, graph: usize, rank: u32, op: u32) -> FlowId {
+        const SEAT_BITS: u32 = 12;
+        const OP_BITS: u32 = 18;
+        let seats = |graph: &Playing| graph.player.graph().seats.per_host;
+        let before: u32 = self.playing[..graph].iter().map(seats).sum();
+        let seat = before + rank % seats(&self.playing[graph]);
+        FlowId::MAX - ((op % (1 << OP_BITS)) << SEAT_BITS | seat % (1 << SEAT_BITS))
+    }
+
     /// Ranks here that have not ended.
     pub fn unfinished(&self) -> u64 {
         self.playing.iter().map(|playing| u64::from(playing.player.unfinished())).sum()
@@ -242,7 +256,8 @@ impl Region {
                         computing.insert(rank, (at, op));
                     }
                     let due = Due::Woken { graph: index as u16, rank, op };
-                    self.schedule_due(host, FlowId::MAX - op, due, at);
+                    let order = self.graphs.order_of_wake(index, rank, op);
+                    self.schedule_due(host, order, due, at);
                 }
                 Effect::Step(step) => {
                     let source = self.graphs.playing[index].source;
@@ -410,10 +425,31 @@ impl Simulation {
         self.regions.iter().map(|region| region.graphs.unfinished()).sum()
     }
 
-    /// Why graphs have not ended: the operations that wait for each other.
+    /// Why graphs have not ended: ranks that no path leads to any more, and the operations that wait for each
+    /// other.
     pub(super) fn waiting_operations(&self) -> Vec<String> {
         let mut all: Vec<Wait> = self.regions.iter().flat_map(|region| region.graphs.waits()).collect();
         all.sort_by_key(|wait| wait.rank);
-        waits::text(&all)
+        let mut text = if all.is_empty() { Vec::new() } else { self.cut_off() };
+        text.extend(waits::text(&all));
+        text
+    }
+
+    /// The first ranks that reach no rank at another host, although there are some.
+    fn cut_off(&self) -> Vec<String> {
+        let routes = &self.map.routes;
+        let leads = |from: u32, to: u32| !routes.next_hops(routes.host_node(from), to).is_empty();
+        let is_cut_off = |graph: &JobGraph, rank: u32| {
+            let own = graph.hosts[rank as usize];
+            let mut others = graph.hosts.iter().filter(|&&host| host != own).peekable();
+            others.peek().is_some() && !others.any(|&host| leads(own, host) && leads(host, own))
+        };
+        let ranks =
+            self.flows.graphs.iter().flatten().flat_map(|graph| {
+                (0..graph.ranks()).filter(|&rank| is_cut_off(graph, rank)).take(MOST_CUT_OFF)
+            });
+        ranks
+            .map(|rank| format!("no path leads from rank {rank} to others since links or switches failed"))
+            .collect()
     }
 }

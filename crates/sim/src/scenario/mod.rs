@@ -38,6 +38,7 @@ pub use run::{MAX_THREADS, memory_limit};
 use crate::compat::Rules;
 use crate::config::{Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};
 use crate::congestion::external::ExternalController;
+use crate::net::loss::LinkLoss;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::{ReadContext, RunContext, SwitchDefaults, TransportConfig};
@@ -342,7 +343,9 @@ fn auto_stall(
         transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
     let rounds = failures.loss.zip(network).map_or(10, |(loss, network)| {
         // Two packets and their answers (a request and its grant, data and their acknowledgement) arrive over the longest path.
-        let arrive = (1.0 - loss.share).powi(4 * network.diameter() as i32);
+        let over = |kind| loss.arrives(kind, f64::from(network.diameter()));
+        let (data, control) = (over(LinkLoss::DATA), over(LinkLoss::ACKNOWLEDGEMENTS));
+        let arrive = data * control * data.min(control).powi(2);
         (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
     });
     let processed = Time(host.packet_time.0.saturating_mul(1000));

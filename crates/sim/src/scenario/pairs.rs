@@ -36,7 +36,21 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(mostly_lost(scenario, transport));
     }
     found.dedup();
+    found.extend(found_late(scenario));
     found
+}
+
+/// What is down from the start is found by routes only after a while.
+fn found_late(scenario: &Scenario) -> Option<String> {
+    let (events, detection) = (&scenario.failures.events, scenario.failures.detection);
+    let down = |change: &Change| matches!(change, Change::LinkDown(_) | Change::SwitchDown(_));
+    let from_start = events.iter().any(|event| event.at == Time::ZERO && down(&event.change));
+    (from_start && detection > Time::ZERO).then(|| {
+        format!(
+            "failures: routes lead over what is down from the start until failures.detection = {detection} has passed: packets \
+             that are sent before are lost, and flows wait for timeouts. Where it was down long before, set detection = \"0us\""
+        )
+    })
 }
 
 /// Hosts take fewer packets than their links bring.

@@ -267,6 +267,9 @@ pub struct Facts<'a> {
     /// Number of times that the first packet of a connection is sent before the connection is given up; none:
     /// without end.
     pub openings: Option<u32>,
+    /// Packets that open and close a connection, and those that open its further subflows once data has been
+    /// acknowledged.
+    pub control_packets: [u32; 2],
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
@@ -296,6 +299,7 @@ impl Default for Facts<'_> {
             timer_left: Time::ZERO,
             goes_back: false,
             openings: None,
+            control_packets: [0; 2],
             connection_bytes: super::tcp::CONNECTION_BYTES,
             connection_place: super::tcp::CONNECTION_PLACE,
             repeats: false,

@@ -26,7 +26,7 @@ use crate::measure::{Outcome, Progress, Sink};
 use crate::net::trace::LIMIT;
 use crate::run::{RunError, Simulation};
 use crate::units::Time;
-use crate::workload::FlowId;
+use crate::workload::{FlowId, FlowSpec};
 use std::collections::BTreeMap;
 
 /// What an interval of a flow's completion time went to.
@@ -229,6 +229,12 @@ pub fn trace(
         return Err(too_much());
     }
     Ok((outcome, findings))
+}
+
+/// The completion times of flows alone on the network as configured, for those that have no record.
+pub fn alone(config: Config, flows: &[FlowSpec]) -> Result<Vec<Time>, RunError> {
+    let mut run = Simulation::new(config, Execution::default())?;
+    Ok(flows.iter().map(|flow| run.ideals.of(flow, Time::ZERO, Time::ZERO)).collect())
 }
 
 /// Where the completion times of the traced flows went.

@@ -10,7 +10,7 @@ use crate::measure::{Causes, RankEvent, StepRecord};
 use crate::units::Time;
 use crate::workload::graph::listed::Op;
 use crate::workload::graph::{JobGraph, Message, Place, Work};
-use crate::workload::{FlowId, Traffic};
+use crate::workload::{FlowId, FlowSpec, Traffic};
 use std::cmp::Reverse;
 
 /// A part of the chain: from its beginning, or that of the step if it is later, to the moment at which the
@@ -44,6 +44,12 @@ impl Leg {
     pub fn traced(&self) -> Option<Traced> {
         let What::Message { dst, flow: Some(flow), .. } = self.what else { return None };
         Some(Traced { flow, src: self.host, dst, start: self.from, finish: self.to })
+    }
+
+    /// The flow of the message, as its transport got it.
+    pub fn asked(&self, graph: &JobGraph) -> Option<FlowSpec> {
+        let What::Message { message, flow: Some(_), .. } = &self.what else { return None };
+        Some(graph.flow(message))
     }
 }
 

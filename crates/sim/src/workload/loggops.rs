@@ -68,14 +68,26 @@ impl Machine {
                 .ok_or_else(|| format!("expected settings such as L=2500,o=1500, or a machine (atlahs-ai, atlahs-hpc), found \"{part}\""))?;
             let number = value.trim().parse::<f64>().ok().filter(|v| *v >= 0.0 && *v <= 1e15);
             let number = number.ok_or_else(|| format!("{key}: expected a number, found \"{value}\""))?;
+            let whole = || match number.fract() == 0.0 {
+                true => Ok(number as u64),
+                false => {
+                    Err(format!("{key}: expected a whole number (of ns, S of bytes), found \"{value}\""))
+                }
+            };
             match key.trim() {
-                "L" => machine.l = number as u64,
-                "o" => machine.o = number as u64,
-                "g" => machine.g = number as u64,
+                "L" => machine.l = whole()?,
+                "o" => machine.o = whole()?,
+                "g" => machine.g = whole()?,
                 "G" => machine.big_g = number,
                 "O" => machine.big_o = number,
-                "S" => machine.s = number as u64,
-                other => return Err(format!("unknown parameter {other} (known: L, o, g, G, O, S)")),
+                "S" => machine.s = whole()?,
+                other => {
+                    let meant = ["L", "o", "g", "G", "O", "S"]
+                        .into_iter()
+                        .find(|key| key.eq_ignore_ascii_case(other));
+                    let meant = meant.map_or(String::new(), |key| format!(": did you mean {key}?"));
+                    return Err(format!("unknown parameter {other}{meant} (known: L, o, g, G, O, S)"));
+                }
             }
         }
         Ok(machine)
@@ -178,9 +190,7 @@ pub fn lasting(graph: &Listed, machine: Machine) -> Result<Listed, String> {
         RankList::new(vec![compute, Op::Wait { time: Time::from_ns(end) }], vec![0; 2], &[], &[])
     };
     let ranks = ends.ranks.iter().zip(&ends.computed).map(rank).collect();
-    let mut listed = Listed::new(ranks, Vec::new(), Vec::new(), graph.send_ends, graph.name)?;
-    listed.from_begin = true;
-    Ok(listed)
+    Listed::new(ranks, Vec::new(), Vec::new(), graph.send_ends, graph.name)
 }
 
 impl Run<'_> {

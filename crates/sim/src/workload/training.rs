@@ -201,11 +201,10 @@ impl WorkloadParameters for TrainingSpec {
         }
         let rate = cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400));
         let listed = lower::lower(self, data as u32, rate, &mut cx.stream("training"))?;
-        let mut listed = match self.scale_up {
+        let listed = match self.scale_up {
             Some(scale_up) => listed.with_domains(domain, scale_up),
             None => listed,
         };
-        listed.from_begin = true;
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
             seats: Seats { per_host: self.per_host, channels: self.channels, by_channel: false },

@@ -171,8 +171,8 @@ pub(super) const METRICS: &[Metric] = &[
         "algbw",
         Unit::Rate,
         "algorithm bandwidth",
-        "Algorithm bandwidth of the operations, mean: data of every host over the time. None where \
-         those of a whole job are of several kinds.",
+        "Algorithm bandwidth of the operations: the data of every host over the time, of all that ended \
+         together. None where they are of several kinds.",
     )
     .shown_in("Gb/s")
     .higher_is_better(),
@@ -180,8 +180,8 @@ pub(super) const METRICS: &[Metric] = &[
         "busbw",
         Unit::Rate,
         "bus bandwidth",
-        "Bus bandwidth of the operations, mean, as nccl-tests define it. None where those of a \
-         whole job are of several kinds.",
+        "Bus bandwidth of the operations, as nccl-tests define it, of all that ended together. None \
+         where they are of several kinds.",
     )
     .shown_in("Gb/s")
     .higher_is_better(),

@@ -236,6 +236,9 @@ impl QueuePair {
     pub fn give_up_in_flight(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.timeouts += 1;
+        if let Some(stream) = &mut self.stream {
+            stream.count_timeout();
+        }
         match &mut self.scoreboard {
             None => self.next = self.acknowledged,
             Some(board) => board.lose_all(self.acknowledged, self.next),

@@ -52,6 +52,10 @@ impl Stream {
         cut
     }
 
+    pub fn count_timeout(&mut self) {
+        self.messages.count_timeout();
+    }
+
     /// Where the flow ends that has this byte.
     pub fn end_of_flow_at(&self, byte: u64) -> u64 {
         self.messages.at(byte).map_or(byte, |message| message.end)

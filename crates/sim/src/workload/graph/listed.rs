@@ -91,8 +91,6 @@ pub struct Listed {
     pub name: &'static str,
     /// What the numbers of [`RankList::places`] are, such as `line`; empty: nothing.
     pub place: &'static str,
-    /// The time of the whole begins when its ranks do, not with the first message.
-    pub from_begin: bool,
     /// How many steps the ranks go through, one after the other, each all that they do until [`Op::StepEnd`].
     wholes: u32,
     /// Scale-up domains of this number of consecutive ranks; none: all messages cross the network.
@@ -233,7 +231,7 @@ impl Listed {
             count += u128::from(instance.law.messages());
         }
         first_message.push(counted(count)?);
-        let (from_begin, wholes, domains, flows, bytes) = (false, 1, None, 0, 0);
+        let (wholes, domains, flows, bytes) = (1, None, 0, 0);
         let listed = Listed {
             ranks,
             groups,
@@ -243,7 +241,6 @@ impl Listed {
             send_ends,
             name,
             place: "",
-            from_begin,
             wholes,
             domains,
             flows,

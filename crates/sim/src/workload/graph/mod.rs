@@ -250,11 +250,6 @@ impl JobGraph {
         }
     }
 
-    /// The time of a step begins when its ranks do, not with the first message.
-    pub fn from_begin(&self, step: u32) -> bool {
-        self.is_whole(step) && matches!(&self.work, Work::Listed(work) if work.from_begin)
-    }
-
     /// What a step is.
     pub fn shape(&self, step: u32) -> JobShape {
         match &self.work {

@@ -152,7 +152,7 @@ pub fn read(name: &str, text: &str, choices: &Choices) -> Result<Imported, Strin
     let mut lists: Vec<Option<RankList>> = Vec::new();
     let mut open: Option<(u32, Rank)> = None;
     let (mut comment, mut last) = (false, 0);
-    for (at, line) in text.lines().enumerate() {
+    for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let number = at as u64 + 1;
         last = number;
         let (left, torn) = without_comments(line, &mut comment);

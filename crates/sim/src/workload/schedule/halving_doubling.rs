@@ -35,7 +35,7 @@ impl AlgorithmParameters for HalvingDoublingParameters {
         if extra > 0 && asked.kind != Kind::AllReduce {
             let name = asked.kind.name();
             return Err(format!(
-                "halving-doubling does a {name} among a power of two of ranks only, found {n}: use ring"
+                "halving-doubling does {name} among a power of two of ranks only, found {n}: use ring"
             ));
         }
         let lanes = asked.lanes(u64::from(core))?;
