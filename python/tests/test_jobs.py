@@ -449,6 +449,15 @@ def test_why_a_step_of_a_training_job_took_long_goes_over_computations_and_messa
         assert found in text
 
 
+def test_messages_without_rows_take_as_long_alone_as_those_with(training, tmp_path, capsys):
+    hidden = weftline.run(TRAINING, set={"workload.0.messages": False}, out=tmp_path / "run")
+    alone = []
+    for run in (training, hidden):
+        assert main(["why", str(run.out), "--step", "0", "--json"]) == 0
+        alone.append([flow["ideal_ps"] for flow in json.loads(capsys.readouterr().out)["flows"]])
+    assert alone[0] == alone[1] and min(alone[0]) > 0
+
+
 def test_a_timeline_is_a_chrome_trace_without_overlaps(training, tmp_path, capsys):
     file = tmp_path / "timeline.json"
     assert main(["jobs", str(training.out), "--out", str(file)]) == 0

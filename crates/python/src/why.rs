@@ -12,7 +12,6 @@ use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{
     Account, Breadth, Cause, Findings, Interval, Traced, accounts, alone, breadth, limits, trace,
 };
-use weftline_sim::workload::{FlowSource, FlowSpec};
 use weftline_sim::{Execution, RunError, Simulation};
 
 use crate::errors::{failed, input};
@@ -119,7 +118,7 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     let graph = step.and_then(|step| config.traffic.sources[usize::from(step.source)].graph());
     let specs = graph
         .zip(legs.as_ref())
-        .map(|(graph, legs)| legs.iter().filter_map(|(leg, _)| leg.asked(&graph)).collect::<Vec<FlowSpec>>());
+        .map(|(graph, legs)| legs.iter().filter_map(|(leg, _)| leg.asked(&graph)).collect::<Vec<_>>());
     let alone = match specs.filter(|_| traced.iter().any(|flow| !records.contains_key(&flow.flow))) {
         Some(specs) => alone(config.clone(), &specs).map_err(failed)?,
         None => Vec::new(),
@@ -232,8 +231,8 @@ fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Ve
         .copied()
         .collect();
     if all.is_empty() {
-        let of_graph = |source: &Box<dyn FlowSource>| source.graph().is_some_and(|graph| !graph.recorded);
-        let hidden = config.traffic.sources.iter().any(of_graph);
+        let mut graphs = config.traffic.sources.iter().filter_map(|source| source.graph());
+        let hidden = graphs.any(|graph| !graph.recorded);
         let more =
             if hidden { ", apart from messages of jobs with messages = false: ask with --step" } else { "" };
         return Err(input(format!("no flow has finished{more}")));

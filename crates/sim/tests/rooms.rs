@@ -15,6 +15,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("doc", "counters"),
     ("units", ""),
     ("parameters", "units"),
+    // The memory that there is.
+    ("machine", "units"),
     ("files", "parameters"),
     ("compat", ""),
     // One line a scheme.
@@ -30,7 +32,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
     ("congestion", "compat doc external parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
-    ("topology", "doc files parameters units"),
+    ("topology", "doc files machine parameters units"),
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
     ("balance", "counters doc engine external packet parameters topology units wire"),
@@ -117,7 +119,8 @@ const CRATES: &[(&str, &str, &str)] = &[
         "weftline-collect weftline-dataplane weftline-pint weftline-ports weftline-results weftline-sim",
         // Topologies: what a collector of digests knows about the network; queues: what a flow cache misses, without one; balancers and
         // packets: the maps of a switch's programs, and probes.
-        "balance config congestion describe estimate measure packet parameters queue scenario schemes telemetry topology units why",
+        "balance config congestion describe estimate machine measure packet parameters queue scenario schemes telemetry topology \
+         units why",
     ),
 ];
 
