@@ -143,7 +143,7 @@ impl Graphs {
         let seats = |graph: &Playing| graph.player.graph().seats.per_host;
         let before: u32 = self.playing[..graph].iter().map(seats).sum();
         let seat = before + rank % seats(&self.playing[graph]);
-        FlowId::MAX - ((op % (1 << OP_BITS)) << SEAT_BITS | seat % (1 << SEAT_BITS))
+        FlowId::MAX - (((op % (1 << OP_BITS)) << SEAT_BITS) | (seat % (1 << SEAT_BITS)))
     }
 
     /// Ranks here that have not ended.
@@ -160,9 +160,10 @@ impl Graphs {
         self.playing.is_empty()
     }
 
-    /// The operations that wait for messages.
-    fn waits(&self) -> Vec<Wait> {
-        self.playing.iter().flat_map(|playing| playing.player.waits()).collect()
+    /// The operations that wait for messages, each with the number of its graph.
+    fn waits(&self) -> impl Iterator<Item = (usize, Wait)> {
+        let graphs = self.playing.iter().enumerate();
+        graphs.flat_map(|(graph, playing)| playing.player.waits().into_iter().map(move |wait| (graph, wait)))
     }
 
     /// Number of messages of each graph, in the order in which they began.
@@ -428,8 +429,10 @@ impl Simulation {
     /// Why graphs have not ended: ranks that no path leads to any more, and the operations that wait for each
     /// other.
     pub(super) fn waiting_operations(&self) -> Vec<String> {
-        let mut all: Vec<Wait> = self.regions.iter().flat_map(|region| region.graphs.waits()).collect();
-        all.sort_by_key(|wait| wait.rank);
+        let mut all: Vec<(usize, Wait)> =
+            self.regions.iter().flat_map(|region| region.graphs.waits()).collect();
+        all.sort_by_key(|(graph, wait)| (wait.rank, *graph));
+        let all: Vec<Wait> = all.into_iter().map(|(_, wait)| wait).collect();
         let mut text = if all.is_empty() { Vec::new() } else { self.cut_off() };
         text.extend(waits::text(&all));
         text
