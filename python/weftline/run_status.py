@@ -29,8 +29,11 @@ def _memory_limit(run: Run) -> str:
 
     found = run.summary
     held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
-    used = f"the process used {bytes_text(held, figures=4)}, more than its memory limit of "
-    used = used + bytes_text(limit, figures=4) if limit is not None else found.get("reason", "")
+    if limit is None:
+        used = found.get("reason", "the machine's memory was used up")
+    else:
+        used = f"the process used {bytes_text(held, figures=4)}, more than its memory limit of "
+        used += bytes_text(limit, figures=4)
     return (
         f"{used}: the run ended at {time_text(found.get('end_ns'))} of simulated "
         f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "

@@ -1,7 +1,7 @@
 //! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, all that ranks
 //! do in a step of a training job, or the event of an incast. Steps that had not ended when the run did have nulls.
 //!
-//! With the *time* of a step, from the start of its first flow to the delivery of its last one, and the data
+//! With the *time* of an operation, from the start of its first flow to the delivery of its last one, and the data
 //! of every rank: algorithm bandwidth = data / time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n
 //! for an all-reduce among n ranks, (n - 1) / n for an all-to-all, reduce-scatter or all-gather.
 //!

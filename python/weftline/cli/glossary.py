@@ -39,10 +39,10 @@ COLUMNS = {
     "workload": ("column of jobs.parquet", "Number of the workload in the scenario, from 0."),
     "step": ("column of jobs.parquet", "Number of the step within the workload, from 0."),
     "operation": ("column of jobs.parquet", "Such as ring-all-reduce, or incast for the event of one."),
-    "whole": ("column of jobs.parquet", "Whether it is all that the ranks of a job do."),
+    "whole": ("column of jobs.parquet", "Whether it is all that the ranks do in a step of a job."),
     "part": (
         "column of jobs.parquet",
-        "Whether it is an operation within a whole job, which has a row of its own.",
+        "Whether it is an operation within such a step, which has a row of its own.",
     ),
     "inside": (
         "column of jobs.parquet",

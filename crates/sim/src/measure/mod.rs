@@ -343,9 +343,9 @@ pub struct StepRecord {
     pub part: bool,
     /// Data of every host; without such a thing the sum of the flows that started.
     pub bytes: u64,
-    /// Start of its first flow.
+    /// Start of its first flow; of a whole the begin of the job, or the end of the step before.
     pub start: Time,
-    /// Delivery of its last flow; none: it had not ended when the run did.
+    /// Delivery of its last flow, of a whole the end of its last rank; none: it had not ended when the run did.
     pub finish: Option<Time>,
     /// A lower bound of its duration on the network as configured, with no other traffic.
     pub ideal: Option<Time>,
