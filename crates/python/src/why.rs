@@ -187,9 +187,8 @@ fn chosen_step<'o>(
             }
         },
         Step::Slowest => {
-            let time = |step: &&StepRecord| step.finish.map(|finish| finish.saturating_sub(step.start));
             let ended = steps().filter(|step| step.finish.is_some());
-            ended.max_by_key(time).ok_or_else(|| input("no step has ended"))
+            ended.max_by_key(|step| step.time()).ok_or_else(|| input("no step has ended"))
         }
     }
 }
@@ -328,6 +327,7 @@ impl Names<'_> {
             "bytes": step.bytes,
             "start_ps": step.start.0,
             "time_ps": time,
+            "overlap_ps": step.begin.0 - step.start.0,
             "ideal_ps": step.ideal.map(|ideal| ideal.0),
             "causes": causes.iter().map(|(cause, ps)| json!({"cause": cause, "ps": ps})).collect::<Vec<_>>(),
             "chain": chain,

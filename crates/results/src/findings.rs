@@ -2,9 +2,11 @@
 //!
 //! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell it, and no further.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use weftline_sim::measure::{Ending, LossCounters, Outcome};
+use weftline_sim::units::Time;
 
 use crate::names::Names;
 use crate::{ResultsError, flow_table, parquet_read};
@@ -14,6 +16,8 @@ const MANY: f64 = 0.01;
 /// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if they move as often for
 /// each data packet.
 const MAJORITY: f64 = 0.5;
+/// A port that PFC pauses for more than this share of the run is worth a word.
+const PAUSED: f64 = 0.05;
 
 /// The warnings of a run that ended; flows are read from the table in `dir`.
 pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<String>, ResultsError> {
@@ -40,6 +44,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
         found.push(format!("{what}: {}", outcome.waiting.join("; ")));
     }
     found.extend(never_marked(outcome, &all, &names.marked));
+    found.extend(paused(outcome, names));
     Ok(found)
 }
 
@@ -184,6 +189,24 @@ fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Opt
             "no packet was marked although buffers dropped {drops} packets and ports were paused {pauses} times: {} reacted only \
              to losses (switch.ecn)",
             marked.join(" and ")
+        )
+    })
+}
+
+/// That PFC paused a port for long.
+fn paused(outcome: &Outcome, names: &Names) -> Option<String> {
+    let ports = || outcome.ports.iter().map(|&(node, port, totals)| (totals.paused, node, port));
+    let (longest, node, port) = ports().max_by_key(|&(time, node, port)| (time, Reverse((node, port))))?;
+    let long = |time: Time| time.0 as f64 > PAUSED * outcome.end.0 as f64;
+    long(longest).then(|| {
+        let others = match ports().filter(|&(time, ..)| long(time)).count() - 1 {
+            0 => String::new(),
+            some => format!(", and {some} other ports for more than {:.0} %", 100.0 * PAUSED),
+        };
+        format!(
+            "PFC paused {} for {:.0} % of the run{others}: flows wait there even if their own path is free",
+            names.port(node, port),
+            100.0 * longest.0 as f64 / outcome.end.0 as f64,
         )
     })
 }

@@ -1,9 +1,10 @@
 //! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, all that ranks
 //! do in a step of a training job, or the event of an incast. Steps that had not ended when the run did have nulls.
 //!
-//! With the *time* of an operation, from the start of its first flow to the delivery of its last one, and the data
-//! of every rank: algorithm bandwidth = data / time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n
-//! for an all-reduce among n ranks, (n - 1) / n for an all-to-all, reduce-scatter or all-gather.
+//! With the *time* of an operation, from the start of its first flow, or from the end of the operation before it
+//! if that is later, to the delivery of its last flow, and the data of every rank: algorithm bandwidth = data /
+//! time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n for an all-reduce among n ranks, (n - 1) / n for
+//! an all-to-all, reduce-scatter or all-gather.
 //!
 //! Source: nccl-tests, doc/PERFORMANCE.md.
 
@@ -52,14 +53,10 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-fn time(step: &StepRecord) -> Option<Time> {
-    step.finish.map(|finish| finish.saturating_sub(step.start))
-}
-
 /// Data of every rank over the time of the step, in bit/s; none of a whole job, whose ranks have no data in common.
 fn algorithm_bandwidth(step: &StepRecord) -> Option<f64> {
     step.shape.bytes?;
-    let time = time(step).filter(|&time| time > Time::ZERO)?;
+    let time = step.time().filter(|&time| time > Time::ZERO)?;
     Some(step.bytes as f64 * 8.0 / time.as_seconds())
 }
 
@@ -129,7 +126,7 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             Arc::new(UInt64Array::from_iter_values(steps.iter().map(|step| step.bytes))),
             ns(&|step| Some(step.start)),
             ns(&|step| step.finish),
-            ns(&time),
+            ns(&StepRecord::time),
             ns(&|step| step.ideal),
             Arc::new(before.iter().map(|gap| gap.map(Time::as_ns)).collect::<Float64Array>()),
             real(&algorithm_bandwidth),

@@ -1,11 +1,12 @@
 //! series.parquet: what `[measure]` requests over time, one value a row: time_ns, entity, metric, value.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use rustc_hash::FxHashMap;
 use weftline_sim::measure::{Entity, Sample};
 
 use crate::flow_table::text;
@@ -24,22 +25,40 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// Distinct strings in the order in which they were first needed.
-#[derive(Default)]
+/// Strings after which a dictionary begins anew, so that it does not grow with the number of flows of a run.
+const MOST_STRINGS: usize = 1 << 16;
+
+/// Distinct strings in the order in which they were first needed, kept from batch to batch.
 struct Dictionary<K> {
-    place: HashMap<K, i32>,
-    values: Vec<String>,
+    place: FxHashMap<K, i32>,
+    strings: Vec<String>,
+    /// The strings as they were when a batch last needed more of them.
+    array: Arc<StringArray>,
 }
 
 impl<K: std::hash::Hash + Eq> Dictionary<K> {
-    fn index(&mut self, key: K, name: impl FnOnce() -> String) -> i32 {
-        *self.place.entry(key).or_insert_with(|| {
-            self.values.push(name());
-            self.values.len() as i32 - 1
-        })
+    fn new() -> Dictionary<K> {
+        let array = Arc::new(StringArray::from_iter_values([""; 0]));
+        Dictionary { place: FxHashMap::default(), strings: Vec::new(), array }
     }
-    fn values(&self) -> Arc<StringArray> {
-        Arc::new(StringArray::from_iter_values(&self.values))
+
+    fn column(&mut self, rows: impl Iterator<Item = K>, name: impl Fn(&K) -> String) -> ArrayRef {
+        if self.strings.len() > MOST_STRINGS {
+            *self = Dictionary::new();
+        }
+        let Dictionary { place, strings, .. } = self;
+        let of_row = |key: K| {
+            Some(place.get(&key).copied().unwrap_or_else(|| {
+                strings.push(name(&key));
+                place.insert(key, strings.len() as i32 - 1);
+                strings.len() as i32 - 1
+            }))
+        };
+        let rows: Int32Array = rows.map(of_row).collect();
+        if self.array.len() < self.strings.len() {
+            self.array = Arc::new(StringArray::from_iter_values(&self.strings));
+        }
+        Arc::new(DictionaryArray::new(rows, self.array.clone()))
     }
 }
 
@@ -47,41 +66,26 @@ impl<K: std::hash::Hash + Eq> Dictionary<K> {
 pub(crate) struct SeriesRows {
     schema: SchemaRef,
     names: Arc<Names>,
+    entities: Dictionary<Entity>,
+    metrics: Dictionary<&'static str>,
 }
 
 impl SeriesRows {
     pub fn new(names: Arc<Names>) -> SeriesRows {
-        SeriesRows { schema: schema(), names }
+        SeriesRows { schema: schema(), names, entities: Dictionary::new(), metrics: Dictionary::new() }
     }
 
-    pub fn batch(&self, samples: &[Sample]) -> RecordBatch {
-        let mut entities = Dictionary::default();
-        let mut metrics = Dictionary::default();
-        let entity: Int32Array = samples
-            .iter()
-            .map(|s| Some(entities.index(key(s.entity), || self.names.entity(s.entity))))
-            .collect();
-        let metric: Int32Array =
-            samples.iter().map(|s| Some(metrics.index(s.metric, || s.metric.to_string()))).collect();
+    pub fn batch(&mut self, samples: &[Sample]) -> RecordBatch {
         RecordBatch::try_new(
             self.schema.clone(),
             vec![
                 Arc::new(Float64Array::from_iter_values(samples.iter().map(|s| s.time.as_ns()))),
-                Arc::new(DictionaryArray::new(entity, entities.values())),
-                Arc::new(DictionaryArray::new(metric, metrics.values())),
+                self.entities.column(samples.iter().map(|s| s.entity), |&entity| self.names.entity(entity)),
+                self.metrics.column(samples.iter().map(|s| s.metric), |metric| metric.to_string()),
                 Arc::new(Float64Array::from_iter_values(samples.iter().map(|s| s.value))),
             ],
         )
         .expect("columns are made in the order and of the types of the schema, each from all samples")
-    }
-}
-
-fn key(entity: Entity) -> (u8, u32, u32) {
-    match entity {
-        Entity::Port(node, port) => (0, node, port),
-        Entity::Flow(flow) => (1, flow, 0),
-        Entity::Group(group) => (2, u32::from(group), 0),
-        Entity::Run => (3, 0, 0),
     }
 }
 

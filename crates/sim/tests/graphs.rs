@@ -95,8 +95,13 @@ fn a_ring_that_was_disturbed_by_a_failed_link_recovers() {
     let times = |text: &str| {
         let (_, outcome, _) = on_threads(text, 1);
         assert_eq!(outcome.ending, Ending::Done);
-        let steps = outcome.steps.iter();
-        steps.map(|step| (step.finish.expect("an end") - step.start).0).collect::<Vec<u64>>()
+        let steps = &outcome.steps;
+        let times: Vec<u64> = steps.iter().map(|step| step.time().expect("an end").0).collect();
+        // Steps overlap, since ranks do not wait for each other; the times that they add do not.
+        let (first, last) = (steps[0].start, steps.last().and_then(|step| step.finish));
+        assert_eq!(first.0 + times.iter().sum::<u64>(), last.expect("an end").0);
+        assert!(steps.windows(2).any(|pair| pair[1].start < pair[1].begin));
+        times
     };
     let (steady, disturbed) = (times(&steady), times(&disturbed));
     let (slowest, last) = (disturbed.iter().max(), disturbed.last().copied().unwrap_or(0));

@@ -324,9 +324,12 @@ def step_sentence(answer: dict[str, Any]) -> str:
     step = answer["step"]
     ideal = step["ideal_ps"]
     slowdown = f", {step['time_ps'] / ideal:.2f} times its ideal time of {_ps(ideal)}" if ideal else ""
+    overlap = ""
+    if before := step["overlap_ps"]:
+        overlap = f"for {_ps(before)} of these the step before went on, so that it added the rest to its job; "
     return (
         f"step {step['step']} of {step['job']}: {step['operation']} of {bytes_text(step['bytes'])} on "
-        f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; "
+        f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; {overlap}"
         f"{len(step['chain'])} computations and messages, one after the other, decided when it ended"
     )
 

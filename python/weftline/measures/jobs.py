@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import is_whole, kind, mean, names, rate, unbegun
+from weftline.measures.steps import is_whole, kind, mean, names, rate, row_over_ideal, unbegun
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -115,9 +115,6 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
     def column(key: str) -> Callable[[dict[str, Any]], float | None]:
         return lambda step: step[key]
 
-    def over_ideal(step: dict[str, Any]) -> float | None:
-        return step["time_ns"] / step["ideal_ns"] if step["ideal_ns"] else None
-
     times = quantities.time_text
     hosts = (step["last_host"] for step in done)
     lasts = Counter(host for host in hosts if host is not None).most_common(1)
@@ -130,7 +127,7 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
         text(column("time_ns"), mean, times),
         text(column("time_ns"), max, times),
         text(column("ideal_ns"), mean, times),
-        text(over_ideal, mean, quantities.digits),
+        text(row_over_ideal, mean, quantities.digits),
         text(column("finish_to_finish_ns"), mean, times),
         bandwidth("algbw_bps"),
         bandwidth("busbw_bps"),
@@ -169,7 +166,7 @@ def steps_table(run: Run, *, max_steps: int = MAX_STEPS) -> Table | None:
                 times(step["start_ns"]),
                 "not ended" if time is None else times(time),
                 times(ideal),
-                quantities.digits(time / ideal if time and ideal else None),
+                quantities.digits(None if time is None else row_over_ideal(step)),
                 times(step["finish_to_finish_ns"]),
                 rates(step["algbw_bps"]),
                 rates(step["busbw_bps"]),

@@ -146,9 +146,18 @@ def rate(rows: Sequence[dict[str, Any]], key: str) -> float | None:
 
 
 def over_ideal(run: Run, flows: Flows = ALL) -> float | None:
-    """Return the mean over steps of time over ideal time."""
-    found = [row["time_ns"] / row["ideal_ns"] for row in ended(own(run), flows) if row["ideal_ns"]]
+    """Return the mean over steps of time over ideal time, see `row_over_ideal`."""
+    ratios = [row_over_ideal(row) for row in ended(own(run), flows)]
+    found = [ratio for ratio in ratios if ratio is not None]
     return mean(found) if found else None
+
+
+def row_over_ideal(row: dict[str, Any]) -> float | None:
+    """Return the time of a step that ended, from its own start, over its ideal time; None: it has none.
+
+    The end of the step before does not matter here: the ideal time is that of the step alone.
+    """
+    return (row["finish_ns"] - row["start_ns"]) / row["ideal_ns"] if row["ideal_ns"] else None
 
 
 def mean(values: Sequence[float]) -> float:

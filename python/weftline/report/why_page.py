@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weftline import columns
+from weftline.measures import steps
 from weftline.measures.lines import Line
 from weftline.quantities import bytes_text, digits, time_text
 from weftline.report import page
@@ -279,7 +280,8 @@ def slowest_steps(lines: Sequence[Line], *, link: Address | None = None) -> list
 
 def _slow_step(run: Run, step: dict[str, Any], link: Address | None) -> str:
     job, number = str(step["job"]), step["step"]
-    ideal = f", {digits(step['time_ns'] / step['ideal_ns'])} times its ideal time" if step["ideal_ns"] else ""
+    ratio = steps.row_over_ideal(step)
+    ideal = f", {digits(ratio)} times its ideal time" if ratio else ""
     head = (
         f"<b>{escape(time_text(step['time_ns']))}</b> step {number} of {escape(job)}: "
         f"{escape(step['operation'])} of {bytes_text(step['bytes'])} on {step['ranks']} hosts{ideal}"

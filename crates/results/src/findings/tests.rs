@@ -81,3 +81,22 @@ fn short_flowlets_are_named_from_a_move_for_two_data_packets_on() {
     assert!(found.starts_with("flowlets moved to another port 500 times"), "{found}");
     assert_eq!(short_flowlets(500, &LossCounters::default()), None, "nothing was sent");
 }
+
+#[test]
+fn ports_that_pauses_held_for_long_are_counted_and_the_worst_is_named() {
+    let names = Names { nodes: vec!["host0".into(), "leaf0".into()], ..Names::default() };
+    let mut outcome = Outcome::nothing(weftline_sim::measure::Ending::Done);
+    assert_eq!(paused(&outcome, &names), None, "no time has passed");
+    outcome.end = Time::from_us(100);
+    for (port, us) in [(0, 5), (1, 6), (2, 40), (3, 40)] {
+        let totals = weftline_sim::measure::PortTotals { paused: Time::from_us(us), ..Default::default() };
+        outcome.ports.push((1, port, totals));
+    }
+    let found = paused(&outcome, &names).expect("a finding");
+    assert!(
+        found.starts_with("PFC paused leaf0.p2 for 40 % of the run, and 2 other ports for more"),
+        "{found}"
+    );
+    outcome.ports.truncate(1);
+    assert_eq!(paused(&outcome, &names), None, "a twentieth is no more than that");
+}

@@ -119,6 +119,7 @@ fn outcome(ending: Ending) -> Outcome {
             part: false,
             bytes: 3500,
             start: Time::from_us(1),
+            begin: Time::from_us(1),
             finish: Some(Time::from_us(5)),
             ideal: None,
             last: Some((1, 0)),
@@ -215,10 +216,14 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     // One of the two that finished is the slowest of a hundred, and it waited for no timeout.
     let warned: Vec<&str> =
         summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(warned.len(), 3, "{warned:?}");
+    assert_eq!(warned.len(), 4, "{warned:?}");
     assert!(warned[0].starts_with("1 of 3 flows did not finish"), "{warned:?}");
     assert!(warned[1].starts_with("no packet was marked although buffers dropped 2 packets"), "{warned:?}");
-    assert!(warned[2].starts_with("1 flow is faster than the ideal time"), "{warned:?}");
+    assert_eq!(
+        warned[2],
+        "PFC paused leaf0.p1 for 10 % of the run: flows wait there even if their own path is free"
+    );
+    assert!(warned[3].starts_with("1 flow is faster than the ideal time"), "{warned:?}");
     assert_eq!(summary["paused_share"], 0.05);
     assert_eq!(summary["recirculated_share"], 0.0125);
     let causes = json!({ "buffer": 0, "early": 3, "filter": 0, "horizon": 0 });

@@ -22,6 +22,7 @@ fn step(source: u16, step: u32, start: u64, finish: Option<u64>) -> StepRecord {
         part: false,
         bytes: 1000,
         start: Time::from_us(start),
+        begin: Time::from_us(start),
         finish: finish.map(Time::from_us),
         ideal: Some(Time::from_us(2)),
         last: finish.map(|_| (7, 3)),

@@ -142,13 +142,6 @@ pub(super) fn if_stalled(scenario: &Scenario, end: Time) -> Option<(Time, Work)>
     Some((end, work(scenario, end)))
 }
 
-/// Whether packets can be lost, so that flows may wait for timeouts.
-fn can_lose(scenario: &Scenario) -> bool {
-    let (switch, failures) = (&scenario.switch, &scenario.failures);
-    let drops = !switch.pfc.enabled || switch.queues().any(|queue| queue.facts().owns_buffer);
-    drops || failures.loss.is_some() || !failures.events.is_empty()
-}
-
 /// Warns of what takes most of a run's time though it moves no data.
 pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> {
     let (end, planned) = (estimate.replay.end, estimate.seconds);
@@ -159,7 +152,7 @@ pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> 
         found.push(format!("{}: set a longer interval, or an earlier end", of.text(end)));
     } else if let (Some(of), Some((_, stall))) = (longest, grid(scenario)) {
         let stalled = of.work(stall).seconds > WORTH_A_WARNING.max(10.0 * planned);
-        if stalled && can_lose(scenario) {
+        if stalled && scenario.can_lose() {
             found.push(format!(
                 "{} if flows wait for timeouts until the run is given up (run.stall = {stall}): set a longer interval \
                  or a shorter stall",

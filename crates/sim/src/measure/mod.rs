@@ -74,7 +74,7 @@ impl FlowRecord {
 
 /// What a row of a series is about; converted to a name (`leaf0.p3`, `flow12`, name of a group) when it is
 /// written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entity {
     /// (node, port of the node)
     Port(u32, u32),
@@ -345,6 +345,9 @@ pub struct StepRecord {
     pub bytes: u64,
     /// Start of its first flow; of a whole the begin of the job, or the end of the step before.
     pub start: Time,
+    /// From when its time counts: the later of its start and the end of the operation before it in its job, which
+    /// ranks that are ahead do not wait for. The times of the operations of a job do not overlap.
+    pub begin: Time,
     /// Delivery of its last flow, of a whole the end of its last rank; none: it had not ended when the run did.
     pub finish: Option<Time>,
     /// A lower bound of its duration on the network as configured, with no other traffic.
@@ -357,6 +360,13 @@ pub struct StepRecord {
     /// half of the ranks the last one ended.
     pub exposed: Option<Time>,
     pub straggler: Option<Time>,
+}
+
+impl StepRecord {
+    /// The time that it adds to its job.
+    pub fn time(&self) -> Option<Time> {
+        self.finish.map(|finish| finish.saturating_sub(self.begin))
+    }
 }
 
 /// A rank's part of a step of a job graph.

@@ -274,10 +274,15 @@ impl Simulation {
             let ends_with_ranks = whole && span.ended;
             // The time of all that ranks do begins when they do, not with the first message.
             let first = if whole { None } else { span.start };
+            let part = graph.is_some_and(|graph| graph.is_part(step));
             // Ranks that are ahead begin the next step while others are still in this one: a step's time is that
             // from the end of one to the end of the next, so that the times of all add up.
-            let before = (whole && step > 0).then(|| flows.spans[number as usize - 1]);
-            let before = before.and_then(|before| before.end.filter(|_| before.ended));
+            let before = (graph.is_some() && !part && step > 0).then(|| flows.spans[number as usize - 1]);
+            let before = before.filter(|before| before.ended).and_then(|before| match whole {
+                true => before.end,
+                false => before.last.map(|(at, ..)| at),
+            });
+            let start = before.filter(|_| whole).or(first).or(span.joined)?;
             let spread = flows.spread(number);
             Some(StepRecord {
                 source,
@@ -286,9 +291,10 @@ impl Simulation {
                 group: span.group,
                 shape,
                 whole,
-                part: graph.is_some_and(|graph| graph.is_part(step)),
+                part,
                 bytes: shape.bytes.unwrap_or(span.bytes),
-                start: before.or(first).or(span.joined)?,
+                start,
+                begin: before.map_or(start, |before| before.max(start)),
                 finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },
                 ideal: ideal_times[usize::from(source)],
                 last: last.map(|(_, flow, host)| (flow, host)),

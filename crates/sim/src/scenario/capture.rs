@@ -20,6 +20,8 @@ const KEPT_HELP: &str =
 const DEFAULT_BYTES: Bytes = Bytes(100_000_000);
 /// A shorter file would hold its own headers alone.
 const MIN_BYTES: Bytes = Bytes(10_000);
+/// The same for each of its links, whose name has up to two names of nodes.
+const MIN_BYTES_OF_LINK: u64 = 256;
 /// Of a packet: Ethernet, IPv4 and the ports.
 const MIN_KEPT: Bytes = Bytes(64);
 const MAX_KEPT: Bytes = Bytes(65_535);
@@ -44,6 +46,11 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
     let patterns = patterns(section, KEY, None, PCAP_HELP);
     let (max_bytes, kept) = quantities(section);
     let ports = ports(section, &patterns?, network?)?;
+    let least = Bytes(ports.len() as u64 * MIN_BYTES_OF_LINK);
+    if max_bytes >= MIN_BYTES && max_bytes < least {
+        let expected = format!("expected at least {least} for the names of {} links", ports.len());
+        section.complain(BYTES, format!("{max_bytes} is too small: {expected}"));
+    }
     Some(CaptureConfig { ports, max_bytes, kept })
 }
 

@@ -9,6 +9,7 @@ mod balancing;
 mod capture;
 pub(crate) mod catalogue;
 pub(crate) mod check;
+mod cut_off;
 pub(crate) mod document;
 mod failures;
 pub(crate) mod host;
@@ -143,6 +144,12 @@ impl Scenario {
     }
 
     /// What its transports may know about it.
+    /// Whether packets can be lost.
+    pub(crate) fn can_lose(&self) -> bool {
+        let drops = !self.switch.pfc.enabled || self.switch.queues().any(|queue| queue.facts().owns_buffer);
+        drops || self.failures.loss.is_some() || !self.failures.events.is_empty()
+    }
+
     pub(crate) fn run(&self) -> RunContext<'_> {
         RunContext {
             rules: &self.rules,

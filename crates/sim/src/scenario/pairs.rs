@@ -16,6 +16,8 @@ use crate::units::{Bytes, Rate, Time};
 
 /// Share of the packets whose answer arrives, below which timeouts determine what happens.
 const FEW_ANSWERS: f64 = 0.5;
+/// A default or fewer later packets find every loss but that of the last ones.
+const USUAL_REORDERING: u32 = 3;
 /// Share of connections that never open, above which it is worth a word.
 const FEW_ABORTED: f64 = 0.001;
 
@@ -34,9 +36,11 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(slow_hosts(scenario, transport));
         found.extend(never_fits(scenario, transport));
         found.extend(mostly_lost(scenario, transport));
+        found.extend(noticed_late(scenario, transport));
     }
     found.dedup();
     found.extend(found_late(scenario));
+    found.extend(super::cut_off::warning(&scenario.failures, &scenario.network.topology));
     found
 }
 
@@ -216,6 +220,18 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
     Some(format!(
         "{key}: {text}, and with {name} {why}: packets will be retransmitted that were not lost. Set {change}{instead}"
     ))
+}
+
+/// Losses are found by packets that arrive later, of which a window has fewer.
+fn noticed_late(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let Overtaken::LostAfter { packets, .. } = transport.facts().overtaken else { return None };
+    let window = window_packets(scenario, transport);
+    (packets > USUAL_REORDERING && u64::from(packets) > 2 * window && scenario.can_lose()).then(|| {
+        format!(
+            "transport.reordering: {packets} packets must arrive before one counts as lost, and a window has about {window}: most \
+             lost packets are sent again only after a timeout (transport.rto)"
+        )
+    })
 }
 
 /// A controller compares what a packet met at every hop with what the one before it met there.

@@ -21,7 +21,7 @@ use super::graph::matching::Matching;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// The machine: nanoseconds, and nanoseconds a byte.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,8 +111,32 @@ pub struct Ends {
 /// What is due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    Op { rank: u32, op: u32 },
-    Message { from: u32, op: u32 },
+    Op {
+        rank: u32,
+        op: u32,
+    },
+    Message {
+        from: u32,
+        op: u32,
+    },
+    /// A queue of those that wait for the same: its number.
+    Queue(u32),
+}
+
+/// What something waits for that is due: the processor of a rank, and none of its NICs, that for sending, or that
+/// for receiving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct WaitsFor {
+    rank: u32,
+    processor: u8,
+    nic: Option<(bool, u8)>,
+}
+
+/// Things that are due at one time in this order, nothing else between them, and wait for the same. Of a queue of
+/// n only the first is tried at each time, instead of all n.
+struct Queue {
+    waits_for: WaitsFor,
+    due: VecDeque<Due>,
 }
 
 /// Resources of a rank: until when each is busy.
@@ -131,6 +155,14 @@ struct Run<'g> {
     machine: Machine,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
     made: u64,
+    queues: Vec<Queue>,
+    /// Queues that are empty.
+    unused: Vec<u32>,
+    /// The queue that was made last, if nothing else was made since, and when it is due.
+    open: Option<(u32, u64)>,
+    /// Each waits for itself: no queues.
+    #[cfg(test)]
+    one_by_one: bool,
     needs: Vec<Vec<u32>>,
     done: Vec<Vec<bool>>,
     busy: Vec<Busy>,
@@ -139,29 +171,7 @@ struct Run<'g> {
 
 /// Plays a graph without collective operations.
 pub fn run(graph: &Listed, machine: Machine) -> Ends {
-    let ranks = graph.ranks.len();
-    let mut run = Run {
-        graph,
-        machine,
-        due: BinaryHeap::new(),
-        made: 0,
-        needs: graph.ranks.iter().map(|list| list.needs.clone()).collect(),
-        done: graph.ranks.iter().map(|list| vec![false; list.ops.len()]).collect(),
-        busy: (0..ranks).map(|_| Busy::default()).collect(),
-        matching: (0..ranks).map(|_| Matching::default()).collect(),
-    };
-    for (rank, list) in graph.ranks.iter().enumerate() {
-        for op in (0..list.ops.len()).filter(|&op| list.needs[op] == 0) {
-            run.make(0, Due::Op { rank: rank as u32, op: op as u32 });
-        }
-    }
-    while let Some(Reverse((now, _, due))) = run.due.pop() {
-        match due {
-            Due::Op { rank, op } => run.op(rank, op, now),
-            Due::Message { from, op } => run.message(from, op, now),
-        }
-    }
-    run.ends()
+    Run::new(graph, machine).play()
 }
 
 /// A graph without messages that takes the same times as this one under LogGOPS: every rank computes as long, and ends
@@ -193,28 +203,113 @@ pub fn lasting(graph: &Listed, machine: Machine) -> Result<Listed, String> {
     Listed::new(ranks, Vec::new(), Vec::new(), graph.send_ends, graph.name)
 }
 
-impl Run<'_> {
+impl<'g> Run<'g> {
+    fn new(graph: &'g Listed, machine: Machine) -> Run<'g> {
+        let ranks = graph.ranks.len();
+        Run {
+            graph,
+            machine,
+            due: BinaryHeap::new(),
+            made: 0,
+            queues: Vec::new(),
+            unused: Vec::new(),
+            open: None,
+            #[cfg(test)]
+            one_by_one: false,
+            needs: graph.ranks.iter().map(|list| list.needs.clone()).collect(),
+            done: graph.ranks.iter().map(|list| vec![false; list.ops.len()]).collect(),
+            busy: (0..ranks).map(|_| Busy::default()).collect(),
+            matching: (0..ranks).map(|_| Matching::default()).collect(),
+        }
+    }
+
+    fn play(mut self) -> Ends {
+        for (rank, list) in self.graph.ranks.iter().enumerate() {
+            for op in (0..list.ops.len()).filter(|&op| list.needs[op] == 0) {
+                self.make(0, Due::Op { rank: rank as u32, op: op as u32 });
+            }
+        }
+        while let Some(Reverse((now, _, due))) = self.due.pop() {
+            match due {
+                Due::Queue(queue) => self.queue(queue, now),
+                due => {
+                    if let Err((at, waits_for)) = self.happens(due, now) {
+                        self.wait(at, waits_for, due);
+                    }
+                }
+            }
+        }
+        self.ends()
+    }
+
     fn make(&mut self, at: u64, due: Due) {
+        self.open = None;
         self.made += 1;
         self.due.push(Reverse((at, self.made, due)));
+    }
+
+    /// Waits until a time, after all that waits until then.
+    fn wait(&mut self, at: u64, waits_for: WaitsFor, due: Due) {
+        #[cfg(test)]
+        if self.one_by_one {
+            return self.make(at, due);
+        }
+        if let Some((open, until)) = self.open
+            && until == at
+            && self.queues[open as usize].waits_for == waits_for
+        {
+            return self.queues[open as usize].due.push_back(due);
+        }
+        let number = self.unused.pop().unwrap_or_else(|| {
+            self.queues.push(Queue { waits_for, due: VecDeque::new() });
+            self.queues.len() as u32 - 1
+        });
+        let queue = &mut self.queues[number as usize];
+        queue.waits_for = waits_for;
+        queue.due.push_back(due);
+        self.make(at, Due::Queue(number));
+        self.open = Some((number, at));
+    }
+
+    /// The time of a queue has come.
+    fn queue(&mut self, number: u32, now: u64) {
+        while let Some(&due) = self.queues[number as usize].due.front() {
+            if let Err((at, _)) = self.happens(due, now) {
+                // The others wait for the same, and so as long.
+                self.make(at, Due::Queue(number));
+                self.open = Some((number, at));
+                return;
+            }
+            self.queues[number as usize].due.pop_front();
+        }
+        self.unused.push(number);
+    }
+
+    /// Something happens, or waits for what is busy until a time.
+    fn happens(&mut self, due: Due, now: u64) -> Result<(), (u64, WaitsFor)> {
+        match due {
+            Due::Op { rank, op } => self.op(rank, op, now),
+            Due::Message { from, op } => self.message(from, op, now),
+            Due::Queue(_) => Ok(()),
+        }
     }
 
     fn resources(&self, rank: u32, op: u32) -> (u8, u8) {
         self.graph.ranks[rank as usize].resources.get(op as usize).copied().unwrap_or((0, 0))
     }
 
-    fn op(&mut self, rank: u32, op: u32, now: u64) {
+    fn op(&mut self, rank: u32, op: u32, now: u64) -> Result<(), (u64, WaitsFor)> {
         let graph = self.graph;
         let list = &graph.ranks[rank as usize];
         let (cpu, nic) = self.resources(rank, op);
         let Machine { l, o, g, big_g, big_o, s } = self.machine;
         let busy = &mut self.busy[rank as usize];
         let processor = busy.processors.entry(cpu).or_default();
+        let waits_for = WaitsFor { rank, processor: cpu, nic: None };
         match list.ops[op as usize] {
             Op::Compute { time, .. } => {
                 if *processor > now {
-                    let at = *processor;
-                    return self.make(at, Due::Op { rank, op });
+                    return Err((*processor, waits_for));
                 }
                 *processor = now.saturating_add(time.0 / 1000);
                 let end = *processor;
@@ -225,10 +320,11 @@ impl Run<'_> {
                 self.ended(rank, op, end);
             }
             Op::Send { bytes, .. } => {
+                let waits_for = WaitsFor { nic: Some((true, nic)), ..waits_for };
                 let nic = busy.sending.entry(nic).or_default();
                 let free = (*processor).max(*nic);
                 if free > now {
-                    return self.make(free, Due::Op { rank, op });
+                    return Err((free, waits_for));
                 }
                 let rest = (bytes - 1) as f64;
                 *processor = later(now, o, rest * big_o);
@@ -241,8 +337,7 @@ impl Run<'_> {
             }
             Op::Receive { from, tag, .. } => {
                 if *processor > now {
-                    let at = *processor;
-                    return self.make(at, Due::Op { rank, op });
+                    return Err((*processor, waits_for));
                 }
                 self.free(rank, list.after_start.of(op), now);
                 if let Some(message) = self.matching[rank as usize].post((from, tag), op) {
@@ -251,19 +346,23 @@ impl Run<'_> {
             }
             Op::Collective { .. } | Op::Wait { .. } | Op::StepEnd => {}
         }
+        Ok(())
     }
 
     /// A message is at its receiver.
-    fn message(&mut self, from: u32, op: u32, now: u64) {
-        let Op::Send { to, bytes, tag } = self.graph.ranks[from as usize].ops[op as usize] else { return };
+    fn message(&mut self, from: u32, op: u32, now: u64) -> Result<(), (u64, WaitsFor)> {
+        let Op::Send { to, bytes, tag } = self.graph.ranks[from as usize].ops[op as usize] else {
+            return Ok(());
+        };
         let (cpu, nic) = self.resources(from, op);
         let Machine { o, g, big_g, big_o, .. } = self.machine;
         let busy = &mut self.busy[to as usize];
         let processor = busy.processors.entry(cpu).or_default();
+        let waits_for = WaitsFor { rank: to, processor: cpu, nic: Some((false, nic)) };
         let nic = busy.receiving.entry(nic).or_default();
         let free = (*processor).max(*nic);
         if free > now {
-            return self.make(free, Due::Message { from, op });
+            return Err((free, waits_for));
         }
         let rest = (bytes - 1) as f64;
         *processor = later(now, o, rest * big_o.max(big_g));
@@ -272,6 +371,7 @@ impl Run<'_> {
         if let Some(receive) = self.matching[to as usize].arrive(from, tag, number) {
             self.matched(to, receive, number, now);
         }
+        Ok(())
     }
 
     /// A message and a receive have met.
@@ -315,5 +415,74 @@ impl Run<'_> {
         }
         let computed = self.busy.iter().map(|busy| busy.computed).collect();
         Ends { ranks: self.busy.iter().map(last).collect(), computed, stuck }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::listed::SendEnds;
+    use super::super::import::{Choices, goal};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn graph(text: &str) -> Listed {
+        let choices =
+            Choices { send_ends: SendEnds::Posted, control: false, stream_order: false, roofline: None };
+        goal("test.goal", text.as_bytes(), &choices).expect("a graph").graph
+    }
+
+    /// Operations of a rank, and of them what requires one before it.
+    fn rank(number: usize, ops: &[(String, Option<(usize, bool)>)]) -> String {
+        let mut text = format!("rank {number} {{\n");
+        for (at, (op, _)) in ops.iter().enumerate() {
+            text += &format!("l{at}: {op}\n");
+        }
+        for (at, (_, requires)) in ops.iter().enumerate() {
+            if let Some((of, start)) = requires.filter(|_| at > 0) {
+                let word = if start { "irequires" } else { "requires" };
+                text += &format!("l{at} {word} l{}\n", of % at);
+            }
+        }
+        text + "}\n"
+    }
+
+    proptest! {
+        /// Times and bytes are few, so that much is due at once.
+        #[test]
+        fn queues_change_no_time(
+            ops in proptest::collection::vec(
+                (0usize..4, 0usize..3, 0u8..3, 1u64..4, proptest::option::of((any::<usize>(), any::<bool>())), 0u8..2),
+                1..60,
+            ),
+            (l, o, g, big_g, big_o, s) in (0u64..3, 0u64..3, 0u64..3, 0u32..3, 0u32..2, 0u64..4),
+        ) {
+            let mut ranks = vec![Vec::new(); 4];
+            for (from, step, tag, size, requires, cpu) in ops {
+                let to = (from + 1 + step) % 4;
+                if tag == 2 {
+                    ranks[from].push((format!("calc {size} cpu {cpu}"), requires));
+                    continue;
+                }
+                ranks[from].push((format!("send {size}b to {to} tag {tag} cpu {cpu}"), requires));
+                ranks[to].push((format!("recv {size}b from {from} tag {tag} cpu {cpu}"), requires));
+            }
+            let lists: String = ranks.iter().enumerate().map(|(number, ops)| rank(number, ops)).collect();
+            let graph = graph(&format!("num_ranks 4\n{lists}"));
+            let machine = Machine { l, o, g, big_g: big_g.into(), big_o: big_o.into(), s };
+            let mut single = Run::new(&graph, machine);
+            single.one_by_one = true;
+            prop_assert_eq!(run(&graph, machine), single.play());
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_busy_processor_is_not_tried_again_each_time() {
+        const MESSAGES: usize = 100_000;
+        let sends = "send 9b to 1\n".repeat(MESSAGES);
+        let receives = "recv 9b from 0\n".repeat(MESSAGES);
+        let graph = graph(&format!("num_ranks 2\nrank 0 {{\n{sends}}}\nrank 1 {{\n{receives}}}\n"));
+        let ends = run(&graph, Machine { l: 10, o: 3, g: 1, big_g: 0.0, big_o: 0.0, s: 100 });
+        // The receiver posts its receives at 0, and takes a message each 3 ns from 13 ns on.
+        assert_eq!(ends.ranks, [3 * MESSAGES as u64, 13 + 3 * MESSAGES as u64]);
     }
 }

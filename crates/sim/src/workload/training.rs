@@ -82,6 +82,26 @@ pub struct TrainingSpec {
     messages: bool,
 }
 
+impl TrainingSpec {
+    /// Why groups that share a layer reduce its results over the network, which few mean; none: they do not.
+    fn crossing(&self, cx: &WorkloadContext, domain: u32) -> Option<String> {
+        let tensor = self.model.tensor;
+        let why = match self.scale_up {
+            _ if tensor < 2 => return None,
+            None if cx.gpus_per_node.is_some_and(|gpus| gpus > 1) => {
+                "without scale_up_rate the GPUs of a node reach each other over the network".to_string()
+            }
+            None => return None,
+            Some(_) if tensor > domain => format!("a domain has {domain} ranks"),
+            Some(_) if domain.is_multiple_of(tensor) => return None,
+            Some(_) => format!("groups do not fit into domains of {domain} ranks"),
+        };
+        Some(format!(
+            "tensor = {tensor}: {why}, so that the results of every layer are reduced over the network"
+        ))
+    }
+}
+
 impl WorkloadParameters for TrainingSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "training",
@@ -195,6 +215,7 @@ impl WorkloadParameters for TrainingSpec {
         if self.scale_up.is_some() {
             seats::warn_of_nodes(cx, &hosts, domain, self.per_host);
         }
+        self.crossing(cx, domain).into_iter().for_each(|text| (cx.warn)(text));
         if let Some(rank) = self.slow_ranks.iter().find(|&&rank| u64::from(rank) >= needed) {
             let message = format!("unknown rank {rank}: the job has ranks 0 to {}", needed - 1);
             return Err(WorkloadError::new("slow_ranks", message));

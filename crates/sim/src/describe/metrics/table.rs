@@ -146,8 +146,8 @@ pub(super) const METRICS: &[Metric] = &[
         "step_mean",
         Unit::Time,
         "step of a job, mean",
-        "Mean time of the steps of jobs that ended: from first start to last delivery, of a training job from \
-         the end of the step before. Operations within a step do not count.",
+        "Mean time of the steps of jobs that ended: what a step adds to its job, from its start, or the end of \
+         the step before if that is later, to its end. Operations within a step do not count.",
     ),
     run(
         "step_max",

@@ -419,3 +419,105 @@ fn times_of_hosts_that_nobody_can_mean_are_refused_and_slow_hosts_are_named() {
     assert_eq!(warned("0s")["host"], serde_json::Value::Null);
     assert_eq!(warned("1ns")["warnings"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn hosts_that_failures_cut_off_for_good_are_named() {
+    let fabric = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n";
+    let event = |text: &str| format!("[[failures.event]]\nat = \"1ms\"\n{text}\n");
+    let found = |topology: &str, events: &[&str]| -> Vec<String> {
+        let events: String = events.iter().map(|text| event(text)).collect();
+        let text = format!("{topology}[[workload]]\nkind = \"permutation\"\n{events}");
+        let warnings = load(&text).warnings.into_iter();
+        warnings.filter(|text| text.contains("no path leads to")).collect()
+    };
+    let of = |events: &[&str]| found(fabric, events);
+    let host = "link = [\"host4\", \"leaf1\"]";
+    let one = of(&[host]);
+    assert_eq!(one.len(), 1);
+    assert!(one[0].starts_with("failures: from 1ms on no path leads to host4, since"), "{one:?}");
+    assert_eq!(of(&[&format!("{host}\nlasts = \"5us\"")]), [""; 0], "it comes back");
+    assert_eq!(
+        of(&["link = [\"leaf0\", \"spine0\"]", "switch = \"spine0\""]),
+        [""; 0],
+        "the other spine is left"
+    );
+    // Two parts of three hosts, one of which is named; a leaf takes its hosts with it.
+    let halves = of(&["switch = \"spine0\"", "switch = \"spine1\""]);
+    assert!(
+        halves[0].contains("host3, host4, host5, since") || halves[0].contains("host0, host1, host2, since")
+    );
+    assert!(of(&["switch = \"leaf0\""])[0].contains("no path leads to host0, host1, host2, since"));
+    // Planes: the other NIC is left, until both links are down.
+    let planes = "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 2\ngpus = 2\nspines = 2\n";
+    let topology = load(&format!("{planes}[[workload]]\nkind = \"permutation\"\n"));
+    let topology = &topology.network.topology;
+    let ports = topology.ports();
+    let name = |node: u32| &topology.nodes[node as usize].name;
+    let link = |&(_, leaf): &(u32, u32)| format!("link = [\"{}\", \"{}\"]", name(0), name(leaf));
+    let links: Vec<String> = ports[0].iter().map(link).collect();
+    assert_eq!(links.len(), 2, "{links:?}");
+    assert_eq!(found(planes, &[&links[0]]), [""; 0]);
+    assert!(found(planes, &[&links[0], &links[1]])[0].contains("no path leads to host0, since"));
+    let more = of(&["switch = \"leaf0\"", host]);
+    assert!(more[0].contains("host0, host1, host2, 1 more, since"), "{more:?}");
+}
+
+#[test]
+fn layers_that_are_reduced_over_the_network_are_named() {
+    let found = |gpus: u32, keys: &str| -> Vec<String> {
+        let text = format!(
+            "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = {gpus}\nnodes_per_segment = 2\nspines = 2\n[[workload]]\n\
+             kind = \"training\"\nlayers = 4\nhidden = 64\nsequence = 32\nmessages = false\n{keys}"
+        );
+        load(&text).warnings.into_iter().filter(|text| text.contains("tensor = ")).collect()
+    };
+    const NVLINK: &str = "scale_up_rate = \"3.6Tbps\"\n";
+    assert_eq!(found(4, &format!("{NVLINK}tensor = 4\n")), [""; 0]);
+    assert_eq!(found(4, &format!("{NVLINK}tensor = 2\n")), [""; 0]);
+    assert_eq!(found(4, "tensor = 1\n"), [""; 0]);
+    let wide = found(4, &format!("{NVLINK}tensor = 8\n"));
+    assert!(
+        wide[0].contains("tensor = 8: a domain has 4 ranks, so that the results of every layer"),
+        "{wide:?}"
+    );
+    let torn = found(6, &format!("{NVLINK}tensor = 4\ndata = 2\n"));
+    assert!(torn[0].contains("tensor = 4: groups do not fit into domains of 6 ranks"), "{torn:?}");
+    let without = found(4, "tensor = 4\n");
+    assert!(
+        without[0].contains("without scale_up_rate the GPUs of a node reach each other over"),
+        "{without:?}"
+    );
+}
+
+#[test]
+fn losses_that_only_timeouts_find_are_warned_about() {
+    let found = |keys: &str, more: &str| -> Vec<String> {
+        let text = format!("{STAR}[transport]\nrecovery = \"selective-repeat\"\nreordering = {keys}\n{more}");
+        load(&text).warnings.into_iter().filter(|text| text.contains("transport.reordering")).collect()
+    };
+    const LOSSY: &str = "[failures]\nloss = 0.001\n";
+    let late = found("4096", LOSSY);
+    assert!(
+        late[0].starts_with("transport.reordering: 4096 packets must arrive before one counts as lost"),
+        "{late:?}"
+    );
+    assert_eq!(found("3", LOSSY), [""; 0]);
+    assert_eq!(found("4096", ""), [""; 0], "pauses keep all packets");
+}
+
+#[test]
+fn a_capture_that_is_too_short_for_the_names_of_its_links_is_refused() {
+    let problem = |bytes: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 40\n[[workload]]\nkind = \"permutation\"\n[measure]\npcap = \"*->*\"\n\
+             pcap_bytes = \"{bytes}\"\n"
+        );
+        load_with(&text, &[]).err().map(|error| error.to_string())
+    };
+    assert_eq!(problem("30KB"), None);
+    let found = problem("12KB").expect("a problem");
+    assert!(
+        found.contains("s.toml:8: measure.pcap_bytes: 12KB is too small: expected at least 20.48KB for"),
+        "{found}"
+    );
+}

@@ -167,6 +167,7 @@ pub fn read(
     }
     let groups = made.known.into_iter().map(|(_, group)| group).collect();
     let instances = made.instances.into_iter().map(|(instance, _)| instance).collect();
+    assumed.extend(super::with_a_byte_each(&mut lists));
     assumed.extend(super::matches::problem(&lists, "node"));
     let graph = Listed::new(lists, groups, instances, choices.send_ends, "chakra")?.with_places("node");
     Ok(Imported { graph, assumed })
@@ -299,8 +300,8 @@ impl Made {
             let size = node.number("comm_size").ok_or("it has no comm_size")?;
             u64::try_from(size)
                 .ok()
-                .filter(|&size| size > 0 && size <= MAX_BYTES)
-                .ok_or(format!("comm_size {size}: expected at least 1 and at most 1 TB"))
+                .filter(|&size| size <= MAX_BYTES)
+                .ok_or(format!("comm_size {size}: expected at least 0 and at most 1 TB"))
         };
         let ranks = self.ranks;
         // The rank of the other end; this end, where it is named, is the rank of the file.
@@ -416,7 +417,7 @@ impl Made {
         let (known, joined) = &mut self.instances[instance as usize];
         if (known.kind, known.bytes) != (kind, bytes) {
             return Err(format!(
-                "call {} of the group: here {} of {bytes} bytes, at another rank {} of {}",
+                "call {} of group \"{name}\": here {} of {bytes} bytes, at another rank {} of {}",
                 key.1,
                 kind.name(),
                 known.kind.name(),

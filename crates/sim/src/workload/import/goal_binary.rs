@@ -117,9 +117,6 @@ fn block_of(file: &Reader, start: usize, rank: u32, ranks: u32) -> Result<RankLi
             }
         };
         let op = match kind {
-            1 if size == 0 => {
-                return Err(file.error(at + 9, format!("{what}: a message needs at least one byte")));
-            }
             1 | 2 if size > MAX_BYTES => {
                 return Err(file.error(at + 9, format!("{what}: {size} bytes are above the limit of 1 TB")));
             }

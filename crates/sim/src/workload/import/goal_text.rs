@@ -275,9 +275,6 @@ fn operation<'t>(line: &mut Line<'t, '_>, rank: &mut Rank<'t>) -> Result<(), Str
             line.word("to")?;
             let to = line.peer(false)?.unwrap_or(0);
             let tag = line.tag(false)?.unwrap_or(0);
-            if bytes == 0 {
-                return Err(line.error("a message needs at least one byte"));
-            }
             Op::Send { to, bytes, tag }
         }
         "recv" => {
@@ -351,7 +348,7 @@ fn unknown(word: &str) -> String {
 /// The graph of all ranks, none of whose operations waits for itself. `place`: what their places are.
 pub(super) fn finished(
     (name, place): (&str, &'static str),
-    ranks: Vec<RankList>,
+    mut ranks: Vec<RankList>,
     choices: &Choices,
 ) -> Result<Imported, String> {
     for (rank, list) in ranks.iter().enumerate() {
@@ -367,6 +364,7 @@ pub(super) fn finished(
     if nics > 0 {
         assumed.push(format!("operations name NICs 0 to {nics}: every rank is one host, with one"));
     }
+    assumed.extend(super::with_a_byte_each(&mut ranks));
     assumed.extend(super::matches::problem(&ranks, place));
     let graph = Listed::new(ranks, Vec::new(), Vec::new(), choices.send_ends, "goal");
     let graph = graph.map_err(|message| format!("{name}: {message}"))?;

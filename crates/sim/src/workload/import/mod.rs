@@ -8,8 +8,7 @@ mod matches;
 mod protobuf;
 
 use super::graph::Listed;
-use super::graph::listed::RankList;
-use super::graph::listed::SendEnds;
+use super::graph::listed::{Op, RankList, SendEnds};
 use crate::files;
 use rustc_hash::FxHashMap;
 use std::io::Read;
@@ -93,6 +92,19 @@ pub fn file(
             Err(format!("{name}: unknown format: expected .goal, .bin or .et (also .gz), or a `format`"))
         }
     }
+}
+
+/// Makes messages without data, as programs send them to signal, carry one byte, and says so.
+fn with_a_byte_each(ranks: &mut [RankList]) -> Option<String> {
+    let mut raised = 0u64;
+    for op in ranks.iter_mut().flat_map(|list| &mut list.ops) {
+        match op {
+            Op::Send { bytes: bytes @ 0, .. } => (*bytes, raised) = (1, raised + 1),
+            Op::Receive { bytes: bytes @ 0, .. } => *bytes = 1,
+            _ => {}
+        }
+    }
+    (raised > 0).then(|| format!("{raised} messages have no bytes: they carry one"))
 }
 
 /// The content of a file, decompressed where gzip compressed it.

@@ -54,6 +54,31 @@ fn text_and_binary_are_the_same_graph() {
 }
 
 #[test]
+fn messages_without_bytes_carry_one() {
+    let [none, one] = ["0b", "1b"].map(|size| {
+        let text =
+            format!("num_ranks 2\nrank 0 {{\nsend {size} to 1\n}}\nrank 1 {{\nrecv {size} from 0\n}}\n");
+        goal("test.goal", text.as_bytes(), &CHOICES).expect("a graph")
+    });
+    assert_eq!(none.graph.ranks[0].ops, one.graph.ranks[0].ops);
+    assert_eq!(none.graph.ranks[1].ops, one.graph.ranks[1].ops);
+    assert_eq!(
+        (none.assumed, one.assumed),
+        (vec!["1 messages have no bytes: they carry one".into()], vec![])
+    );
+    let ends = |kind: u8, other: &str, rank: u8| {
+        trace(&[(1, kind, [attribute(other, rank), attribute("comm_size", 0)].concat())])
+    };
+    let found = chakra_of(&[ends(5, "comm_dst", 1), ends(6, "comm_src", 0)]).expect("a graph");
+    assert_eq!(found.graph.bytes_sent(), 1);
+    assert!(
+        found.assumed.contains(&"1 messages have no bytes: they carry one".into()),
+        "{:?}",
+        found.assumed
+    );
+}
+
+#[test]
 fn a_message_takes_overhead_latency_and_gaps() {
     let text = "num_ranks 2\nrank 0 {\ns: send 11b to 1 tag 3\n}\nrank 1 {\n  recv 11b from 0 tag 3\n}\n";
     // Sender: NIC 1000 + 10 * 6, processor 1500. It arrives at 1500 + 2500; receiver 1500 + 60 from then.
@@ -195,7 +220,7 @@ fn wrong_traces_name_their_byte_and_node() {
     let mut other = real.clone();
     *other.last_mut().expect("bytes") = 0x41;
     let error = chakra_of(&[real.clone(), other]).expect_err("sizes that differ");
-    assert!(error.starts_with("t.1.et: byte 9: node 0: call 1 of the group: here all-gather of"), "{error}");
+    assert!(error.starts_with("t.1.et: byte 9: node 0: call 1 of group \"\": here all-gather of"), "{error}");
     // A node of id 1 that waits for node 7.
     let mut orphan = real.clone();
     orphan.extend([6, 0x08, 1, 0x18, 4, 0x28, 7]);
