@@ -25,7 +25,7 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// Strings after which a dictionary begins anew, so that it does not grow with the number of flows of a run.
+/// Number of strings after which a dictionary is emptied, so that it does not grow with the number of flows of a run.
 const MOST_STRINGS: usize = 1 << 16;
 
 /// Distinct strings in the order in which they were first needed, kept from batch to batch.

@@ -153,9 +153,10 @@ def over_ideal(run: Run, flows: Flows = ALL) -> float | None:
 
 
 def row_over_ideal(row: dict[str, Any]) -> float | None:
-    """Return the time of a step that ended, from its own start, over its ideal time; None: it has none.
+    """Return the time of a step that ended over its ideal time, None without one.
 
-    The end of the step before does not matter here: the ideal time is that of the step alone.
+    It is that from the step's own start, whenever the step before ended: the ideal time is that of the step
+    alone.
     """
     return (row["finish_ns"] - row["start_ns"]) / row["ideal_ns"] if row["ideal_ns"] else None
 

@@ -46,9 +46,9 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
     let patterns = patterns(section, KEY, None, PCAP_HELP);
     let (max_bytes, kept) = quantities(section);
     let ports = ports(section, &patterns?, network?)?;
-    let least = Bytes(ports.len() as u64 * MIN_BYTES_OF_LINK);
-    if max_bytes >= MIN_BYTES && max_bytes < least {
-        let expected = format!("expected at least {least} for the names of {} links", ports.len());
+    let needed = Bytes(ports.len() as u64 * MIN_BYTES_OF_LINK);
+    if max_bytes >= MIN_BYTES && max_bytes < needed {
+        let expected = format!("expected {needed} or more for the names of {} links", ports.len());
         section.complain(BYTES, format!("{max_bytes} is too small: {expected}"));
     }
     Some(CaptureConfig { ports, max_bytes, kept })

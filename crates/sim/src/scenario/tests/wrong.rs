@@ -517,7 +517,7 @@ fn a_capture_that_is_too_short_for_the_names_of_its_links_is_refused() {
     assert_eq!(problem("30KB"), None);
     let found = problem("12KB").expect("a problem");
     assert!(
-        found.contains("s.toml:8: measure.pcap_bytes: 12KB is too small: expected at least 20.48KB for"),
+        found.contains("s.toml:8: measure.pcap_bytes: 12KB is too small: expected 20.48KB or more for"),
         "{found}"
     );
 }
