@@ -319,3 +319,25 @@ def test_a_claim_is_open_for_runs_that_did_not_end_and_flows_that_are_left_out(s
         assert all(KINDS[OF_KIND.get(kind, kind)] in table for kind in kinds)
     alone = [Line(line.label, line.runs[:1]) for line in lines]
     assert "1 seed; a verdict needs 3" in claims.table([claims.check(claim, alone, [])]).text()
+
+
+def test_slowdowns_over_other_ideal_times_do_not_rank_schemes(tmp_path):
+    """A flow by all NICs of its host has half the ideal time: the lower slowdown is that of the slower flow."""
+    topology = {"kind": "hpn", "segments": 1, "nodes_per_segment": 4, "gpus": 2, "spines": 2}
+    job = {"kind": "bulk", "size": "200KB", "jitter": "50us"}
+    result = weftline.sweep(
+        {"topology": topology, "workload": [job]},
+        {"nics": {name: {"host.nic_policy": name} for name in ("all", "round-robin")}},
+        seeds=3,
+        report={"metrics": ["slowdown_mean", "fct_mean", "nfct"]},
+        out=tmp_path / "sweep",
+    )
+    first, second = result.cells
+    kinds = {
+        name: {reason.kind for reason in result.separation(name, second, first).reasons}
+        for name in result.report.metrics
+    }
+    assert "ideals differ" in kinds["slowdown_mean"], kinds
+    assert "ideals differ" not in kinds["fct_mean"]
+    both = weftline.compare(*(run for cell in result.cells for run in cell.runs.values()))
+    assert "other ideal times" in both.text() + both.differences().text()

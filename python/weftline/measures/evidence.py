@@ -11,6 +11,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     flows        too few flows for the percentile: at least two have to lie beyond it in every run
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
+    ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate
     measured     the number is not there
     interval     the 95 % interval holds the bound, or zero
 
@@ -27,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from weftline import columns
+from weftline import columns, quantities
 from weftline.measures import stats, steady, steps
 from weftline.measures.metrics import METRICS, Flows, split
 from weftline.measures.pooling import seed_of
@@ -42,11 +43,14 @@ KINDS = {
     "flows": "too few flows for the percentile",
     "steady": "no steady state",
     "flows differ": "not the same flows",
+    "ideals differ": "other ideal times, so that the ratios to them say nothing of the times",
     "measured": "no value",
     "interval": "within chance",
     "base": "nothing to compare with",
 }
 """What each kind of reason is, in short."""
+MOST_APART = 1.1
+"""Ratio of the mean ideal times of the same flows up to which their slowdowns are compared."""
 BEYOND = 2
 """Minimum number of flows beyond a percentile of a run."""
 MAX_TEXTS = 3
@@ -325,6 +329,48 @@ def steps_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> st
     """Return ``"5 of 15 steps ended"``, of all runs together; "" if all did."""
     done, asked = steps_ended(name, runs, flows)
     return f"{done:,} of {asked:,} steps ended" if done < asked else ""
+
+
+def differ(name: str, runs: Sequence[Run], others: Sequence[Run], flows: Flows | None = None) -> list[Reason]:
+    """Return the reasons against a verdict on the difference of two schemes alone, found in their runs."""
+    return [*steps_differ(name, runs, others, flows), *ideals_differ(name, runs, others, flows)]
+
+
+def ideals_differ(
+    name: str, runs: Sequence[Run], others: Sequence[Run], flows: Flows | None = None
+) -> list[Reason]:
+    """Return the reason that two schemes give where the same flows, or steps, have other ideal times.
+
+    Such are hosts that send a flow by one of their links and by all of them, and networks of other rates: the
+    lower slowdown may be that of the slower flow. Looked at is the first seed that both have.
+    """
+    if not split(name)[0].startswith(("slowdown_", "small_p", "nfct", "step_over_ideal")):
+        return []
+    flows = _of_group(name, flows or Flows())
+    by_seed = {seed_of(run): run for run in others}
+    for run in runs:
+        other = by_seed.get(seed_of(run))
+        if other is None:
+            continue
+        of_steps = is_of_steps(name)
+        ideal = _ideal_of_steps if of_steps else _ideal_of_flows
+        ours, theirs = ideal(run, flows), ideal(other, flows)
+        if ours and theirs and max(ours, theirs) > MOST_APART * min(ours, theirs):
+            times = f"{quantities.time_text(ours)} and {quantities.time_text(theirs)} in the mean"
+            return [Reason("ideals differ", f"{times}; compare {'step_mean' if of_steps else 'fct_mean'}")]
+        break
+    return []
+
+
+def _ideal_of_steps(run: Run, flows: Flows) -> float | None:
+    found = [row["ideal_ns"] for row in steps.ended(steps.own(run), flows) if row["ideal_ns"]]
+    return math.fsum(found) / len(found) if found else None
+
+
+def _ideal_of_flows(run: Run, flows: Flows) -> float | None:
+    """The mean ideal time of the flows that finished; None without flows."""
+    of = run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)
+    return of["fct_ns"]["mean"] / of["nfct"] if of["fct_ns"] and of["nfct"] else None
 
 
 def steps_differ(

@@ -74,7 +74,8 @@ def of_metric(name: str, title: str = "") -> Subject:
         return evidence.left_text(name, line.runs, flows)
 
     def differ(line: Line, other: Line) -> list[Reason]:
-        return evidence.steps_differ(name, line.runs, other.runs, Flows(group=line.group))
+        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
+        return evidence.differ(name, line.runs, other.runs, flows)
 
     return Subject(title or metric(name).title, metric(name).text, values, reasons, left, differ)
 
@@ -107,7 +108,10 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
     def left(line: Line) -> str:
         return evidence.left_text(name, line.runs, flows_of(decade, line.group))
 
-    return Subject(title, quantities.digits, values, reasons, left, whole=False)
+    def differ(line: Line, other: Line) -> list[Reason]:
+        return evidence.differ(name, line.runs, other.runs, flows_of(decade, line.group))
+
+    return Subject(title, quantities.digits, values, reasons, left, differ, whole=False)
 
 
 def decade_of(size_bytes: float) -> int:

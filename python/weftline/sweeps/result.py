@@ -345,7 +345,9 @@ class SweepResult:
             return Separation(0, (Reason("measured", "there is nothing to compare with"),))
         doubts = self.reasons(name, cell) + self.reasons(name, base)
         ours, theirs = (list(one.runs.values()) for one in (cell, base))
-        doubts += evidence.steps_differ(name, ours, theirs, Flows(group=self.report.group))
+        min_size, max_size = self.report.size_range
+        flows = Flows(min_size=min_size, max_size=max_size, group=self.report.group)
+        doubts += evidence.differ(name, ours, theirs, flows)
         if self.same_flows(cell, base):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
