@@ -43,7 +43,7 @@ KINDS = {
     "flows": "too few flows for the percentile",
     "steady": "no steady state",
     "flows differ": "not the same flows",
-    "ideals differ": "other ideal times, so that the ratios to them say nothing of the times",
+    "ideals differ": "other ideal times, so that the ratios to them do not compare the times",
     "measured": "no value",
     "interval": "within chance",
     "base": "nothing to compare with",
