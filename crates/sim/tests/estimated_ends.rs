@@ -30,11 +30,14 @@ sequence = 512
 vocabulary = 4000
 "#;
 
-fn ends(text: &str) -> (f64, f64) {
+/// Of a run, the estimated end over that of its last step, and the estimated packet-hops over the real ones.
+fn ratios(text: &str) -> (f64, f64) {
     let scenario = load(text, &[]).unwrap_or_else(|error| panic!("{error}: {text}"));
     let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
     let last = outcome.steps.iter().filter_map(|step| step.finish).max().expect("a step ended");
-    (scenario.estimate().replay.end.as_ns(), last.as_ns())
+    let expected = scenario.estimate().replay;
+    let hops = outcome.packet_hops.max(1) as f64;
+    (expected.end.as_ns() / last.as_ns(), expected.packet_hops.max(1.0) / hops)
 }
 
 #[test]
@@ -87,13 +90,28 @@ fn the_estimated_end_of_a_job_is_within_half_as_much_again() {
             collective(&format!("ranks_per_host = 4\nplacement = \"by-rail\"\nbytes = \"16MB\"\n{scale_up}")),
         ),
     ];
-    let ratios = cases.map(|(name, text)| {
-        let (expected, ended) = ends(&text);
-        println!("{name}: expected {expected:.0} ns, ended {ended:.0} ns, {:.2}", expected / ended);
-        (name, expected / ended)
+    // Four nodes of eight GPUs and four NICs: no ring of neighbours has more than one connection between two nodes.
+    let nodes = |policy: &str, keys: &str| {
+        format!(
+            "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 4\ngpus = 1\nplanes = 4\nspines = 2\n\
+             [host]\nnic_policy = \"{policy}\"\n[[workload]]{MODEL}ranks_per_host = 8\n{scale_up}\n{keys}"
+        )
+    };
+    let shared = ["round-robin", "by-rail"].map(|policy| {
+        [
+            ("shared NICs", nodes(policy, "tensor = 8\nmicro_batches = 2")),
+            ("shared NICs, one ring", nodes(policy, "tensor = 1")),
+            ("shared NICs, pipeline", nodes(policy, "tensor = 2\npipeline = 4\nmicro_batches = 8")),
+        ]
     });
-    for (name, ratio) in ratios {
-        assert!((1.0 / 1.5..1.5).contains(&ratio), "{name}: {ratio}");
+    let all = cases.into_iter().chain(shared.into_iter().flatten()).map(|(name, text)| {
+        let (end, hops) = ratios(&text);
+        println!("{name}: {end:.2} of the end, {hops:.2} of the packet-hops");
+        (name, end, hops)
+    });
+    for (name, end, hops) in all {
+        assert!((1.0 / 1.5..1.5).contains(&end), "{name}: {end}");
+        assert!((0.7..1.35).contains(&hops), "{name}: {hops} of the packet-hops");
     }
 }
 

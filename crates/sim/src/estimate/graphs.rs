@@ -28,6 +28,7 @@ use crate::units::{Rate, Time};
 use crate::workload::graph::listed::{Listed, Op, SendEnds};
 use crate::workload::graph::matching::Matching;
 use crate::workload::graph::{JobGraph, Work};
+use crate::workload::lanes::nic_of;
 use crate::workload::schedule::{Law, Schedule};
 
 /// What a run has that the estimated end of a job does not count, as `weftline check` prints it.
@@ -147,21 +148,22 @@ impl Extent {
 }
 
 impl Links<'_> {
-    /// Of a message between two hosts, if the rate of the sender's links is shared by this many ranks.
-    fn between(&self, graph: &JobGraph, src: HostId, dst: HostId, sharing: u32) -> Cost {
-        let Some(path) = self.times.pair(src, dst) else { return Cost::default() };
+    /// Of a message between two hosts, if this many ranks of the sender's host send, over this many connections
+    /// together; and the number of NICs of that host.
+    fn between(&self, src: HostId, dst: HostId, (sharing, connections): (u32, u32)) -> (Cost, u32) {
+        let Some(path) = self.times.pair(src, dst) else { return (Cost::default(), 1) };
         let packet = path.bottleneck.transmission_time(self.wire.packet());
         let hops = u64::from(path.hops.saturating_sub(1));
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
         let nics = (self.host_rates[src as usize] / path.bottleneck.0.max(1) as f64).round().max(1.0);
         let used = match self.nics {
             NicPolicy::All => nics,
-            _ => nics.min(f64::from(graph.seats.lanes().max(1))),
+            _ => nics.min(f64::from(connections)),
         };
         let rate = path.bottleneck.0.max(1) as f64 * used;
         let per_byte = 8.0 * self.squeeze * f64::from(sharing) / rate;
         let header = (self.wire.packet() - self.wire.mtu) as f64;
-        Cost { latency, per_byte, per_packet: header * per_byte }
+        (Cost { latency, per_byte, per_packet: header * per_byte }, nics as u32)
     }
 
     /// Of the messages of a collective operation among these ranks, `is_inside` a domain or not.
@@ -175,11 +177,14 @@ impl Links<'_> {
         let pairs: Vec<(u32, u32)> = ranks.clone().zip(ranks.skip(1)).take(LOOKED_AT).collect();
         // Where no two of them are on one host, the other ranks of the host do the same.
         let together = pairs.iter().any(|&(from, to)| graph.seats.together(from, to));
-        let sharing = if together { 1 } else { graph.seats.per_host };
+        let seats = &graph.seats;
+        let sharing = if together { 1 } else { seats.per_host };
+        // Rings of a channel each share the NIC of the channel.
+        let connections = seats.channels.saturating_mul(if seats.by_channel { 1 } else { sharing });
         let host = |rank: u32| graph.hosts[rank as usize];
         let cost = |&(from, to): &(u32, u32)| match is_inside(from, to) {
             true => Links::inside(graph),
-            false => self.between(graph, host(from), host(to), sharing),
+            false => self.between(host(from), host(to), (sharing, connections)).0,
         };
         Costs::of(&pairs.iter().map(cost).collect::<Vec<_>>())
     }
@@ -226,13 +231,14 @@ struct Play<'p> {
     work: &'p Listed,
     needs: Vec<Vec<u32>>,
     due: BinaryHeap<Reverse<(Time, Due)>>,
-    /// Until when a stream computes, and a host sends.
+    /// Until when a stream computes, and a NIC of a host sends.
     streams: FxHashMap<(u32, u16), Time>,
-    sends: FxHashMap<HostId, Time>,
+    sends: FxHashMap<(HostId, u32), Time>,
     matching: Vec<Matching>,
     /// By collective operation: the ranks that have joined, and their operations.
     joined: FxHashMap<u32, Vec<(u32, u32)>>,
-    pairs: FxHashMap<(HostId, HostId), Cost>,
+    /// Of hosts: what a message costs, and how many NICs the sender has.
+    pairs: FxHashMap<(HostId, HostId), (Cost, u32)>,
     extents: Vec<(&'p Law, Extent)>,
     groups: FxHashMap<u32, Costs>,
     ended: u64,
@@ -341,8 +347,12 @@ impl<'p> Play<'p> {
                 .saturating_add(cost.latency);
         }
         let (links, graph) = (self.links, self.graph);
-        let cost = *self.pairs.entry((src, dst)).or_insert_with(|| links.between(graph, src, dst, 1));
-        let sent = self.sends.entry(src).or_default();
+        let known = self.pairs.entry((src, dst));
+        let (cost, nics) = *known.or_insert_with(|| links.between(src, dst, (1, 1)));
+        // A message goes by one NIC, that of its rank, or by all.
+        let own = nic_of(graph.seats.lane(from, 0), nics).filter(|_| links.nics != NicPolicy::All);
+        let nic = own.unwrap_or(0);
+        let sent = self.sends.entry((src, nic)).or_default();
         *sent = now.max(*sent).saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu));
         sent.saturating_add(cost.latency)
     }

@@ -392,10 +392,14 @@ impl Listed {
         Place::Collective { instance: instance as u32, group: 0, message }
     }
 
-    /// Of each rank, the collective operation with the largest number of messages that it sends.
+    /// Of each rank, the collective operation with the largest number of messages that it sends, of those that are
+    /// not within one domain.
     pub fn widest(&self) -> Vec<Option<u32>> {
         let mut widest: Vec<(u32, Option<u32>)> = vec![(0, None); self.ranks.len()];
-        for (number, instance) in (0..).zip(&self.instances) {
+        let crosses = |group: &Group| group.ranks.iter().any(|&rank| !self.is_inside(group.ranks[0], rank));
+        let crosses: Vec<bool> = self.groups.iter().map(crosses).collect();
+        let all = (0..).zip(&self.instances);
+        for (number, instance) in all.filter(|(_, instance)| crosses[instance.group as usize]) {
             for (&rank, member) in self.groups[instance.group as usize].ranks.iter().zip(0..) {
                 let sends = instance.law.sends(member);
                 if sends > widest[rank as usize].0 {
