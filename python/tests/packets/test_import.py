@@ -314,3 +314,12 @@ def test_what_a_run_captured_is_the_traffic_that_it_had(tmp_path):
     assert again.summary["flows_done"] == 2
     # Each waits for its own handshake on an empty network, so they are as far apart as they were.
     assert found.rows[1][3] == pytest.approx(1_000_000, abs=2)
+
+
+def test_a_file_of_another_name_is_not_taken_for_a_job_graph(tmp_path, capsys):
+    path = tmp_path / "job.txt"
+    path.write_text("num_ranks 1\n")
+    assert main(["import", str(path)]) == 2
+    assert "job.txt is not named as a job graph (.goal, .bin or .et" in capsys.readouterr().err
+    assert main(["import", str(path), "--loggops", "L=1"]) == 2
+    assert capsys.readouterr().err.startswith("error: --loggops: only job graphs have these")

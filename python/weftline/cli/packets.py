@@ -12,6 +12,8 @@ from typing import Any
 from weftline.cli import arguments
 
 ASSETS = Path(__file__).parent.parent / "assets"
+GRAPHS = "(.goal, .bin or .et, or .cm or .topo of htsim)"
+"""How the names of files that are checked, not converted, end."""
 
 
 def dissector() -> str:
@@ -130,8 +132,15 @@ def _import(options: argparse.Namespace) -> int:
 
     if _is_graph(options.files[0]):
         return _import_graph(options)
+    file = options.files[0]
+    for option in ("loggops", "groups"):
+        if getattr(options, option) is not None:
+            raise InputError(f"--{option}: only job graphs have these; {file} is not named as one {GRAPHS}")
     if options.out is None:
-        raise InputError("import: -o: expected the file for the trace, such as -o flows.csv")
+        raise InputError(
+            f"import: -o: expected the file for the trace, such as -o flows.csv; {file} is not named as a job "
+            f"graph {GRAPHS}"
+        )
     if options.kind not in traces.FORMATS:
         known = list(traces.FORMATS)
         raise InputError(
@@ -168,7 +177,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _is_graph(file: str) -> bool:
-    return file.removesuffix(".gz").endswith((".goal", ".bin", ".et", ".cm", ".topo"))
+    return file.lower().removesuffix(".gz").endswith((".goal", ".bin", ".et", ".cm", ".topo"))
 
 
 def _import_graph(options: argparse.Namespace) -> int:
