@@ -322,7 +322,7 @@ def test_a_claim_is_open_for_runs_that_did_not_end_and_flows_that_are_left_out(s
 
 
 def test_slowdowns_over_other_ideal_times_do_not_rank_schemes(tmp_path):
-    """A flow by all NICs of its host has half the ideal time: the lower slowdown is that of the slower flow."""
+    """A flow by all NICs of its host has half the ideal time: the lower slowdown is of the slower one."""
     topology = {"kind": "hpn", "segments": 1, "nodes_per_segment": 4, "gpus": 2, "spines": 2}
     job = {"kind": "bulk", "size": "200KB", "jitter": "50us"}
     result = weftline.sweep(

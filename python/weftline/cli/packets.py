@@ -138,8 +138,8 @@ def _import(options: argparse.Namespace) -> int:
             raise InputError(f"--{option}: only job graphs have these; {file} is not named as one {GRAPHS}")
     if options.out is None:
         raise InputError(
-            f"import: -o: expected the file for the trace, such as -o flows.csv; {file} is not named as a job "
-            f"graph {GRAPHS}"
+            f"import: -o: expected the file for the trace, such as -o flows.csv; {file} is not named as a "
+            f"job graph {GRAPHS}"
         )
     if options.kind not in traces.FORMATS:
         known = list(traces.FORMATS)
