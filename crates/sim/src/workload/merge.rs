@@ -334,7 +334,13 @@ impl Merged {
         left.sort_unstable();
         size.complete = false;
         for source in left {
-            let Pending { source, flow, .. } = &mut self.sources[source as usize];
+            let Pending { source, flow, messages, .. } = &mut self.sources[source as usize];
+            if messages.is_some()
+                && let Some(all) = source.rest()
+            {
+                size.expect(&all);
+                continue;
+            }
             let mut next = Some(*flow);
             if source.graph().is_some()
                 && let Some(rest) = source.rest()
@@ -366,9 +372,10 @@ impl Traffic {
     /// Number of flows at which counting stops.
     pub const MAX_COUNTED: u64 = 50_000_000;
 
-    /// Counts the flows and their bytes on copies of the sources.
+    /// Counts the flows and their bytes on copies of the sources. Of job graphs, whose numbers are known, none is
+    /// drawn: the first would list what all messages wait for.
     pub fn size_up(&self) -> TrafficSize {
-        Merged::new(self).count_rest(TrafficSize::default(), u64::MAX)
+        Merged::of_run(self).count_rest(TrafficSize::default(), u64::MAX)
     }
 }
 

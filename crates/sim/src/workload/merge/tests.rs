@@ -71,10 +71,15 @@ fn a_job_ends_with_the_last_of_its_flows() {
 
 #[test]
 fn sizing_up_counts_flows_and_bytes_and_leaves_the_sources_alone() {
-    let traffic =
-        traffic(vec![source("permutation", 8, &[]), source("incast", 8, &[("start", text("1ms"))])]);
+    let sources = vec![source("permutation", 8, &[]), source("incast", 8, &[("start", text("1ms"))])];
+    let (traffic, ring) =
+        (traffic(sources), traffic(vec![source("collective", 4, &[("repeat", Value::Integer(2))])]));
     let size = traffic.size_up();
     assert_eq!((size.flows, size.bytes), (15, 8 * 1_000_000 + 7 * 500_000));
     assert_eq!((size.last_start, size.complete), (Time::from_us(1000), true));
     assert_eq!(traffic.size_up(), size);
+    // A ring of two steps of three: 12 messages a step and four ranks, none of which is drawn.
+    let (size, drawn) = (ring.size_up(), Merged::new(&ring).count_rest(TrafficSize::default(), u64::MAX));
+    assert_eq!((size.flows, size.bytes, size.complete), (drawn.flows, drawn.bytes, true));
+    assert_eq!((size.flows, size.drawn, drawn.drawn), (48, 0, 1));
 }
