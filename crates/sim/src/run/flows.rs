@@ -5,7 +5,7 @@ use super::starts::JobEvent;
 use crate::measure::{RankRecord, StepRecord};
 use crate::topology::HostId;
 use crate::units::Time;
-use crate::workload::graph::source::{LISTED, pairs_of_first};
+use crate::workload::graph::source::{GraphSource, LISTED};
 use crate::workload::graph::{Blocked, JobGraph, RankStep};
 use crate::workload::merge::{Arrival, Dependents, Jobs, Merged, Upcoming};
 use crate::workload::{FlowId, FlowSource, JobShape, Traffic};
@@ -249,11 +249,12 @@ impl Simulation {
             debug_assert!(shape.alike || source.is_none());
             let graph = &flows.graphs[usize::from(number)];
             ideal_times.push(match (source, graph) {
-                (Some(source), Some(graph)) => {
+                (Some(_), Some(graph)) => {
                     let first = graph.messages_of_first().filter(|&count| count <= LISTED);
                     first.and_then(|count| {
-                        let own = Dependents::of_pairs(&pairs_of_first(graph));
-                        ideals.job(&**source, count, |order| own.of(0, order))
+                        let source = GraphSource::of_first(graph);
+                        let own = Dependents::of_pairs(&source.dependencies());
+                        ideals.job(&source, count, |order| own.of(0, order))
                     })
                 }
                 (Some(source), None) => {

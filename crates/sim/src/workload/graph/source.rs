@@ -33,15 +33,29 @@ struct Waits {
     pairs: Vec<(u32, u32)>,
 }
 
+impl Waits {
+    fn of(pairs: Vec<(u32, u32)>) -> Waits {
+        let mut counts = vec![0u16; pairs.iter().map(|pair| pair.1 as usize + 1).max().unwrap_or(0)];
+        for pair in &pairs {
+            let count = &mut counts[pair.1 as usize];
+            *count = count.saturating_add(1);
+        }
+        Waits { counts, pairs }
+    }
+}
+
 impl GraphSource {
     pub fn new(graph: JobGraph) -> GraphSource {
-        GraphSource {
-            graph: Arc::new(graph),
-            next: 0,
-            drawn: (0, 0),
-            openers: FxHashMap::default(),
-            waits: Arc::new(OnceLock::new()),
-        }
+        GraphSource::with(Arc::new(graph), OnceLock::new())
+    }
+
+    /// The same for its first step: of later ones it does not say what they wait for.
+    pub fn of_first(graph: &Arc<JobGraph>) -> GraphSource {
+        GraphSource::with(graph.clone(), OnceLock::from(Waits::of(pairs(graph, 1))))
+    }
+
+    fn with(graph: Arc<JobGraph>, waits: OnceLock<Waits>) -> GraphSource {
+        GraphSource { graph, next: 0, drawn: (0, 0), openers: FxHashMap::default(), waits: Arc::new(waits) }
     }
 
     fn waits(&self) -> &Waits {
@@ -53,12 +67,7 @@ impl GraphSource {
                 }
                 _ => Vec::new(),
             };
-            let mut counts = vec![0u16; if pairs.is_empty() { 0 } else { graph.messages() as usize }];
-            for pair in &pairs {
-                let count = &mut counts[pair.1 as usize];
-                *count = count.saturating_add(1);
-            }
-            Waits { counts, pairs }
+            Waits::of(pairs)
         })
     }
 }
@@ -106,11 +115,6 @@ fn pairs(graph: &JobGraph, repeat: u32) -> Vec<(u32, u32)> {
     }
     pairs.sort_unstable();
     pairs
-}
-
-/// What waits for what in the first step of a graph that repeats an operation.
-pub fn pairs_of_first(graph: &JobGraph) -> Vec<(u32, u32)> {
-    pairs(graph, 1)
 }
 
 impl FlowSource for GraphSource {
