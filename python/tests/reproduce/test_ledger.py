@@ -185,11 +185,11 @@ def test_few_numbers_are_shown_and_of_many_the_range():
     many = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3", "1", "2", "4"))
     found = {"e": {"claims": [claim(value) for value in (3, 1, 2, 4)]}}
     assert ledger.judge(many, found).ours == "1 s … 4 s"
+    one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
+    assert ledger.judge(one, found).ours == "3 s"
     for claim, said in zip(found["e"]["claims"], ("3 %", "70 k (61 k to 80 k)", "1 %", "20 us"), strict=True):
         claim["said"] = said
     assert ledger.judge(many, found).ours == "1 % … 3 %; 70 k (61 k to 80 k); 20 us", "unlike units apart"
-    one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
-    assert ledger.judge(one, found).ours == "3 s"
 
 
 def test_an_interval_that_reaches_over_a_bound_decides_nothing():
