@@ -187,8 +187,9 @@ def test_few_numbers_are_shown_and_of_many_the_range():
     assert ledger.judge(many, found).ours == "1 s … 4 s"
     one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
     assert ledger.judge(one, found).ours == "3 s"
-    for claim, said in zip(found["e"]["claims"], ("3 %", "70 k (61 k to 80 k)", "1 %", "20 us"), strict=True):
-        claim["said"] = said
+    texts = ("3 %", "70 k (61 k to 80 k)", "1 %", "20 us")
+    for one, text in zip(found["e"]["claims"], texts, strict=True):
+        one["said"] = text
     assert ledger.judge(many, found).ours == "1 % … 3 %; 70 k (61 k to 80 k); 20 us", "unlike units apart"
 
 

@@ -298,9 +298,9 @@ def _ours(found: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(_range(sorted(some, key=lambda claim: claim["measured"])) for some in alike.values())
 
 
-def _unit(said: str) -> str:
+def _unit(text: str) -> str:
     """The unit of a number as text, without the prefix of its size: "B/s" of "13.9 MB/s (13 MB/s to ...)"."""
-    unit = re.sub(r"^[-+0-9.,]+ ?", "", said.split(" (")[0])
+    unit = re.sub(r"^[-+0-9.,]+ ?", "", text.split(" (")[0])
     return re.sub(r"^[kKMGnum]", "", unit) if unit != "min" else "s"
 
 
