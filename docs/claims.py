@@ -76,8 +76,14 @@ def taken(results: dict[str, dict], found: dict) -> dict[str, dict]:
 
 
 def _merged(name: str, old: dict | None, new: dict) -> dict:
-    """Return a result with those bounds of an older one that it does not answer, and with its other seeds."""
+    """Return a result with those bounds of an older one that it does not answer, and with its other seeds.
+
+    Bounds that the experiment states no more are left out.
+    """
     known = old.get("claims", []) if old else []
+    if known:
+        stated = {claim["text"] for claim in experiments.load(name).claims}
+        known = [claim for claim in known if claim["text"] in stated]
     if known and any(claim.get("of_seeds") for claim in new["claims"]):
         found = joined.with_older(experiments.load(name).claims, known, new["claims"])
         if found != new["claims"]:

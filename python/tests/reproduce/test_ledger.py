@@ -534,7 +534,9 @@ def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
     merged = made.taken(found, few)["first"]
     assert [claim["text"] for claim in merged["claims"]] == [claim["text"] for claim in one["claims"]]
     assert merged["size"] == f"Published size; 1 of 2 bounds: {found['first']['size']}"
-    # So does one with a bound that is new.
+    # A bound that the experiment states no more goes, one that is new comes.
+    old = {**found["first"]["claims"][0], "text": "no longer stated"}
+    found["first"]["claims"].append(old)
     new = {**few, "claims": [*few["claims"], {**few["claims"][0], "text": "new"}]}
     texts = [claim["text"] for claim in made.taken(found, new)["first"]["claims"]]
     assert texts == [*(claim["text"] for claim in one["claims"]), "new"]
