@@ -498,6 +498,17 @@ def test_rows_that_are_not_wholly_as_stated_say_why():
     assert [one.row.id for one in bare if {one.direction, one.size} & {*missed}] == []
 
 
+def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
+    asked = {(row.experiment, text) for row in shipped().rows for text in row.claims}
+    other_way = [
+        (name, claim["text"])
+        for name, result in page_maker().stored().items()
+        for claim in result["claims"]
+        if rules.of(claim).direction.word == rules.NO
+    ]
+    assert [one for one in other_way if one not in asked] == []
+
+
 def test_stored_results_are_of_the_bounds_and_seeds_that_experiments_state():
     changed, few = [], []
     for name, result in page_maker().stored().items():
