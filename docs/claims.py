@@ -90,11 +90,12 @@ def _merged(name: str, old: dict | None, new: dict) -> dict:
             new = {**new, "claims": found, "size": f"{new['size']}, joined with {old['size']}"}
     answered = {claim["text"]: claim for claim in new["claims"]}
     rest = [claim for claim in known if claim["text"] not in answered]
-    if not old or not rest or len(rest) == len(known):
+    if not old or not rest:
         return new
     claims = [answered.pop(claim["text"], claim) for claim in known]
     claims += answered.values()  # bounds that are new
-    size = f"{new['size']}; {len(rest)} of {len(claims)} bounds: {old['size']}"
+    dated = f", {old['date']}" if old["date"] != new["date"] else ""
+    size = f"{new['size']}; {len(rest)} of {len(claims)} bounds: {old['size']}{dated}"
     return {**new, "size": size, "claims": claims}
 
 

@@ -545,12 +545,17 @@ def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
     merged = made.taken(found, few)["first"]
     assert [claim["text"] for claim in merged["claims"]] == [claim["text"] for claim in one["claims"]]
     assert merged["size"] == f"Published size; 1 of 2 bounds: {found['first']['size']}"
+    then = {**found["first"], "date": "2026-01-02"}
+    assert made.taken({"first": then}, few)["first"]["size"].endswith(f"{then['size']}, 2026-01-02")
     # A bound that the experiment states no more goes, one that is new comes.
     old = {**found["first"]["claims"][0], "text": "no longer stated"}
     found["first"]["claims"].append(old)
     new = {**few, "claims": [*few["claims"], {**few["claims"][0], "text": "new"}]}
     texts = [claim["text"] for claim in made.taken(found, new)["first"]["claims"]]
     assert texts == [*(claim["text"] for claim in one["claims"]), "new"]
+    apart = {**one, "claims": one["claims"][1:]}
+    both = made.taken({"first": few}, apart)["first"]["claims"]
+    assert [claim["text"] for claim in both] == [claim["text"] for claim in one["claims"]], "none is lost"
 
 
 def test_a_ledger_that_there_is_not_is_an_error(monkeypatch, tmp_path):
