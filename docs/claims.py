@@ -30,7 +30,8 @@ side of no effect (or of the row's bound, where no number was published, and for
 bounds. **Size**: *same* where the published number lies inside the interval, or ours within 15 % of it (of a
 ratio, of what it differs from 1), under the same definition, else *other*. Either is *open*, with the reason,
 where nothing was decided: fewer than three seeds, an interval that reaches over what decides (for the size:
-one that holds the published number and no effect too), unfinished flows. *–*: there is nothing to decide, as without a published number. *Not tried* rows say why.
+one that holds the published number and no effect too), unfinished flows. *–*: there is nothing to decide, as
+without a published number. *Not tried* rows say why.
 
 Our numbers are those of the bounds, often ratios, intervals in brackets. The last table says how much was run
 of each experiment, when and by which version. Every bound with its numbers, seed by seed, is in
