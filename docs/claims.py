@@ -16,7 +16,7 @@ from weftline.reproduce import experiments, joined, ledger
 
 HERE = Path(__file__).resolve().parent
 STORED, PAGE = HERE / "claims.json", HERE / "claims.md"
-KEPT = ("size", "full", "weftline", "date", "failed", "claims")
+KEPT = ("size", "full", "weftline", "date", "failed", "warnings", "claims")
 INTRODUCTION = """# Claims
 
 What the papers behind these schemes state as measured or drawn, a row each in our words, and what came of
@@ -29,8 +29,9 @@ side of no effect (or of the row's bound, where no number was published, and for
 *contradicted* where the interval lies on the other side; *partly* where that is so of some of the row's
 bounds. **Size**: *same* where the published number lies inside the interval, or ours within 15 % of it (of a
 ratio, of what it differs from 1), under the same definition, else *other*. Either is *open*, with the reason,
-where nothing was decided: fewer than three seeds, an interval that reaches over what decides, unfinished
-flows. *–*: there is nothing to decide, as without a published number. *Not tried* rows say why.
+where nothing was decided: fewer than three seeds, an interval that reaches over what decides (for the size:
+one that holds the published number and no effect too), unfinished flows. *–*: there is nothing to decide, as
+without a published number. *Not tried* rows say why.
 
 Our numbers are those of the bounds, often ratios, intervals in brackets. The last table says how much was run
 of each experiment, when and by which version. Every bound with its numbers, seed by seed, is in
@@ -76,25 +77,33 @@ def taken(results: dict[str, dict], found: dict) -> dict[str, dict]:
 
 
 def _merged(name: str, old: dict | None, new: dict) -> dict:
-    """Return a result with those bounds of an older one that it does not answer, and with its other seeds."""
+    """Return a result with those bounds of an older one that it does not answer, and with its other seeds.
+
+    Bounds that the experiment states no more are left out.
+    """
     known = old.get("claims", []) if old else []
+    if known:
+        stated = {claim["text"] for claim in experiments.load(name).claims}
+        known = [claim for claim in known if claim["text"] in stated]
     if known and any(claim.get("of_seeds") for claim in new["claims"]):
         found = joined.with_older(experiments.load(name).claims, known, new["claims"])
         if found != new["claims"]:
             new = {**new, "claims": found, "size": f"{new['size']}, joined with {old['size']}"}
     answered = {claim["text"]: claim for claim in new["claims"]}
     rest = [claim for claim in known if claim["text"] not in answered]
-    if not old or not rest or len(rest) == len(known):
+    if not old or not rest:
         return new
-    claims = [answered.get(claim["text"], claim) for claim in known]
-    size = f"{new['size']}; {len(rest)} of {len(claims)} bounds: {old['size']}"
+    claims = [answered.pop(claim["text"], claim) for claim in known]
+    claims += answered.values()  # bounds that are new
+    dated = f", {old['date']}" if old["date"] != new["date"] else ""
+    size = f"{new['size']}; {len(rest)} of {len(claims)} bounds: {old['size']}{dated}"
     return {**new, "size": size, "claims": claims}
 
 
 def _short(result: dict) -> dict:
     """A result without what the page does not show."""
     claims = [{k: v for k, v in claim.items() if k != "places"} for claim in result["claims"]]
-    return {key: result[key] for key in KEPT} | {"claims": claims}
+    return {key: result[key] for key in KEPT if key in result} | {"claims": claims}
 
 
 def main(paths: list[str]) -> None:

@@ -112,7 +112,10 @@ def share_text(value: float | None) -> str:
 
 def parse_seeds(text: str) -> list[int]:
     """Return the seeds of ``"1-5"`` or ``"1,2,7"``."""
-    return parse_numbers(text, f"--seeds {text}", "seed")
+    found = parse_numbers(text, f"--seeds {text}", "seed")
+    if max(found) >= 2**64:
+        raise InputError(f"--seeds {text}: expected seeds from 0 to 2^64 - 1")
+    return found
 
 
 def parse_numbers(text: str, option: str, what: str) -> list[int]:

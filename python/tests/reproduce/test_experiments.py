@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -209,6 +210,26 @@ def test_a_claim_may_compare_its_number_with_that_of_another_panel(engine, scena
     claim["than"] = {"line": "dctcp", "against": "hpcc"}
     alone = claims.check({**claim, "below": 9}, found, [], seeded=False).measured
     assert claims.check(claim, found, [], than=(found, []), seeded=False).measured == pytest.approx(alone**2)
+
+
+def test_a_claim_may_compare_its_number_with_that_of_another_figure():
+    loaded = experiments.load("phost-percentiles")
+    (claim,) = (one for one in loaded.claims if one["text"].startswith("IMC10: short flows make the mean"))
+    figures = {figure.name: figure for figure in loaded.figures}
+
+    def panels(name, value):
+        line = SimpleNamespace(label="pHost", place="", runs=[None], metric=lambda _: lines.Mean(value, None))
+        choice = (("workload", "IMC10"),)
+        return [SimpleNamespace(figure=figures[name], choice=choice, lines=[line], published=[])]
+
+    loaded.claims, loaded.seeded = [claim], False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "_reasons", lambda claim, used: [])
+        (verdict,) = runner.check_claims(loaded, [panels("short", 3.0), panels("all", 2.0)])
+    assert verdict.measured == pytest.approx(1.5) and verdict.ratio
+    claim["than"] = {"figure": "al"}
+    with pytest.raises(InputError, match='unknown figure "al": did you mean "all"'):
+        experiments._check_references(loaded, loaded.folder / "experiment.toml")
 
 
 def test_between_two_bounds_the_number_farthest_from_one_counts():

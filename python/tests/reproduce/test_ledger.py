@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from texts import TWO_SCHEMES
 
-from weftline import _native
+from weftline import _native, provenance
 from weftline.cli.main import main
 from weftline.errors import InputError
+from weftline.measures import pooling
 from weftline.measures.lines import Line
 from weftline.reproduce import claims, experiments, ledger
 from weftline.reproduce import verdicts as rules
@@ -135,6 +136,13 @@ def test_what_was_not_run_or_not_tried_is_reported():
         (facts(by_seed=[0.7, 1.02, 0.8]), "open: 2 of 3 seeds", "–"),
         (facts(reasons=[{"kind": "unfinished", "text": "3 flows"}]), "open: 3 flows", "–"),
         (facts(published=0.81), "yes", "yes"),
+        # An interval that holds no effect too, as wide as it is, holds nearly every number.
+        (
+            facts((0.7, 1.1), published=0.75, bounds={"below": 1}),
+            "open: within chance",
+            "open: within chance",
+        ),
+        (facts((0.7, 0.9), published=0.75, bounds={"below": 1}), "yes", "yes"),
         (facts((0.79, 0.81), published=0.82), "yes", "yes"),
         # A fifth less is not a tenth less, though 0.8 is within 15 % of 0.9.
         (facts((0.79, 0.81), published=0.9), "yes", "no"),
@@ -179,6 +187,10 @@ def test_few_numbers_are_shown_and_of_many_the_range():
     assert ledger.judge(many, found).ours == "1 s … 4 s"
     one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
     assert ledger.judge(one, found).ours == "3 s"
+    texts = ("3 %", "70 k (61 k to 80 k)", "1 %", "20 us")
+    for one, text in zip(found["e"]["claims"], texts, strict=True):
+        one["said"] = text
+    assert ledger.judge(many, found).ours == "1 % … 3 %; 70 k (61 k to 80 k); 20 us", "unlike units apart"
 
 
 def test_an_interval_that_reaches_over_a_bound_decides_nothing():
@@ -352,6 +364,10 @@ def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, eng
         ([], "expected an experiment, or --all"),
         (["--all", "--hosts", "32"], "--hosts: is about one experiment"),
         (["--all", "--seeds", "3-1"], "--seeds 3-1"),
+        (["--all", "--seeds", ""], "--seeds : expected seeds such as"),
+        (["first", "--seeds", ""], "--seeds : expected seeds such as"),
+        (["first", "--rows", ""], 'first has no axis "row"'),
+        (["first", "--seeds", "18446744073709551616"], "expected seeds from 0 to 2^64 - 1"),
         (["--all", "--skip", "fist"], 'did you mean "first"?'),
         (["first", "--sitting", "1h"], "--sitting: only with --published"),
         (["first", "--skip", "second"], "--skip: only with --all"),
@@ -360,6 +376,35 @@ def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, eng
 def test_options_that_do_not_go_together_are_refused(book, engine, capsys, arguments, message):
     assert main(["reproduce", *arguments]) == 2
     assert message in capsys.readouterr().err and engine.runs == []
+
+
+def test_results_that_are_not_as_they_were_written_are_made_again(book, engine):
+    main(["reproduce", "--all", "--quiet"])
+    (file,) = Path("out/ledger/results").glob("first-*.json")
+    whole, runs = file.read_bytes(), len(engine.runs)
+    for damaged in (
+        whole.replace(b'"seeds":3', b'"seeds":9'),
+        whole[: len(whole) // 2],
+        b"",
+        b"[]",
+        b'{"failed":false}',
+    ):
+        assert damaged != whole
+        file.write_bytes(damaged)
+        assert main(["reproduce", "--all", "--quiet"]) == 0
+        assert file.read_bytes() == whole and len(engine.runs) == runs, "finished runs are kept"
+
+
+def test_results_of_another_build_are_read_again_and_noted(book, engine, monkeypatch):
+    main(["reproduce", "--all", "--quiet"])
+    runs = len(engine.runs)
+    monkeypatch.setattr(provenance, "build", lambda: "another")
+    monkeypatch.setattr(pooling, "of_other_builds", lambda found: ["6 of 6 runs are of another build"])
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    assert len(engine.runs) == runs
+    assert (
+        "## Notes\n\n- `first`: 6 of 6 runs are of another build" in Path("out/ledger/ledger.md").read_text()
+    )
 
 
 def test_a_folder_that_cannot_be_made_is_named(book, engine, capsys):
@@ -446,10 +491,52 @@ def test_stored_results_are_of_experiments_of_the_ledger():
     assert all({"weftline", "date", "size"} <= result.keys() for result in stored.values())
 
 
-def test_rows_with_a_claim_that_goes_the_other_way_say_why():
+def test_rows_that_are_not_wholly_as_stated_say_why():
     found = ledger.judged(shipped(), page_maker().stored())
+    missed = ("partly", "contradicted", "open", "other")
     bare = [one for _, rows in found for one in rows if not one.row.why]
-    assert [one.row.id for one in bare if any(claim["direction"] == "no" for claim in one.claims)] == []
+    assert [one.row.id for one in bare if {one.direction, one.size} & {*missed}] == []
+
+
+def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
+    asked = {(row.experiment, text) for row in shipped().rows for text in row.claims}
+    other_way = [
+        (name, claim["text"])
+        for name, result in page_maker().stored().items()
+        for claim in result["claims"]
+        if rules.of(claim).direction.word == rules.NO
+    ]
+    assert [one for one in other_way if one not in asked] == []
+
+
+THREE_SEEDS = {
+    *("conga-asymmetry", "hula-fct", "pint-fig7", "pint-fig9", "pint-isp"),
+    *("phost-buffer", "phost-commodity", "phost-load"),
+    *("phost-parameters", "phost-permutation", "phost-stability"),
+    "phost-throughput",
+}
+"""Experiments whose stored results are of fewer seeds than a run of the small size has now."""
+
+
+def test_stored_results_are_of_the_bounds_and_seeds_that_experiments_state():
+    changed, few = [], []
+    for name, result in page_maker().stored().items():
+        experiment = experiments.load(name)
+        stated = {claim["text"]: claim for claim in experiment.claims}
+        seeds = len(chosen_size(experiment).seeds)
+        for claim in result["claims"]:
+            one = stated.get(claim["text"], {})
+            if "bounds" in claim and not claim.get("counts"):
+                now = {key: one[key] for key in ("above", "below", "at_most") if key in one}
+                changed += [(name, claim["text"])] if now != claim["bounds"] else []
+            if (
+                result["size"].startswith("Small size")
+                and not claim.get("unseeded")
+                and claim["seeds"] < seeds
+            ):
+                few.append((name, claim["text"]))
+    assert changed == []
+    assert {name for name, _ in few} == THREE_SEEDS, "which only shrinks"
 
 
 def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
@@ -467,6 +554,17 @@ def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
     merged = made.taken(found, few)["first"]
     assert [claim["text"] for claim in merged["claims"]] == [claim["text"] for claim in one["claims"]]
     assert merged["size"] == f"Published size; 1 of 2 bounds: {found['first']['size']}"
+    then = {**found["first"], "date": "2026-01-02"}
+    assert made.taken({"first": then}, few)["first"]["size"].endswith(f"{then['size']}, 2026-01-02")
+    # A bound that the experiment states no more goes, one that is new comes.
+    old = {**found["first"]["claims"][0], "text": "no longer stated"}
+    found["first"]["claims"].append(old)
+    new = {**few, "claims": [*few["claims"], {**few["claims"][0], "text": "new"}]}
+    texts = [claim["text"] for claim in made.taken(found, new)["first"]["claims"]]
+    assert texts == [*(claim["text"] for claim in one["claims"]), "new"]
+    apart = {**one, "claims": one["claims"][1:]}
+    both = made.taken({"first": few}, apart)["first"]["claims"]
+    assert [claim["text"] for claim in both] == [claim["text"] for claim in one["claims"]], "none is lost"
 
 
 def test_a_ledger_that_there_is_not_is_an_error(monkeypatch, tmp_path):

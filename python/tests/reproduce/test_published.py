@@ -109,9 +109,38 @@ def test_seeds_that_ran_apart_come_to_what_they_come_to_together(book, engine):
     assert found[0]["of_seeds"] == [1, 2, 3] and list(found[0]["by_seed"]) == whole[0]["by_seed"]
     assert found[0]["interval"] == pytest.approx(whole[0]["interval"], rel=0.02)
     assert "reasons" not in found[0] and (found[0]["seeds"], found[0]["decided"]) == (3, True)
-    assert joined.with_older(stated, whole, others) == others, "seeds that both have: the newer result"
+    again = joined.with_older(stated, whole, others)[0]
+    assert again["of_seeds"] == [1, 2, 3] and list(again["by_seed"]) == whole[0]["by_seed"]
+    assert joined.with_older(stated, others, whole) == whole, "all seeds are newer"
     changed = [{**claim, "bounds": {"below": 0.1}} for claim in first]
     assert joined.with_older(stated, changed, others) == others, "another bound is another claim"
+
+
+def test_seeds_of_an_earlier_call_stay_when_one_of_them_is_run_alone(book, engine):
+    main(["reproduce", "--published", "--quiet"])
+    main(["reproduce", "--published", "first", "--seeds", "2", "--quiet"])
+    assert (
+        "Published size: 3 seeds" in json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]["ran"]
+    )
+
+
+def test_results_of_a_part_that_has_changed_are_left_out_with_a_note(book, engine, capsys):
+    main(["reproduce", "--published", "--quiet"])
+    file = book / "first/experiment.toml"
+    file.write_text(file.read_text() + "\n# Changed.\n")
+    main(["reproduce", "--all", "--quiet"])
+    assert "first-published.json: damaged, or of another version" in capsys.readouterr().err
+    assert json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]["direction"] == "open"
+    runs = len(engine.runs)
+    main(["reproduce", "--published", "first", "--quiet"])
+    assert json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]["direction"] == "confirmed"
+    assert len(engine.runs) == runs, "finished runs are kept"
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_the_first_run(book, engine, capsys):
+    Path("taken").write_text("a file")
+    assert main(["reproduce", "--published", "--out", "taken"]) == 2
+    assert "the folder cannot be made" in capsys.readouterr().err and engine.runs == []
 
 
 @pytest.mark.parametrize(

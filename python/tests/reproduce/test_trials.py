@@ -1,10 +1,15 @@
 """Experiments on accuracy: their points, what is kept, published points next to ours, claims and the page."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from weftline import provenance
 from weftline.cli.main import main
 from weftline.reproduce import experiments, runner, trial_kinds, trials
 
@@ -118,6 +123,41 @@ def test_a_changed_topology_is_tried_again(folder):
     before = {p.file for p in panel(folder).points if p.line != "PPM"}
     (folder / "ring.gml").write_text((folder / "ring.gml").read_text() + " ")
     assert not before & {p.file for p in panel(folder).points}
+
+
+def test_another_build_tries_again(folder, monkeypatch):
+    before = {p.file for p in panel(folder).points}
+    monkeypatch.setattr(provenance, "build", lambda: "another")
+    assert not before & {p.file for p in panel(folder).points}
+
+
+def test_a_folder_that_cannot_be_made_is_reported_before_the_first_trial(folder, monkeypatch, capsys):
+    Path("taken").write_text("a file")
+    monkeypatch.setattr(trial_kinds, "_try_path", lambda *of: pytest.fail("tried for nothing"))
+    assert main(["reproduce", str(folder), "--out", "taken"]) == 2
+    assert "taken/trials: the folder cannot be made" in capsys.readouterr().err
+
+
+def test_a_choice_that_leaves_nothing_is_refused_by_a_dry_run_too(folder, capsys):
+    command = ["reproduce", str(folder), "--full", "--only", "hops=9"]
+    for more in ([], ["--dry-run"]):
+        assert main([*command, *more]) == 2
+        assert "has all requested variants" in capsys.readouterr().err
+
+
+def test_processes_that_try_the_same_point_at_once_do_not_disturb_each_other(folder):
+    point = panel(folder).points[0]
+    keep = (
+        "import pathlib, types; from weftline.reproduce import trials\n"
+        f"point = types.SimpleNamespace(file=pathlib.Path({str(point.file)!r}))\n"
+        "point.file.parent.mkdir(parents=True, exist_ok=True)\n"
+        "for _ in range(300): trials._keep(point, {'mean': 1.0})"
+    )
+    here = {**os.environ, "PYTHONPATH": str(Path(trials.__file__).parents[2])}
+    command = [sys.executable, "-c", keep]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, env=here) for _ in range(3)]
+    assert [one.communicate()[1] for one in running] == [b""] * 3
+    assert trials.kept(point) == {"mean": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """`weftline reproduce --all`: every experiment that the ledger names, then the ledger with our numbers.
 
 What an experiment came to is kept in `OUT/ledger/results/NAME-KEY.json`, where KEY is the hash of the files
-of its folder, of its size and seeds, and of weftline's version: what is finished is not run again. All
-experiments keep their points in one store, which `weftline reproduce NAME` uses too: those that two
-experiments share are run once. An experiment that fails is recorded with its error, is tried again by the
-next call, and does not keep the rest from running."""
+of its folder, of its size and seeds, and of weftline's version and build: what is finished is not run again.
+After another build its finished points are read again, with a note, and not run again. The file bears a seal;
+a damaged one counts as missing. All experiments keep their points in one store, which
+`weftline reproduce NAME` uses too: those that two experiments share are run once. An experiment that fails is
+recorded with its error, is tried again by the next call, and does not keep the rest from running."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, quantities
+from weftline import _native, integrity, provenance, quantities
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.report import page
 from weftline.report.page import Section
-from weftline.reproduce import experiments, findings, ledger, runner, trials
+from weftline.reproduce import cost, experiments, findings, ledger, runner, trials
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
@@ -96,12 +97,8 @@ def command(options: argparse.Namespace) -> int:
     book = ledger.load()
     skipped = _skipped(book, options.skip or [])
     out = Path(options.out or "out")
-    folder = out / "ledger"
-    try:
-        (folder / "results").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
-    seeds = quantities.parse_seeds(options.seeds) if options.seeds else None
+    folder = results_folder(out).parent
+    seeds = None if options.seeds is None else quantities.parse_seeds(options.seeds)
     tasks = [task(name, out, full=options.full, seeds=seeds) for name in book.experiments]
     wanted = [one for one in tasks if one.experiment.name not in skipped]
     quiet = options.quiet or options.json
@@ -159,8 +156,17 @@ def task(name: str, out: Path, *, full: bool, seeds: list[int] | None = None) ->
 
 
 def content_key(experiment: Experiment, size: Size) -> str:
-    """Return the hash of an experiment's files, of a size, of seeds and of the version."""
-    digest = hashlib.sha256(f"{FORMAT}\n{_native.version()}\n{size.full} {size.seeds}\n".encode())
+    """Return the hash of an experiment's files, of a size, of seeds and of the version and the build."""
+    return _hashed(experiment, f"{provenance.build()} {size.full} {size.seeds}")
+
+
+def published_key(experiment: Experiment) -> str:
+    """Return the hash of an experiment's files and of the version: of results at the published size."""
+    return _hashed(experiment, "published")
+
+
+def _hashed(experiment: Experiment, what: str) -> str:
+    digest = hashlib.sha256(f"{FORMAT}\n{_native.version()}\n{what}\n".encode())
     scenario = [experiment.scenario] if experiment.scenario.is_file() else []
     for path in sorted(experiment.folder.rglob("*")) + scenario:
         if path.is_file():
@@ -237,15 +243,18 @@ def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[t
     Where nothing was run yet a point of one seed stands for those of the others.
     """
     if one.experiment.measures_cost:
+        runner.require(cost.plan(one.experiment, one.size, one.root, only), one.experiment)
         return [], 0
     if not one.experiment.tries:
         size, seeds = one.size, 1
         if not (one.root / "points").exists():
             size, seeds = dataclasses.replace(size, seeds=size.seeds[:1]), len(size.seeds)
         plan = runner.plan_points(one.experiment, size, one.root, only=only)
+        runner.require(plan, one.experiment)
         due = {p.folder: (p, 1 if figure.seeds else seeds) for figure, _, _, found in plan for p in found}
         return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
     panels = trials.plan(one.experiment, one.size, one.root, only)
+    runner.require(panels, one.experiment)
     points = {p.file: p for panel in panels for p in panel.points if trials.kept(p) is None}.values()
     recorded = {p.recorded.folder: p.recorded for p in points if p.recorded}.values()
     return [(point, 1) for point in recorded if state_of(point.folder) != "finished"], len(points)
@@ -351,30 +360,54 @@ def collected(tasks: list[Task]) -> dict[str, Mapping[str, Any]]:
 
 
 def with_published(results: dict[str, Any], folder: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the results with the claims that `--published` has decided in place of those of a small size."""
+    """Return the results with the claims that `--published` has decided in place of those of a small size.
+
+    Those of other files of the experiment, or of another version, are left out, with a note.
+    """
     from weftline.reproduce import published
 
-    kept = {
-        path.name.removesuffix("-published.json"): _read(path) for path in folder.glob("*-published.json")
-    }
-    found = {name: entry["result"] for name, entry in kept.items() if entry is not None}
+    found = {}
+    for path in sorted(folder.glob("*-published.json")):
+        name, entry = path.name.removesuffix("-published.json"), _read(path)
+        if entry and name in experiments.names() and entry["key"] == published_key(experiments.load(name)):
+            found[name] = entry["result"]
+        else:
+            print(
+                f"note: {path}: damaged, or of another version of weftline or of the experiment, and left "
+                f"out; `weftline reproduce --published {name}` makes it again of finished runs",
+                file=sys.stderr,
+            )
     return {name: published.merge(results.get(name), found.get(name)) for name in [*results, *found]}
 
 
-def keep(file: Path, result: dict[str, Any]) -> None:
-    """Keep what an experiment came to."""
-    about = {"failed": bool(result["failed"]), "result": result}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    _write(file, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+def keep(file: Path, result: dict[str, Any], key: str = "") -> None:
+    """Keep what an experiment came to; `key`: of what, where the name of the file does not say it."""
+    _write(file, integrity.sealed({"failed": bool(result["failed"]), "key": key, "result": result}))
+
+
+def results_folder(out: Path) -> Path:
+    """Make and return the folder of what experiments came to.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made.
+    """
+    folder = out / "ledger" / "results"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder.parent}: the folder cannot be made: {error.strerror or error}") from None
+    return folder
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What a file of results says; None where there is none, or a killed process left half of one."""
+    """What a file of results says; None where there is none, or it is not as it was written."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found, whole = integrity.unsealed(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.keys() == {"failed", "result"} else None
+    return found if whole and found.keys() == {"failed", "key", "result"} else None
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,8 +9,9 @@
     kind = "law"      what was found against what a formula expects; see `weftline.reproduce.agreement`
     kind = "agreement", "order"   place by place against published points; see `weftline.reproduce.agreement`
 
-`than` = { panel, line, against, percentile, sizes, metric, at, against_at }, those of them that differ: the
-number is that over the same of another panel, percentile or line, as where a lead grows with the load.
+`than` = { figure, panel, line, against, percentile, sizes, metric, at, against_at }, those of them that
+differ: the number is that over the same of another panel, percentile or line, as where a lead grows with the
+load, or of another figure, as one of flows of other sizes.
 
 `below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.

@@ -68,7 +68,7 @@ _KEYS = {
     " scale combine entities group log sizes over against seeds expected where",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above at_most"
     " published within outside groups apart seconds tolerance than",
-    "than": "panel line against at against_at percentile sizes metric",
+    "than": "figure panel line against at against_at percentile sizes metric",
 }
 
 Choice = tuple[tuple[str, str], ...]
@@ -427,8 +427,8 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     _check_cost(experiment, path)
     _check_trials(experiment, path)
     for claim in experiment.claims:
-        known("figure", claim.get("figure", ""), list(figures))
         for side in (claim, {**claim, **claim.get("than", {})}):
+            known("figure", side.get("figure", ""), list(figures))
             figure = figures[side["figure"]]
             against = side.get("against", [])
             for line in [side.get("line", ""), *([against] if isinstance(against, str) else against)]:

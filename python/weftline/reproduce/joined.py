@@ -4,8 +4,8 @@ The runs of one seed at a published size take an hour or two, those of all seeds
 `weftline reproduce --published NAME --seeds 2` runs one seed, anywhere, and what it came to is joined with
 what is stored of others: a claim has the number of each seed, so the joined number is the mean over all of
 them, with Student's interval, and the verdict follows as if they had been run together. (Of seeds that run
-together a ratio is that of the means, here it is the mean of the ratios.) Seeds that both have are not
-joined: the newer result counts.
+together a ratio is that of the means, here it is the mean of the ratios.) Of a seed that both have the newer
+number counts.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def with_older(
 
 
 def _fit(claim: Mapping[str, Any], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Whether both results have numbers of seeds, of different ones, under the same bounds."""
+    """Whether both results have numbers of seeds, the older one of others too, under the same bounds."""
     if old is None or claim.get("kind") in WHOLE or old.get("bounds") != new.get("bounds"):
         return False
     ours, theirs = new.get("of_seeds"), old.get("of_seeds")
-    return bool(ours and theirs and not {*ours} & {*theirs})
+    return bool(ours and theirs and {*theirs} - {*ours})
 
 
 def _joined(claim: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ seed. A row is not run without results.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ OPEN, NONE, NOT_RUN, NOT_TRIED = "open", "–", "not run", "not tried"
 DIRECTIONS = (CONFIRMED, PARTLY, CONTRADICTED, OPEN, NONE, NOT_RUN, NOT_TRIED)
 SIZES = (SAME, PARTLY, OTHER, OPEN, NONE)
 FEW = 3
-"""Maximum number of claims of which a row shows every number; of more it shows the range."""
+"""Maximum number of claims of which a row shows every number; of more it shows the range, unit by unit."""
 _KEYS = {
     "source": ("name", "title", "rivals", "row"),
     "row": (
@@ -286,14 +287,26 @@ def _words(answer: verdicts.Verdicts) -> dict[str, str]:
 
 
 def _ours(found: Sequence[Mapping[str, Any]]) -> str:
-    """Our numbers as text; of many the range."""
+    """Our numbers as text; of many alike, the range of those of each unit."""
     known = [claim for claim in found if claim.get("measured") is not None]
     if not known:
         return "–"
-    if len(known) <= FEW:
-        return "; ".join(claim["said"] for claim in known)
-    ordered = sorted(known, key=lambda claim: claim["measured"])
-    return f"{ordered[0]['said']} … {ordered[-1]['said']}"
+    alike: dict[object, list[Mapping[str, Any]]] = {}
+    for claim in known:
+        key = id(claim) if len(known) <= FEW else (bool(claim.get("ratio")), _unit(claim["said"]))
+        alike.setdefault(key, []).append(claim)
+    return "; ".join(_range(sorted(some, key=lambda claim: claim["measured"])) for some in alike.values())
+
+
+def _unit(text: str) -> str:
+    """The unit of a number as text, without the prefix of its size: "B/s" of "13.9 MB/s (13 MB/s to ...)"."""
+    unit = re.sub(r"^[-+0-9.,]+ ?", "", text.split(" (")[0])
+    return re.sub(r"^[kKMGnum]", "", unit) if unit != "min" else "s"
+
+
+def _range(ordered: Sequence[Mapping[str, Any]]) -> str:
+    first, last = ordered[0]["said"], ordered[-1]["said"]
+    return first if len(ordered) == 1 else f"{first} … {last}"
 
 
 def judged(ledger: Ledger, results: Results) -> list[tuple[Source, list[Judged]]]:
@@ -353,6 +366,9 @@ def markdown(book: Ledger, found: Found, results: Results) -> str:
     lost = [f"- `{name}`: {why}" for name, result in results.items() for why in _failures(result)]
     if lost:
         parts += ["## What failed", "\n".join(lost)]
+    noted = [f"- `{name}`: {text}" for name, result in results.items() for text in result.get("warnings", ())]
+    if noted:
+        parts += ["## Notes", "\n".join(noted)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -79,7 +79,7 @@ def command(options: argparse.Namespace) -> int:
         )
     jobs = all_experiments.jobs_of(options)
     budget = hours(options.budget or BUDGET, "--budget") * 3600
-    asked = quantities.parse_seeds(options.seeds) if options.seeds else None
+    asked = None if options.seeds is None else quantities.parse_seeds(options.seeds)
     rounds = plan(wanted, out, asked)
     within(rounds, budget * jobs)
     if options.dry_run:
@@ -92,17 +92,17 @@ def command(options: argparse.Namespace) -> int:
         raise InputError(
             f"--sitting {options.sitting}: no run that is left ends so soon; the shortest takes {shortest}"
         )
+    results_folder = all_experiments.results_folder(out)
     if not _run(rounds, until, jobs, options):
         return 1
-    (out / "ledger" / "results").mkdir(parents=True, exist_ok=True)
-    _collect(rounds, out, asked)
+    _collect(rounds, out)
     unfinished = [one for one in rounds if not all(one.done)]
     # With --json the ledger alone is printed; --dry-run --json prints what is left.
     if unfinished and not options.json:
         _show(unfinished, jobs, options)
     book = ledger.load()
     tasks = [all_experiments.task(name, out, full=False) for name in book.experiments]
-    results = all_experiments.with_published(all_experiments.collected(tasks), out / "ledger" / "results")
+    results = all_experiments.with_published(all_experiments.collected(tasks), results_folder)
     return all_experiments.end(book, results, out / "ledger", options)
 
 
@@ -287,13 +287,16 @@ def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argpa
     return True
 
 
-def _collect(rounds: Sequence[Round], out: Path, asked: list[int] | None) -> None:
-    """Check the claims of each experiment on the seeds of which all points are finished, and keep it."""
+def _collect(rounds: Sequence[Round], out: Path) -> None:
+    """Check the claims of each experiment on the seeds of which all points are finished, and keep it.
+
+    Those that an earlier call ran count as well.
+    """
     for experiment in {one.experiment.name: one.experiment for one in rounds}.values():
         part = _part(experiment)
         root = out / experiment.store
         seeds = []
-        for seed in _wanted(part.seeds, asked):
+        for seed in part.seeds:
             points = _points(experiment, part, _size(experiment, [seed]), out)
             if all(state_of(point.folder) == "finished" for point in points):
                 seeds.append(seed)
@@ -308,7 +311,8 @@ def _collect(rounds: Sequence[Round], out: Path, asked: list[int] | None) -> Non
         result = findings.as_json(came)
         result.pop("points")
         result["claims"] = [joined.marked(claim, seeds) for claim in result["claims"]]
-        all_experiments.keep(out / "ledger" / "results" / f"{experiment.name}-published.json", result)
+        file = out / "ledger" / "results" / f"{experiment.name}-published.json"
+        all_experiments.keep(file, result, all_experiments.published_key(experiment))
 
 
 def merge(small: dict[str, Any] | None, published: dict[str, Any] | None) -> dict[str, Any]:

@@ -178,14 +178,14 @@ def command(options: argparse.Namespace) -> int:
     all_experiments.refuse_its_options(options)
     experiment = experiments.load(options.experiment)
     only = chosen_variants(experiment, options.only or [])
-    if options.rows:
+    if options.rows is not None:
         only["row"] = chosen_rows(experiment, options.rows)
     size = chosen_size(
         experiment,
         full=options.full,
         duration=chosen_duration(options.duration, options.seconds),
         hosts=options.hosts,
-        seeds=parse_seeds(options.seeds) if options.seeds else None,
+        seeds=None if options.seeds is None else parse_seeds(options.seeds),
         only=only,
     )
     root = Path(options.out) if options.out else Path("out") / experiment.store
@@ -212,7 +212,7 @@ def carry_out(
     if experiment.tries:
         return _measure(trials, experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
-    _require(plan, experiment)
+    require(plan, experiment)
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
     quiet = options.quiet or options.json
     if not quiet:
@@ -237,7 +237,7 @@ def carry_out(
 INTERRUPTED = "interrupted; finished runs are kept; run the same command to resume"
 
 
-def _require(plan: Sequence[Any], experiment: Experiment) -> None:
+def require(plan: Sequence[Any], experiment: Experiment) -> None:
     """Refuse a choice of variants that leaves nothing to run."""
     if not plan:
         raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
@@ -254,7 +254,7 @@ def _measure(
     """Carry out an experiment of `cost` or `trials`, whose points are not runs of a store."""
     kind.refuse(experiment, size, options)
     panels = kind.plan(experiment, size, out, only)
-    _require(panels, experiment)
+    require(panels, experiment)
     points = list({point.file: point for panel in panels for point in panel.points}.values())
     if not (options.quiet or options.json):
         print(f"{experiment.title}\n{size.says}; {kind.amount(experiment, points)}")

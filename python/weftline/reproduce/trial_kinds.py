@@ -7,7 +7,8 @@ Trials of path tracing: packets until the path of a flow is known, by PINT and b
     longest     paths of the network with more switches than this there are not: such points are left out
     bits, copies, code    of PINT: `copies` fields of `bits`, and the code's name or { tau, layers }
     topology    file of the network, in the experiment's folder; paths are shortest paths of it, drawn at
-    random know        what the decoder knows beyond the digests:
+                random
+    know        what the decoder knows beyond the digests:
                 "own-ids"      the switches of the very path, without their order
                 "ids"          all switches
                 "neighbours"   all switches and links
@@ -28,8 +29,7 @@ Trials of latency quantiles: how far PINT's estimate of a hop's quantile is off,
                     above 0
     trials          estimates, each at a hop and a place in the flow drawn at random
     plan            queries of the run, in the experiment's folder; the first one samples the latency of hops
-    in
-                    wide fields
+                    in wide fields
 
 The scenario runs once under the settings that begin with "scenario."; its flows that are long enough, hop by
 hop, are the streams. Truth is the quantile over the whole flow.

@@ -27,13 +27,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, integrity, quantities
+from weftline import _native, integrity, provenance, quantities
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.measures.lines import Mean
 from weftline.reproduce import claims, findings, trial_kinds
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.reproduce.trial_kinds import KINDS
 from weftline.sweeps import executor
+from weftline.sweeps.store import write_whole
 from weftline.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -205,9 +206,9 @@ def _point(
     if what == "latency":
         recorded = trial_kinds.latency_run(experiment, seed, of_run, out)
         basis += recorded.folder.name
-    digest = hashlib.sha256(
-        json.dumps([_native.version(), what, settings, seed, basis], sort_keys=True).encode()
-    ).hexdigest()[:12]
+    program = [_native.version(), provenance.build()]
+    key = json.dumps([*program, what, settings, seed, basis], sort_keys=True)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:12]
     return Point(
         line=line,
         place=place,
@@ -244,10 +245,7 @@ def kept(point: Point) -> dict[str, Any] | None:
 def _keep(point: Point, found: dict[str, Any]) -> None:
     """Write the numbers of a point, at once or not at all."""
     try:
-        point.file.parent.mkdir(parents=True, exist_ok=True)
-        part = point.file.with_suffix(".part")
-        part.write_text(integrity.sealed(found), "utf-8")
-        part.replace(point.file)
+        write_whole(point.file, integrity.sealed(found))
     except OSError as error:
         raise InputError(f"{point.file}: cannot be written: {error.strerror or error}") from None
 
@@ -258,6 +256,11 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
     Points on the same recorded run are tried together: reading its digests takes longest.
     """
     waiting = [point for point in points if kept(point) is None]
+    for parent in {point.file.parent for point in waiting}:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:  # before hours of trials whose results nothing could hold
+            raise InputError(f"{parent}: the folder cannot be made: {error.strerror or error}") from None
     groups: dict[object, list[Point]] = {}
     for point in waiting:
         groups.setdefault(point.recorded.folder if point.recorded else point.file, []).append(point)

@@ -11,8 +11,9 @@ number of each seed, the published number and the bounds. Verdicts are not store
                 decide. A published level, with a bound on either side, has a size and no direction.
     size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO.
                 Of a ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval
-                that is wider than the published number leaves the size open. A claim of "about the same" has
-                no size; one that counts the places outside of published numbers has a size and no direction.
+                that holds the published number leaves the size open where it is wider than that number, or
+                (of a ratio) holds no effect too. A claim of "about the same" has no size; one that counts the
+                places outside of published numbers has a size and no direction.
 
 Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds, unless no seed changes a
 number), where a run did not end, flows are unfinished or too few, and where the interval reaches over the
@@ -132,7 +133,9 @@ def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
     low, high = claim.get("interval") or (ours, ours)
     if not low <= published <= high:
         return Answer(NO)
-    return Answer(OPEN, "the interval is too wide") if high - low > abs(published) else Answer(YES)
+    if high - low > abs(published):
+        return Answer(OPEN, "the interval is too wide")
+    return Answer(OPEN, "within chance") if claim.get("ratio") and low <= 1.0 <= high else Answer(YES)
 
 
 def together(answers: Sequence[Answer], wanted: int) -> Answer:
