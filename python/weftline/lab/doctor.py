@@ -110,14 +110,18 @@ def _arrow() -> Finding:
 
 def _tried(ip: str, tc: str) -> list[Finding]:
     """Make two namespaces with a link, try each thing in them, and remove them."""
+    from weftline.lab import network
+
     number = secrets.token_hex(3)
     one, other = f"weftline-{number}-try1", f"weftline-{number}-try2"
+    made = dict.fromkeys((one, other), 0)
 
     def fails(*command: str) -> str | None:
         done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
         return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
 
     found = []
+    network.record(number, made)
     try:
         wrong = fails(ip, "netns", "add", one) or fails(ip, "netns", "add", other)
         found.append(_try("namespaces", wrong, "run outside a restricted container (CAP_SYS_ADMIN)"))
@@ -140,9 +144,8 @@ def _tried(ip: str, tc: str) -> list[Finding]:
             found.append(Finding(name=name, state=state, text=text))
         found += _tried_ipv6(ip, one)
     finally:
-        for name in (one, other):
-            if Path("/run/netns", name).exists():
-                fails(ip, "netns", "delete", name)
+        with network.uninterrupted():
+            network.remove(number, made)
     return found
 
 
@@ -214,13 +217,17 @@ def _dctcp(*, tries: bool) -> Finding:
         return Finding(name="DCTCP", state="ok", text="the kernel's own")
     wrong = dctcp.problems({}, [], multipath=False)
     if tries and not wrong and os.geteuid() == 0:
+        from weftline.lab import network
+
         number = secrets.token_hex(3)
+        network.record(number, {})
         try:
             dctcp.Control.of({}).register(number)
         except RunFailed as error:
             wrong = [str(error)]
         finally:
-            dctcp.unregister(number)
+            with network.uninterrupted():
+                network.remove(number, {})
     tried = "tried: " if tries else ""
     text = "the kernel lacks it; " + ("; ".join(wrong) or f"{tried}a run registers programs as one")
     return Finding(name="DCTCP", state="missing" if wrong else "ok", text=text)

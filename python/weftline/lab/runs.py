@@ -20,7 +20,7 @@ from weftline.errors import InputError, RunFailed
 from weftline.lab import dctcp, doctor, engine_hosts, engine_ports, internet, ioam, lateness, plan, stamps
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
-from weftline.lab.network import Network
+from weftline.lab.network import Network, folder_for_a_while
 from weftline.lab.plan import WIRES
 from weftline.lab.queues import Counters, Sampler
 from weftline.runs import Run
@@ -103,8 +103,8 @@ def planned(
         raise InputError(
             f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer flows"
         )
-    with tempfile.TemporaryDirectory(prefix="weftline-lab-") as folder:
-        simulated = scenario.start(out=Path(folder) / "run", force=True, sync=False)
+    with folder_for_a_while() as folder:
+        simulated = scenario.start(out=folder / "run", force=True, sync=False)
         if simulated.summary.get("jobs"):
             kinds = sorted({str(one.get("kind")) for one in scenario.values.get("workload", [])})
             raise InputError(
