@@ -137,7 +137,7 @@ def _tried(ip: str, tc: str) -> list[Finding]:
         found.append(_try("tbf", wrong, "a kernel with CONFIG_NET_SCH_TBF (modprobe sch_tbf)"))
         for name in ("netem", "fq_codel", "red"):
             wrong = fails(*at, name, *(("limit", "100000", "avpkt", "1500") if name == "red" else ()))
-            text = "not used by the lab, which has its own delays and so far fifo alone"
+            text = "not used by the lab, which has its own delays and the simulator's disciplines"
             state, text = (
                 ("missing", f"this kernel does not have it; {text}") if wrong else ("ok", f"there; {text}")
             )
@@ -258,11 +258,13 @@ def _bpf() -> list[Finding]:
 
 
 def _lateness() -> Finding:
-    late = lateness.measure()
+    with lateness.awake() as awake:
+        late = lateness.measure()
     p50, p99 = late.quantile_ns(0.5) or 0, late.quantile_ns(0.99) or 0
     shortest = p99 / lateness.SHARE_OF_DELAY
+    cores = "with cores kept awake, as during a run" if awake else f"{lateness.CORES} cannot be opened"
     text = (
-        f"processes wake up to {p50 / 1e6:g} ms late (p50), {p99 / 1e6:g} ms (p99): links with a delay of "
-        f"{shortest / 1e6:g} ms or more are honest, or [scale] by"
+        f"processes wake up to {p50 / 1e6:g} ms late (p50), {p99 / 1e6:g} ms (p99; {cores}): links with a "
+        f"delay of {shortest / 1e6:g} ms or more are honest, or [scale] by"
     )
     return Finding(name="lateness", state="ok", text=text)

@@ -106,6 +106,8 @@ class Network:
     """Addresses of interfaces, by node and name."""
     keep: bool = False
     """It outlives the process: `up`."""
+    awake: bool = False
+    """The cores of the machine are kept awake while it exists."""
 
     def name(self, node: str) -> str:
         """Return the namespace of a node."""
