@@ -311,13 +311,18 @@ def die_with_parent() -> None:
     libc.prctl(29, 1)  # the shortest timer slack
 
 
+def first_line() -> str:
+    """Return the first line of standard input; without one the parent has ended, and so does this process."""
+    return sys.stdin.readline() or sys.exit(1)
+
+
 def main() -> None:
     """Take the task, wait for time zero, work."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    agent = Agent(json.loads(sys.stdin.readline()))
+    agent = Agent(json.loads(first_line()))
     print("ready", flush=True)
     line = sys.stdin.readline()
     if not line.strip():

@@ -78,6 +78,12 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
             summary["warnings"].append(f"what the processes next to {', '.join(unknown)} did is not known")
         if not outcome.programs.counts:
             summary["warnings"].append("what the switches' programs counted is not known")
+        if unknown_joins := summary["lab"]["balancer"]["programs"].get("strangers"):
+            contaminate(
+                summary,
+                f"{unknown_joins} times a subflow joined at a switch that did not know its connection yet: the "
+                "process that hashes keys was later than a round trip",
+            )
     if outcome.programs:
         for one in made.at_ports:
             summary["lab"] |= one.facts(outcome.programs)
@@ -240,8 +246,9 @@ def summary_of(
         },
     }
     ideal = median(flow["ideal_fct_ns"] for flow in made.flows) if made.flows else None
-    summary["lab"]["contaminated"] = contamination(wires, shortest, outcome, ideal)
-    summary["warnings"] = [f"contaminated: {text}" for text in summary["lab"]["contaminated"]]
+    summary["lab"]["contaminated"], summary["warnings"] = [], []
+    for text in contamination(wires, shortest, outcome, ideal):
+        contaminate(summary, text)
     if made.dctcp and not outcome.dctcp["windows"]:
         summary["warnings"].append("DCTCP: its programs wrote no window of data down")
     if mended := outcome.dctcp.get("windows_mended"):
@@ -277,6 +284,12 @@ def summary_of(
             f"{below} flows were faster than the simulator's ideal time, by the burst of a port"
         )
     return summary
+
+
+def contaminate(summary: dict[str, Any], why: str) -> None:
+    """Note why a run does not count."""
+    summary["lab"]["contaminated"].append(why)
+    summary["warnings"].append(f"contaminated: {why}")
 
 
 def contamination(

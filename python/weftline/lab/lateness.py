@@ -132,9 +132,9 @@ def scale_for(shortest_delay_ns: float | None, late_ns: int, hops_per_second: fl
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    from agent import die_with_parent  # type: ignore[import-not-found]
+    from agent import die_with_parent, first_line  # type: ignore[import-not-found]
 
     if "stays" not in sys.argv:
         die_with_parent()
-    sys.stdin.readline()
+    first_line()
     watch()

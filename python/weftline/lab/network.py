@@ -20,6 +20,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -269,13 +270,23 @@ def folder_for_a_while() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold signals back until the block is done, so that a second Ctrl-C cannot interrupt it."""
-    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    """Hold signals back until the block is done, so that a second Ctrl-C cannot interrupt it.
+
+    By handlers: a mask is of one thread, and a signal that this one does not take is given to another one.
+    """
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for one in dict.fromkeys(came):
+            signal.raise_signal(one)
 
 
 def remove(number: str, namespaces: dict[str, int], folder: str | None = None) -> list[str]:
