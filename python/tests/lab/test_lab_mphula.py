@@ -27,8 +27,8 @@ kind = "leaf-spine"
 leaves = 2
 spines = 3
 hosts_per_leaf = 1
-# A subflow joins a round trip, 160 ms, after the packet with the keys: the process that hashes them has that long.
-# With 16 ms, as before, it was too late on a busy machine, and the switches then do not know the subflow.
+# A subflow joins a round trip, 160 ms, after the packet with the keys: the process that hashes them has that
+# long. On a busy machine it can be late by more than 16 ms; switches then do not know the subflow.
 host_link = { rate = "100Mbps", delay = "20ms" }
 fabric_link = { rate = "10Mbps", delay = "20ms" }
 [switch]

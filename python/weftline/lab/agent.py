@@ -118,7 +118,11 @@ class Agent:
                 report_at += ((now - report_at) // every + 1) * every
             if until and now >= until:
                 break
-            next_ns = [*(at for at, _ in due[:1]), *([report_at] if every else []), *([until] if until else [])]
+            next_ns = [
+                *(at for at, _ in due[:1]),
+                *([report_at] if every else []),
+                *([until] if until else []),
+            ]
             wait = (min(next_ns, default=now + 10**9) - now) / 1e9
             if any(flow.multipath for flow in self.flows.values()):
                 wait = min(wait, POLL_S)

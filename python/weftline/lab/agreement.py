@@ -186,9 +186,9 @@ def without_twins(lines: Sequence[Line]) -> list[str]:
         alone = [run for run in line.runs if is_lab(run) and _key(run) not in simulated]
         if alone:
             found.append(
-                f"{line.label}: {len(alone)} run{'s' * (len(alone) != 1)} of the lab without a simulated run of "
-                "the same scenario, [scale], end and seed here, so there is no verdict on them: simulate that "
-                f"with weftline run {alone[0].out}/scenario.toml."
+                f"{line.label}: {len(alone)} run{'s' * (len(alone) != 1)} of the lab without a simulated run "
+                "of the same scenario, [scale], end and seed here, so there is no verdict on them: simulate "
+                f"that with weftline run {alone[0].out}/scenario.toml."
             )
     return found
 
@@ -284,10 +284,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _apart(
-    both: Sequence[tuple[float, float]], *, relative: bool, logarithmic: bool
-) -> list[float] | None:
-    """Return how far the lab's value of each run is from the simulated one; None if a share of 0 is asked for."""
+def _apart(both: Sequence[tuple[float, float]], *, relative: bool, logarithmic: bool) -> list[float] | None:
+    """Return how far the lab's value of each run is from the simulated one; None: as a share of 0."""
     if not relative:
         return [lab - sim for lab, sim in both]
     if logarithmic:

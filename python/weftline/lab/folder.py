@@ -81,8 +81,8 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
         if unknown_joins := summary["lab"]["balancer"]["programs"].get("strangers"):
             contaminate(
                 summary,
-                f"{unknown_joins} times a subflow joined at a switch that did not know its connection yet: the "
-                "process that hashes keys was later than a round trip",
+                f"{unknown_joins} times a subflow joined at a switch that did not know its connection yet: "
+                "the process that hashes keys was later than a round trip",
             )
     if outcome.programs:
         for one in made.at_ports:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Collection
 from typing import Any
 
 from weftline.lab import balancers, stamps
@@ -11,6 +12,8 @@ from weftline.lab.resolved import ns, size
 
 NIC_QUEUE = 4_000_000
 """Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
+MEASURED = ("queues", "goodput")
+"""Of [measure], where hosts are the kernel's."""
 LEAST_RECEIVED, MOST_RECEIVED = 128 << 10, 32 << 20
 """Bytes that the receive buffer of a socket begins with at least, and up to which it grows."""
 
@@ -62,11 +65,7 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
-    if values.get("measure", {}).get("pcap"):
-        found.append("measure.pcap: the lab does not write captures")
-    extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}
-    if extra:
-        found.append(f"measure: the lab measures queues and goodput, not {', '.join(sorted(extra))}")
+    found += not_measured(values, MEASURED)
     if "goodput" in values.get("measure", {}):
         found.append("goodput: in the lab of bytes that were acknowledged, of every flow")
     if "ack_delay" in transport:
@@ -82,6 +81,20 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     minimum = ns(transport.get("rto_min"))
     if minimum is not None and minimum < 1_000_000:
         found.append(f"rto_min: the kernel has at least 1 ms; the simulator {transport['rto_min']}")
+    return found
+
+
+def not_measured(values: dict[str, Any], measured: Collection[str]) -> list[str]:
+    """Return what of [measure] the lab leaves out, or does for more ports; `measured`: what it does."""
+    asked = {key: value for key, value in values.get("measure", {}).items() if value not in (None, False, "")}
+    found = []
+    if asked.get("pcap"):
+        found.append("measure.pcap: the lab does not write captures")
+    extra = sorted(key for key in asked if key not in (*measured, "ideal") and not key.startswith("pcap"))
+    if extra:
+        found.append(f"measure: the lab measures {' and '.join(measured)}, not {', '.join(extra)}")
+    if isinstance(queues := asked.get("queues"), dict) and queues.get("ports", "*") != "*":
+        found.append("measure.queues: the lab looks at every port")
     return found
 
 

@@ -28,7 +28,7 @@ from weftline.lab import (
     kernel_hosts,
     stamps,
 )
-from weftline.lab.ports import Port
+from weftline.lab.ports import ETHERNET_BYTES, Port
 from weftline.lab.resolved import ns, size
 from weftline.scenario import Scenario
 
@@ -371,6 +371,12 @@ def make(
             f"transport.mss = {mss}B: links with IPv6 carry packets of {internet.SMALLEST_MTU} bytes or more:"
             f" set it to {mss + internet.SMALLEST_MTU - mtu}B or more, or leave --ip out"
         )
+    room, needs = size(queue.get("limit")), mtu + ETHERNET_BYTES
+    if 0 < room < needs:
+        raise InputError(
+            f'switch.queue.limit = "{queue["limit"]}": has no room for a full packet, which is {needs} bytes '
+            "long, so none would ever pass: set it to more"
+        )
     own = _own_controllers(values)
     registered = [] if hosts else _own_dctcp(values, kernel_has)
     measured = values.get("measure", {}).get("queues")
@@ -396,6 +402,7 @@ def make(
                 if hosts
                 else kernel_hosts.differs(values, engine=engine)
             ),
+            *(kernel_hosts.not_measured(values, ("queues",)) if hosts else []),
             *(engine_ports.differs() if engine and not hosts else []),
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),

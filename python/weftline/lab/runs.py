@@ -142,8 +142,8 @@ def _check_files(flows: list[dict[str, Any]]) -> None:
         open_now[host] = open_now.get(host, 0) + step
         if open_now[host] + OTHER_FILES > limit != resource.RLIM_INFINITY:
             raise InputError(
-                f"host {host} has more than {limit - OTHER_FILES} flows at a time, and a process of this user "
-                f"may have {limit} files open (ulimit -Hn): {FEWER}"
+                f"host {host} has more than {limit - OTHER_FILES} flows at a time, and a process of this "
+                f"user may have {limit} files open (ulimit -Hn): {FEWER}"
             )
 
 
