@@ -115,6 +115,8 @@ class Agreement:
     close: float | None
     differs: list[str]
     lateness_ns: float | None
+    spoilt: bool = False
+    """Too many are contaminated, so none is dropped from the numbers."""
 
     def table(self) -> Table:
         """Return one row a quantity."""
@@ -147,8 +149,10 @@ class Agreement:
 
     def note(self) -> str:
         """Return what the table does not say."""
+        count = self.runs + self.dropped if self.spoilt else self.runs
         parts = [
-            f"{self.runs} run{'s' * (self.runs != 1)} of the lab, {self.dropped} dropped as contaminated."
+            f"{count} run{'s' * (count != 1)} of the lab, {self.dropped} "
+            + ("of them contaminated." if self.spoilt else "more dropped as contaminated.")
         ]
         if self.median_ratio is not None:
             interval = (
@@ -234,6 +238,7 @@ def _agreement(pairs: list[tuple[Run, Run]]) -> Agreement:
         close=sum(CLOSE[0] < r < CLOSE[1] for r in ratios) / len(ratios) if ratios else None,
         differs=list(pairs[0][0].summary.get("lab", {}).get("differs", [])),
         lateness_ns=worst,
+        spoilt=spoilt,
     )
 
 
@@ -250,7 +255,7 @@ def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], sp
     if len(both) < len(values):
         reason = reason or "a run has too few finished flows for it"
     elif apart is None:
-        reason = reason or "the simulated value is 0"
+        reason = reason or "the simulated value is 0: no flow finished there"
     elif len(apart) > 1:
         low, high = interval_90(apart)
     else:
@@ -290,8 +295,6 @@ def _apart(both: Sequence[tuple[float, float]], *, relative: bool, logarithmic: 
         return [lab - sim for lab, sim in both]
     if logarithmic:
         return [math.log(lab / sim) for lab, sim in both]
-    if all(lab == sim for lab, sim in both):
-        return [0.0] * len(both)
     return [lab / sim - 1 for lab, sim in both] if all(sim > 0 for _, sim in both) else None
 
 

@@ -124,7 +124,7 @@ def _tried(ip: str, tc: str) -> list[Finding]:
     network.record(number, made)
     try:
         wrong = fails(ip, "netns", "add", one) or fails(ip, "netns", "add", other)
-        found.append(_try("namespaces", wrong, "run outside a restricted container (CAP_SYS_ADMIN)"))
+        found.append(_try("namespaces", wrong, "a kernel with CONFIG_NET_NS"))
         if wrong:
             return found
         peer = ("peer", "name", "try1", "netns", other)
@@ -194,6 +194,8 @@ def _tried_ipv6(ip: str, namespace: str) -> list[Finding]:
 
 
 def _try(name: str, wrong: str | None, remedy: str) -> Finding:
+    if wrong and "not permitted" in wrong:
+        remedy = "CAP_SYS_ADMIN and CAP_NET_ADMIN: run outside a restricted container"
     if wrong:
         return Finding(name=name, state="problem", text=f"{wrong}; needs {remedy}")
     return Finding(name=name, state="ok", text="tried")
