@@ -220,6 +220,25 @@ def test_measures_that_the_lab_does_not_take_are_listed(dumbbell: Path) -> None:
         assert "measure.queues: the lab looks at every port" in differs
 
 
+def test_settings_of_transports_that_the_kernel_does_not_follow_are_listed(dumbbell: Path) -> None:
+    def listed(*changes: str) -> list[str]:
+        found = plan.make(runs.scenario_of(str(dumbbell), list(changes), None), KERNEL, []).differs
+        return [text.partition(": ")[2] for text in found if text.startswith("the kernel's transport has")]
+
+    assert not listed()
+    assert not listed(
+        "transport.initial_window=3", "transport.rto_min=50ms", "transport.mss=1000B", "scale.by=7"
+    )
+    assert listed("transport.nagle=false", "transport.controller.beta=0.5") == [
+        "transport.controller.beta = 0.5, transport.nagle = false"
+    ]
+    own = 'workload.0.transport={ controller = { kind = "newreno", count = "acks" } }'
+    assert listed(own) == ['workload.0.transport.controller.count = "acks"']
+    assert "transport.loss_detection" in listed("transport.profile=ns3-3.35")[0]
+    port = plan.make(runs.scenario_of(str(dumbbell), ["switch.queue.link_header=20B"], None), KERNEL, [])
+    assert "switch.queue.link_header: ports of the kernel add none" in port.differs
+
+
 def test_signals_wait_for_the_end_of_a_removal_whatever_threads_there_are() -> None:
     other = threading.Event()
     thread = threading.Thread(target=other.wait)
@@ -370,6 +389,10 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
         ("switch.pfc.enabled=true", "cannot pause"),
         ("host.packet_time=1us", "take the time that they take"),
+        ("host.resequencing.enabled=true", "hand packets on as they come"),
+        ("transport.app_rate=1Mbps", "as fast as TCP lets them"),
+        ("transport.plb=delay", "keep a flow on its path"),
+        ("switch.forwarding=cut-through", "forward whole frames"),
     ],
 )
 def test_what_cannot_be_run_is_named(change: str, expected: str, dumbbell: Path) -> None:

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weftline import quantities
 from weftline.errors import InputError
 from weftline.lab import (
     balancers,
@@ -243,10 +242,12 @@ def problems(
         found.append("switch.port: the kernel's ports all have the same queue: leave it or --ports out")
     if ecn_switches.wanted(values) and not engine:
         found += ecn_switches.problems()
-    if not hosts and quantities.parse_time_ns(values.get("host", {}).get("packet_time", "0s")) > 0:
+    if not hosts:
+        found += kernel_hosts.problems(values)
+    if switch.get("forwarding", "store-and-forward") != "store-and-forward":
         found.append(
-            "host.packet_time: hosts of the kernel take the time that they take: leave it out, or use hosts "
-            "of the engine (--hosts engine)"
+            f'switch.forwarding = "{switch["forwarding"]}": switches of the lab forward whole frames: set it '
+            'to "store-and-forward"'
         )
     if not hosts and kind == "mptcp" and not has_mptcp():
         found.append(
@@ -356,6 +357,7 @@ def make(
     balancing = balancers.asked(scenario)
     writes = int_switches.wanted(values) and not engine
     marks = ecn_switches.wanted(values) and not engine
+    adds = bool(size(queue.get("link_header"))) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
     longest = engine_hosts.MTU if hosts else mss + header
     mtu = longest + version.header_bytes - internet.IPV4.header_bytes
@@ -404,6 +406,7 @@ def make(
             ),
             *(kernel_hosts.not_measured(values, ("queues",)) if hosts else []),
             *(engine_ports.differs() if engine and not hosts else []),
+            *(["switch.queue.link_header: ports of the kernel add none"] if adds else []),
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
             *(dctcp.differs() if registered else []),
