@@ -392,6 +392,7 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("host.resequencing.enabled=true", "hand packets on as they come"),
         ("transport.app_rate=1Mbps", "as fast as TCP lets them"),
         ("transport.plb=delay", "keep a flow on its path"),
+        ('workload.0={kind="closed-loop", size="1KB", requests=2}', "some start when others end"),
         ("switch.forwarding=cut-through", "forward whole frames"),
     ],
 )

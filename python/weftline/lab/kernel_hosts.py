@@ -20,6 +20,8 @@ MEASURED = ("queues", "goodput")
 """Of [measure], where hosts are the kernel's."""
 APPLICATION = ("app_rate", "app_message", "app_read_rate")
 """Of [transport]: how fast applications write and read."""
+CLOSED = ("closed-loop", "request-response")
+"""Workloads whose flows wait for others, or have connections that outlive them."""
 TAKEN = (
     *("kind", "controller", "mss", "initial_window", "rto_min", "receive_buffer", "ecn", "subflows", "plb"),
     # What is not alike in these has entries of its own.
@@ -55,8 +57,8 @@ def problems(values: dict[str, Any]) -> list[str]:
     transport, host = values.get("transport", {}), values.get("host", {})
     out = "leave it out, or use hosts of the engine (--hosts engine)"
     found = [
-        f'transport.{key} = "{transport[key]}": applications at hosts of the kernel write and read as fast as '
-        f"TCP lets them: {out}"
+        f'transport.{key} = "{transport[key]}": applications at hosts of the kernel write and read as fast '
+        f"as TCP lets them: {out}"
         for key in APPLICATION
         if transport.get(key, "auto") != "auto"
     ]
@@ -64,6 +66,13 @@ def problems(values: dict[str, Any]) -> list[str]:
         found.append(
             f'transport.plb = "{transport["plb"]}": hosts of the kernel keep a flow on its path: {out}'
         )
+    found += [
+        f'workload.{number}.kind = "{one["kind"]}": hosts of the kernel play flows at the times of a '
+        "simulated run, and here some start when others end: choose another, or hosts of the engine (--hosts "
+        "engine)"
+        for number, one in enumerate(values.get("workload", []))
+        if one.get("kind") in CLOSED
+    ]
     if quantities.parse_time_ns(host.get("packet_time", "0s")) > 0:
         found.append(f"host.packet_time: hosts of the kernel take the time that they take: {out}")
     if host.get("resequencing", {}).get("enabled"):

@@ -109,7 +109,8 @@ def planned(
     seconds = scenario.estimate()["seconds"]
     if seconds > LONGEST_SIMULATION:
         raise InputError(
-            f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer flows"
+            f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer or shorter "
+            "flows, or an end (run.until)"
         )
     with folder_for_a_while() as folder:
         simulated = scenario.start(out=folder / "run", force=True, sync=False)
