@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -362,6 +363,25 @@ def test_up_can_be_looked_into_and_down_removes_it(dumbbell: Path) -> None:
     finally:
         out, _ = lab("down").communicate(timeout=20)
     assert out.count("removed") == 7
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_packets_that_a_switch_loses_at_no_port_are_found(dumbbell: Path) -> None:
+    made, _ = runs.planned(runs.scenario_of(str(dumbbell), [], None), "kernel")
+    made = replace(made, links=[replace(link, delay_ns=0) for link in made.links])
+    with runs.up(made) as network:
+        assert network.lost_inside() == {}
+        with inside(network.name("host0")), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for lifetime, count in ((64, 5), (1, 3), (2, 2)):
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, lifetime)
+                for _ in range(count):
+                    sock.sendto(b"x", (made.nodes[2].address, 9))
+        for _ in range(100):
+            time.sleep(0.02)
+            if sum(network.lost_inside().values()) == 5:
+                break
+        # The third switch of five that live on is a host.
+        assert network.lost_inside() == {"s0": 3, "s1": 2}
 
 
 @pytest.mark.usefixtures("machine", "nothing_left")

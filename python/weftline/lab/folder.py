@@ -272,6 +272,11 @@ def summary_of(
         summary["warnings"].append(
             f"{lost} frames were lost between ports, which no link of the scenario loses"
         )
+    if lost_inside := sum(outcome.lost_inside.values()):
+        summary["warnings"].append(
+            f"switches {', '.join(outcome.lost_inside)} lost {lost_inside} packets that no port dropped: report "
+            "this"
+        )
     if astray := outcome.relay.get("not_conserved"):
         summary["warnings"].append(
             f"ports {', '.join(astray)} do not account for all of their frames: report this"

@@ -235,6 +235,20 @@ class Network:
                 lines += [f"mptcp endpoint add {address} subflow" for address in endpoints]
             run(tool("ip"), "-n", self.name(node.name), "-batch", "-", text="\n".join(lines) + "\n")
 
+    def lost_inside(self) -> dict[str, int]:
+        """Return how many packets of IPv4 each switch received that it neither forwarded nor took itself.
+
+        No port has them among its drops: a packet that was sent too often, or from or to no address.
+        """
+        found = {}
+        for node in self.plan.own_nodes:
+            if not node.is_host:
+                with inside(self.name(node.name)):
+                    names, values = Path("/proc/thread-self/net/snmp").read_text().split("\n")[:2]
+                counts = dict(zip(names.split()[1:], map(int, values.split()[1:]), strict=True))
+                found[node.name] = counts["InReceives"] - counts["ForwDatagrams"] - counts["InDelivers"]
+        return {name: count for name, count in found.items() if count > 0}
+
     def remove(self) -> None:
         """Remove all of it; safe to call again, and while it is half built."""
         with uninterrupted():

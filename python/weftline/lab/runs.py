@@ -182,6 +182,8 @@ class Outcome:
     """The lowest that a process of the run had."""
     awake: bool = False
     """The cores of the machine were kept awake."""
+    lost_inside: dict[str, int] = field(default_factory=dict)
+    """Packets that switches received and lost, at no port."""
     clock_step_ns: int = 0
     """By how much the time of day was set meanwhile."""
     goodput: list[tuple[int, int, int]] = field(default_factory=list)
@@ -593,6 +595,7 @@ def carry(
         priority=priorities.lowest(processes.kinds),
         awake=network.awake,
         clock_step_ns=abs(_clocks_apart_ns() - clocks),
+        lost_inside=network.lost_inside(),
     )
 
 
