@@ -295,8 +295,8 @@ def test_a_run_with_an_end_stops_there_and_counts_what_was_sent(dumbbell: Path, 
     run = weftline.Run.read(tmp_path / "lab")
     rows = pyarrow.table(run.flows).to_pylist()
     # 20 Mb/s for a second, and what the queue and the links hold of it.
-    most = (20e6 / 8 + 100_000 + 2 * 64_000) / 1500
-    assert 400 < sum(row["packets_sent"] - row["packets_retransmitted"] for row in rows) < 1.2 * most
+    limit = (20e6 / 8 + 100_000 + 2 * 64_000) / 1500
+    assert 400 < sum(row["packets_sent"] - row["packets_retransmitted"] for row in rows) < 1.2 * limit
     assert all(row["fct_ns"] is None and row["start_ns"] > 0 for row in rows)
     # Of a second and not of the time until the processes have ended.
     assert summary["lab"]["ports"]["s0.p2"]["bytes_sent"] < 1.2 * 20e6 / 8

@@ -60,7 +60,7 @@ def test_a_lab_that_finished_nothing_is_different_and_not_left_out() -> None:
     assert words["bytes of finished flows"] == ("different", 4000, 0, "")
     few = "a run has too few finished flows for it"
     assert words["median FCT"] == ("open", 1e6, None, few)
-    # Five runs, one of which finished nothing: the others are no verdict on all.
+    # Five runs, one of which finished nothing.
     some = agreement._verdict(agreement.QUANTITIES[2], [*[(flows(1e6), flows(1e6))] * 4, pairs[0]], "")
     assert some is not None and (some.word, some.reason) == ("open", few)
     none = "the simulated value is 0: no flow finished there"

@@ -81,7 +81,7 @@ def test_subflows_of_a_connection_take_different_uplinks(fabric: Path, tmp_path:
         assert done.returncode == 0, err
         summary = json.loads(out)
         assert summary["flows_done"] == 1
-        # What this machine may have decided is no evidence.
+        # Else the machine may have decided it.
         if not summary["lab"]["contaminated"]:
             break
     found = summary["lab"]["balancer"]["by_switch"]

@@ -77,6 +77,6 @@ def test_repeats_have_the_seeds_from_1_on(
     seeds: str, wrong: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main(["reproduce", "lab-pint", "--dry-run", "--seeds", seeds])
-    said = capsys.readouterr()
-    assert status == (2 if wrong else 0), said
-    assert ("have the seeds from 1 on" in said.err) is wrong
+    printed = capsys.readouterr()
+    assert status == (2 if wrong else 0), printed
+    assert ("have the seeds from 1 on" in printed.err) is wrong

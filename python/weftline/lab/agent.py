@@ -324,8 +324,8 @@ def main() -> None:
     """Take the task, wait for time zero, work."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     agent = Agent(json.loads(first_line()))
     print("ready", flush=True)
     line = sys.stdin.readline()
@@ -336,7 +336,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
-        print(json.dumps({"stopped": f"it has {most} connections open (ulimit -n)"}), flush=True)
+        print(json.dumps({"stopped": f"it has {limit} connections open (ulimit -n)"}), flush=True)
 
 
 if __name__ == "__main__":

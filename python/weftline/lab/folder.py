@@ -274,8 +274,8 @@ def summary_of(
         )
     if lost_inside := sum(outcome.lost_inside.values()):
         summary["warnings"].append(
-            f"switches {', '.join(outcome.lost_inside)} lost {lost_inside} packets that no port dropped: report "
-            "this"
+            f"switches {', '.join(outcome.lost_inside)} lost {lost_inside} packets that no port dropped: "
+            "report this"
         )
     if astray := outcome.relay.get("not_conserved"):
         summary["warnings"].append(

@@ -37,9 +37,9 @@ PATIENCE_S = 10.0
 READY_S = 30.0
 FEWER = "choose fewer flows at a time, or raise [scale] by"
 OTHER_FILES = 30
-"""Files that an agent has open beside its connections."""
+"""Files that an agent has open in addition to its connections."""
 LEAVE_S = 5.0
-"""How long agents have to say what they had not finished."""
+"""Time for agents to report the flows that they have not finished."""
 
 
 def scenario_of(file: str, changes: list[str], seed: int | None) -> Scenario:
@@ -234,7 +234,7 @@ class Processes:
         """The process of the engine's hosts."""
         self.agents: dict[str, subprocess.Popen[str]] = {}
         self.left: dict[str, bytes] = {}
-        """What each agent printed and nobody had read when it ended."""
+        """What each agent printed and was not read before it ended."""
         self.of_hosts: dict[str, Any] = {}
         """What the process of the hosts printed at its end."""
         self.companions: dict[str, subprocess.Popen[str]] = {}
@@ -532,7 +532,7 @@ def carry(
                     raise RunFailed(f"lab: the agent of {outputs[number]} ended by itself")
                 *whole, unread[number] = (unread[number] + data).split(b"\n")
                 if whole and (why := json.loads(whole[-1]).get("stopped")):
-                    raise RunFailed(f"lab: the agent of {outputs[number]} cannot go on: {why}; {FEWER}")
+                    raise RunFailed(f"lab: the agent of {outputs[number]} stopped: {why}; {FEWER}")
                 lines += whole
             for one in map(json.loads, lines):
                 if take(one):
@@ -600,7 +600,7 @@ def carry(
 
 
 def _clocks_apart_ns() -> int:
-    """Return the time of day less the time since the machine started: the same unless somebody sets it."""
+    """Return the time of day less the time since the machine started: it changes when the clock is set."""
     return time.time_ns() - time.monotonic_ns()
 
 
