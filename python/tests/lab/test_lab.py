@@ -360,6 +360,8 @@ def test_up_can_be_looked_into_and_down_removes_it(dumbbell: Path) -> None:
                 sock.connect((last[1], 9))
         # Three links, 2 + 5 + 2 ms, both ways.
         assert 0.018 <= time.monotonic() - begun < 0.1
+        out, err = lab("clean").communicate(timeout=20)
+        assert "nothing to remove" in out and "stay until `weftline lab down`" in err
     finally:
         out, _ = lab("down").communicate(timeout=20)
     assert out.count("removed") == 7
