@@ -17,6 +17,8 @@ def ending(run: Run) -> str | None:
         return _memory_limit(run)
     if status == "interrupted":
         return f"interrupted; what was computed is in {run.out}"
+    if status == "stalled" and run.summary.get("engine") == "lab":
+        return f"stalled: flows are unfinished, and none ended for longer than the lab waits; see {run.out}"
     if status == "stalled" and (waiting := run.summary.get("waiting")):
         return f"stalled: {'; '.join(waiting)}; see {run.out}"
     if status == "stalled":

@@ -3,7 +3,8 @@
 //! The IPv4 packet has the length of the simulated one, but not shorter than [`MIN_BYTES`] and what the packet carries in addition to its fields (SACK
 //! blocks: 32 bytes); what is left is zeros. Switches of a kernel see
 //! addresses, ports that follow from the packet's label (so that they choose among equal paths by it), a type of service that
-//! follows from its class, and an ECN-capable codepoint.
+//! follows from its class, and an ECN-capable codepoint. The source address is the sending host's. Where `src` of a packet says
+//! something else (a word of a schedule), that word follows the fields.
 //!
 //! In a run with INT, a data packet that carries it has an empty stack of INT 2.1 between IP and UDP
 //! ([`weftline_dataplane::stack`]), to which every switch adds its values: real bytes in the place of those that the simulated
@@ -25,6 +26,8 @@ const IP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 const FIELD_BYTES: usize = 48;
 const RECORD_BYTES: usize = 16;
+/// Of `src`, where it is not the sending host.
+const SOURCE_BYTES: usize = 4;
 const MOST_RECORDS: usize = u8::MAX as usize;
 const UDP: u8 = 17;
 const HOPS: u8 = 64;
@@ -87,7 +90,9 @@ impl Int {
 #[derive(Debug, Clone, Copy)]
 pub struct Ends {
     pub macs: [[u8; 6]; 2],
-    /// Addresses of the hosts that the packet is from and for.
+    /// Number of the host that sends.
+    pub host: u32,
+    /// Addresses of that host and of the one that the packet is for.
     pub addresses: [[u8; 4]; 2],
 }
 
@@ -97,7 +102,8 @@ pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends, int: Option<&I
     let int = int.filter(|_| packet.kind == PacketKind::Data && *records == [IntRecord::default()]);
     let records = if int.is_some() { &[] } else { &records[..records.len().min(MOST_RECORDS)] };
     let simulated = packet.size - int.map_or(0, |int| int.bytes).min(packet.size);
-    let own = usize::from(simulated).max(MIN_BYTES + records.len() * RECORD_BYTES);
+    let source_bytes = if packet.src == ends.host { 0 } else { SOURCE_BYTES };
+    let own = usize::from(simulated).max(MIN_BYTES + source_bytes + records.len() * RECORD_BYTES);
     let length = (own + if int.is_some() { stack::HEADER } else { 0 }).min(u16::MAX.into());
     let own = length - if int.is_some() { stack::HEADER } else { 0 };
     let mut frame = vec![0; ETHERNET_BYTES + length];
@@ -132,13 +138,16 @@ pub fn frame(packet: &Packet, records: &[IntRecord], ends: &Ends, int: Option<&I
     udp[4..6].copy_from_slice(&((own - IP_BYTES) as u16).to_be_bytes());
     let (fields, rest) = udp[UDP_BYTES..].split_at_mut(FIELD_BYTES);
     write(packet, fields);
-    fields[46] = records.len() as u8;
+    (fields[46], fields[47]) = (records.len() as u8, source_bytes as u8);
+    let (word, rest) = rest.split_at_mut(source_bytes);
+    word.copy_from_slice(&packet.src.to_be_bytes()[..source_bytes]);
     let words = records.iter().flat_map(|one| [one.time, one.sent, one.queue, one.rate_kbps]);
     rest.chunks_mut(4).zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_be_bytes()));
     frame
 }
 
-/// The packet that a frame carries, `src` and `dst` by their addresses, and what that carries; none if it carries none.
+/// The packet that a frame carries, `dst` and `src` (unless it says something else) by their addresses, and what that carries;
+/// none if it carries none.
 pub fn packet(
     frame: &[u8],
     host: impl Fn([u8; 4]) -> Option<u32>,
@@ -156,6 +165,11 @@ pub fn packet(
     }
     let (fields, rest) = udp[UDP_BYTES..].split_at(FIELD_BYTES);
     let mut packet = read(fields)?;
+    let (source, rest) = match usize::from(fields[47]) {
+        0 => (None, rest),
+        SOURCE_BYTES => rest.split_at_checked(SOURCE_BYTES).map(|(word, rest)| (Some(word), rest))?,
+        _ => return None,
+    };
     let words = rest.get(..usize::from(fields[46]) * RECORD_BYTES)?;
     let word = |at: &[u8]| u32::from_be_bytes([at[0], at[1], at[2], at[3]]);
     let record = |at: &[u8]| IntRecord {
@@ -170,6 +184,7 @@ pub fn packet(
     };
     let address = |at: usize| ip[at..at + 4].try_into().ok().and_then(&host);
     (packet.src, packet.dst) = (address(12)?, address(16)?);
+    packet.src = source.map_or(packet.src, word);
     if packet.kind == PacketKind::Data && service & CONGESTION_BITS == CONGESTION_BITS {
         packet.flags |= flag::MARKED;
     }
@@ -233,8 +248,11 @@ fn sum(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    const ENDS: Ends =
-        Ends { macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], addresses: [[10, 0, 0, 1], [10, 0, 0, 2]] };
+    const ENDS: Ends = Ends {
+        macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
+        host: 1,
+        addresses: [[10, 0, 0, 1], [10, 0, 0, 2]],
+    };
 
     fn host(address: [u8; 4]) -> Option<u32> {
         (address[..3] == [10, 0, 0]).then(|| u32::from(address[3]))
@@ -281,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_mark_of_the_network_arrives_and_short_packets_are_filled_up() {
-        let sent = Packet { size: 40, kind: PacketKind::Data, ..Packet::default() };
+        let sent = Packet { size: 40, src: 1, kind: PacketKind::Data, ..Packet::default() };
         let mut marked = frame(&sent, &[], &ENDS, None);
         assert_eq!(marked.len(), 14 + MIN_BYTES);
         assert!(crate::frame::mark(&mut marked));
@@ -292,13 +310,24 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_says_something_else_comes_back_and_switches_see_the_sender() {
+        for (src, longer) in [(1, 0), (2, 4), (NONE, 4)] {
+            let sent = Packet { src, dst: 2, size: 64, kind: PacketKind::Control, ..Packet::default() };
+            let frame = frame(&sent, &[], &ENDS, None);
+            assert_eq!((frame.len(), &frame[26..30]), (14 + MIN_BYTES + longer, &ENDS.addresses[0][..]));
+            let (came, records) = packet(&frame, host, None).unwrap();
+            assert_eq!((came.src, came.dst, records.len()), (src, 2, 0));
+        }
+    }
+
+    #[test]
     fn what_is_cut_off_or_from_elsewhere_is_no_packet() {
         let whole = frame(&Packet::default(), &[IntRecord::default()], &ENDS, None);
         for length in 0..whole.len() {
             assert!(packet(&whole[..length], host, None).is_none());
         }
         assert!(packet(&whole, |_| None, None).is_none());
-        for at in [12, 14, 23, 36, 80, 87, 88] {
+        for at in [12, 14, 23, 36, 80, 87, 88, 89] {
             let mut wrong = whole.clone();
             wrong[at] ^= 0x55;
             assert!(packet(&wrong, host, None).is_none(), "byte {at}");

@@ -226,7 +226,7 @@ mod tests {
             ..Packet::default()
         };
         let sent = Packet { kind: PacketKind::Data, telemetry: NONE, next: NONE, ..sent };
-        let ends = carrier::Ends { macs: [[2; 6]; 2], addresses: [[10, 0, 0, 3], [10, 0, 0, 5]] };
+        let ends = carrier::Ends { macs: [[2; 6]; 2], host: 3, addresses: [[10, 0, 0, 3], [10, 0, 0, 5]] };
         let bytes = carrier::frame(&sent, &[], &ends, None);
         let hosts = || Names::new([(0x0a00_0003, 3), (0x0a00_0005, 5)]);
         let came = hosts().of_engine(None).packet(&bytes, Time::ZERO);

@@ -41,6 +41,8 @@ pub struct Hosts {
 struct HostLink {
     interface: String,
     macs: [[u8; 6]; 2],
+    /// Number of the host.
+    host: u32,
     /// The switch's end.
     node: u32,
     local: u32,
@@ -74,10 +76,13 @@ impl Hosts {
             let (node, local) = (number(one, "node")?, number(one, "local")?);
             let switch = config.topology.nodes.get(node).filter(|spec| spec.kind == NodeKind::Switch);
             let known = switch.is_some() && local < ports[node].len();
-            let link = known
-                .then(|| ports[node][local].0)
+            let (link, neighbour) = known
+                .then(|| ports[node][local])
                 .ok_or_else(|| format!("the task: node {node} has no port {local}"))?;
+            let host = config.topology.hosts().iter().position(|&host| host == neighbour);
+            let host = host.ok_or_else(|| format!("the task: no host at port {local} of node {node}"))?;
             Ok(HostLink {
+                host: host as u32,
                 interface: text(one, "interface")?,
                 macs: [mac(one, "from")?, mac(one, "to")?],
                 node: node as u32,
@@ -304,8 +309,8 @@ impl World for Network {
             self.refused += 1;
             return;
         };
-        let addresses = [address(sent.packet.src), address(sent.packet.dst)];
-        let ends = Ends { macs: wire.link.macs, addresses };
+        let host = wire.link.host;
+        let ends = Ends { macs: wire.link.macs, host, addresses: [host, sent.packet.dst].map(address) };
         wire.due.push_back((sent.at, carrier::frame(&sent.packet, &sent.records, &ends, self.int.as_ref())));
     }
 

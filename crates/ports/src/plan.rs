@@ -103,7 +103,8 @@ fn check(config: &Config) -> Result<(), String> {
         }
         if facts.trims.is_some() {
             return Err(format!(
-                "switch.queue.kind = \"{name}\": the kernel's transports do not understand trimmed packets"
+                "switch.queue.kind = \"{name}\": frames between real interfaces are not trimmed: take a queue that \
+                 drops, such as queue = {{ kind = \"fifo\", limit = \"300KB\" }}"
             ));
         }
     }

@@ -113,9 +113,9 @@ impl Star {
     }
 }
 
-fn between(packet: &Packet) -> Ends {
+fn between(host: u32, packet: &Packet) -> Ends {
     let address = |host: u32| [10, 0, 0, host as u8];
-    Ends { macs: [[2; 6]; 2], addresses: [address(packet.src), address(packet.dst)] }
+    Ends { macs: [[2; 6]; 2], host, addresses: [host, packet.dst].map(address) }
 }
 
 fn read(frame: &[u8], int: Option<&Int>) -> (Packet, Vec<IntRecord>) {
@@ -150,7 +150,8 @@ impl World for Star {
     fn take(&mut self, sent: Passing) {
         assert_eq!(sent.node, self.node);
         self.taken += 1;
-        let frame = carrier::frame(&sent.packet, &sent.records, &between(&sent.packet), self.int.as_ref());
+        let ends = between(self.hosts[sent.local as usize], &sent.packet);
+        let frame = carrier::frame(&sent.packet, &sent.records, &ends, self.int.as_ref());
         self.coming.insert((sent.at, sent.local, self.taken), (sent.packet.dst, frame));
     }
     fn ends(&self) -> bool {
@@ -177,6 +178,12 @@ fn flows_complete_at_the_picosecond_of_a_simulation_of_the_whole() {
         "{ kind = \"phost\" }",
         "{ kind = \"tcp\" }",
         "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }",
+        "{ kind = \"mptcp\" }",
+        "{ kind = \"pfabric\" }",
+        "{ kind = \"homa\" }",
+        "{ kind = \"ndp\" }",
+        // Every field of a packet is a part of a schedule, the source too.
+        "{ kind = \"fastpass\" }",
     ] {
         let ([whole, hosts], _) = both(transport);
         assert_eq!(whole.0.len(), 5);

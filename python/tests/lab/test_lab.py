@@ -8,15 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow
 import pytest
 
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.lab import dctcp, folder, lateness, plan, priority, runs
+from weftline.lab import dctcp, folder, lateness, network, plan, priority, runs
 from weftline.lab.network import NAMED, Network, inside, records, started
 
 pytestmark = pytest.mark.skipif(
@@ -116,25 +120,187 @@ def test_a_run_says_which_priority_its_processes_had(dumbbell: Path, tmp_path: P
     assert found["auto"]["priority"] in ("real-time", "nice -20")
 
 
+def outcome(**what: Any) -> runs.Outcome:
+    """Return what a run measured that had no flows."""
+    return runs.Outcome(
+        zero_ns=0,
+        flows=what.pop("flows", {}),
+        queues=[],
+        counters={},
+        relay={},
+        start_lateness=what.pop("start_lateness", lateness.Histogram()),
+        pressure=what.pop("pressure", None),
+        status="done",
+        seconds=1.0,
+        **what,
+    )
+
+
+def late_by(ns: int) -> lateness.Histogram:
+    """Return the histogram of something that was late once."""
+    found = lateness.Histogram()
+    found.add(ns)
+    return found
+
+
 @pytest.mark.parametrize(("waited_ns", "contaminated"), [(100_000, False), (1_000_000, True)])
 def test_pressure_counts_only_where_the_processes_are_not_first(waited_ns: int, contaminated: bool) -> None:
-    waited = lateness.Histogram()
-    waited.add(waited_ns)
+    waited = late_by(waited_ns)
     for kind, expected in ((priority.REAL_TIME, contaminated), (priority.NORMAL, True)):
-        outcome = runs.Outcome(
-            zero_ns=0,
-            flows={},
-            queues=[],
-            counters={},
-            relay={},
-            start_lateness=lateness.Histogram(),
-            pressure=80.0,
-            status="done",
-            seconds=1.0,
-            waited=waited,
-            priority=kind,
-        )
-        assert bool(folder.contamination(lateness.Histogram(), 2_000_000, outcome)) is expected
+        found = outcome(pressure=80.0, waited=waited, priority=kind)
+        assert bool(folder.contamination(lateness.Histogram(), 2_000_000, found)) is expected
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ({"start_lateness": late_by(150_000_000)}, []),
+        ({"start_lateness": late_by(300_000_000)}, ["flows started up to 524.288 ms late"]),
+        ({"clock_step_ns": 300_000}, []),
+        ({"clock_step_ns": 3_000_000}, ["the time of day was set meanwhile"]),
+        ({"flows": {0: {"refused": True}, 1: {}}}, ["1 flows were refused"]),
+    ],
+)
+def test_what_the_machine_did_to_flows_contaminates_a_run(what: dict[str, Any], expected: list[str]) -> None:
+    found = folder.contamination(lateness.Histogram(), 2_000_000, outcome(**what), 2e9)
+    assert len(found) == len(expected) and all(text in one for text, one in zip(expected, found, strict=True))
+
+
+def test_cores_are_kept_awake_while_the_file_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "latency"
+    file.write_bytes(b"")
+    monkeypatch.setattr(lateness, "CORES", file)
+    with lateness.awake() as awake:
+        assert awake and file.read_bytes() == bytes(4)
+        held = [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.exists()]
+        assert str(file) in held
+    held = [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.exists()]
+    assert str(file) not in held
+    monkeypatch.setattr(lateness, "CORES", tmp_path / "nothing")
+    with lateness.awake() as awake:
+        assert not awake
+
+
+def test_a_host_has_no_more_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs.resource, "getrlimit", lambda _: (64, runs.OTHER_FILES + 3))
+    flow = {"src": 0, "start_ns": 0.0, "finish_ns": 10.0}
+    runs._check_files([{**flow, "dst": other} for other in (1, 2, 3)])
+    runs._check_files([{**flow, "dst": 1, "start_ns": at, "finish_ns": at + 10.0} for at in range(0, 90, 10)])
+    with pytest.raises(InputError, match="host 0 has more than 3 flows at a time"):
+        runs._check_files([{**flow, "dst": other} for other in (1, 2, 3, 4)])
+    with pytest.raises(InputError, match="host 0"):
+        runs._check_files([{**flow, "dst": 1, "start_ns": at, "finish_ns": None} for at in range(0, 90, 10)])
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="cannot be written to"), runs._folders([tmp_path / "file" / "x"]):
+        raise AssertionError("it began")
+    with pytest.raises(KeyboardInterrupt), runs._folders([tmp_path / "new" / "1", tmp_path / "new" / "2"]):
+        raise KeyboardInterrupt
+    assert not (tmp_path / "new").exists()
+    with runs._folders([tmp_path / "kept"]):
+        (tmp_path / "kept" / "summary.json").write_text("{}")
+    assert (tmp_path / "kept" / "summary.json").exists()
+
+
+def test_a_queue_without_room_for_a_packet_is_refused(dumbbell: Path) -> None:
+    scenario = runs.scenario_of(str(dumbbell), ["switch.queue.limit=1500B"], None)
+    with pytest.raises(InputError, match="no room for a full packet, which is 1514 bytes"):
+        plan.make(scenario, KERNEL, [])
+    enough = runs.scenario_of(str(dumbbell), ["switch.queue.limit=1514B"], None)
+    assert plan.make(enough, KERNEL, []).links
+
+
+def test_measures_that_the_lab_does_not_take_are_listed(dumbbell: Path) -> None:
+    changes = ['measure.port_events={ every = "1ms" }', "measure.paths=true", "measure.queues.ports=s0.*"]
+    scenario = runs.scenario_of(str(dumbbell), changes, None)
+    for hosts, listed in ((False, "queues and goodput, not paths, port_events"), (True, "queues, not paths")):
+        differs = plan.make(scenario, KERNEL, [], hosts=hosts).differs
+        assert any(listed in text for text in differs)
+        assert "measure.queues: the lab looks at every port" in differs
+
+
+def test_settings_of_transports_that_the_kernel_does_not_follow_are_listed(dumbbell: Path) -> None:
+    def listed(*changes: str) -> list[str]:
+        found = plan.make(runs.scenario_of(str(dumbbell), list(changes), None), KERNEL, []).differs
+        return [text.partition(": ")[2] for text in found if text.startswith("the kernel's transport has")]
+
+    assert not listed()
+    assert not listed(
+        "transport.initial_window=3", "transport.rto_min=50ms", "transport.mss=1000B", "scale.by=7"
+    )
+    assert listed("transport.nagle=false", "transport.controller.beta=0.5") == [
+        "transport.controller.beta = 0.5, transport.nagle = false"
+    ]
+    own = 'workload.0.transport={ controller = { kind = "newreno", count = "acks" } }'
+    assert listed(own) == ['workload.0.transport.controller.count = "acks"']
+    assert "transport.loss_detection" in listed("transport.profile=ns3-3.35")[0]
+    port = plan.make(runs.scenario_of(str(dumbbell), ["switch.queue.link_header=20B"], None), KERNEL, [])
+    assert "switch.queue.link_header: ports of the kernel add none" in port.differs
+
+
+def test_signals_wait_for_the_end_of_a_removal_whatever_threads_there_are() -> None:
+    other = threading.Event()
+    thread = threading.Thread(target=other.wait)
+    thread.start()
+    steps = []
+    try:
+        with pytest.raises(KeyboardInterrupt), network.uninterrupted():
+            for _ in range(3):
+                # To the process, whose other thread may take it, not to this thread.
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+            steps.append("removed")
+    finally:
+        other.set()
+        thread.join()
+    assert steps == ["removed"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+@pytest.mark.parametrize(
+    ("begins", "left"),
+    [
+        ("doctor._tried_ipv6 = killed; doctor.findings(measure=False)", 2),
+        ("held = network.folder_for_a_while(); held.__enter__(); killed()", 1),
+    ],
+)
+def test_clean_removes_what_a_run_left_that_was_killed_before_it_began(
+    begins: str, left: int, tmp_path: Path
+) -> None:
+    code = (
+        "import os; from weftline.lab import doctor, network; "
+        f"killed = lambda *_: os.kill(os.getpid(), 9); {begins}"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    out, _ = lab("clean", "--json").communicate(timeout=20)
+    assert len(json.loads(out)["removed"]) == left
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_a_run_with_an_end_stops_there_and_counts_what_was_sent(dumbbell: Path, tmp_path: Path) -> None:
+    later = '{ src = 1, dst = 2, size = "1KB", start = "2s" },\n]'
+    text = dumbbell.read_text().replace('"3MB"', '"30MB"').replace("\n]", f"\n    {later}", 1)
+    dumbbell.write_text(text + '[run]\nuntil = "1s"\n')
+    done = lab("run", dumbbell, "--out", tmp_path / "lab", "--json")
+    out, err = done.communicate(timeout=90)
+    assert done.returncode == 0, err
+    summary = json.loads(out)
+    assert (summary["flows"], summary["flows_unfinished"], summary["flows_not_due"]) == (2, 2, 1)
+    assert summary["lab"]["cores_awake"] is os.access(lateness.CORES, os.W_OK)
+    run = weftline.Run.read(tmp_path / "lab")
+    rows = pyarrow.table(run.flows).to_pylist()
+    # 20 Mb/s for a second, and what the queue and the links hold of it.
+    limit = (20e6 / 8 + 100_000 + 2 * 64_000) / 1500
+    assert 400 < sum(row["packets_sent"] - row["packets_retransmitted"] for row in rows) < 1.2 * limit
+    assert all(row["fct_ns"] is None and row["start_ns"] > 0 for row in rows)
+    # Of a second and not of the time until the processes have ended.
+    assert summary["lab"]["ports"]["s0.p2"]["bytes_sent"] < 1.2 * 20e6 / 8
+    assert max(at for at, _ in run.over_time("queue_bytes")["s0.p2"]) <= 1e9
 
 
 @pytest.mark.usefixtures("machine")
@@ -194,9 +360,30 @@ def test_up_can_be_looked_into_and_down_removes_it(dumbbell: Path) -> None:
                 sock.connect((last[1], 9))
         # Three links, 2 + 5 + 2 ms, both ways.
         assert 0.018 <= time.monotonic() - begun < 0.1
+        out, err = lab("clean").communicate(timeout=20)
+        assert "nothing to remove" in out and "stay until `weftline lab down`" in err
     finally:
         out, _ = lab("down").communicate(timeout=20)
     assert out.count("removed") == 7
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_packets_that_a_switch_loses_at_no_port_are_found(dumbbell: Path) -> None:
+    made, _ = runs.planned(runs.scenario_of(str(dumbbell), [], None), "kernel")
+    made = replace(made, links=[replace(link, delay_ns=0) for link in made.links])
+    with runs.up(made) as network:
+        assert network.lost_inside() == {}
+        with inside(network.name("host0")), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for lifetime, count in ((64, 5), (1, 3), (2, 2)):
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, lifetime)
+                for _ in range(count):
+                    sock.sendto(b"x", (made.nodes[2].address, 9))
+        for _ in range(100):
+            time.sleep(0.02)
+            if sum(network.lost_inside().values()) == 5:
+                break
+        # The third switch of five that live on is a host.
+        assert network.lost_inside() == {"s0": 3, "s1": 2}
 
 
 @pytest.mark.usefixtures("machine", "nothing_left")
@@ -224,6 +411,11 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
         ("switch.pfc.enabled=true", "cannot pause"),
         ("host.packet_time=1us", "take the time that they take"),
+        ("host.resequencing.enabled=true", "hand packets on as they come"),
+        ("transport.app_rate=1Mbps", "as fast as TCP lets them"),
+        ("transport.plb=delay", "keep a flow on its path"),
+        ('workload.0={kind="closed-loop", size="1KB", requests=2}', "some start when others end"),
+        ("switch.forwarding=cut-through", "forward whole frames"),
     ],
 )
 def test_what_cannot_be_run_is_named(change: str, expected: str, dumbbell: Path) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from weftline.lab import agreement, lateness
+from weftline.measures.lines import Line
+from weftline.runs import Run
 
 
 def flows(fct_ns: float, many: int = 4) -> list[agreement.Flow]:
@@ -43,6 +49,42 @@ def test_a_p99_of_few_flows_has_no_verdict() -> None:
     assert agreement._verdict(quantity, [(flows(1e6), flows(1e6))], "") is None
 
 
+def test_a_lab_that_finished_nothing_is_different_and_not_left_out() -> None:
+    unfinished: list[agreement.Flow] = [{"flow_id": i, "size_bytes": 1000, "fct_ns": None} for i in range(4)]
+    pairs = [(unfinished, flows(1e6))] * 5
+    words = {
+        one.name: (found.word, found.simulated, found.lab, found.reason)
+        for one in agreement.QUANTITIES
+        if (found := agreement._verdict(one, pairs, ""))
+    }
+    assert words["bytes of finished flows"] == ("different", 4000, 0, "")
+    few = "a run has too few finished flows for it"
+    assert words["median FCT"] == ("open", 1e6, None, few)
+    # Five runs, one of which finished nothing.
+    some = agreement._verdict(agreement.QUANTITIES[2], [*[(flows(1e6), flows(1e6))] * 4, pairs[0]], "")
+    assert some is not None and (some.word, some.reason) == ("open", few)
+    none = "the simulated value is 0: no flow finished there"
+    nothing = agreement._verdict(agreement.QUANTITIES[0], [(flows(1e6), unfinished)] * 5, "")
+    assert nothing is not None and (nothing.word, nothing.reason) == ("open", none)
+    # Nothing was compared, so nothing is equal.
+    both = agreement._verdict(agreement.QUANTITIES[0], [(unfinished, unfinished)] * 5, "")
+    assert both is not None and (both.word, both.reason) == ("open", none)
+
+
+def test_runs_are_of_one_scenario_only_if_they_end_at_the_same_time() -> None:
+    def run(engine: str | None, until: str, seed: int = 1, threads: int = 1) -> Run:
+        scenario = {"seed": seed, "run": {"until": until, "threads": threads}, "topology": {"kind": "star"}}
+        found = SimpleNamespace(scenario=scenario, summary={"engine": engine}, out=Path("out/x"))
+        return cast(Run, found)
+
+    lab = Line("lab", [run("lab", "1s"), run("lab", "1s")])
+    assert agreement.without_twins([lab, Line("sim", [run(None, "1s", threads=2)])]) == []
+    for other in (run(None, "flows-done"), run(None, "1s", seed=2)):
+        found = agreement.without_twins([lab, Line("sim", [other])])
+        assert len(found) == 1 and "lab: 2 runs of the lab without a simulated run" in found[0]
+        assert not agreement.of([lab, Line("sim", [other])])
+
+
 def test_contaminated_runs_make_everything_open() -> None:
     quantity = agreement.QUANTITIES[1]
     found = agreement._verdict(quantity, [(flows(1e6), flows(1e6))] * 5, "too many are contaminated")
@@ -59,6 +101,22 @@ def test_quantiles_of_lateness_are_upper_ends() -> None:
     assert late.quantile_ns(1.0) == 1_024_000
     assert lateness.Histogram().quantile_ns(0.5) is None
     assert lateness.Histogram.of(late.counts).as_json() == late.as_json()
+
+
+def test_every_moment_of_a_pause_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        # One pause of half a second in a second.
+        now += round(seconds * 1e9) + (500_000_000 if 300_000_000 < now < 302_000_000 else 10_000)
+
+    monkeypatch.setattr(lateness, "time", SimpleNamespace(sleep=sleep, monotonic_ns=lambda: now))
+    found = lateness.measure(1.0, 5_000_000)
+    assert sum(found.counts) in (199, 200, 201)
+    # Half of the moments were in it.
+    assert found.quantile_ns(0.45) == 16_000
+    assert (found.quantile_ns(0.75) or 0) > 200_000_000
 
 
 def test_a_scale_makes_lateness_small_and_packets_few() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,12 @@ def test_clean_removes_what_a_killed_run_registered(scenario: Path, tmp_path: Pa
     before = ours()
     process = lab("run", scenario, "--out", tmp_path / "lab")
     wait_for_flows(process, before)
-    (run,) = dctcp.registered()
+    for _ in range(400):
+        if found := dctcp.registered():
+            break
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    (run,) = found
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert dctcp.registered() == [run]

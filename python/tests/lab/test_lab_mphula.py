@@ -27,8 +27,10 @@ kind = "leaf-spine"
 leaves = 2
 spines = 3
 hosts_per_leaf = 1
-host_link = { rate = "100Mbps", delay = "2ms" }
-fabric_link = { rate = "10Mbps", delay = "2ms" }
+# A subflow joins a round trip, 160 ms, after the packet with the keys: the process that hashes them has that
+# long. On a busy machine it can be late by more than 16 ms; switches then do not know the subflow.
+host_link = { rate = "100Mbps", delay = "20ms" }
+fabric_link = { rate = "10Mbps", delay = "20ms" }
 [switch]
 queue = { kind = "fifo", packets = 50 }
 [switch.balancer]
@@ -73,11 +75,15 @@ def changed(file: Path, key: str, value: Any) -> Scenario:
 
 @pytest.mark.usefixtures("programs", "nothing_left")
 def test_subflows_of_a_connection_take_different_uplinks(fabric: Path, tmp_path: Path) -> None:
-    done = lab("run", fabric, "--out", tmp_path / "lab", "--json")
-    out, _ = done.communicate(timeout=120)
-    assert done.returncode == 0, out
-    summary = json.loads(out)
-    assert summary["flows_done"] == 1
+    for _ in range(3):
+        done = lab("run", fabric, "--out", tmp_path / "lab", "--json", "--force")
+        out, err = done.communicate(timeout=120)
+        assert done.returncode == 0, err
+        summary = json.loads(out)
+        assert summary["flows_done"] == 1
+        # Else the machine may have decided it.
+        if not summary["lab"]["contaminated"]:
+            break
     found = summary["lab"]["balancer"]["by_switch"]
     for leaf in ("leaf0", "leaf1"):
         # Two subflows join the first; the receiver opens none.

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from tests.lab.test_lab import nothing_left
-from weftline import InputError
-from weftline.lab import experiment, transported
+from weftline import InputError, Scenario, provenance
+from weftline.lab import experiment, repeats, transported
 
 _ = nothing_left
 
@@ -123,3 +123,17 @@ def test_a_repeat_of_phost_completes_on_real_packets_without_a_drop(tmp_path: Pa
     (pair,) = found.pairs["pHost"]
     assert [run.summary["flows_done"] for run in pair.each()] == [80, 80]
     assert [run.summary["drops"] for run in pair.each()] == [0, 0]
+
+
+def test_runs_of_another_build_or_scenario_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = '[topology]\nkind = "star"\nhosts = 2\n[[workload]]\nkind = "flows"\n'
+    file = tmp_path / "x.toml"
+    file.write_text(text + 'flows = [{ src = 0, dst = 1, size = "1KB" }]\n')
+    place = tmp_path / "sim"
+    assert not repeats.kept(place, Scenario(file))
+    Scenario(file).start(out=place, force=True, sync=False)
+    assert repeats.kept(place, Scenario(file)) and not repeats.kept(place, Scenario(file, seed=2))
+    monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
+    assert not repeats.kept(place, Scenario(file))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weftline import InputError, Scenario, pint
+from weftline.cli.main import main
 from weftline.lab import experiment, stamped
 
 FOLDER = Path(__file__).parents[3] / "experiments/pint/lab"
@@ -69,3 +70,13 @@ def test_the_librarys_own_digests_need_the_packets_that_two_hops_of_two_hashes_t
         plan, [{"switch-id": 2}, {"switch-id": 3}], tmp_path / "library.parquet", known
     )
     assert 1.4 < packets < 2.1
+
+
+@pytest.mark.parametrize(("seeds", "wrong"), [("1-3", False), ("3,1,2", False), ("4-6", True), ("0", True)])
+def test_repeats_have_the_seeds_from_1_on(
+    seeds: str, wrong: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["reproduce", "lab-pint", "--dry-run", "--seeds", seeds])
+    printed = capsys.readouterr()
+    assert status == (2 if wrong else 0), printed
+    assert ("have the seeds from 1 on" in printed.err) is wrong

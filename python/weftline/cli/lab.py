@@ -220,7 +220,10 @@ def _clean(options: argparse.Namespace) -> int:
 
     # One that is being killed may still be there for a moment.
     time.sleep(0.05)
-    left = [one for one in network.records() if not one["alive"] and not one.get("keep")]
+    records = network.records()
+    left = [one for one in records if not one["alive"] and not one.get("keep")]
+    if kept := sum(bool(one.get("keep")) for one in records):
+        print(f"networks of `weftline lab up` that stay until `weftline lab down`: {kept}", file=sys.stderr)
     return _removed([*network.clean(left), *network.clean_unrecorded()], options)
 
 

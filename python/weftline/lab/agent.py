@@ -3,7 +3,8 @@
 Run as a file of its own, without the package, inside the host's namespace. The task comes as one line of
 JSON on standard input; after the answer ``ready`` a second line gives time zero (CLOCK_REALTIME, ns). Every
 finished flow is a line of JSON on standard output. A flow ends when the kernel's time stamp says that its
-last byte was acknowledged, as in the simulator.
+last byte was acknowledged, as in the simulator. At the end of the scenario, or when standard input ends, each
+flow that has begun and not finished is a line too, and its host sends no more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import fcntl
 import heapq
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -66,6 +68,7 @@ class Agent:
         self.flows: dict[int, Flow] = {}
         self.receiving: dict[int, socket.socket] = {}
         self.listeners = {}
+        self.ended = False
         self.family = socket.AF_INET6 if ":" in task["address"] else socket.AF_INET
         for port, congestion in task["listens"]:
             protocol = IPPROTO_MPTCP if task["multipath"] else 0
@@ -100,29 +103,55 @@ class Agent:
         """Send every flow; receive until the process is ended."""
         every = self.task.get("every_ns") or 0
         report_at = zero + every
+        until = zero + self.task["until_ns"] if self.task.get("until_ns") else None
         due = [(zero + flow["start_ns"], number) for number, flow in enumerate(self.task["flows"])]
         heapq.heapify(due)
-        while True:
+        self.epoll.register(sys.stdin, select.EPOLLIN)
+        while not self.ended:
             now = time.time_ns()
             while due and due[0][0] <= now:
                 at, number = heapq.heappop(due)
                 self._start(self.task["flows"][number], at)
                 now = time.time_ns()
-            wait = (due[0][0] - now) / 1e9 if due else 1.0
-            if every:
-                if now >= report_at:
-                    self._report(now)
-                    report_at += ((now - report_at) // every + 1) * every
-                wait = min(wait, (report_at - now) / 1e9)
+            if every and now >= report_at:
+                self._report(now)
+                report_at += ((now - report_at) // every + 1) * every
+            if until and now >= until:
+                break
+            next_ns = [
+                *(at for at, _ in due[:1]),
+                *([report_at] if every else []),
+                *([until] if until else []),
+            ]
+            wait = (min(next_ns, default=now + 10**9) - now) / 1e9
             if any(flow.multipath for flow in self.flows.values()):
                 wait = min(wait, POLL_S)
                 self._look()
             # select, because epoll's own timeout has whole milliseconds.
             select.select([self.epoll], [], [], max(wait, 0))
-            for number, events in self.epoll.poll(0):
-                self._serve(number, events)
+            self._poll()
+        self._poll()
+        for flow in self.flows.values():
+            self._tell_end(flow, None)
+            # What was not sent yet is thrown away.
+            flow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            flow.sock.close()
+        sys.stdin.read()
+
+    def _poll(self) -> None:
+        for number, events in self.epoll.poll(0):
+            self._serve(number, events)
 
     def _start(self, task: dict[str, Any], due: int) -> None:
+        try:
+            self._connect(task, due)
+        except OSError as error:
+            # What this machine has no more of: descriptors, ports, memory.
+            now, wrong = time.time_ns(), errno.errorcode.get(error.errno or 0, str(error))
+            found = {"flow": task["id"], "start_ns": now, "finish_ns": None, "late_ns": now - due}
+            print(json.dumps({**found, "wrong": wrong, "refused": True}), flush=True)
+
+    def _connect(self, task: dict[str, Any], due: int) -> None:
         sock = socket.socket(self.family, socket.SOCK_STREAM, IPPROTO_MPTCP if task["multipath"] else 0)
         sock.setblocking(False)
         if options := self.task.get("options"):
@@ -137,7 +166,9 @@ class Agent:
         self.epoll.register(sock, select.EPOLLOUT)
 
     def _serve(self, number: int, events: int) -> None:
-        if number in self.listeners:
+        if number == sys.stdin.fileno():
+            self.ended = True
+        elif number in self.listeners:
             with contextlib.suppress(BlockingIOError):
                 while True:
                     sock, _ = self.listeners[number].accept()
@@ -231,6 +262,12 @@ class Agent:
     def _end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
         if flow.multipath:
             self._tell_subflows(flow)
+        self._tell_end(flow, at, wrong)
+        self.epoll.unregister(flow.sock)
+        del self.flows[flow.sock.fileno()]
+        flow.sock.close()
+
+    def _tell_end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
         info = b""
         with contextlib.suppress(OSError):
             info = flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
@@ -252,9 +289,6 @@ class Agent:
             ),
             flush=True,
         )
-        self.epoll.unregister(flow.sock)
-        del self.flows[flow.sock.fileno()]
-        flow.sock.close()
 
 
 def own_ends(sock: int, count: int) -> set[tuple[str, int]]:
@@ -281,15 +315,28 @@ def die_with_parent() -> None:
     libc.prctl(29, 1)  # the shortest timer slack
 
 
+def first_line() -> str:
+    """Return the first line of standard input; without one the parent has ended, and so does this process."""
+    return sys.stdin.readline() or sys.exit(1)
+
+
 def main() -> None:
     """Take the task, wait for time zero, work."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    agent = Agent(json.loads(sys.stdin.readline()))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    agent = Agent(json.loads(first_line()))
     print("ready", flush=True)
     line = sys.stdin.readline()
-    if line.strip():
+    if not line.strip():
+        return
+    try:
         agent.run(int(line))
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        print(json.dumps({"stopped": f"it has {limit} connections open (ulimit -n)"}), flush=True)
 
 
 if __name__ == "__main__":

@@ -91,8 +91,9 @@ class Verdict:
     """One quantity of both engines."""
 
     name: str
-    simulated: float
-    lab: float
+    simulated: float | None
+    """None: in no run enough flows finished."""
+    lab: float | None
     low: float | None
     """Lower end of the 90 % interval of the difference: a share of the simulated value, or as it is."""
     high: float | None
@@ -114,6 +115,8 @@ class Agreement:
     close: float | None
     differs: list[str]
     lateness_ns: float | None
+    spoilt: bool = False
+    """Too many are contaminated, so none is dropped from the numbers."""
 
     def table(self) -> Table:
         """Return one row a quantity."""
@@ -146,8 +149,10 @@ class Agreement:
 
     def note(self) -> str:
         """Return what the table does not say."""
+        count = self.runs + self.dropped if self.spoilt else self.runs
         parts = [
-            f"{self.runs} run{'s' * (self.runs != 1)} of the lab, {self.dropped} dropped as contaminated."
+            f"{count} run{'s' * (count != 1)} of the lab, {self.dropped} "
+            + ("of them contaminated." if self.spoilt else "more dropped as contaminated.")
         ]
         if self.median_ratio is not None:
             interval = (
@@ -167,16 +172,37 @@ class Agreement:
 
 def of(lines: Sequence[Line]) -> list[Agreement]:
     """Return the agreement of each line of the lab with the simulated line of its scenario."""
-    simulated = {
-        (_scenario(run), seed_of(run)): run for line in lines for run in line.runs if not is_lab(run)
-    }
+    simulated = _simulated(lines)
     found = []
     for line in lines:
-        pairs = [(run, simulated.get((_scenario(run), seed_of(run)))) for run in line.runs if is_lab(run)]
+        pairs = [(run, simulated.get(_key(run))) for run in line.runs if is_lab(run)]
         both = [(lab, sim) for lab, sim in pairs if sim is not None]
         if both:
             found.append(_agreement(both))
     return found
+
+
+def without_twins(lines: Sequence[Line]) -> list[str]:
+    """Return sentences on the runs of the lab that have no simulated run of their scenario and seed."""
+    simulated = _simulated(lines)
+    found = []
+    for line in lines:
+        alone = [run for run in line.runs if is_lab(run) and _key(run) not in simulated]
+        if alone:
+            found.append(
+                f"{line.label}: {len(alone)} run{'s' * (len(alone) != 1)} of the lab without a simulated run "
+                "of the same scenario, [scale], end and seed here, so there is no verdict on them: simulate "
+                f"that with weftline run {alone[0].out}/scenario.toml."
+            )
+    return found
+
+
+def _simulated(lines: Sequence[Line]) -> dict[tuple[str, int], Run]:
+    return {_key(run): run for line in lines for run in line.runs if not is_lab(run)}
+
+
+def _key(run: Run) -> tuple[str, int]:
+    return _scenario(run), seed_of(run)
 
 
 def _agreement(pairs: list[tuple[Run, Run]]) -> Agreement:
@@ -212,28 +238,30 @@ def _agreement(pairs: list[tuple[Run, Run]]) -> Agreement:
         close=sum(CLOSE[0] < r < CLOSE[1] for r in ratios) / len(ratios) if ratios else None,
         differs=list(pairs[0][0].summary.get("lab", {}).get("differs", [])),
         lateness_ns=worst,
+        spoilt=spoilt,
     )
 
 
 def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], spoilt: str) -> Verdict | None:
     values = [(quantity.value(lab), quantity.value(sim)) for lab, sim in tables]
-    both = [(lab, sim) for lab, sim in values if lab is not None and sim is not None]
-    if not both:
+    if not any(sim is not None for _, sim in values) and not any(lab is not None for lab, _ in values):
         return None
-    simulated, lab = (sum(pair[side] for pair in both) / len(both) for side in (1, 0))
+    both = [(lab, sim) for lab, sim in values if lab is not None and sim is not None]
+    means = (_mean([pair[side] for pair in values]) for side in (1, 0))
     low = high = None
     word, reason = "open", spoilt
-    if quantity.relative:
-        usable = all(one > 0 and other > 0 for one, other in both)
-        apart = [math.log(one / other) for one, other in both] if usable else []
-    else:
-        apart = [one - other for one, other in both]
-    if len(apart) > 1:
+    logarithmic = quantity.relative and all(one > 0 and other > 0 for one, other in both)
+    apart = _apart(both, relative=quantity.relative, logarithmic=logarithmic)
+    if len(both) < len(values):
+        reason = reason or "a run has too few finished flows for it"
+    elif apart is None:
+        reason = reason or "the simulated value is 0: no flow finished there"
+    elif len(apart) > 1:
         low, high = interval_90(apart)
-    elif not reason:
-        reason = "one run has no interval: --repeats 5"
+    else:
+        reason = reason or "one run has no interval: --repeats 5"
     # The margin of a ratio counts both ways alike: a tenth more or a tenth less of the logarithm.
-    margin = math.log1p(quantity.margin) if quantity.relative else quantity.margin
+    margin = math.log1p(quantity.margin) if logarithmic else quantity.margin
     if low is not None and high is not None and not spoilt:
         if -margin <= low and high <= margin:
             word = "equal"
@@ -241,8 +269,9 @@ def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], sp
             word = "different"
         else:
             reason = "the interval is wider than the margin"
-    if quantity.relative and low is not None and high is not None:
+    if logarithmic and low is not None and high is not None:
         low, high = math.expm1(low), math.expm1(high)
+    simulated, lab = means
     return Verdict(
         name=quantity.name,
         simulated=simulated,
@@ -253,6 +282,20 @@ def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], sp
         word=word,
         reason=reason if word == "open" else "",
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    found = [one for one in values if one is not None]
+    return sum(found) / len(found) if found else None
+
+
+def _apart(both: Sequence[tuple[float, float]], *, relative: bool, logarithmic: bool) -> list[float] | None:
+    """Return how far the lab's value of each run is from the simulated one; None: as a share of 0."""
+    if not relative:
+        return [lab - sim for lab, sim in both]
+    if logarithmic:
+        return [math.log(lab / sim) for lab, sim in both]
+    return [lab / sim - 1 for lab, sim in both] if all(sim > 0 for _, sim in both) else None
 
 
 def interval_90(values: Sequence[float]) -> tuple[float, float]:
@@ -274,8 +317,8 @@ def _scenario(run: Run) -> str:
     """Return the scenario of a run without what may differ between engines."""
     return repr(
         sorted(
-            (key, repr(value))
+            (key, repr(value.get("until") if key == "run" else value))
             for key, value in run.scenario.items()
-            if key not in ("name", "seed", "measure", "run")
+            if key not in ("name", "seed", "measure")
         )
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import struct
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,10 +94,12 @@ class Control:
         settings = struct.pack("=III", *weights, self.returned)
         found = source[:at] + settings + source[at + len(settings) :]
         found = found.replace(f"wl_{ID}_".encode(), f"wl_{run}_".encode())
-        with tempfile.NamedTemporaryFile(prefix="weftline-lab-", suffix=".o") as copy:
+        # In memory: it is removed with this process, however that ends.
+        with open(os.memfd_create("weftline-dctcp"), "wb") as copy:
             copy.write(found)
             copy.flush()
-            command(str(programs.bpftool()), "struct_ops", "register", copy.name)
+            copied = f"/proc/{os.getpid()}/fd/{copy.fileno()}"
+            command(str(programs.bpftool()), "struct_ops", "register", copied)
         if run not in registered():
             raise RunFailed(f"lab: the kernel does not list {name(run)} after it was registered")
 

@@ -110,17 +110,21 @@ def _arrow() -> Finding:
 
 def _tried(ip: str, tc: str) -> list[Finding]:
     """Make two namespaces with a link, try each thing in them, and remove them."""
+    from weftline.lab import network
+
     number = secrets.token_hex(3)
     one, other = f"weftline-{number}-try1", f"weftline-{number}-try2"
+    made = dict.fromkeys((one, other), 0)
 
     def fails(*command: str) -> str | None:
         done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
         return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
 
     found = []
+    network.record(number, made)
     try:
         wrong = fails(ip, "netns", "add", one) or fails(ip, "netns", "add", other)
-        found.append(_try("namespaces", wrong, "run outside a restricted container (CAP_SYS_ADMIN)"))
+        found.append(_try("namespaces", wrong, "a kernel with CONFIG_NET_NS"))
         if wrong:
             return found
         peer = ("peer", "name", "try1", "netns", other)
@@ -133,16 +137,15 @@ def _tried(ip: str, tc: str) -> list[Finding]:
         found.append(_try("tbf", wrong, "a kernel with CONFIG_NET_SCH_TBF (modprobe sch_tbf)"))
         for name in ("netem", "fq_codel", "red"):
             wrong = fails(*at, name, *(("limit", "100000", "avpkt", "1500") if name == "red" else ()))
-            text = "not used by the lab, which has its own delays and so far fifo alone"
+            text = "not used by the lab, which has its own delays and the simulator's disciplines"
             state, text = (
                 ("missing", f"this kernel does not have it; {text}") if wrong else ("ok", f"there; {text}")
             )
             found.append(Finding(name=name, state=state, text=text))
         found += _tried_ipv6(ip, one)
     finally:
-        for name in (one, other):
-            if Path("/run/netns", name).exists():
-                fails(ip, "netns", "delete", name)
+        with network.uninterrupted():
+            network.remove(number, made)
     return found
 
 
@@ -191,6 +194,8 @@ def _tried_ipv6(ip: str, namespace: str) -> list[Finding]:
 
 
 def _try(name: str, wrong: str | None, remedy: str) -> Finding:
+    if wrong and "not permitted" in wrong:
+        remedy = "CAP_SYS_ADMIN and CAP_NET_ADMIN: run outside a restricted container"
     if wrong:
         return Finding(name=name, state="problem", text=f"{wrong}; needs {remedy}")
     return Finding(name=name, state="ok", text="tried")
@@ -214,13 +219,17 @@ def _dctcp(*, tries: bool) -> Finding:
         return Finding(name="DCTCP", state="ok", text="the kernel's own")
     wrong = dctcp.problems({}, [], multipath=False)
     if tries and not wrong and os.geteuid() == 0:
+        from weftline.lab import network
+
         number = secrets.token_hex(3)
+        network.record(number, {})
         try:
             dctcp.Control.of({}).register(number)
         except RunFailed as error:
             wrong = [str(error)]
         finally:
-            dctcp.unregister(number)
+            with network.uninterrupted():
+                network.remove(number, {})
     tried = "tried: " if tries else ""
     text = "the kernel lacks it; " + ("; ".join(wrong) or f"{tried}a run registers programs as one")
     return Finding(name="DCTCP", state="missing" if wrong else "ok", text=text)
@@ -251,11 +260,13 @@ def _bpf() -> list[Finding]:
 
 
 def _lateness() -> Finding:
-    late = lateness.measure()
+    with lateness.awake() as awake:
+        late = lateness.measure()
     p50, p99 = late.quantile_ns(0.5) or 0, late.quantile_ns(0.99) or 0
     shortest = p99 / lateness.SHARE_OF_DELAY
+    cores = "with cores kept awake, as during a run" if awake else f"{lateness.CORES} cannot be opened"
     text = (
-        f"processes wake up to {p50 / 1e6:g} ms late (p50), {p99 / 1e6:g} ms (p99): links with a delay of "
-        f"{shortest / 1e6:g} ms or more are honest, or [scale] by"
+        f"processes wake up to {p50 / 1e6:g} ms late (p50), {p99 / 1e6:g} ms (p99; {cores}): links with a "
+        f"delay of {shortest / 1e6:g} ms or more are honest, or [scale] by"
     )
     return Finding(name="lateness", state="ok", text=text)

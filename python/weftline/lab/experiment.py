@@ -115,7 +115,12 @@ def command(options: argparse.Namespace) -> int:
             f"{', '.join(wrong)}: not for experiments on real packets; --rows and --seeds choose"
         )
     rows = [str(n) for n in quantities.parse_numbers(options.rows, "--rows", "row")] if options.rows else []
-    count = len(quantities.parse_seeds(options.seeds)) if options.seeds else REPEATS
+    seeds = quantities.parse_seeds(options.seeds) if options.seeds else list(range(1, REPEATS + 1))
+    count = len(seeds)
+    if sorted(seeds) != list(range(1, count + 1)):
+        raise InputError(
+            f"--seeds {options.seeds}: repeats on real packets have the seeds from 1 on: --seeds 1-{count}"
+        )
     out = Path(options.out or Path("out") / options.experiment)
     found = read(options.experiment, rows)
     if options.dry_run:

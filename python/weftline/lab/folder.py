@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
@@ -23,6 +24,8 @@ MOST_PRESSURE = 20.0
 """Percent of time in which something waited for a core, above which a run is contaminated."""
 MOST_LATE = 0.2
 """Share of the shortest delay that the p99 of lateness may have."""
+MOST_NAMED = 5
+"""Flows that a warning lists."""
 LATE_WITHOUT_DELAYS_NS = 10_000_000
 """Takes the place of the shortest delay in a network without delays."""
 
@@ -75,6 +78,12 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
             summary["warnings"].append(f"what the processes next to {', '.join(unknown)} did is not known")
         if not outcome.programs.counts:
             summary["warnings"].append("what the switches' programs counted is not known")
+        if unknown_joins := summary["lab"]["balancer"]["programs"].get("strangers"):
+            contaminate(
+                summary,
+                f"{unknown_joins} times a subflow joined at a switch that did not know its connection yet: "
+                "the process that hashes keys was later than a round trip",
+            )
     if outcome.programs:
         for one in made.at_ports:
             summary["lab"] |= one.facts(outcome.programs)
@@ -189,7 +198,7 @@ def summary_of(
         "flows": len(rows),
         "flows_done": len(finished),
         "flows_unfinished": len(rows) - len(finished),
-        "flows_not_due": 0,
+        "flows_not_due": simulated.summary.get("flows_not_due", 0),
         "end_ns": float(made.until_ns or max((row["finish_ns"] for row in finished), default=0.0)),
         "bytes_on_wire": sum(found.sent_bytes for found in counters.values()),
         "packet_hops": sum(found.sent_packets for found in counters.values()),
@@ -206,6 +215,7 @@ def summary_of(
             "ip": made.ip.version,
             "differs": made.differs,
             "priority": outcome.priority,
+            "cores_awake": outcome.awake,
             "lateness": {
                 "links": wires.as_json(),
                 "starts": outcome.start_lateness.as_json(),
@@ -235,14 +245,22 @@ def summary_of(
             "failed": {str(i): one["wrong"] for i, one in outcome.flows.items() if one.get("wrong")},
         },
     }
-    summary["lab"]["contaminated"] = contamination(wires, shortest, outcome)
-    summary["warnings"] = [f"contaminated: {text}" for text in summary["lab"]["contaminated"]]
+    ideal = median(flow["ideal_fct_ns"] for flow in made.flows) if made.flows else None
+    summary["lab"]["contaminated"], summary["warnings"] = [], []
+    for text in contamination(wires, shortest, outcome, ideal):
+        contaminate(summary, text)
     if made.dctcp and not outcome.dctcp["windows"]:
         summary["warnings"].append("DCTCP: its programs wrote no window of data down")
     if mended := outcome.dctcp.get("windows_mended"):
         summary["warnings"].append(
             f"DCTCP: {mended} windows jumped as the kernel took back a cut, and were set again with the next "
             "acknowledgement; flows had sent a burst by then: do not trust this run"
+        )
+    if failed := summary["lab"]["failed"]:
+        texts = ", ".join(f"{number} ({wrong})" for number, wrong in list(failed.items())[:MOST_NAMED])
+        summary["warnings"].append(
+            f"{len(failed)} of {len(rows)} flows failed, which the simulator's never do: {texts}"
+            + (", ..." if len(failed) > MOST_NAMED else "")
         )
     if outcome.plain:
         numbers = ", ".join(map(str, sorted(outcome.plain)))
@@ -253,6 +271,11 @@ def summary_of(
     if lost := (outcome.relay.get("missed") or 0) + (outcome.relay.get("refused") or 0):
         summary["warnings"].append(
             f"{lost} frames were lost between ports, which no link of the scenario loses"
+        )
+    if lost_inside := sum(outcome.lost_inside.values()):
+        summary["warnings"].append(
+            f"switches {', '.join(outcome.lost_inside)} lost {lost_inside} packets that no port dropped: "
+            "report this"
         )
     if astray := outcome.relay.get("not_conserved"):
         summary["warnings"].append(
@@ -268,8 +291,19 @@ def summary_of(
     return summary
 
 
-def contamination(wires: lateness.Histogram, shortest: int | None, outcome: Outcome) -> list[str]:
-    """Return why the machine, not the network, may have decided the numbers of a run."""
+def contaminate(summary: dict[str, Any], why: str) -> None:
+    """Note why a run does not count."""
+    summary["lab"]["contaminated"].append(why)
+    summary["warnings"].append(f"contaminated: {why}")
+
+
+def contamination(
+    wires: lateness.Histogram, shortest: int | None, outcome: Outcome, ideal_fct_ns: float | None = None
+) -> list[str]:
+    """Return why the machine, not the network, may have decided the numbers of a run.
+
+    `ideal_fct_ns`: the median over its flows.
+    """
     found = []
     p99 = wires.quantile_ns(0.99)
     if p99 is not None and shortest and p99 > MOST_LATE * shortest:
@@ -293,6 +327,16 @@ def contamination(wires: lateness.Histogram, shortest: int | None, outcome: Outc
         )
     if outcome.relay.get("missed"):
         found.append(f"{outcome.relay['missed']} frames were lost by the process between interfaces")
+    began = outcome.start_lateness.quantile_ns(0.99)
+    if began is not None and ideal_fct_ns and began > MOST_LATE * ideal_fct_ns:
+        found.append(
+            f"flows started up to {began / 1e6:g} ms late (p99), above {MOST_LATE:.0%} of their median ideal "
+            f"completion time, {ideal_fct_ns / 1e6:.3g} ms"
+        )
+    if refused := sum(bool(one.get("refused")) for one in outcome.flows.values()):
+        found.append(f"{refused} flows were refused by this machine: see lab.failed in summary.json")
+    if outcome.clock_step_ns > MOST_LATE * (shortest or LATE_WITHOUT_DELAYS_NS):
+        found.append(f"the time of day was set meanwhile, by {outcome.clock_step_ns / 1e6:g} ms")
     return found
 
 

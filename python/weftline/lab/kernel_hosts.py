@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
+from collections.abc import Collection
+from functools import cache
 from typing import Any
 
+from weftline import quantities, scenarios
 from weftline.lab import balancers, stamps
 from weftline.lab.resolved import ns, size
+from weftline.scenario import Scenario
 
 NIC_QUEUE = 4_000_000
 """Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
+MEASURED = ("queues", "goodput")
+"""Of [measure], where hosts are the kernel's."""
+APPLICATION = ("app_rate", "app_message", "app_read_rate")
+"""Of [transport]: how fast applications write and read."""
+CLOSED = ("closed-loop", "request-response")
+"""Workloads whose flows wait for others, or have connections that outlive them."""
+TAKEN = (
+    *("kind", "controller", "mss", "initial_window", "rto_min", "receive_buffer", "ecn", "subflows", "plb"),
+    # What is not alike in these has entries of its own.
+    *("ack_delay", "rto_granularity", "join", "scheduler"),
+)
+"""Of [transport]: what hosts of the kernel follow."""
+OF_KERNEL = {"rto_syn": "1s", "opportunistic": False, "penalise": False}
+"""Of [transport]: what the kernel has, where the simulator's default is not that."""
+OF_CONTROLLERS = {"dctcp": ("kind", "g", "initial_alpha")}
+"""Of controllers: what those that a run registers follow."""
 LEAST_RECEIVED, MOST_RECEIVED = 128 << 10, 32 << 20
 """Bytes that the receive buffer of a socket begins with at least, and up to which it grows."""
 
@@ -29,6 +50,73 @@ def route_settings(transport: dict[str, Any]) -> str:
     if minimum is not None and minimum >= 1_000_000:
         parts.append(f"rto_min {round(minimum / 1e6)}ms")
     return " ".join(parts)
+
+
+def problems(values: dict[str, Any]) -> list[str]:
+    """Return what would be another load or another network with hosts of the kernel, each as a sentence."""
+    transport, host = values.get("transport", {}), values.get("host", {})
+    out = "leave it out, or use hosts of the engine (--hosts engine)"
+    found = [
+        f'transport.{key} = "{transport[key]}": applications at hosts of the kernel write and read as fast '
+        f"as TCP lets them: {out}"
+        for key in APPLICATION
+        if transport.get(key, "auto") != "auto"
+    ]
+    if transport.get("plb", "none") != "none":
+        found.append(
+            f'transport.plb = "{transport["plb"]}": hosts of the kernel keep a flow on its path: {out}'
+        )
+    found += [
+        f'workload.{number}.kind = "{one["kind"]}": hosts of the kernel play flows at the times of a '
+        "simulated run, and here some start when others end: choose another, or hosts of the engine (--hosts "
+        "engine)"
+        for number, one in enumerate(values.get("workload", []))
+        if one.get("kind") in CLOSED
+    ]
+    if quantities.parse_time_ns(host.get("packet_time", "0s")) > 0:
+        found.append(f"host.packet_time: hosts of the kernel take the time that they take: {out}")
+    if host.get("resequencing", {}).get("enabled"):
+        found.append(f"host.resequencing.enabled: hosts of the kernel hand packets on as they come: {out}")
+    return found
+
+
+def not_taken(values: dict[str, Any]) -> list[str]:
+    """Return the settings of transports, other than defaults, that those of the kernel do not follow."""
+    own = [
+        (f"workload.{number}.transport", {**values["transport"], **one["transport"]})
+        for number, one in enumerate(values.get("workload", []))
+        if "controller" in one.get("transport", {})
+    ]
+    found = []
+    for place, transport in [("transport", values["transport"]), *own]:
+        usual = _defaults(transport["kind"], transport.get("controller", {}).get("kind", "cubic"))
+        keys = {key for key in transport if key not in (*TAKEN, *APPLICATION)} if place == "transport" else ()
+        found += [
+            f"{place}.{key} = {json.dumps(transport[key])}"
+            for key in keys
+            if transport[key] != usual.get(key)
+        ]
+        controller = transport.get("controller", {})
+        takes = OF_CONTROLLERS.get(controller.get("kind"), ())
+        found += [
+            f"{place}.controller.{key} = {json.dumps(value)}"
+            for key, value in controller.items()
+            if key not in takes and value != usual["controller"].get(key)
+        ]
+    if not found:
+        return []
+    return [f"the kernel's transport has settings of its own, and not these: {', '.join(sorted(found))}"]
+
+
+@cache
+def _defaults(kind: str, controller: str) -> dict[str, Any]:
+    text = (
+        f'transport = {{ kind = "{kind}", controller = {{ kind = "{controller}" }} }}\n'
+        'topology = { kind = "star", hosts = 2 }\n'
+        'workload = [{ kind = "flows", flows = [{ src = 0, dst = 1, size = "1KB" }] }]\n'
+    )
+    source = scenarios.Source(text=text, file="defaults", base_dir=".")
+    return Scenario.of(source, [], seed=None).values["transport"] | OF_KERNEL
 
 
 def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
@@ -62,13 +150,10 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             )
         if (scheduler := transport.get("scheduler", "min-rtt")) != "linux":
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
-    if values.get("measure", {}).get("pcap"):
-        found.append("measure.pcap: the lab does not write captures")
-    extra = set(values.get("measure", {})) & {"queue_histogram", "rates", "utilisation"}
-    if extra:
-        found.append(f"measure: the lab measures queues and goodput, not {', '.join(sorted(extra))}")
+    found += not_measured(values, MEASURED)
     if "goodput" in values.get("measure", {}):
         found.append("goodput: in the lab of bytes that were acknowledged, of every flow")
+    found += not_taken(values)
     if "ack_delay" in transport:
         found.append(
             "delayed acknowledgements: the kernel's 40 ms to 200 ms and quick ones first; "
@@ -82,6 +167,20 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     minimum = ns(transport.get("rto_min"))
     if minimum is not None and minimum < 1_000_000:
         found.append(f"rto_min: the kernel has at least 1 ms; the simulator {transport['rto_min']}")
+    return found
+
+
+def not_measured(values: dict[str, Any], measured: Collection[str]) -> list[str]:
+    """Return what of [measure] the lab leaves out, or does for more ports; `measured`: what it does."""
+    asked = {key: value for key, value in values.get("measure", {}).items() if value not in (None, False, "")}
+    found = []
+    if asked.get("pcap"):
+        found.append("measure.pcap: the lab does not write captures")
+    extra = sorted(key for key in asked if key not in (*measured, "ideal") and not key.startswith("pcap"))
+    if extra:
+        found.append(f"measure: the lab measures {' and '.join(measured)}, not {', '.join(extra)}")
+    if isinstance(queues := asked.get("queues"), dict) and queues.get("ports", "*") != "*":
+        found.append("measure.queues: the lab looks at every port")
     return found
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import signal
+import struct
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 UNIT_NS = 1_000
 WATCH_STEP_NS = 5_000_000
 BUCKETS = 40
+CORES = Path("/dev/cpu_dma_latency")
+"""Who has this open says how late a core that idles may wake up, in µs."""
 SHARE_OF_DELAY = 0.1
 """A time scale is right when the p99 of lateness is below this share of the shortest delay."""
 MOST_HOPS = 10_000
@@ -57,8 +61,26 @@ class Histogram:
         }
 
 
+@contextlib.contextmanager
+def awake() -> Iterator[bool]:
+    """Keep the cores of this machine from sleeping for a while; yield whether this user may do so.
+
+    The kernel takes the request back when the file is closed, so at the latest when this process ends.
+    """
+    with contextlib.ExitStack() as stack:
+        asked = False
+        with contextlib.suppress(OSError):
+            file = os.open(CORES, os.O_WRONLY)
+            stack.callback(os.close, file)
+            asked = os.write(file, struct.pack("=i", 0)) == 4
+        yield asked
+
+
 def measure(seconds: float = 1.0, step_ns: int = 1_000_000) -> Histogram:
-    """Sleep to many due times and return how late this process woke."""
+    """Sleep to many due times and return how late this process was at each.
+
+    Each of the times that pass while it does not run counts: a pause of half a second is not one of many.
+    """
     ctypes.CDLL(None).prctl(29, 1)
     found = Histogram()
     due = time.monotonic_ns() + step_ns
@@ -66,8 +88,9 @@ def measure(seconds: float = 1.0, step_ns: int = 1_000_000) -> Histogram:
     while due < end:
         time.sleep(max(due - time.monotonic_ns(), 0) / 1e9)
         now = time.monotonic_ns()
-        found.add(now - due)
-        due = max(due + step_ns, now)
+        for missed in range(due, now + 1, step_ns):
+            found.add(now - missed)
+            due = missed + step_ns
     return found
 
 
@@ -109,9 +132,9 @@ def scale_for(shortest_delay_ns: float | None, late_ns: int, hops_per_second: fl
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    from agent import die_with_parent  # type: ignore[import-not-found]
+    from agent import die_with_parent, first_line  # type: ignore[import-not-found]
 
     if "stays" not in sys.argv:
         die_with_parent()
-    sys.stdin.readline()
+    first_line()
     watch()

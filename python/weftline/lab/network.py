@@ -1,8 +1,9 @@
 """Namespaces, links and routes of one run: made, recorded before they are made, and removed.
 
 Each run has an id. Its namespaces are called ``weftline-ID-NAME``, and ``/run/weftline-lab/ID.json`` lists
-them with their inode numbers, so that `clean` removes what a killed run left and nothing else. No interface
-is made outside these namespaces, which have no link to any other: nothing can be sent beyond them.
+them with their inode numbers, so that `clean` removes what a killed run left and nothing else; so it is with
+what `doctor` tries, and with the folder of a simulated run. No interface is made outside these namespaces,
+which have no link to any other: nothing can be sent beyond them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +32,8 @@ from weftline.lab.plan import WIRES, Plan
 
 RECORDS = Path("/run/weftline-lab")
 NAMED = Path("/run/netns")
+FOLDER = "weftline-lab-"
+"""What the name of a folder for a while begins with; the id follows."""
 CLONE_NEWNET = 0x40000000
 SETTINGS = (
     "net.ipv4.ip_forward=1",
@@ -102,6 +107,8 @@ class Network:
     """Addresses of interfaces, by node and name."""
     keep: bool = False
     """It outlives the process: `up`."""
+    awake: bool = False
+    """The cores of the machine are kept awake while it exists."""
 
     def name(self, node: str) -> str:
         """Return the namespace of a node."""
@@ -151,18 +158,7 @@ class Network:
         run(tool("ip"), "-n", name, "link", "set", "lo", "up")
 
     def _write(self) -> None:
-        RECORDS.mkdir(mode=0o755, parents=True, exist_ok=True)
-        state = {
-            "id": self.id,
-            "pid": os.getpid(),
-            "started": started(os.getpid()),
-            "keep": self.keep,
-            "scenario": self.plan.name,
-            "namespaces": self.namespaces,
-        }
-        draft = self.record.with_suffix(".new")
-        draft.write_text(json.dumps(state))
-        draft.replace(self.record)
+        record(self.id, self.namespaces, keep=self.keep, scenario=self.plan.name)
 
     def _links(self) -> None:
         for wire in self.plan.wires:
@@ -239,25 +235,76 @@ class Network:
                 lines += [f"mptcp endpoint add {address} subflow" for address in endpoints]
             run(tool("ip"), "-n", self.name(node.name), "-batch", "-", text="\n".join(lines) + "\n")
 
+    def lost_inside(self) -> dict[str, int]:
+        """Return how many packets of IPv4 each switch received that it neither forwarded nor took itself.
+
+        No port has them among its drops: a packet that was sent too often, or from or to no address.
+        """
+        found = {}
+        for node in self.plan.own_nodes:
+            if not node.is_host:
+                with inside(self.name(node.name)):
+                    names, values = Path("/proc/thread-self/net/snmp").read_text().split("\n")[:2]
+                counts = dict(zip(names.split()[1:], map(int, values.split()[1:]), strict=True))
+                found[node.name] = counts["InReceives"] - counts["ForwDatagrams"] - counts["InDelivers"]
+        return {name: count for name, count in found.items() if count > 0}
+
     def remove(self) -> None:
         """Remove all of it; safe to call again, and while it is half built."""
-        with _uninterrupted():
+        with uninterrupted():
             remove(self.id, self.namespaces)
 
 
+def record(number: str, namespaces: dict[str, int], **more: Any) -> None:
+    """Write down what is about to be made under an id, so that `clean` finds it if this process is killed.
+
+    `more`: ``scenario``, ``keep`` (it outlives this process), ``folder`` (see `folder_for_a_while`).
+    """
+    RECORDS.mkdir(mode=0o755, parents=True, exist_ok=True)
+    who = {"id": number, "pid": os.getpid(), "started": started(os.getpid())}
+    path = RECORDS / f"{number}.json"
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps({**who, **more, "namespaces": namespaces}))
+    draft.replace(path)
+
+
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold signals back until the block is done, so that a second Ctrl-C cannot interrupt it."""
-    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+def folder_for_a_while() -> Iterator[Path]:
+    """Have an empty folder that is removed however the block ends, or by `clean`."""
+    number = secrets.token_hex(3)
+    folder = Path(tempfile.gettempdir(), FOLDER + number)
+    record(number, {}, folder=str(folder))
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        with uninterrupted():
+            remove(number, {}, str(folder))
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold signals back until the block is done, so that a second Ctrl-C cannot interrupt it.
+
+    By handlers: a mask is of one thread, and a signal that this one does not take is given to another one.
+    """
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for one in dict.fromkeys(came):
+            signal.raise_signal(one)
 
 
-def remove(number: str, namespaces: dict[str, int]) -> list[str]:
-    """Remove namespaces that are ours by inode, and the processes in them; return their names."""
+def remove(number: str, namespaces: dict[str, int], folder: str | None = None) -> list[str]:
+    """Remove namespaces that are ours by inode, the processes in them, and a folder; return their names."""
     removed = []
     for name, inode in namespaces.items():
         path = NAMED / name
@@ -275,6 +322,9 @@ def remove(number: str, namespaces: dict[str, int]) -> list[str]:
     if left:
         raise RunFailed(f"lab: could not remove {', '.join(left)}: `ip netns delete` them by hand")
     removed += dctcp.unregister(number)
+    if folder and Path(folder).name == FOLDER + number and Path(folder).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        removed.append(folder)
     (RECORDS / f"{number}.json").unlink(missing_ok=True)
     return removed
 
@@ -314,8 +364,8 @@ def records() -> list[dict[str, Any]]:
 
 
 def clean(of: Iterable[dict[str, Any]]) -> list[str]:
-    """Remove what these runs left; return the names of their namespaces."""
-    return [name for one in of for name in remove(str(one["id"]), one["namespaces"])]
+    """Remove what these runs left; return the names of it."""
+    return [name for one in of for name in remove(str(one["id"]), one["namespaces"], one.get("folder"))]
 
 
 def clean_unrecorded() -> list[str]:

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weftline import quantities
 from weftline.errors import InputError
 from weftline.lab import (
     balancers,
@@ -28,7 +27,7 @@ from weftline.lab import (
     kernel_hosts,
     stamps,
 )
-from weftline.lab.ports import Port
+from weftline.lab.ports import ETHERNET_BYTES, Port
 from weftline.lab.resolved import ns, size
 from weftline.scenario import Scenario
 
@@ -243,10 +242,12 @@ def problems(
         found.append("switch.port: the kernel's ports all have the same queue: leave it or --ports out")
     if ecn_switches.wanted(values) and not engine:
         found += ecn_switches.problems()
-    if not hosts and quantities.parse_time_ns(values.get("host", {}).get("packet_time", "0s")) > 0:
+    if not hosts:
+        found += kernel_hosts.problems(values)
+    if switch.get("forwarding", "store-and-forward") != "store-and-forward":
         found.append(
-            "host.packet_time: hosts of the kernel take the time that they take: leave it out, or use hosts "
-            "of the engine (--hosts engine)"
+            f'switch.forwarding = "{switch["forwarding"]}": switches of the lab forward whole frames: set it '
+            'to "store-and-forward"'
         )
     if not hosts and kind == "mptcp" and not has_mptcp():
         found.append(
@@ -356,6 +357,7 @@ def make(
     balancing = balancers.asked(scenario)
     writes = int_switches.wanted(values) and not engine
     marks = ecn_switches.wanted(values) and not engine
+    adds = bool(size(queue.get("link_header"))) and not engine
     bands = hosts or bool(balancing and balancing.probes_first)
     longest = engine_hosts.MTU if hosts else mss + header
     mtu = longest + version.header_bytes - internet.IPV4.header_bytes
@@ -370,6 +372,12 @@ def make(
         raise InputError(
             f"transport.mss = {mss}B: links with IPv6 carry packets of {internet.SMALLEST_MTU} bytes or more:"
             f" set it to {mss + internet.SMALLEST_MTU - mtu}B or more, or leave --ip out"
+        )
+    room, needs = size(queue.get("limit")), mtu + ETHERNET_BYTES
+    if 0 < room < needs:
+        raise InputError(
+            f'switch.queue.limit = "{queue["limit"]}": has no room for a full packet, which is {needs} bytes '
+            "long, so none would ever pass: set it to more"
         )
     own = _own_controllers(values)
     registered = [] if hosts else _own_dctcp(values, kernel_has)
@@ -396,7 +404,9 @@ def make(
                 if hosts
                 else kernel_hosts.differs(values, engine=engine)
             ),
+            *(kernel_hosts.not_measured(values, ("queues",)) if hosts else []),
             *(engine_ports.differs() if engine and not hosts else []),
+            *(["switch.queue.link_header: ports of the kernel add none"] if adds else []),
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
             *(dctcp.differs() if registered else []),

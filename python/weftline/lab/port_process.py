@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from agent import die_with_parent  # type: ignore[import-not-found]
+from agent import die_with_parent, first_line  # type: ignore[import-not-found]
 
 
 def serve(what: Callable[[Any, str], str]) -> None:
@@ -23,7 +23,7 @@ def serve(what: Callable[[Any, str], str]) -> None:
     if "stays" not in sys.argv:
         die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    name, path = "_native", sys.stdin.readline().strip()
+    name, path = "_native", first_line().strip()
     loader = importlib.machinery.ExtensionFileLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None

@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from agent import die_with_parent  # type: ignore[import-not-found]
+from agent import die_with_parent, first_line  # type: ignore[import-not-found]
 
 FIRST = 7
 """Priority of control traffic in Linux: the first band of pfifo_fast."""
@@ -28,7 +28,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
-    task = json.loads(sys.stdin.readline())
+    task = json.loads(first_line())
     frames = []
     for interface, frame in task["frames"]:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)

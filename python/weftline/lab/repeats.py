@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from weftline import provenance
 from weftline.errors import InputError
 from weftline.lab import agreement, runs
 from weftline.runs import Run
@@ -93,9 +94,18 @@ def there_and_back(points: Sequence[Point], repeats: int) -> Iterator[tuple[int,
             yield repeat, point
 
 
+def kept(place: Path, scenario: Scenario) -> bool:
+    """Return whether a former call has finished a scenario in a folder, with this build of the engine."""
+    if status_of(place) != "done":
+        return False
+    found = Run.read(place)
+    build = (found.summary.get("provenance") or {}).get("build")
+    return found.scenario == scenario.values and build is not None and build == provenance.build()
+
+
 def real(scenario: Scenario, place: Path, what: str, **settings: Any) -> Run:
     """Run a scenario on real packets, unless that is done already; `settings`: those of `runs.run`."""
-    if status_of(place) != "done" or Run.read(place).scenario != scenario.values:
+    if not kept(place, scenario):
         print(what, file=sys.stderr, flush=True)
         runs.run(scenario, str(place), force=True, **settings)
     return Run.read(place)
@@ -104,7 +114,7 @@ def real(scenario: Scenario, place: Path, what: str, **settings: Any) -> Run:
 def pair(scenario: Scenario, place: Path, what: str, **settings: Any) -> Pair:
     """Simulate a scenario and run it on real packets, unless that is done already."""
     simulated = place / "sim"
-    if status_of(simulated) != "done" or Run.read(simulated).scenario != scenario.values:
+    if not kept(simulated, scenario):
         scenario.start(out=simulated, force=True, sync=False)
     found = real(scenario, place / "lab", what, **settings)
     return Pair(Run.read(simulated), found)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import resource
 import select
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from weftline.errors import InputError, RunFailed
 from weftline.lab import dctcp, doctor, engine_hosts, engine_ports, internet, ioam, lateness, plan, stamps
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
-from weftline.lab.network import Network
+from weftline.lab.network import Network, folder_for_a_while
 from weftline.lab.plan import WIRES
 from weftline.lab.queues import Counters, Sampler
 from weftline.runs import Run
@@ -33,6 +35,11 @@ LONGEST_SIMULATION = 300.0
 PATIENCE_S = 10.0
 """A run ends when no flow ended for this long, or for four times the simulated duration if that is more."""
 READY_S = 30.0
+FEWER = "choose fewer flows at a time, or raise [scale] by"
+OTHER_FILES = 30
+"""Files that an agent has open in addition to its connections."""
+LEAVE_S = 5.0
+"""Time for agents to report the flows that they have not finished."""
 
 
 def scenario_of(file: str, changes: list[str], seed: int | None) -> Scenario:
@@ -49,7 +56,8 @@ def scenario_of(file: str, changes: list[str], seed: int | None) -> Scenario:
         return Scenario.of(source, settings, seed=seed)
     fast = Scenario.of(source, [*settings, ("scale.by", "1")], seed=seed)
     delays = [link["delay_ns"] for link in fast.network()["links"] if link["delay_ns"]]
-    late = lateness.measure().quantile_ns(0.99) or 1
+    with lateness.awake():
+        late = lateness.measure().quantile_ns(0.99) or 1
     cost = fast.estimate()
     hops = cost["packet_hops"] / max(cost["end_ns"] / 1e9, 1e-9)
     by = lateness.scale_for(min(delays) if delays else None, late, hops)
@@ -101,10 +109,11 @@ def planned(
     seconds = scenario.estimate()["seconds"]
     if seconds > LONGEST_SIMULATION:
         raise InputError(
-            f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer flows"
+            f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer or shorter "
+            "flows, or an end (run.until)"
         )
-    with tempfile.TemporaryDirectory(prefix="weftline-lab-") as folder:
-        simulated = scenario.start(out=Path(folder) / "run", force=True, sync=False)
+    with folder_for_a_while() as folder:
+        simulated = scenario.start(out=folder / "run", force=True, sync=False)
         if simulated.summary.get("jobs"):
             kinds = sorted({str(one.get("kind")) for one in scenario.values.get("workload", [])})
             raise InputError(
@@ -114,8 +123,29 @@ def planned(
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
+    if not own_hosts:
+        _check_files(flows)
     made = plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts, ip=version, traced=traced)
     return made, simulated
+
+
+def _check_files(flows: list[dict[str, Any]]) -> None:
+    """Raise InputError if a host has more connections at a time than a process may have files open."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    changes = [
+        (at, step, host)
+        for flow in flows
+        for host in {flow["src"], flow["dst"]}
+        for at, step in ((flow["start_ns"], 1), (flow["finish_ns"] or math.inf, -1))
+    ]
+    open_now: dict[int, int] = {}
+    for _, step, host in sorted(changes):
+        open_now[host] = open_now.get(host, 0) + step
+        if open_now[host] + OTHER_FILES > limit != resource.RLIM_INFINITY:
+            raise InputError(
+                f"host {host} has more than {limit - OTHER_FILES} flows at a time, and a process of this "
+                f"user may have {limit} files open (ulimit -Hn): {FEWER}"
+            )
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
@@ -150,6 +180,12 @@ class Outcome:
     """How late a process that only sleeps woke, at the priority of the agents."""
     priority: str = priorities.NORMAL
     """The lowest that a process of the run had."""
+    awake: bool = False
+    """The cores of the machine were kept awake."""
+    lost_inside: dict[str, int] = field(default_factory=dict)
+    """Packets that switches received and lost, at no port."""
+    clock_step_ns: int = 0
+    """By how much the time of day was set meanwhile."""
     goodput: list[tuple[int, int, int]] = field(default_factory=list)
     """Time since zero, flow, bytes acknowledged until then."""
     notes: list[str] = field(default_factory=list)
@@ -168,7 +204,8 @@ def up(made: plan.Plan, *, keep: bool = False) -> Iterator[Network]:
     network = Network(made, keep=keep)
     network.build()
     try:
-        yield network
+        with lateness.awake() as network.awake:
+            yield network
     finally:
         if not keep:
             network.remove()
@@ -196,6 +233,8 @@ class Processes:
         self.hosts: subprocess.Popen[str] | None = None
         """The process of the engine's hosts."""
         self.agents: dict[str, subprocess.Popen[str]] = {}
+        self.left: dict[str, bytes] = {}
+        """What each agent printed and was not read before it ended."""
         self.of_hosts: dict[str, Any] = {}
         """What the process of the hosts printed at its end."""
         self.companions: dict[str, subprocess.Popen[str]] = {}
@@ -291,6 +330,7 @@ class Processes:
                 "subflows": 1 + len(node.aliases),
                 "flows": flows,
                 "every_ns": made.goodput_every_ns,
+                "until_ns": made.until_ns,
                 "options": ioam.header(made.ioam_switches).hex() if made.ioam_switches else None,
             }
             self.agents[node.name] = self._start(
@@ -342,9 +382,7 @@ class Processes:
 
     def end(self) -> dict[str, Any]:
         """End all and return what the relay counted."""
-        for agent in self.agents.values():
-            agent.kill()
-            agent.wait()
+        self.left = _last_lines(self.agents)
         for process in self.companions.values():
             process.terminate()
         self.reports = {node: _last_words(process) for node, process in self.companions.items()}
@@ -358,6 +396,24 @@ class Processes:
         self.of_hosts = _last_words(self.hosts) if self.hosts is not None else {}
         relay = _last_words(self.relay) if self.relay is not None else {}
         return engine_hosts.added(relay, self.of_hosts) if self.hosts is not None else relay
+
+
+def _last_lines(agents: dict[str, subprocess.Popen[str]]) -> dict[str, bytes]:
+    """End agents and return what they print then, of flows that have not finished."""
+    for agent in agents.values():
+        assert agent.stdin is not None
+        with contextlib.suppress(OSError):
+            agent.stdin.close()
+    found, until = dict.fromkeys(agents, b""), time.monotonic() + LEAVE_S
+    for name, agent in agents.items():
+        assert agent.stdout is not None
+        while select.select([agent.stdout], [], [], max(until - time.monotonic(), 0))[0]:
+            if not (data := os.read(agent.stdout.fileno(), 1 << 16)):
+                break
+            found[name] += data
+        agent.kill()
+        agent.wait()
+    return found
 
 
 def _last_words(process: subprocess.Popen[str]) -> Any:
@@ -422,7 +478,30 @@ def carry(
     goodput: list[tuple[int, int, int]] = []
     plain: set[int] = set()
     status, highest = "done", lateness.pressure()
-    begun = time.monotonic()
+    begun, clocks = time.monotonic(), _clocks_apart_ns()
+    unfinished: dict[int, dict[str, Any]] = {}
+
+    def take(one: dict[str, Any]) -> bool:
+        """Note what an agent printed; return whether it is the end of a flow."""
+        nonlocal twice
+        if "port" in one or "subflows" in one:
+            for key in ends_of(one, flows[one["flow"]], made):
+                twice += ports.get(key, one["flow"]) != one["flow"]
+                ports[key] = one["flow"]
+        elif "plain" in one:
+            plain.add(one["flow"])
+        elif "acknowledged" in one:
+            goodput.extend((one["at_ns"] - zero, *each) for each in one["acknowledged"])
+        else:
+            late.add(one["late_ns"])
+            finish = one["finish_ns"]
+            if until and finish and finish > until:
+                one["finish_ns"] = None
+            ended = bool(one["finish_ns"] or one["wrong"])
+            (done if ended else unfinished)[one["flow"]] = one
+            return ended
+        return False
+
     try:
         if programs:
             programs.start()
@@ -452,22 +531,12 @@ def carry(
                 if not (data := os.read(number, 1 << 16)):
                     raise RunFailed(f"lab: the agent of {outputs[number]} ended by itself")
                 *whole, unread[number] = (unread[number] + data).split(b"\n")
+                if whole and (why := json.loads(whole[-1]).get("stopped")):
+                    raise RunFailed(f"lab: the agent of {outputs[number]} stopped: {why}; {FEWER}")
                 lines += whole
             for one in map(json.loads, lines):
-                if "port" in one or "subflows" in one:
-                    for key in ends_of(one, flows[one["flow"]], made):
-                        twice += ports.get(key, one["flow"]) != one["flow"]
-                        ports[key] = one["flow"]
-                    continue
-                if "plain" in one:
-                    plain.add(one["flow"])
-                    continue
-                if "acknowledged" in one:
-                    goodput += [(one["at_ns"] - zero, *each) for each in one["acknowledged"]]
-                    continue
-                done[one["flow"]] = one
-                late.add(one["late_ns"])
-                last = max(last, time.monotonic())
+                if take(one):
+                    last = max(last, time.monotonic())
             highest = max(highest or 0.0, lateness.pressure() or 0.0)
             if processes.relay is not None and processes.relay.poll() is not None:
                 raise RunFailed("lab: the process of the links' delays ended by itself")
@@ -484,6 +553,9 @@ def carry(
         if programs:
             programs.end()
         windows, mended = dctcp.windows(network.id) if made.dctcp else ([], 0)
+    for number, name in outputs.items():
+        for text in (unread[number] + processes.left.get(name, b"")).split(b"\n")[:-1]:
+            take(json.loads(text))
     if made.wires and "ports" not in relay:
         raise RunFailed("lab: the process of the links ended without saying what it did")
     if made.engine_hosts:
@@ -492,10 +564,16 @@ def carry(
         done = engine_hosts.flows(processes.of_hosts, zero)
         if all(one["finish_ns"] is not None for one in done.values()) and len(done) == len(made.flows):
             status = "done"
+        elif not until:
+            status = "stalled"
     return Outcome(
         zero_ns=zero,
-        flows=done,
-        queues=sorted([*sampler.rows, *engine_ports.queue_rows(relay, zero)]),
+        flows={**unfinished, **done},
+        queues=[
+            row
+            for row in sorted([*sampler.rows, *engine_ports.queue_rows(relay, zero)])
+            if row[0] <= (made.until_ns or row[0])
+        ],
         counters={**counters, **engine_ports.counters(relay)},
         relay=relay,
         start_lateness=late,
@@ -515,7 +593,15 @@ def carry(
         waited=processes.waited,
         dctcp=dctcp.facts(made.dctcp, windows, mended) if made.dctcp else {},
         priority=priorities.lowest(processes.kinds),
+        awake=network.awake,
+        clock_step_ns=abs(_clocks_apart_ns() - clocks),
+        lost_inside=network.lost_inside(),
     )
+
+
+def _clocks_apart_ns() -> int:
+    """Return the time of day less the time since the machine started: it changes when the clock is set."""
+    return time.time_ns() - time.monotonic_ns()
 
 
 def run(
@@ -560,10 +646,37 @@ def run(
     made, simulated = planned(scenario, ports, hosts, ip=ip, traced=traced)
     made.watched = list(watched)
     found = []
-    for place in places:
-        with up(made) as network:
-            task = engine_hosts.task(scenario, made, network.macs) if made.engine_hosts else ""
-            outcome = carry(network, simulated, host_task=task, priority=priority)
-        folder.write(place, scenario, made, simulated, outcome)
-        found.append(Run.read(place))
+    with _folders(places):
+        for place in places:
+            with up(made) as network:
+                task = engine_hosts.task(scenario, made, network.macs) if made.engine_hosts else ""
+                outcome = carry(network, simulated, host_task=task, priority=priority)
+            folder.write(place, scenario, made, simulated, outcome)
+            found.append(Run.read(place))
     return found
+
+
+@contextlib.contextmanager
+def _folders(places: Sequence[Path]) -> Iterator[None]:
+    """Have folders for results; those in which nothing was written are removed.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written to.
+    """
+    new = [one for place in places for one in (place, *place.parents) if not one.exists()]
+    try:
+        for place in places:
+            try:
+                place.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=place).close()
+            except OSError as error:
+                raise InputError(
+                    f"{place}: cannot be written to: {error.strerror}; choose another with --out"
+                ) from error
+        yield
+    finally:
+        for one in sorted(set(new), reverse=True):
+            with contextlib.suppress(OSError):
+                one.rmdir()

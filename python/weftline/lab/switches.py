@@ -187,7 +187,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
-    task = json.loads(sys.stdin.readline())
+    task = json.loads(sys.stdin.readline() or sys.exit(1))
     sys.path.insert(0, HERE)
     try:
         rings, counts = load(task)

@@ -12,6 +12,8 @@ def facts(run: Run) -> Table:
     summary = run.summary
     lab, slow = summary["lab"], summary["slowdown"]
     late = lab["lateness"]["links"]["p99_ns"]
+    delay = lab["shortest_delay_ns"]
+    no_frame = "no frame passed one" if delay else "no link has a delay"
     slowdowns = " / ".join(quantities.digits(slow[name]) for name in ("p50", "p99", "max"))
     rows = [
         ["flows", f"{summary['flows_done']:,} of {summary['flows']:,} done, {summary['status']}"],
@@ -21,12 +23,13 @@ def facts(run: Run) -> Table:
         ["packet-hops", f"{summary['packet_hops']:,}"],
         [
             "lateness of links p99",
-            "no link has a delay" if late is None else f"below {quantities.time_text(late)}",
+            no_frame if late is None else f"below {quantities.time_text(late)}",
         ],
         [
             "shortest delay",
-            quantities.time_text(lab["shortest_delay_ns"]) if lab["shortest_delay_ns"] else "none",
+            quantities.time_text(delay) if delay else "none",
         ],
+        ["cores", "kept awake" if lab.get("cores_awake") else "may sleep, and then wake up late"],
         [
             "cores waited for",
             "unknown" if lab["cpu_pressure_percent"] is None else f"{lab['cpu_pressure_percent']:g} %",

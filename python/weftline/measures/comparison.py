@@ -171,6 +171,10 @@ class Comparison:
             evidence.pooled_text("step_mean", line.runs, Flows(group=line.group)) for line in self.lines
         )
         found += list(dict.fromkeys(filter(None, pooled)))
+        if self._has_lab:
+            from weftline.lab import agreement
+
+            found += agreement.without_twins(self.lines)
         return found + ([self._without_base] if self._without_base else [])
 
     def as_json(self) -> dict[str, Any]:
@@ -203,10 +207,14 @@ class Comparison:
             **({"agreement": [asdict(one) for one in self.agreements]} if self.agreements else {}),
         }
 
+    @property
+    def _has_lab(self) -> bool:
+        return any(run.summary.get("engine") == "lab" for line in self.lines for run in line.runs)
+
     @cached_property
     def agreements(self) -> list[Agreement]:
         """How lines of the lab agree with the simulated ones of their scenario."""
-        if not any(run.summary.get("engine") == "lab" for line in self.lines for run in line.runs):
+        if not self._has_lab:
             return []
         from weftline.lab import agreement
 
