@@ -135,3 +135,21 @@ fn packets_that_open_connections_are_in_the_estimate() {
         assert!((0.6..1.6).contains(&ratio), "{ratio} of {hops}: {transport}, {size}");
     }
 }
+
+/// A flow without an end is as fast as losses allow, not as its link.
+#[test]
+fn packets_of_endless_flows_under_loss_are_those_that_losses_allow() {
+    for (controller, loss) in [("newreno", 0.001), ("cubic", 0.001), ("cubic", 0.0001)] {
+        let text = format!(
+            "[topology]\nkind = \"dumbbell\"\nleft = 2\nright = 2\nhost_link = {{ rate = \"10Gbps\", delay = \"1ms\" }}\n\
+             bottleneck_link = {{ rate = \"10Gbps\", delay = \"8ms\" }}\n[transport]\nkind = \"tcp\"\n\
+             controller = {{ kind = \"{controller}\" }}\n[[workload]]\nkind = \"bulk\"\nhosts = \"0-1\"\nto = \"2-3\"\n\
+             [failures]\nloss = {loss}\nloss_of = \"data\"\n[run]\nuntil = \"20s\"\n"
+        );
+        let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
+        let ratio = scenario.estimate().replay.packet_hops / outcome.packet_hops as f64;
+        println!("{controller}, loss {loss}: {ratio:.2}");
+        assert!((0.4..2.5).contains(&ratio), "{controller} at {loss}: {ratio} of {}", outcome.packet_hops);
+    }
+}

@@ -241,6 +241,8 @@ def test_settings_of_transports_that_the_kernel_does_not_follow_are_listed(dumbb
 
 
 def test_signals_wait_for_the_end_of_a_removal_whatever_threads_there_are() -> None:
+    # A process in the background of a shell without a terminal ignores it from its begin.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     other = threading.Event()
     thread = threading.Thread(target=other.wait)
     thread.start()
@@ -255,7 +257,8 @@ def test_signals_wait_for_the_end_of_a_removal_whatever_threads_there_are() -> N
     finally:
         other.set()
         thread.join()
-    assert steps == ["removed"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        after = signal.signal(signal.SIGINT, before)
+    assert steps == ["removed"] and after is signal.default_int_handler
 
 
 @pytest.mark.usefixtures("machine", "nothing_left")

@@ -121,7 +121,8 @@ def decade_of(size_bytes: float) -> int:
 
 def flows_of(decade: int, group: str | None = None) -> Flows:
     """Return the flows of one power of ten."""
-    return Flows(min_size=1 + 10 ** (decade - 1), max_size=10**decade, group=group)
+    below = 10 ** (decade - 1) if decade > 0 else 0
+    return Flows(min_size=1 + below, max_size=10**decade, group=group)
 
 
 def fewest(lines: Sequence[Line], decade: int) -> int:

@@ -378,7 +378,10 @@ impl<'s> Player<'s> {
         let round_trip = round_trip(&path, wire.packet());
         let room = self.fabric.room(&crossing, round_trip, wire.window);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
-        let lossy = self.time_under_loss(spec.transport, count, &path, round_trip);
+        let lossy = self.seconds_under_loss(spec.transport, count, &path, round_trip);
+        // A flow without an end takes longer than any time: the part of it is counted that ends with time itself.
+        let part = (Time::MAX.as_seconds() / lossy).min(1.0);
+        let lossy = Time((lossy * part * 1e12) as u64);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
         // What waits for a message of a job starts when it has arrived, for another flow when it is acknowledged.
         let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
@@ -391,11 +394,12 @@ impl<'s> Player<'s> {
         let flow = Flying {
             places: crossing.places,
             packets,
-            hops: (count as f64 * links_crossed(f64::from(path.hops), self.loss, resent as f64)) as f32
+            hops: (count as f64 * part * links_crossed(f64::from(path.hops), self.loss, resent as f64))
+                as f32
                 + (control * path.hops) as f32,
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
-            bits: bytes as f64 * 8.0,
+            bits: bytes as f64 * 8.0 * part,
             ends: self.now.saturating_add(latency).saturating_add(crossing.time.max(lossy)),
             start: self.now,
             source: arrival.source,
@@ -405,16 +409,14 @@ impl<'s> Player<'s> {
         self.add(flow, &arrival);
     }
 
-    /// The time of this many packets if random losses alone limit the window.
-    fn time_under_loss(&self, transport: u16, packets: u64, path: &Path, round_trip: Time) -> Time {
+    /// The seconds that this many packets take if random losses alone limit the window.
+    fn seconds_under_loss(&self, transport: u16, packets: u64, path: &Path, round_trip: Time) -> f64 {
         let loss = 1.0 - (1.0 - self.loss[0]).powf(f64::from(path.hops));
         if loss <= 0.0 {
-            return Time::ZERO;
+            return 0.0;
         }
         let window = self.transports[usize::from(transport)].window_at_loss(loss, round_trip);
-        window.map_or(Time::ZERO, |window| {
-            Time((packets as f64 / window.max(1.0) * round_trip.as_seconds() * 1e12) as u64)
-        })
+        window.map_or(0.0, |window| packets as f64 / window.max(1.0) * round_trip.as_seconds())
     }
 
     fn add(&mut self, flow: Flying, arrival: &Arrival) {

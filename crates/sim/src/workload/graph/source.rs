@@ -49,7 +49,7 @@ impl GraphSource {
         GraphSource::with(Arc::new(graph), OnceLock::new())
     }
 
-    /// The same for its first step: of later ones it does not say what they wait for.
+    /// The same for its first step: what later ones wait for is not listed.
     pub fn of_first(graph: &Arc<JobGraph>) -> GraphSource {
         GraphSource::with(graph.clone(), OnceLock::from(Waits::of(pairs(graph, 1))))
     }
