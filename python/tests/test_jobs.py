@@ -550,3 +550,19 @@ def test_lines_of_which_a_setting_changes_no_bit_are_named(tmp_path):
     differences = weftline.compare(*runs).differences()
     (note,) = [line for line in differences.note.splitlines() if "to the bit" in line]
     assert note.count("; ") == 1, "two lines that are alike and differ from the base are named as well"
+
+
+def test_the_step_before_is_named_where_steps_overlap(tmp_path, capsys):
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 8, "repeat": 3}
+    run = weftline.run(SCENARIO | {"workload": [job]}, out=tmp_path / "run")
+    first, *later = run.steps
+    ends = [first, *later[:-1]]
+    for step, before in zip(later, ends, strict=True):
+        assert step["start_ns"] < before["finish_ns"], "ranks that are ahead do not wait"
+        assert step["time_ns"] == pytest.approx(step["finish_ns"] - before["finish_ns"])
+        assert step["time_ns"] == pytest.approx(step["finish_to_finish_ns"])
+        ratio = metric("step_over_ideal").value(run, Flows())
+        assert ratio >= 1
+    assert main(["why", str(run.out), "--step", "1"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "the step before ended" in text and "to its job" in text

@@ -326,7 +326,8 @@ def step_sentence(answer: dict[str, Any]) -> str:
     slowdown = f", {step['time_ps'] / ideal:.2f} times its ideal time of {_ps(ideal)}" if ideal else ""
     overlap = ""
     if before := step["overlap_ps"]:
-        overlap = f"for {_ps(before)} of these the step before had not ended: it added the rest to its job; "
+        added = _ps(step["time_ps"] - before)
+        overlap = f"the step before ended {_ps(before)} after its start, so it adds {added} to its job; "
     return (
         f"step {step['step']} of {step['job']}: {step['operation']} of {bytes_text(step['bytes'])} on "
         f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; {overlap}"

@@ -28,6 +28,10 @@ DATA = (
     "data: of every rank; of a whole step what all ranks sent together, in their domains too; "
     "of an incast its flows."
 )
+TIME = (
+    "time: what a step adds to its job, from its start, or from the end of the step before if that is later; "
+    "time / ideal: from its start."
+)
 IDEAL = "ideal: a lower bound of the step alone on the network."
 
 
@@ -57,7 +61,7 @@ def table(lines: Sequence[Line]) -> Table | None:
     inside = " In a domain: no message crosses the network." if _is_inside(lines) else ""
     seeds = " over the seeds" if any(len(line.runs) > 1 for line in lines) else ""
     last = "last host: it ended most steps, and how many."
-    result.note = f"Means over steps{seeds}. {DATA} {IDEAL} {BANDWIDTHS} {last}{inside}"
+    result.note = f"Means over steps{seeds}. {TIME} {DATA} {IDEAL} {BANDWIDTHS} {last}{inside}"
     return result
 
 
