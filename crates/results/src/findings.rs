@@ -204,7 +204,7 @@ fn paused(outcome: &Outcome, names: &Names) -> Option<String> {
             some => format!(", and {some} other ports for more than {:.0} %", 100.0 * PAUSED),
         };
         format!(
-            "PFC paused {} for {:.0} % of the run{others}: flows wait there even if their own path is free",
+            "PFC paused {} (any of its classes) for {:.0} % of the run{others}: flows there may wait although their own path is free",
             names.port(node, port),
             100.0 * longest.0 as f64 / outcome.end.0 as f64,
         )

@@ -94,7 +94,9 @@ fn ports_that_pauses_held_for_long_are_counted_and_the_worst_is_named() {
     }
     let found = paused(&outcome, &names).expect("a finding");
     assert!(
-        found.starts_with("PFC paused leaf0.p2 for 40 % of the run, and 2 other ports for more"),
+        found.starts_with(
+            "PFC paused leaf0.p2 (any of its classes) for 40 % of the run, and 2 other ports for more"
+        ),
         "{found}"
     );
     outcome.ports.truncate(1);

@@ -221,7 +221,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     assert!(warned[1].starts_with("no packet was marked although buffers dropped 2 packets"), "{warned:?}");
     assert_eq!(
         warned[2],
-        "PFC paused leaf0.p1 for 10 % of the run: flows wait there even if their own path is free"
+        "PFC paused leaf0.p1 (any of its classes) for 10 % of the run: flows there may wait although their own path is free"
     );
     assert!(warned[3].starts_with("1 flow is faster than the ideal time"), "{warned:?}");
     assert_eq!(summary["paused_share"], 0.05);

@@ -176,8 +176,8 @@ impl Links<'_> {
         const LOOKED_AT: usize = 64;
         let pairs: Vec<(u32, u32)> = ranks.clone().zip(ranks.skip(1)).take(LOOKED_AT).collect();
         // Where no two of them are on one host, the other ranks of the host do the same.
-        let together = pairs.iter().any(|&(from, to)| graph.seats.together(from, to));
         let seats = &graph.seats;
+        let together = pairs.iter().any(|&(from, to)| seats.together(from, to));
         let sharing = if together { 1 } else { seats.per_host };
         // Rings of a channel each share the NIC of the channel.
         let connections = seats.channels.saturating_mul(if seats.by_channel { 1 } else { sharing });

@@ -379,7 +379,7 @@ impl<'s> Player<'s> {
         let room = self.fabric.room(&crossing, round_trip, wire.window);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.seconds_under_loss(spec.transport, count, &path, round_trip);
-        // A flow without an end takes longer than any time: the part of it is counted that ends with time itself.
+        // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last one counts.
         let part = (Time::MAX.as_seconds() / lossy).min(1.0);
         let lossy = Time((lossy * part * 1e12) as u64);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));

@@ -346,7 +346,8 @@ pub struct StepRecord {
     /// Start of its first flow; of a whole the begin of the job, or the end of the step before.
     pub start: Time,
     /// From when its time counts: the later of its start and the end of the operation before it in its job, which
-    /// ranks that are ahead do not wait for. The times of the operations of a job do not overlap.
+    /// ranks that are ahead do not wait for, so that times of the operations of a job do not overlap; of a part, and
+    /// of an incast's event, its start.
     pub begin: Time,
     /// Delivery of its last flow, of a whole the end of its last rank; none: it had not ended when the run did.
     pub finish: Option<Time>,

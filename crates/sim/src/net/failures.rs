@@ -28,3 +28,10 @@ pub enum Change {
     SwitchDown(NodeId),
     SwitchUp(NodeId),
 }
+
+impl Change {
+    /// A link or a switch no longer works.
+    pub fn is_down(&self) -> bool {
+        matches!(self, Change::LinkDown(_) | Change::SwitchDown(_))
+    }
+}

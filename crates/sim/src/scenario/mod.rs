@@ -143,13 +143,13 @@ impl Scenario {
         &self.resolved
     }
 
-    /// What its transports may know about it.
     /// Whether packets can be lost.
     pub(crate) fn can_lose(&self) -> bool {
         let drops = !self.switch.pfc.enabled || self.switch.queues().any(|queue| queue.facts().owns_buffer);
         drops || self.failures.loss.is_some() || !self.failures.events.is_empty()
     }
 
+    /// What its transports may know about it.
     pub(crate) fn run(&self) -> RunContext<'_> {
         RunContext {
             rules: &self.rules,

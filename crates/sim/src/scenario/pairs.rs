@@ -40,15 +40,14 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     }
     found.dedup();
     found.extend(found_late(scenario));
-    found.extend(super::cut_off::warning(&scenario.failures, &scenario.network.topology));
+    found.extend(super::cut_off::warning(scenario));
     found
 }
 
 /// What is down from the start is found by routes only after a while.
 fn found_late(scenario: &Scenario) -> Option<String> {
     let (events, detection) = (&scenario.failures.events, scenario.failures.detection);
-    let down = |change: &Change| matches!(change, Change::LinkDown(_) | Change::SwitchDown(_));
-    let from_start = events.iter().any(|event| event.at == Time::ZERO && down(&event.change));
+    let from_start = events.iter().any(|event| event.at == Time::ZERO && event.change.is_down());
     (from_start && detection > Time::ZERO).then(|| {
         format!(
             "failures: routes lead over what is down from the start until failures.detection = {detection} has passed: packets \

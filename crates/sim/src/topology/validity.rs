@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::memory::check_size;
-use super::{Link, NodeId, NodeKind, Ports, Topology, TopologyError};
+use super::{Link, LinkId, NodeId, NodeKind, Ports, Topology, TopologyError};
 
 /// Maximum number of nodes of a topology: 24 bits of an event number a node.
 pub const MAX_NODES: usize = (1 << 24) - 1;
@@ -98,7 +98,7 @@ impl Topology {
     /// Every two hosts share an island of connected switches, or a link of their own.
     fn check_connected(&self) -> Result<(), TopologyError> {
         let ports = self.ports();
-        let island = self.islands(&ports);
+        let island = self.islands(&ports, |_| true);
         let hosts = self.hosts();
         let reach: Vec<Vec<u32>> = hosts
             .iter()
@@ -161,8 +161,9 @@ impl Topology {
         Ok(())
     }
 
-    /// For each switch the lowest switch that it can reach without passing a host; none for hosts.
-    fn islands(&self, ports: &Ports) -> Vec<Option<u32>> {
+    /// For each switch the lowest switch that it can reach over links that work, without passing a host; none for
+    /// hosts.
+    pub fn islands(&self, ports: &Ports, works: impl Fn(LinkId) -> bool) -> Vec<Option<u32>> {
         let mut island = vec![None; self.nodes.len()];
         let mut waiting = Vec::new();
         for first in self.switches() {
@@ -172,9 +173,9 @@ impl Topology {
             island[first as usize] = Some(first);
             waiting.push(first);
             while let Some(node) = waiting.pop() {
-                for &(_, next) in &ports[node as usize] {
+                for &(link, next) in &ports[node as usize] {
                     let is_switch = self.nodes[next as usize].kind == NodeKind::Switch;
-                    if is_switch && island[next as usize].is_none() {
+                    if is_switch && works(link) && island[next as usize].is_none() {
                         island[next as usize] = Some(first);
                         waiting.push(next);
                     }

@@ -223,7 +223,7 @@ impl<'g> Run<'g> {
         }
     }
 
-    fn play(mut self) -> Ends {
+    fn play(&mut self) -> Ends {
         for (rank, list) in self.graph.ranks.iter().enumerate() {
             for op in (0..list.ops.len()).filter(|&op| list.needs[op] == 0) {
                 self.make(0, Due::Op { rank: rank as u32, op: op as u32 });
@@ -481,7 +481,10 @@ mod tests {
         let sends = "send 9b to 1\n".repeat(MESSAGES);
         let receives = "recv 9b from 0\n".repeat(MESSAGES);
         let graph = graph(&format!("num_ranks 2\nrank 0 {{\n{sends}}}\nrank 1 {{\n{receives}}}\n"));
-        let ends = run(&graph, Machine { l: 10, o: 3, g: 1, big_g: 0.0, big_o: 0.0, s: 100 });
+        let mut run = Run::new(&graph, Machine { l: 10, o: 3, g: 1, big_g: 0.0, big_o: 0.0, s: 100 });
+        let ends = run.play();
+        // Sends, receives and messages, and a queue for each time at which one of them can go on.
+        assert!(run.made < 6 * MESSAGES as u64, "{}", run.made);
         // The receiver posts its receives at 0, and takes a message each 3 ns from 13 ns on.
         assert_eq!(ends.ranks, [3 * MESSAGES as u64, 13 + 3 * MESSAGES as u64]);
     }

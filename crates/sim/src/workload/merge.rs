@@ -335,17 +335,14 @@ impl Merged {
         size.complete = false;
         for source in left {
             let Pending { source, flow, messages, .. } = &mut self.sources[source as usize];
-            if messages.is_some()
-                && let Some(all) = source.rest()
-            {
-                size.expect(&all);
-                continue;
-            }
             let mut next = Some(*flow);
             if source.graph().is_some()
                 && let Some(rest) = source.rest()
             {
-                size.add(flow);
+                // Of a graph that a run plays no message is drawn: all are left.
+                if messages.is_none() {
+                    size.add(flow);
+                }
                 size.expect(&rest);
                 continue;
             }

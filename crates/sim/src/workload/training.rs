@@ -86,18 +86,19 @@ impl TrainingSpec {
     /// Why groups that share a layer reduce its results over the network, which few mean; none: they do not.
     fn crossing(&self, cx: &WorkloadContext, domain: u32) -> Option<String> {
         let tensor = self.model.tensor;
-        let why = match self.scale_up {
+        let (why, which) = match self.scale_up {
             _ if tensor < 2 => return None,
-            None if cx.gpus_per_node.is_some_and(|gpus| gpus > 1) => {
-                "without scale_up_rate the GPUs of a node reach each other over the network".to_string()
-            }
+            None if cx.gpus_per_node.is_some_and(|gpus| gpus > 1) => (
+                "without scale_up_rate the GPUs of a node reach each other over the network".to_string(),
+                "groups",
+            ),
             None => return None,
-            Some(_) if tensor > domain => format!("a domain has {domain} ranks"),
+            Some(_) if tensor > domain => (format!("a domain has {domain} ranks"), "groups"),
             Some(_) if domain.is_multiple_of(tensor) => return None,
-            Some(_) => format!("groups do not fit into domains of {domain} ranks"),
+            Some(_) => (format!("groups do not fit into domains of {domain} ranks"), "some groups"),
         };
         Some(format!(
-            "tensor = {tensor}: {why}, so that the results of every layer are reduced over the network"
+            "tensor = {tensor}: {why}, so that {which} reduce the results of every layer over the network"
         ))
     }
 }

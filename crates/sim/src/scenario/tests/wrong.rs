@@ -428,14 +428,18 @@ fn hosts_that_failures_cut_off_for_good_are_named() {
         let events: String = events.iter().map(|text| event(text)).collect();
         let text = format!("{topology}[[workload]]\nkind = \"permutation\"\n{events}");
         let warnings = load(&text).warnings.into_iter();
-        warnings.filter(|text| text.contains("no path leads to")).collect()
+        warnings.filter(|text| text.contains("no path leads from")).collect()
     };
     let of = |events: &[&str]| found(fabric, events);
     let host = "link = [\"host4\", \"leaf1\"]";
     let one = of(&[host]);
     assert_eq!(one.len(), 1);
-    assert!(one[0].starts_with("failures: from 1ms on no path leads to host4, since"), "{one:?}");
+    assert!(
+        one[0].starts_with("failures: from 1ms on no path leads from the other hosts to host4, since"),
+        "{one:?}"
+    );
     assert_eq!(of(&[&format!("{host}\nlasts = \"5us\"")]), [""; 0], "it comes back");
+    assert_eq!(of(&[&format!("{host}\n[run]\nuntil = \"1ms\"")]), [""; 0], "the run ends before");
     assert_eq!(
         of(&["link = [\"leaf0\", \"spine0\"]", "switch = \"spine0\""]),
         [""; 0],
@@ -446,7 +450,7 @@ fn hosts_that_failures_cut_off_for_good_are_named() {
     assert!(
         halves[0].contains("host3, host4, host5, since") || halves[0].contains("host0, host1, host2, since")
     );
-    assert!(of(&["switch = \"leaf0\""])[0].contains("no path leads to host0, host1, host2, since"));
+    assert!(of(&["switch = \"leaf0\""])[0].contains("hosts to host0, host1, host2, since"));
     // Planes: the other NIC is left, until both links are down.
     let planes = "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 2\ngpus = 2\nspines = 2\n";
     let topology = load(&format!("{planes}[[workload]]\nkind = \"permutation\"\n"));
@@ -457,7 +461,10 @@ fn hosts_that_failures_cut_off_for_good_are_named() {
     let links: Vec<String> = ports[0].iter().map(link).collect();
     assert_eq!(links.len(), 2, "{links:?}");
     assert_eq!(found(planes, &[&links[0]]), [""; 0]);
-    assert!(found(planes, &[&links[0], &links[1]])[0].contains("no path leads to host0, since"));
+    assert!(
+        found(planes, &[&links[0], &links[1]])[0]
+            .contains("no path leads from the other hosts to host0, since")
+    );
     let more = of(&["switch = \"leaf0\"", host]);
     assert!(more[0].contains("host0, host1, host2, 1 more, since"), "{more:?}");
 }
@@ -477,11 +484,14 @@ fn layers_that_are_reduced_over_the_network_are_named() {
     assert_eq!(found(4, "tensor = 1\n"), [""; 0]);
     let wide = found(4, &format!("{NVLINK}tensor = 8\n"));
     assert!(
-        wide[0].contains("tensor = 8: a domain has 4 ranks, so that the results of every layer"),
+        wide[0].contains("tensor = 8: a domain has 4 ranks, so that groups reduce the results of"),
         "{wide:?}"
     );
     let torn = found(6, &format!("{NVLINK}tensor = 4\ndata = 2\n"));
-    assert!(torn[0].contains("tensor = 4: groups do not fit into domains of 6 ranks"), "{torn:?}");
+    assert!(
+        torn[0].contains("tensor = 4: groups do not fit into domains of 6 ranks, so that some groups"),
+        "{torn:?}"
+    );
     let without = found(4, "tensor = 4\n");
     assert!(
         without[0].contains("without scale_up_rate the GPUs of a node reach each other over"),

@@ -94,8 +94,8 @@ pub fn file(
     }
 }
 
-/// Makes messages without data, as programs send them to signal, carry one byte. Returns how many
-/// these are.
+/// Makes messages without data, as programs send them to signal, carry one byte. Returns a
+/// sentence on how many these are; none: every message has data.
 fn with_a_byte_each(ranks: &mut [RankList]) -> Option<String> {
     let mut raised = 0u64;
     for op in ranks.iter_mut().flat_map(|list| &mut list.ops) {
