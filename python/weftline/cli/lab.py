@@ -172,6 +172,7 @@ def _experiment(options: argparse.Namespace) -> int:
 def _up(options: argparse.Namespace) -> int:
     from weftline.lab import runs
     from weftline.lab.network import Network
+    from weftline.lab.processes import Processes
     from weftline.terminal import say
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
@@ -190,7 +191,7 @@ def _up(options: argparse.Namespace) -> int:
         )
     network = Network(made, keep=True)
     network.build()
-    processes = runs.Processes(network, dies=False)
+    processes = Processes(network, dies=False)
     try:
         if made.wires:
             processes.start_wires()

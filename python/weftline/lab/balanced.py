@@ -23,6 +23,7 @@ from weftline.errors import InputError, RunFailed
 from weftline.lab import agreement, queues, repeats, runs
 from weftline.lab.network import Network, inside, run, tool
 from weftline.lab.plan import End, Plan
+from weftline.lab.processes import Processes
 from weftline.runs import Run
 from weftline.scenario import Scenario
 from weftline.terminal import Table
@@ -283,7 +284,7 @@ def fail_over(made: Plan, failover: Failover) -> int:
         if name not in names or not names[name].is_host:
             raise InputError(f"failover: there is no host {name}")
     with runs.up(made) as network:
-        processes, programs = runs.Processes(network), runs.programs_of(network)
+        processes, programs = Processes(network), runs.programs_of(network)
         try:
             if programs:
                 programs.start()
