@@ -122,3 +122,14 @@ def test_groups_without_flows_are_reported(tmp_path, capsys, changes, expected):
 def test_a_sender_that_the_hash_does_not_know_is_still_a_number(tmp_path, capsys):
     status, output = check(tmp_path, capsys, QUEUE='{ kind = "fq-codel", ns3_senders = -1 }')
     assert status == 2 and "switch.port.0.queue.ns3_senders: expected" in output
+
+
+def test_each_of_several_warnings_has_its_line(tmp_path, capsys):
+    path = tmp_path / "s.toml"
+    cut = "".join(f'[[failures.event]]\nat = "{at}"\nlink = ["host3", "s0"]\n' for at in ("0us", "1us"))
+    path.write_text(f'[topology]\nkind = "star"\nhosts = 4\n[[workload]]\nkind = "permutation"\n{cut}')
+    assert main(["check", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = lines[lines.index("warnings:") + 1 :]
+    begins = [line for line in listed if line.startswith("  failures: ")]
+    assert len(begins) >= 2 and any("no path leads" in line for line in begins)

@@ -102,13 +102,21 @@ def show(facts: dict[str, Any], indent: int = 0) -> None:
             show(value, indent + 2)
         else:
             for entry in value:
-                text = ", ".join(" ".join(_fact(k, v)) for k, v in entry.items())
+                text = entry
+                if isinstance(entry, dict):
+                    text = ", ".join(" ".join(_fact(k, v)) for k, v in entry.items())
                 print(terminal.indented(text, indent + 2))
 
 
 def _is_group(value: object) -> bool:
-    listed = isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
-    return listed or isinstance(value, dict)
+    if not isinstance(value, list) or not value:
+        return isinstance(value, dict)
+    return all(isinstance(v, dict) for v in value) or _are_sentences(value)
+
+
+def _are_sentences(values: list[object]) -> bool:
+    """Return whether there are several texts of several words, such as warnings: each has its own line."""
+    return len(values) > 1 and all(isinstance(value, str) and " " in value for value in values)
 
 
 def _fact(key: str, value: object) -> tuple[str, str]:

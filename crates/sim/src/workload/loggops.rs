@@ -483,7 +483,7 @@ mod tests {
         let graph = graph(&format!("num_ranks 2\nrank 0 {{\n{sends}}}\nrank 1 {{\n{receives}}}\n"));
         let mut run = Run::new(&graph, Machine { l: 10, o: 3, g: 1, big_g: 0.0, big_o: 0.0, s: 100 });
         let ends = run.play();
-        // Sends, receives and messages, and a queue for each time at which one of them can go on.
+        // Sends, receives and messages, and a queue each time that one of them is next.
         assert!(run.made < 6 * MESSAGES as u64, "{}", run.made);
         // The receiver posts its receives at 0, and takes a message each 3 ns from 13 ns on.
         assert_eq!(ends.ranks, [3 * MESSAGES as u64, 13 + 3 * MESSAGES as u64]);
