@@ -1,8 +1,8 @@
 //! Flows over threads: one thread parses, and each flow's findings go to the thread that its hash names.
 //!
 //! A flow lives in one shard, so the findings are those of one thread, whatever the number of shards.
-//! Findings travel in batches through bounded channels. A capture waits for room in them; what arrives from a
-//! network cannot wait: its findings are shed, and counted.
+//! Findings travel in batches through bounded channels. A capture waits for room in them. What arrives from a
+//! network cannot wait: without room, findings gather to a whole batch, and a whole batch is shed, and counted.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -139,9 +139,14 @@ impl Router {
         Handle { senders: self.senders.clone() }
     }
 
-    /// Hands on what was gathered.
+    /// Hands on what was gathered. What finds no room stays until the next call.
     pub fn flush(&mut self) {
-        (0..self.batches.len()).for_each(|lane| self.send(lane));
+        (0..self.batches.len()).for_each(|lane| self.send(lane, self.waits));
+    }
+
+    /// Hands on everything that was gathered; waits for room.
+    pub fn flush_all(&mut self) {
+        (0..self.batches.len()).for_each(|lane| self.send(lane, true));
     }
 
     /// Findings that were shed since the last call.
@@ -155,18 +160,23 @@ impl Router {
         shard_of(Key::new(&ends, Point::Node(0)).hash(self.seed), self.batches.len())
     }
 
-    fn send(&mut self, lane: usize) {
+    fn send(&mut self, lane: usize, waits: bool) {
         let batch = std::mem::take(&mut self.batches[lane]);
         if batch.paths.is_empty() && batch.digests.is_empty() {
             return;
         }
         let sender = &self.senders[lane / self.travel.lanes];
-        if self.waits {
+        if waits {
             // The receiver exists until its thread ends, which ends after this sender.
             let _ = sender.send(Message::Batch(batch));
         } else if let Err(TrySendError::Full(Message::Batch(batch))) = sender.try_send(Message::Batch(batch))
         {
-            self.shed += (batch.paths.len() + batch.digests.len()) as u64;
+            let (paths, digests) = (batch.paths.len(), batch.digests.len());
+            if paths.max(digests) < self.travel.batch {
+                self.batches[lane] = batch;
+            } else {
+                self.shed += (paths + digests) as u64;
+            }
         }
     }
 }
@@ -184,7 +194,7 @@ impl Sink for Router {
         batch.nodes.extend(nodes);
         batch.paths.push(Seen { key, hash, time_ns, end: batch.nodes.len() as u32 });
         if batch.paths.len() >= self.travel.batch {
-            self.send(lane);
+            self.send(lane, self.waits);
         }
     }
 
@@ -198,7 +208,7 @@ impl Sink for Router {
         }
         batch.digests.push(row);
         if batch.digests.len() >= self.travel.batch {
-            self.send(lane);
+            self.send(lane, self.waits);
         }
     }
 }
@@ -224,5 +234,55 @@ impl Handle {
             sender.send(Message::Task(run)).ok().map(|()| answers)
         };
         self.senders.iter().enumerate().filter_map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shard that stands still for a moment costs nothing while its queue and a batch have room, also where each
+    /// finding came alone; what does not fit is counted.
+    #[test]
+    fn a_slow_shard_sheds_whole_batches_only() {
+        let (mut router, threads) = start(1, 1 << 20, 1, false, None, &[], FlowCounts::default()).unwrap();
+        let handle = router.handle();
+        let observe = |router: &mut Router, count: usize| {
+            for n in 0..count {
+                let [source, destination] = [1, 2].map(|host| std::net::Ipv4Addr::new(10, 0, 0, host).into());
+                let source_port = n as u16 % 7;
+                let flow = FlowKey {
+                    source,
+                    destination,
+                    source_port,
+                    destination_port: 9,
+                    protocol: 17,
+                    vni: None,
+                };
+                router.path(&flow, Point::Node(3), n as u64, &[1, 2, 3]);
+                router.flush();
+            }
+        };
+        let (gate, gates) = sync_channel::<()>(0);
+        let gates = std::sync::Arc::new(std::sync::Mutex::new(gates));
+        let (stands, standing) = sync_channel(1);
+        let waits = handle.begin(move |_, _| {
+            stands.send(()).unwrap();
+            gates.lock().unwrap().recv().unwrap();
+        });
+        standing.recv().unwrap();
+        let room = OF_NETWORKS.queue + OF_NETWORKS.batch - 1;
+        observe(&mut router, room);
+        assert_eq!(router.take_shed(), 0);
+        observe(&mut router, 1);
+        assert_eq!(router.take_shed(), OF_NETWORKS.batch as u64);
+        observe(&mut router, 10);
+        assert_eq!(router.take_shed(), 0);
+        gate.send(()).unwrap();
+        router.flush_all();
+        let found = handle.ask(|tables| tables.flows.each().map(|(.., state)| state.packets).sum::<u64>());
+        assert_eq!(found, [(OF_NETWORKS.queue + 10) as u64]);
+        drop((waits, router, handle));
+        threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
     }
 }

@@ -214,12 +214,16 @@ fn a_collector_continues_from_its_checkpoint_with_any_number_of_shards() {
             // Every flow changes its path in every round but the first.
             socket.send(&report(sequence, (n % 100) as u16, &[1, 2 + round as u32, 9])).unwrap();
             sequence += 1;
+            // Nothing may be shed here, however slow this machine is.
+            if n % 100 == 99 {
+                until("their arrival", || live.status()["packets"] == sequence);
+            }
         }
-        until("all datagrams", || live.status()["packets"] == sequence);
         found = live.finish().unwrap();
     }
     assert_eq!(found["summary"]["counts"]["packets"], 1_200);
     assert_eq!(found["summary"]["lost_groups"], 0);
+    assert_eq!(found["summary"]["counts"]["shed"], 0);
     assert_eq!(found["summary"]["events"], 200);
     let paths = found["paths"].as_array().unwrap();
     assert_eq!(paths.len(), 100);

@@ -99,7 +99,7 @@ impl Ticker {
         let (handle, file, generation) = (self.shards.clone(), self.checkpoint.clone(), self.generation + 1);
         // The shards are asked by the reader, so that both answer for the same packets.
         let (mut snapshot, intake, answers) = ask(reader, move |reader| {
-            reader.router.flush();
+            reader.router.flush_all();
             let snapshot = Snapshot {
                 counts: reader.intake.counts(),
                 malformed: reader.intake.malformed().clone(),
