@@ -6,7 +6,7 @@
 //! serves; [`link`] is one direction between two interfaces; [`serve`] is the process.
 //!
 //! Hosts: [`carrier`] turns their packets into frames and back; `hosts` is the process that runs all hosts of a
-//! scenario.
+//! scenario. `receive` is for hosts of the kernel: it takes what their connections receive.
 
 pub mod carrier;
 pub mod frame;
@@ -17,11 +17,15 @@ mod link;
 pub mod plan;
 pub mod port;
 #[cfg(target_os = "linux")]
+mod receiving;
+#[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
 mod socket;
 #[cfg(target_os = "linux")]
 mod waiting;
 
+#[cfg(target_os = "linux")]
+pub use receiving::receive;
 #[cfg(target_os = "linux")]
 pub use serve::serve;

@@ -58,7 +58,7 @@ mod _native {
         pint_encode, pint_port, pint_replay, pint_vectors,
     };
     #[pymodule_export]
-    use crate::ports::{check_hosts, check_ports, serve_hosts, serve_ports};
+    use crate::ports::{check_hosts, check_ports, receive, serve_hosts, serve_ports};
     #[pymodule_export]
     use crate::programs::{ecn_counts, ecn_ports, int_counts, int_port, int_switch};
     #[pymodule_export]

@@ -34,6 +34,15 @@ pub fn serve_ports(py: Python<'_>, task: &str) -> PyResult<String> {
     })
 }
 
+/// Receives, and throws away, what comes to the connections of an epoll instance (its descriptor), without the
+/// interpreter's lock, for as long as the process lives. A connection is non-blocking; it is closed when its other
+/// end has closed it.
+#[pyfunction]
+#[cfg(target_os = "linux")]
+pub fn receive(py: Python<'_>, epoll: i32) {
+    py.detach(|| weftline_ports::receive(epoll));
+}
+
 /// Finds out whether the engine's hosts can run a task (JSON) with real switches; nothing is opened.
 ///
 /// Errors: what they cannot run, and why.
@@ -77,6 +86,13 @@ pub fn check_hosts(_task: &str) -> PyResult<()> {
 #[cfg(not(target_os = "linux"))]
 pub fn serve_hosts(_task: &str, _begin: Py<PyAny>) -> PyResult<String> {
     Err(input("hosts between real interfaces need Linux"))
+}
+
+/// The lab is on Linux alone.
+#[pyfunction]
+#[cfg(not(target_os = "linux"))]
+pub fn receive(_epoll: i32) -> PyResult<()> {
+    Err(input("hosts of the lab need Linux"))
 }
 
 /// There are such interfaces on Linux alone.

@@ -1,10 +1,11 @@
 """The process of one host: it sends the host's flows, receives those of others, and says when each was done.
 
-Run as a file of its own, without the package, inside the host's namespace. The task comes as one line of
-JSON on standard input; after the answer ``ready`` a second line gives time zero (CLOCK_REALTIME, ns). Every
-finished flow is a line of JSON on standard output. A flow ends when the kernel's time stamp says that its
-last byte was acknowledged, as in the simulator. At the end of the scenario, or when standard input ends, each
-flow that has begun and not finished is a line too, and its host sends no more.
+Run as a file of its own, without the package, inside the host's namespace. The first line of standard input
+is the path of the native module, which receives; the second is the task (JSON). After the answer ``ready`` a
+third line gives time zero (CLOCK_REALTIME, ns). Every finished flow is a line of JSON on standard output. A
+flow ends when the kernel's time stamp says that its last byte was acknowledged, as in the simulator. At the
+end of the scenario, or when standard input ends, each flow that has begun and not finished is a line too, and
+its host sends no more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import ctypes
 import errno
 import fcntl
 import heapq
+import importlib.machinery
+import importlib.util
 import json
 import os
 import resource
@@ -22,7 +25,9 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
+from types import ModuleType
 from typing import Any
 
 CHUNK = bytes(1 << 16)
@@ -66,7 +71,8 @@ class Agent:
         self.task = task
         self.epoll = select.epoll()
         self.flows: dict[int, Flow] = {}
-        self.receiving: dict[int, socket.socket] = {}
+        self.receiving = select.epoll()
+        """Connections that this host accepted. The native module receives from them and closes them."""
         self.listeners = {}
         self.ended = False
         self.family = socket.AF_INET6 if ":" in task["address"] else socket.AF_INET
@@ -99,10 +105,13 @@ class Agent:
         if found:
             print(json.dumps({"at_ns": now, "acknowledged": found}), flush=True)
 
-    def run(self, zero: int) -> None:
+    def run(self, zero: int, native: ModuleType) -> None:
         """Send every flow; receive until the process is ended."""
+        if self.listeners:
+            receive, where = native.receive, self.receiving.fileno()
+            threading.Thread(target=receive, args=[where], daemon=True).start()
         every = self.task.get("every_ns") or 0
-        report_at = zero + every
+        report_at = zero + every + (self.task.get("apart_ns") or 0)
         until = zero + self.task["until_ns"] if self.task.get("until_ns") else None
         due = [(zero + flow["start_ns"], number) for number, flow in enumerate(self.task["flows"])]
         heapq.heapify(due)
@@ -173,30 +182,12 @@ class Agent:
                 while True:
                     sock, _ = self.listeners[number].accept()
                     sock.setblocking(False)
-                    self.receiving[sock.fileno()] = sock
-                    self.epoll.register(sock, select.EPOLLIN)
-        elif number in self.receiving:
-            self._receive(self.receiving[number])
+                    self.receiving.register(sock.detach(), select.EPOLLIN)
         elif number in self.flows:
             try:
                 self._send(self.flows[number], events)
             except OSError as error:
                 self._end(self.flows[number], None, errno.errorcode.get(error.errno or 0, str(error)))
-
-    def _receive(self, sock: socket.socket) -> None:
-        try:
-            for _ in range(16):
-                if not sock.recv(1 << 18):
-                    break
-            else:
-                return
-        except BlockingIOError:
-            return
-        except OSError:
-            pass
-        self.epoll.unregister(sock)
-        del self.receiving[sock.fileno()]
-        sock.close()
 
     def _send(self, flow: Flow, events: int) -> None:
         if events & select.EPOLLERR:
@@ -320,19 +311,31 @@ def first_line() -> str:
     return sys.stdin.readline() or sys.exit(1)
 
 
+def native_module() -> ModuleType:
+    """Load the native module from the path in the first line of standard input."""
+    name, path = "_native", first_line().strip()
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
 def main() -> None:
     """Take the task, wait for time zero, work."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    native = native_module()
     agent = Agent(json.loads(first_line()))
     print("ready", flush=True)
     line = sys.stdin.readline()
     if not line.strip():
         return
     try:
-        agent.run(int(line))
+        agent.run(int(line), native)
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise

@@ -6,8 +6,6 @@ of standard input. The second line is the task. What was done is printed as JSON
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import os
 import signal
 import sys
@@ -15,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from agent import die_with_parent, first_line  # type: ignore[import-not-found]
+from agent import die_with_parent, native_module  # type: ignore[import-not-found]
 
 
 def serve(what: Callable[[Any, str], str]) -> None:
@@ -23,12 +21,7 @@ def serve(what: Callable[[Any, str], str]) -> None:
     if "stays" not in sys.argv:
         die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    name, path = "_native", first_line().strip()
-    loader = importlib.machinery.ExtensionFileLoader(name, path)
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    native = importlib.util.module_from_spec(spec)
-    loader.exec_module(native)
+    native = native_module()
     try:
         print(what(native, sys.stdin.readline()), flush=True)
     except (ValueError, RuntimeError) as error:

@@ -144,11 +144,17 @@ class Processes:
                 "subflows": 1 + len(node.aliases),
                 "flows": flows,
                 "every_ns": made.goodput_every_ns,
+                # Reports of all hosts at one moment would keep every core busy for milliseconds.
+                "apart_ns": (made.goodput_every_ns or 0) * number // (8 * len(hosts)),
                 "until_ns": made.until_ns,
                 "options": ioam.header(made.ioam_switches).hex() if made.ioam_switches else None,
             }
             self.agents[node.name] = self._start(
-                self.network.name(node.name), "agent.py", priorities.HOSTS, json.dumps(task)
+                self.network.name(node.name),
+                "agent.py",
+                priorities.HOSTS,
+                str(_native.__file__),
+                json.dumps(task),
             )
         for name, agent in self.agents.items():
             _expect_ready(agent, f"the agent of {name}")
