@@ -1,11 +1,10 @@
-//! Connections whose data nobody wants: it is received as it comes, and thrown away.
+//! What hosts of the kernel receive: it is taken as it comes, and dropped.
 
 const BUFFER_BYTES: usize = 1 << 18;
 const MOST_EVENTS: usize = 64;
 
-/// Receives from every connection of an epoll instance for as long as the process lives; who accepts connections
-/// adds them to it, non-blocking and with their descriptor as their data, while this runs. It closes a connection
-/// whose other end has closed it.
+/// Receives from every connection of an epoll instance until the process ends. Connections may be added to it at any
+/// time, non-blocking and with their descriptor as their data. One whose other end has closed it is closed.
 pub fn receive(epoll: i32) {
     let mut buffer = vec![0u8; BUFFER_BYTES];
     // SAFETY: events of zeros are valid values.

@@ -34,9 +34,8 @@ pub fn serve_ports(py: Python<'_>, task: &str) -> PyResult<String> {
     })
 }
 
-/// Receives, and throws away, what comes to the connections of an epoll instance (its descriptor), without the
-/// interpreter's lock, for as long as the process lives. A connection is non-blocking; it is closed when its other
-/// end has closed it.
+/// Receives, and drops, what comes to the connections of an epoll instance (its descriptor), without the interpreter's
+/// lock, until the process ends. Connections are non-blocking; one is closed when its other end has closed it.
 #[pyfunction]
 #[cfg(target_os = "linux")]
 pub fn receive(py: Python<'_>, epoll: i32) {

@@ -103,9 +103,16 @@ def test_ports_of_the_engine_take_packets_of_its_hosts_for_what_they_are(
         assert packets * 1090 <= sent["bytes_sent"] <= (packets + 200) * 1090
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [[], ['transport={ kind = "fastpass" }', "topology.hosts=5"]],
+    ids=["phost", "fastpass"],
+)
 @pytest.mark.usefixtures("machine", "nothing_left")
-def test_phost_sends_on_real_packets_what_it_sends_in_a_simulation(star: Path, tmp_path: Path) -> None:
-    scenario = Scenario(star)
+def test_they_send_on_real_packets_what_they_send_in_a_simulation(
+    star: Path, tmp_path: Path, changes: list[str]
+) -> None:
+    scenario = runs.scenario_of(str(star), changes, None)
     simulated = scenario.run(out=tmp_path / "simulated")
     (real,) = runs.run(scenario, str(tmp_path / "lab"))
     assert isinstance(real, Run) and real.summary["status"] == "done"
