@@ -7,9 +7,9 @@ use weftline_sim::units::Time;
 
 use crate::socket::Interface;
 
-/// Bucket k of a histogram counts what was up to 2^k of this late.
+/// The unit of histograms.
 pub const UNIT_NS: u64 = 1000;
-const BUCKETS: usize = 40;
+const BUCKETS: usize = 160;
 /// The longest sleep: a signal that came just before it is seen after this.
 const LONGEST_NS: u64 = 200_000_000;
 const MOST_EVENTS: usize = 256;
@@ -66,7 +66,7 @@ impl Clock {
     }
 }
 
-/// How late things were.
+/// How late things were: a bucket for each unit below 8 of them, then four for each doubling.
 #[derive(Clone)]
 pub struct Histogram([u64; BUCKETS]);
 
@@ -78,7 +78,9 @@ impl Default for Histogram {
 
 impl Histogram {
     pub fn add(&mut self, late: Time) {
-        let bucket = (u64::BITS - (late.ns() / UNIT_NS).leading_zeros()) as usize;
+        let late = late.ns() / UNIT_NS;
+        let shift = (u64::BITS - late.leading_zeros()).saturating_sub(3);
+        let bucket = 4 * shift as usize + (late >> shift) as usize;
         self.0[bucket.min(BUCKETS - 1)] += 1;
     }
 
@@ -134,5 +136,22 @@ impl Drop for Ready {
     fn drop(&mut self) {
         // SAFETY: the descriptor is this value's own.
         unsafe { libc::close(self.epoll) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_double_in_four_steps() {
+        for (us, bucket) in
+            [(0, 0), (7, 7), (8, 8), (9, 8), (10, 9), (15, 11), (16, 12), (1023, 35), (1024, 36)]
+        {
+            let mut histogram = Histogram::default();
+            histogram.add(Time::from_ns(us * UNIT_NS));
+            assert_eq!(histogram.counts().iter().position(|&count| count == 1), Some(bucket), "{us} us");
+        }
+        Histogram::default().add(Time(u64::MAX));
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -98,9 +99,18 @@ def test_quantiles_of_lateness_are_upper_ends() -> None:
     late.add(900_000)
     assert late.quantile_ns(0.5) == 2_000
     assert late.quantile_ns(0.99) == 2_000
-    assert late.quantile_ns(1.0) == 1_024_000
+    assert late.quantile_ns(1.0) == 1_024_000 and late.quantile_ns(0.995) == 1_024_000
     assert lateness.Histogram().quantile_ns(0.5) is None
     assert lateness.Histogram.of(late.counts).as_json() == late.as_json()
+    assert sum((late + late).counts) == 200
+
+
+def test_buckets_of_lateness_follow_each_other_and_are_narrow() -> None:
+    bounds = [lateness.below_ns(bucket) for bucket in range(lateness.BUCKETS)]
+    assert bounds[:12] == [1000 * us for us in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)]
+    for bucket, (low, high) in enumerate(itertools.pairwise(bounds)):
+        assert low < high <= 1.25 * low or bucket < 7
+        assert lateness.bucket_of(low - 1) == bucket and lateness.bucket_of(low) == bucket + 1
 
 
 def test_every_moment_of_a_pause_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +125,7 @@ def test_every_moment_of_a_pause_counts(monkeypatch: pytest.MonkeyPatch) -> None
     found = lateness.measure(1.0, 5_000_000)
     assert sum(found.counts) in (199, 200, 201)
     # Half of the moments were in it.
-    assert found.quantile_ns(0.45) == 16_000
+    assert found.quantile_ns(0.45) == 12_000
     assert (found.quantile_ns(0.75) or 0) > 200_000_000
 
 

@@ -115,10 +115,8 @@ def added(relay: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     both = {**relay}
     for key in ("frames", "missed", "refused"):
         both[key] = (relay.get(key) or 0) + (report.get("received" if key == "frames" else key) or 0)
-    pairs = zip(
-        Histogram.of(relay.get("late") or [0] * 40).counts, report.get("late") or [0] * 40, strict=False
-    )
-    both["late"] = [one + other for one, other in pairs]
+    late = [Histogram.of(one.get("late") or []) for one in (relay, report)]
+    both["late"] = (late[0] + late[1]).counts
     return both
 
 

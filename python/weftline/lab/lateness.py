@@ -1,4 +1,4 @@
-"""How late processes of this machine run, as a histogram whose buckets double."""
+"""How late processes of this machine run, as a histogram whose buckets are up to a quarter wide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 UNIT_NS = 1_000
 WATCH_STEP_NS = 5_000_000
-BUCKETS = 40
+BUCKETS = 160
 CORES = Path("/dev/cpu_dma_latency")
 """Who has this open says how late a core that idles may wake up, in µs."""
 SHARE_OF_DELAY = 0.1
@@ -25,15 +25,31 @@ MOST_HOPS = 10_000
 """Packet-hops a second that the process of the delays passes on in time on a core that is shared."""
 
 
+def bucket_of(late_ns: int) -> int:
+    """Return the bucket of a lateness: one for each µs below 8 µs, then four for each doubling.
+
+    As in the processes of links and hosts (crates/ports).
+    """
+    late = max(late_ns, 0) // UNIT_NS
+    shift = max(late.bit_length() - 3, 0)
+    return min(4 * shift + (late >> shift), BUCKETS - 1)
+
+
+def below_ns(bucket: int) -> int:
+    """Return below what the lateness of a bucket lies."""
+    shift = max(bucket // 4 - 1, 0)
+    return (bucket - 4 * shift + 1 << shift) * UNIT_NS
+
+
 @dataclass
 class Histogram:
-    """Bucket k counts what was less than 2^k µs late."""
+    """How many were how late, by bucket."""
 
     counts: list[int] = field(default_factory=lambda: [0] * BUCKETS)
 
     def add(self, late_ns: int) -> None:
         """Count one."""
-        self.counts[min((max(late_ns, 0) // UNIT_NS).bit_length(), BUCKETS - 1)] += 1
+        self.counts[bucket_of(late_ns)] += 1
 
     @classmethod
     def of(cls, counts: Iterable[int]) -> Histogram:
@@ -41,20 +57,23 @@ class Histogram:
         found = list(counts)
         return cls(found + [0] * (BUCKETS - len(found)))
 
+    def __add__(self, other: Histogram) -> Histogram:
+        return Histogram([one + more for one, more in zip(self.counts, other.counts, strict=True)])
+
     def quantile_ns(self, share: float) -> int | None:
         """Return the upper end of the bucket in which a share of all lies, None if there are none."""
         total, seen = sum(self.counts), 0
         for bucket, count in enumerate(self.counts):
             seen += count
             if count and seen >= share * total:
-                return UNIT_NS << bucket
+                return below_ns(bucket)
         return None
 
     def as_json(self) -> dict[str, object]:
         """Return counts and quantiles; with the bounds of the buckets."""
         last = max((k for k, count in enumerate(self.counts) if count), default=-1)
         return {
-            "below_ns": [UNIT_NS << k for k in range(last + 1)],
+            "below_ns": [below_ns(bucket) for bucket in range(last + 1)],
             "counts": self.counts[: last + 1],
             "p50_ns": self.quantile_ns(0.5),
             "p99_ns": self.quantile_ns(0.99),
