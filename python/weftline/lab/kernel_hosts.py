@@ -127,7 +127,7 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
         f"the simulator's {transport.get('rto_granularity', 'none')}",
         "which flow takes which of several equal paths: the hashes differ",
         "buffers of sockets: the kernel counts its own overhead and grows them to 32 MiB; to send they begin "
-        "with 64 KiB, to receive with twice the scenario's",
+        "with 16 KiB, to receive with twice the scenario's",
         "delays of links: a process gives them, as late as the lateness histogram says",
         "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
         "the ideal completion time is the simulator's",

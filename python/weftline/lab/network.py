@@ -41,7 +41,7 @@ SETTINGS = (
     "net.ipv4.conf.default.rp_filter=0",
     "net.ipv4.fib_multipath_hash_policy=1",
     "net.ipv4.tcp_no_metrics_save=1",
-    "net.ipv4.tcp_wmem=4096 65536 33554432",
+    "net.ipv4.tcp_wmem=4096 16384 33554432",
     "net.ipv4.tcp_ecn=0",
 )
 

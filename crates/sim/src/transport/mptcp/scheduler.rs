@@ -4,21 +4,29 @@
 //! multipath TCP schedulers", CSWS 2014 (round robin); Frommgen et al., "ReMP TCP: low latency multipath TCP", ICC 2016
 //! (redundant). The scheduler of Linux (net/mptcp/protocol.c, from memory, unverified, beyond what is measured of its rule): of the
 //! subflows whose send buffer has room the one with the shortest linger time, which is what its buffer holds over its smoothed
-//! pacing rate; it keeps the turn for a burst.
+//! pacing rate; it keeps the turn for a burst. A buffer grows with the window and never shrinks, so after a slow start that went
+//! too far it holds seconds of data, behind which what other subflows bring waits.
 
 use super::stream::MAX_SUBFLOWS;
-use crate::congestion::window::CongestionWindow;
 use crate::transport::mptcp::parameters::SchedulerKind;
 use crate::units::{Rate, Time};
 
 /// Bytes that a subflow gets before another one is looked for, in Linux.
 pub const BURST: u64 = 65_428;
-/// Segments that the buffer of a subflow has room for at least, in Linux.
-const LEAST_BUFFER: u64 = 20;
+/// Segments of the first window (RFC 6928).
+const FIRST_WINDOW: u64 = 10;
+/// Timeouts in a row after which Linux takes a subflow for stale.
+pub const STALE: u32 = 4;
 
-/// What the buffer of a subflow in Linux has room for: two windows.
-pub fn buffer(window: &CongestionWindow, mss: u64) -> u64 {
-    (2 * window.cwnd).max(LEAST_BUFFER * mss)
+/// Bytes that Linux reserves for the buffer of a subflow: two windows of the largest that it has had, with what a segment takes in
+/// memory (its payload and 576 B of headers, in a block of a power of two, and 256 B that describe it).
+pub fn reserved(widest: u64, mss: u64) -> u64 {
+    2 * widest.max(FIRST_WINDOW * mss) / mss * ((mss + 576).next_power_of_two() + 256)
+}
+
+/// Payload for which such a buffer has room. What waits takes a sixteenth more than its payload, as measured.
+pub fn buffer(widest: u64, mss: u64) -> u64 {
+    reserved(widest, mss) * 16 / 17
 }
 
 /// The smoothed pacing rate of a subflow that gets the next burst; `buffered`: bytes in its buffer.
@@ -80,7 +88,6 @@ mod tests {
 
     #[test]
     fn in_linux_the_buffer_that_is_empty_soonest_comes_first() {
-        let window = |cwnd, ssthresh| CongestionWindow { cwnd, ssthresh, pacing: None, mss: 1000 };
         let rate = |bps| Some(Rate(bps));
         assert_eq!(linger(60_000, rate(96_000_000)), Time::from_ms(5));
         assert_eq!(linger(60_000, None), Time::ZERO);
@@ -88,7 +95,9 @@ mod tests {
         assert_eq!(smoothed(rate(8), rate(16), 3 * BURST), rate(10));
         assert_eq!(smoothed(None, rate(16), 0), rate(16));
         assert_eq!(smoothed(None, None, 0), None);
-        assert_eq!((buffer(&window(5_000, 1), 1000), buffer(&window(50_000, 1), 1000)), (20_000, 100_000));
+        // Three that were seen in Linux 6.18.
+        assert_eq!([17, 44, 282].map(|n| reserved(n * 1448, 1448)), [78_336, 202_752, 1_299_456]);
+        assert_eq!((buffer(1448, 1448), buffer(144_800, 1448)), (43_369, 433_694));
         assert_eq!(order(SchedulerKind::Linger, [Some(5), Some(3), None, Some(3)], 0), [1, 3, 0]);
     }
 

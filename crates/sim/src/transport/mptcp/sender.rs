@@ -52,6 +52,8 @@ pub struct Path {
     penalised: Time,
     /// Its smoothed pacing rate, which the scheduler of Linux keeps.
     pace: Option<Rate>,
+    /// The largest window that it has had, where the scheduler looks at its buffer.
+    widest: u64,
     /// Payload that left on it, whatever was sent again not counted.
     pub bytes: u64,
     /// When it is opened again at the earliest, once it is gone; [`Time::MAX`]: never.
@@ -73,6 +75,7 @@ impl Path {
             cursor: 0,
             penalised: Time::ZERO,
             pace: None,
+            widest: 0,
             bytes: 0,
             retry: Time::MAX,
             reopened: false,
@@ -122,11 +125,13 @@ impl Path {
         }
         let tcp = &outgoing[self.slot];
         let mss = u64::from(config.tcp.mss);
-        let room = match config.scheduler {
-            SchedulerKind::Linger => self.buffered(outgoing) < scheduler::buffer(&tcp.window, mss),
-            _ => self.buffered(outgoing) == 0 || tcp.room() >= mss,
-        };
-        tcp.timeouts == 0 && room
+        match config.scheduler {
+            SchedulerKind::Linger => {
+                tcp.timeouts < scheduler::STALE
+                    && self.buffered(outgoing) < scheduler::buffer(self.widest, mss)
+            }
+            _ => tcp.timeouts == 0 && (self.buffered(outgoing) == 0 || tcp.room() >= mss),
+        }
     }
 
     /// Bytes that it was given and that are not acknowledged.
@@ -215,8 +220,11 @@ impl Sender {
     /// The subflow that gets something next, and what.
     pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
         let lingers = config.scheduler == SchedulerKind::Linger;
-        if lingers && let Some(given) = self.burst_continues(outgoing, config) {
-            return Some((self.turn - 1, given));
+        if lingers {
+            self.size_buffers(outgoing, config);
+            if let Some(given) = self.burst_continues(outgoing, config) {
+                return Some((self.turn - 1, given));
+            }
         }
         let times = self.paths.iter().map(|path| {
             path.has_room(outgoing, config).then(|| match lingers {
@@ -228,6 +236,10 @@ impl Sender {
         for at in order.subflows() {
             let given = match config.scheduler {
                 SchedulerKind::Redundant => self.stream.copy_for(at, self.paths[at].cursor),
+                // Linux sends again on subflows alone that have nothing else to send.
+                SchedulerKind::Linger if self.paths[at].buffered(outgoing) > 0 => {
+                    self.stream.new_for(at, config.opportunistic)
+                }
                 _ => self.stream.next_for(at, config.opportunistic),
             };
             if let Some(given) = given {
@@ -241,13 +253,23 @@ impl Sender {
         None
     }
 
+    /// In Linux, buffers grow with windows; that of the connection is those of its subflows together.
+    fn size_buffers(&mut self, outgoing: &Outgoing, config: &MptcpConfig) {
+        let mut all = 0;
+        for path in self.paths.iter_mut().filter(|path| path.standing == Standing::Up) {
+            path.widest = path.widest.max(outgoing[path.slot].window.cwnd);
+            all += scheduler::reserved(path.widest, u64::from(config.tcp.mss));
+        }
+        self.stream.set_buffer(config.tcp.send_buffer.min(all));
+    }
+
     /// What the subflow that had the last segment gets, if its burst has not ended and its buffer has room.
     fn burst_continues(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<Given> {
         let path = self.paths.get(self.turn.checked_sub(1)?)?;
         if self.burst == 0 || !path.has_room(outgoing, config) {
             return None;
         }
-        let given = self.stream.next_for(self.turn - 1, config.opportunistic)?;
+        let given = self.stream.new_for(self.turn - 1, config.opportunistic)?;
         self.burst = self.burst.saturating_sub(u64::from(given.length));
         Some(given)
     }

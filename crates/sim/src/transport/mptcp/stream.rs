@@ -93,6 +93,11 @@ impl Stream {
         *run.unwrap_or(&self.runs[0])
     }
 
+    /// The send buffer has changed.
+    pub fn set_buffer(&mut self, bytes: u64) {
+        self.buffer = bytes.max(self.segment);
+    }
+
     /// Every byte below has been acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
@@ -148,6 +153,11 @@ impl Stream {
         if let Some(number) = self.take_again(subflow) {
             return Some(self.give(number, subflow, 0));
         }
+        self.new_for(subflow, opportunistic)
+    }
+
+    /// The same without what waits to be sent again.
+    pub fn new_for(&mut self, subflow: usize, opportunistic: bool) -> Option<Given> {
         let next = self.next();
         let (start, end, _) = self.bounds(next);
         if start >= self.size {
