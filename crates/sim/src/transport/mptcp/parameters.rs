@@ -23,8 +23,9 @@ const SCHEDULERS: &[(&str, &str)] = &[
     ("redundant", "every subflow carries everything"),
     (
         "linux",
-        "of the subflows with less than two windows in their buffer, the one whose buffer is empty soonest at its pacing rate, for \
-         65 428 B at a time; data wait there for the window, so opportunistic and penalise are off",
+        "of the subflows with room in their buffer (some three of their largest windows so far, as the kernel sizes it), the one \
+         whose buffer is empty soonest at its pacing rate, for 65 428 B at a time; data wait there for the window, so opportunistic \
+         and penalise are off, and what is sent again goes to idle subflows alone",
     ),
 ];
 const JOINS: &[(&str, &str)] = &[
@@ -110,7 +111,7 @@ pub enum SchedulerKind {
     RoundRobin,
     /// All: each carries everything.
     Redundant,
-    /// Those with less than two windows in their buffer: the one that is empty soonest, for a burst.
+    /// Those with room in their buffer: the one that is empty soonest, for a burst.
     Linger,
 }
 
