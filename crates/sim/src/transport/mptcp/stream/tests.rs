@@ -56,6 +56,20 @@ fn a_piece_that_is_sent_again_goes_to_a_subflow_that_does_not_carry_it() {
 }
 
 #[test]
+fn new_data_pass_by_what_waits_to_be_sent_again_and_a_buffer_holds_them() {
+    let mut stream = stream(10_000, 100_000);
+    stream.next_for(0, false);
+    stream.send_again(0);
+    assert_eq!(piece(stream.new_for(1, false)), Some((1, 1000)));
+    assert_eq!(piece(stream.next_for(1, false)), Some((0, 1000)));
+    stream.set_buffer(3_000);
+    assert_eq!(piece(stream.next_for(1, false)), Some((2, 1000)));
+    assert_eq!(stream.next_for(1, false), None, "three are out");
+    stream.acknowledge(1_000, 100_000);
+    assert_eq!(piece(stream.next_for(1, false)), Some((3, 1000)));
+}
+
+#[test]
 fn the_shared_window_holds_new_data_and_is_unblocked_by_another_subflow() {
     let mut stream = stream(10_000, 2_000);
     (0..2).for_each(|_| assert!(stream.next_for(0, true).is_some()));
