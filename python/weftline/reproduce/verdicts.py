@@ -5,8 +5,8 @@ A claim here is what `weftline.reproduce.claims.as_json` wrote: the number, its 
 number of each seed, the published number and the bounds. Verdicts are not stored but made from these.
 
     direction   YES where the whole interval, and `needed` of the seeds by themselves (all of up to seven),
-                lie on the claimed side of "no effect"; NO where the whole interval lies on the other side. "No
-                effect" is a ratio of 1 where a published ratio decides on the size. Without a published
+                lie on the claimed side of "no effect"; NO where the whole interval lies on the other side.
+                "No effect" is a ratio of 1 where a published ratio decides on the size. Without a published
                 number, for numbers that are not ratios, and where the bounds allow 1 (the claim is "about the
                 same"), the bounds themselves decide. A published level, with a bound on either side, has a
                 size and no direction.
