@@ -99,7 +99,7 @@ def _direction(claim: Mapping[str, Any], doubt: str) -> Answer:
 
 
 def needed(seeds: int) -> int:
-    """Return how many of so many seeds have to lie on the claimed side by themselves.
+    """Return how many of this number of seeds have to lie on the claimed side by themselves.
 
     The fewest that a fair coin reaches with a chance of at most `SIGN_LEVEL` (a one-sided sign test): all of
     up to seven seeds, 9 of 10, 15 of 20. With fewer than five seeds the chance is higher even for all.
