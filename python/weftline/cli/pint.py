@@ -84,7 +84,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         help="paths are shortest paths of this network, which the collector knows",
     )
     accuracy.add_argument(
-        "--ids-only", action="store_true", help="the collector knows the switches but not the links"
+        "--ids-only",
+        action="store_true",
+        help="the decoder, the paper's, knows the switches but not the links",
     )
     accuracy.add_argument(
         "--ends", action="store_true", help="the collector knows the first and the last switch"
@@ -477,7 +479,7 @@ def _accuracy_lines(length: dict[str, Any]) -> list[str]:
         line = (
             f"packets until the path is known: mean {digits(length['mean_packets'])}, "
             f"median {length['median_packets']}, 99th percentile {length['p99_packets']} "
-            f"({length['trials']} flows, {length['wrong']} wrong"
+            f"({length['decoder']} decoder, {length['trials']} flows, {length['wrong']} wrong"
         )
         return [line + (f", {length['given_up']} given up)" if length["given_up"] else ")")]
     if "sizes" in length:
