@@ -15,6 +15,7 @@ if not hasattr(native, "Plan"):
 from weftline import pint  # noqa: E402
 from weftline.cli.main import main  # noqa: E402
 from weftline.errors import InputError  # noqa: E402
+from weftline.measures import decoded  # noqa: E402
 
 QUERIES = """\
 bits = 16
@@ -237,16 +238,75 @@ def test_accuracy_is_tried_on_the_paths_of_a_topology(here, capsys):
     line = output_of(capsys, "pint", "accuracy", "paths.toml", "--topology", "line.gml", "--hops", "2,3").out
     assert line.count("0 wrong") == 2
 
+    assert "neither ends nor shortest" in output_of(capsys, *tried, "--ids-only", "--ends", status=2).err
+
     error = output_of(capsys, *tried[:-3], "--hops", "5,4,3", status=0)
     assert error.out.count("hops") == 3
     error = output_of(capsys, *tried[:3], "--topology", "line.gml", "--hops", "5", status=2).err
     assert "no shortest path of the topology has 5 switches; the longest has 3" in error
     error = output_of(capsys, *tried[:3], "--ends", status=2).err
     assert "needs --topology" in error
-    error = output_of(capsys, *tried, "--ids-only", "--ends", status=2).err
-    assert "neither ends nor shortest" in error
     error = output_of(capsys, *tried[:3], "--topology", "none.gml", status=2).err
     assert "none.gml" in error
+
+
+class Draws:
+    """The random numbers of `pint.accuracy`: splitmix64."""
+
+    GOLDEN, WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+    def __init__(self, seed):
+        self.state = self._mix(seed)
+
+    def _mix(self, x):
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & self.WORD
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB & self.WORD
+        return x ^ (x >> 31)
+
+    def word(self):
+        self.state = (self.state + self.GOLDEN) & self.WORD
+        return self._mix(self.state)
+
+
+def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_known(here):
+    """Packets that are drawn as `pint.accuracy` draws them, given to a collector."""
+    switches, trials, seed = 12, 25, 3
+    (here / "paths.toml").write_text(
+        PATHS.replace("ids = 3", "ids = 12").replace("maximal = 5", "maximal = 12")
+    )
+    nodes = "".join(f"node [ id {n} ]\n" for n in range(switches))
+    edges = "".join(f"edge [ source {n} target {n + 1} ]\n" for n in range(switches - 1))
+    (here / "chain.gml").write_text(f"graph [\n{nodes}{edges}]\n")
+    (here / "pairs.txt").write_text(decoded.all_neighbours(list(range(switches, 2 * switches))))
+    plan = pint.Plan.open("paths.toml")
+    tried = {"hops": [switches], "trials": trials, "seed": seed, "topology": "chain.gml"}
+    known, linked = (
+        pint.accuracy(plan, **tried, ids_only=ids_only)["queries"][0]["lengths"][0]
+        for ids_only in (True, False)
+    )
+    assert (known["decoder"], linked["decoder"]) == ("peeling", "collector")
+
+    def packets_of_a_collector(topology):
+        draws, counts = Draws(seed), []
+        for _ in range(trials):
+            path = list(range(switches, 2 * switches))  # the nodes after the hosts, one a switch
+            if draws.word() >> 63:  # which of the two ends comes first
+                path.reverse()
+            for _ in path[1:]:
+                draws.word()  # the only way on
+            collector, packets, events = pint.Collector(plan, topology=topology), 0, []
+            while not events:
+                packets += 1
+                packet = draws.word()
+                digest = plan.encode(packet_id=packet, hops=[{"switch-id": hop} for hop in path])[-1]
+                assert collector.take(packet_id=packet, digest=digest, hops=switches, flow_id=1) is None
+                events = collector.drain()["events"]
+            counts.append(packets)
+        return sum(counts) / trials
+
+    assert linked["mean_packets"] == pytest.approx(packets_of_a_collector("chain.gml"), rel=1e-12)
+    assert packets_of_a_collector("pairs.txt") < known["mean_packets"]
+    assert pint.accuracy(plan, hops=[3], trials=2)["queries"][0]["lengths"][0]["decoder"] == "peeling"
 
 
 def test_a_layout_says_how_many_stages_are_needed(here, capsys):

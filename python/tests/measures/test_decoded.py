@@ -1,8 +1,13 @@
 """Numbers of recorded digests: packets until paths are known, errors of latency quantiles."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from weftline.measures import decoded
+from weftline import integrity
+from weftline.measures import comparison, decoded, evidence, stats
+from weftline.measures.evidence import Reason
+from weftline.measures.lines import Line
 
 QUERIES = [
     {"name": "path", "aggregation": "path"},
@@ -32,6 +37,44 @@ def test_packets_are_counted_over_long_flows_on_the_longest_paths():
     ]
     found = decoded.numbers(flows, QUERIES)
     assert found == {"path_hops": 5, "path_flows": 2, "path_open": 1, "path_packets": 10.0}
+
+
+def run_with(folder, seed, left, known):
+    """A run whose decoded paths were counted before."""
+    folder.mkdir()
+    (folder / "telemetry.parquet").write_bytes(b"digests")
+    found = {"path_hops": 5, "path_flows": known, "path_open": left, "path_packets": 10.0}
+    for what in decoded.KNOWN.values():
+        integrity.keep_numbers(folder / f"decoded-{what}.json", "telemetry.parquet", found)
+    return SimpleNamespace(out=folder, summary={"seed": seed, "status": "done"}, scenario={})
+
+
+@pytest.mark.parametrize("name", decoded.KNOWN)
+def test_paths_that_never_became_known_stand_next_to_the_mean_and_leave_bounds_open(tmp_path, name):
+    whole = run_with(tmp_path / "whole", 1, 0, 50)
+    few, many = run_with(tmp_path / "few", 1, 5, 45), run_with(tmp_path / "many", 2, 1200, 800)
+    assert evidence.left_text(name, [whole]) == ""
+    assert evidence.left_text(name, [few, many]) == "1,205 of 2,050 paths never known"
+    assert Line("PINT", [few]).metric_text(name) == "10.0 (5 of 50 paths never known)"
+    doubts = evidence.against([few, many], name, remark="")
+    assert [doubt.kind for doubt in doubts] == ["paths"]
+    assert evidence.judged(stats.Estimate(10, 9, 11, 2), "<", 20, doubts).answer == "open"
+    assert comparison.unknown_paths([Line("a", [whole]), Line("b", [few])], name) == (
+        "Left out: 5 of 50 paths never known of b."
+    )
+
+
+@pytest.mark.parametrize("name", decoded.KNOWN)
+def test_means_that_leave_other_shares_of_paths_out_are_not_compared(tmp_path, name):
+    runs = [run_with(tmp_path / f"{left}-{known}", 1, left, known) for left, known in ((0, 50), (5, 45))]
+    (why,) = evidence.paths_differ(name, runs[:1], runs[1:])
+    assert why == Reason("paths differ", "0 of 50 and 5 of 50 never known under seed 1")
+    sure = stats.Difference(stats.Estimate(-5, -6, -4, 5), True, 1.0)
+    assert evidence.separated(sure).word == "lower"
+    assert evidence.separated(sure, [why]).word == "not separated"
+    same_share = run_with(tmp_path / "same", 1, 10, 90)
+    assert evidence.paths_differ(name, runs[1:], [same_share]) == []
+    assert evidence.paths_differ("fct_mean", runs[:1], runs[1:]) == []
 
 
 def test_errors_are_relative_to_the_reference_where_there_is_latency():

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import math
+import random
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from weftline import _native, provenance
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import pooling
-from weftline.measures.lines import Line
+from weftline.measures.lines import Line, Mean
 from weftline.reproduce import claims, experiments, ledger
 from weftline.reproduce import verdicts as rules
 from weftline.reproduce.runner import chosen_size
@@ -134,6 +136,10 @@ def test_what_was_not_run_or_not_tried_is_reported():
         ({**facts(), "seeds": 2}, "open: 2 seeds", "–"),
         ({**facts(), "seeds": 1, "interval": None, "unseeded": True}, "yes", "–"),
         (facts(by_seed=[0.7, 1.02, 0.8]), "open: 2 of 3 seeds", "–"),
+        (facts(by_seed=[0.8] * 6 + [1.02]), "open: 6 of 7 seeds", "–"),
+        (facts(by_seed=[0.8] * 9 + [1.02]), "yes: 9 of 10 seeds", "–"),
+        (facts(by_seed=[0.8] * 8 + [1.02] * 2), "open: 8 of 10 seeds", "–"),
+        (facts((0.7, 1.1), by_seed=[0.8] * 20, bounds={"below": 1}), "open: within chance", "–"),
         (facts(reasons=[{"kind": "unfinished", "text": "3 flows"}]), "open: 3 flows", "–"),
         (facts(published=0.81), "yes", "yes"),
         # An interval that holds no effect too, as wide as it is, holds nearly every number.
@@ -169,6 +175,36 @@ def test_what_was_not_run_or_not_tried_is_reported():
 def test_both_verdicts_on_a_claim_follow_from_its_numbers(claim, direction, size):
     found = rules.of(claim)
     assert (found.direction.text, found.size.text) == (direction, size)
+
+
+@pytest.mark.parametrize("seeds", range(1, 60))
+def test_as_many_seeds_have_to_agree_as_a_coin_hardly_reaches(seeds):
+    def chance(count):
+        return sum(math.comb(seeds, n) for n in range(count, seeds + 1)) / 2**seeds
+
+    needed = rules.needed(seeds)
+    assert needed == seeds if seeds < 8 else chance(needed) <= rules.SIGN_LEVEL < chance(needed - 1)
+    assert needed > seeds / 2
+    assert needed / seeds >= rules.needed(2 * seeds) / (2 * seeds), "a smaller share of more seeds"
+
+
+@pytest.mark.parametrize(("seeds", "lowest"), [(5, 0.25), (10, 0.4), (20, 0.85)])
+def test_a_direction_is_seldom_confirmed_by_chance_and_more_often_with_more_seeds(seeds, lowest):
+    draw = random.Random(seeds)
+
+    def confirmed(effect):
+        values = [draw.gauss(effect, 1) for _ in range(seeds)]
+        mean = Mean.of(values)
+        claim = facts((mean.low, mean.high), bounds={"above": 0}, ratio=False, by_seed=values)
+        return rules.of(claim | {"seeds": seeds, "measured": mean.value}).direction.word == rules.YES
+
+    assert sum(confirmed(0.0) for _ in range(2000)) / 2000 < 0.035
+    assert sum(confirmed(1.0) for _ in range(500)) / 500 > lowest
+
+
+def test_seeds_that_do_not_agree_are_counted_at_the_row():
+    answers = [rules.Answer(rules.YES, "9 of 10 seeds"), rules.Answer(rules.YES)]
+    assert rules.together(answers, 2) == rules.Answer(rules.YES, "9 of 10 seeds")
 
 
 def test_a_size_under_another_definition_has_no_verdict():
@@ -510,7 +546,7 @@ def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
 
 
 THREE_SEEDS = {
-    *("conga-asymmetry", "hula-fct", "pint-fig7", "pint-fig9", "pint-isp"),
+    *("hula-fct", "pint-fig7", "pint-fig9", "pint-isp"),
     *("phost-buffer", "phost-commodity", "phost-load"),
     *("phost-parameters", "phost-permutation", "phost-stability"),
     "phost-throughput",

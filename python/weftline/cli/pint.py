@@ -84,7 +84,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         help="paths are shortest paths of this network, which the collector knows",
     )
     accuracy.add_argument(
-        "--ids-only", action="store_true", help="the collector knows the switches but not the links"
+        "--ids-only",
+        action="store_true",
+        help="the decoder, the paper's, knows the switches but not the links",
     )
     accuracy.add_argument(
         "--ends", action="store_true", help="the collector knows the first and the last switch"
@@ -324,6 +326,7 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
         print(
             f"digests until a path was known: mean {packets['mean']:.1f}, median {packets['median']}, "
             f"99th percentile {packets['p99']}"
+            + (f" (without the {incomplete:,} paths that are not known)" if incomplete else "")
         )
     rows = [row for report in found["reports"] for row in report_rows(report, found["names"], queries)]
     if rows:
@@ -476,7 +479,7 @@ def _accuracy_lines(length: dict[str, Any]) -> list[str]:
         line = (
             f"packets until the path is known: mean {digits(length['mean_packets'])}, "
             f"median {length['median_packets']}, 99th percentile {length['p99_packets']} "
-            f"({length['trials']} flows, {length['wrong']} wrong"
+            f"({length['decoder']} decoder, {length['trials']} flows, {length['wrong']} wrong"
         )
         return [line + (f", {length['given_up']} given up)" if length["given_up"] else ")")]
     if "sizes" in length:

@@ -35,7 +35,8 @@ def load_curve(
         A logarithmic axis of y.
     """
     found = metric(metric_name)
-    points = [(label, x, mean) for label, x, line in lines if (mean := line.metric(metric_name)) is not None]
+    known = [(label, x, line) for label, x, line in lines if line.metric(metric_name) is not None]
+    points = [(label, x, line.metric(metric_name)) for label, x, line in known]
     return curve(
         title,
         [(label, x, _scaled(mean, found.scale)) for label, x, mean in points],
@@ -44,7 +45,7 @@ def load_curve(
         caption=caption,
         table=Table(
             ["", axis, found.title],
-            [[label, f"{x:g}", mean.text(found.text)] for label, x, mean in points],
+            [[label, f"{x:g}", line.metric_text(metric_name)] for label, x, line in known],
             left=1,
         ),
     )

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from weftline import quantities
 from weftline.errors import InputError, warn
-from weftline.measures import evidence, groups, jobs, losses, run_warnings, separations, slowdown_table, stats
+from weftline.measures import (
+    decoded,
+    evidence,
+    groups,
+    jobs,
+    losses,
+    run_warnings,
+    separations,
+    slowdown_table,
+    stats,
+)
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
@@ -414,6 +424,13 @@ def left_out(lines: Sequence[Line]) -> str:
     return f" Left out: {'; '.join(parts)}." if parts else ""
 
 
+def unknown_paths(lines: Sequence[Line], name: str) -> str:
+    """Return how many paths of which lines a metric leaves out as they never became known, as a sentence."""
+    found = [(line, evidence.paths_text(name, line.runs)) for line in lines]
+    parts = [f"{text} of {_named(line)}" for line, text in found if text]
+    return f"Left out: {'; '.join(parts)}." if parts else ""
+
+
 def _named(line: Line) -> str:
     return f"{line.label}, {line.place}" if line.place else line.label
 
@@ -432,6 +449,12 @@ def as_json(lines: Sequence[Line]) -> dict[str, Any]:
                 },
                 "metrics": {
                     name: _number(line.metric(name)) for name in METRICS if not name.startswith("slowdown")
+                },
+                "unknown_paths": {
+                    name: {"unknown": left, "of": of}
+                    for name in decoded.KNOWN
+                    for left, of in [evidence.paths_open(name, line.runs)]
+                    if of
                 },
             }
             for line in lines

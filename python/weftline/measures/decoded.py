@@ -30,13 +30,25 @@ MIN_PACKETS = 200
 """Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
 MIN_SAMPLES = 100
 """Samples of a hop from which its quantiles count."""
+KNOWN = {"path_packets": "ids", "path_packets_network": "network"}
+"""The metrics of packets until a path is known, by what the collector knows."""
 MIN_NS = 100.0
 """Quantile of a hop's latency from which it counts, about a packet at 100 Gb/s: idle ports delay nothing."""
 
 
 def path_packets(run: Run, known: str) -> float | None:
-    """Return the mean number of packets until a flow's path is known, over the longest paths that occur."""
+    """Return the mean number of packets until a flow's path is known, over the longest paths that occur.
+
+    Paths that never became known are left out, which flatters the mean: `paths_open` counts them.
+    """
     return _numbers(run, known).get("path_packets")
+
+
+def paths_open(run: Run, known: str) -> tuple[int, int]:
+    """Return how many paths that count for `path_packets` never became known, and of how many."""
+    found = _numbers(run, known)
+    left = found.get("path_open", 0)
+    return left, left + found.get("path_flows", 0)
 
 
 def latency_error(run: Run, quantile: str) -> float | None:

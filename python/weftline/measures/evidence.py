@@ -8,6 +8,8 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     unfinished   flows that never finished, where the number is of finished flows only: they flatter it
     steps        steps of jobs that never ended, where the number is of those that did
     steps differ two schemes did not end as many steps of their jobs under the same seeds
+    paths        paths that PINT's collector never came to know, where the number is of those it knows
+    paths differ two schemes did not leave the same share of paths unknown under the same seeds
     flows        too few flows for the percentile: at least two have to lie beyond it in every run
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
@@ -29,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from weftline import columns, quantities
-from weftline.measures import stats, steady, steps
+from weftline.measures import decoded, stats, steady, steps
 from weftline.measures.metrics import METRICS, Flows, split
 from weftline.measures.pooling import seed_of
 from weftline.runs import Run
@@ -40,6 +42,8 @@ KINDS = {
     "unfinished": "unfinished flows, which the number leaves out",
     "steps": "unfinished steps, which the number leaves out",
     "steps differ": "not as many steps",
+    "paths": "paths that never became known, which the number leaves out",
+    "paths differ": "not the same share of paths became known",
     "flows": "too few flows for the percentile",
     "steady": "no steady state",
     "flows differ": "not the same flows",
@@ -220,6 +224,8 @@ def against(
         found += [Reason("unfinished", unfinished_text(left, runs))] if left else []
     if text := steps_text(name, runs, flows):
         found.append(Reason("steps", text))
+    if text := paths_text(name, runs):
+        found.append(Reason("paths", text))
     if needed(name):
         counted = min((_counted(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted)
@@ -333,7 +339,11 @@ def steps_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> st
 
 def differ(name: str, runs: Sequence[Run], others: Sequence[Run], flows: Flows | None = None) -> list[Reason]:
     """Return the reasons against a verdict on the difference of two schemes alone, found in their runs."""
-    return [*steps_differ(name, runs, others, flows), *ideals_differ(name, runs, others, flows)]
+    return [
+        *steps_differ(name, runs, others, flows),
+        *paths_differ(name, runs, others),
+        *ideals_differ(name, runs, others, flows),
+    ]
 
 
 def ideals_differ(
@@ -389,6 +399,32 @@ def steps_differ(
     return []
 
 
+def paths_open(name: str, runs: Sequence[Run]) -> tuple[int, int]:
+    """Return how many paths never became known and of how many, in all runs; 0, 0 if it is not of paths."""
+    known = decoded.KNOWN.get(split(name)[0])
+    counts = [decoded.paths_open(run, known) for run in runs] if known else []
+    return sum(left for left, _ in counts), sum(of for _, of in counts)
+
+
+def paths_text(name: str, runs: Sequence[Run]) -> str:
+    """Return ``"3 of 250 paths never known"``, of all runs together; "" if all became known."""
+    left, of = paths_open(name, runs)
+    return f"{left:,} of {of:,} paths never known" if left else ""
+
+
+def paths_differ(name: str, runs: Sequence[Run], others: Sequence[Run]) -> list[Reason]:
+    """Return the reason that two schemes give where they left other shares of paths unknown under a seed."""
+    by_seed = {seed_of(run): run for run in others}
+    for run in runs if split(name)[0] in decoded.KNOWN else ():
+        if (other := by_seed.get(seed_of(run))) is None:
+            continue
+        (ours, of), (theirs, of_theirs) = paths_open(name, [run]), paths_open(name, [other])
+        if ours * of_theirs != theirs * of:
+            text = f"{ours:,} of {of:,} and {theirs:,} of {of_theirs:,} never known under seed {seed_of(run)}"
+            return [Reason("paths differ", text)]
+    return []
+
+
 def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> str:
     """Return the note that a metric is over the steps of jobs of different kinds, "" where it is not."""
     if not is_of_steps(name) or METRICS[split(name)[0]].higher_is_better:
@@ -402,14 +438,16 @@ def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> s
 def left_text(
     name: str, runs: Sequence[Run], flows: Flows | None = None, *, unfinished_flows: int | None = None
 ) -> str:
-    """Return what a metric leaves out: ``"12 unfinished"`` flows, ``"5 of 15 steps ended"``, "" if nothing.
+    """Return what a metric leaves out, "" if nothing.
+
+    ``"12 unfinished"`` flows, ``"5 of 15 steps ended"``, ``"3 of 250 paths never known"``.
 
     `unfinished_flows` are looked up without it.
     """
     if of_finished_flows(name):
         left = unfinished(runs, flows) if unfinished_flows is None else unfinished_flows
         return f"{left:,} unfinished" if left else ""
-    return steps_text(name, runs, flows)
+    return paths_text(name, runs) or steps_text(name, runs, flows)
 
 
 def qualifier(*, runs: int = 0, asked: int = 0, left: str = "") -> str:

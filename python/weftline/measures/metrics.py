@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
-from weftline.measures import counted, losses, over_time, recovery, sharing, spread, steps
+from weftline.measures import counted, decoded, losses, over_time, recovery, sharing, spread, steps
 from weftline.measures import readings as read
 from weftline.measures.readings import Flows, Reader
 
@@ -97,8 +97,7 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "queue_p95": read.queue("p95"),
     "queue_p99": read.queue("p99"),
     "queue_max": read.queue("max"),
-    "path_packets": read.path_packets("ids"),
-    "path_packets_network": read.path_packets("network"),
+    **{name: read.path_packets(known) for name, known in decoded.KNOWN.items()},
     "latency_median_error": read.latency_error("0.5"),
     "latency_tail_error": read.latency_error("0.99"),
     "pauses": read.total("pauses"),

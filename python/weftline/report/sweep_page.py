@@ -183,7 +183,11 @@ def _left_out(result: SweepResult, name: str) -> str:
         left = result.left_text(name, cell)
         text = evidence.qualifier(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
         parts += [f"{_label(cell)}{text}"] if text and estimate else []
-    return f"Fewer runs, or unfinished flows or steps that are left out: {'; '.join(parts)}." if parts else ""
+    return (
+        f"Fewer runs, or unfinished flows or steps, or unknown paths, that are left out: {'; '.join(parts)}."
+        if parts
+        else ""
+    )
 
 
 def _drawn(result: SweepResult) -> Sequence[Cell]:

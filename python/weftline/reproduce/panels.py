@@ -338,6 +338,8 @@ def _trend_table(p: Panel, title: str) -> Table:
         note.append(f"flows that count: {_flows_counted(p.lines)} a point")
     if found.completion and (left := comparison.left_out(p.lines)):
         note.append(left.strip())
+    if left := comparison.unknown_paths(p.lines, p.figure.options["metric"]):
+        note.append(left)
     heading = f"{found.title}, by {p.figure.options.get('axis', p.figure.along)}"
     return Table([heading, *places], rows, title=title, note="; ".join(note))
 

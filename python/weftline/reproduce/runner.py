@@ -83,10 +83,18 @@ def chosen_size(
     if duration is not None:
         parts.append(f"{quantities.spaced(duration)} of arrivals")
     seeds = list(seeds or size.get("seeds") or _usual_seeds(experiment, full=full))
-    parts.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
+    parts.append(_seeds_text(seeds))
     label = "Full size" if full else "Small size"
     label = f"Chosen part{' of the full size' if full else ''}" if only else label
     return Size(full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds)
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    """How many seeds; which, if they are not the first ones."""
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    named = "" if list(seeds) == list(range(1, len(seeds) + 1)) else f" ({', '.join(map(str, seeds))})"
+    return f"{len(seeds)} seeds{named}"
 
 
 def _usual_seeds(experiment: Experiment, *, full: bool) -> list[int]:

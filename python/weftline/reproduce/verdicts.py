@@ -4,11 +4,12 @@ the published one.
 A claim here is what `weftline.reproduce.claims.as_json` wrote: the number, its 95 % interval over seeds, the
 number of each seed, the published number and the bounds. Verdicts are not stored but made from these.
 
-    direction   YES where the whole interval, and every seed by itself, lies on the claimed side of "no
-                effect"; NO where the whole interval lies on the other side. "No effect" is a ratio of 1 where
-                a published ratio decides on the size. Without a published number, for numbers that are not
-                ratios, and where the bounds allow 1 (the claim is "about the same"), the bounds themselves
-                decide. A published level, with a bound on either side, has a size and no direction.
+    direction   YES where the whole interval, and `needed` of the seeds by themselves (all of up to seven),
+                lie on the claimed side of "no effect"; NO where the whole interval lies on the other side.
+                "No effect" is a ratio of 1 where a published ratio decides on the size. Without a published
+                number, for numbers that are not ratios, and where the bounds allow 1 (the claim is "about the
+                same"), the bounds themselves decide. A published level, with a bound on either side, has a
+                size and no direction.
     size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO.
                 Of a ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval
                 that holds the published number leaves the size open where it is wider than that number, or
@@ -29,6 +30,8 @@ from typing import Any
 
 MIN_SEEDS = 3
 """Fewer seeds give no verdict on a number that a seed can change."""
+SIGN_LEVEL = 0.05
+"""Chance that a fair coin is to have at most of putting as many seeds on one side as a direction needs."""
 SAME_SIZE = 0.15
 """Relative distance up to which a number is the published one."""
 YES, NO, OPEN, NONE = "yes", "no", "open", ""
@@ -88,10 +91,24 @@ def _direction(claim: Mapping[str, Any], doubt: str) -> Answer:
     if _in(side, low) and _in(side, high):
         values = [value for value in claim.get("by_seed") or () if value is not None]
         kept = sum(_in(side, value) for value in values)
-        return Answer(YES) if kept == len(values) else Answer(OPEN, f"{kept} of {len(values)} seeds")
+        exceptions = f"{kept} of {len(values)} seeds" if kept < len(values) else ""
+        return Answer(YES if kept >= needed(len(values)) else OPEN, exceptions)
     if high <= side[0] or low >= side[1]:
         return Answer(NO)
     return Answer(OPEN, "within chance")
+
+
+def needed(seeds: int) -> int:
+    """Return how many of this number of seeds have to lie on the claimed side by themselves.
+
+    The fewest that a fair coin reaches with a chance of at most `SIGN_LEVEL` (a one-sided sign test): all of
+    up to seven seeds, 9 of 10, 15 of 20. With fewer than five seeds the chance is higher even for all.
+    """
+    tail, count = 0, seeds
+    while count > 0 and tail + math.comb(seeds, count) <= SIGN_LEVEL * 2**seeds:
+        tail += math.comb(seeds, count)
+        count -= 1
+    return min(count + 1, seeds)
 
 
 Side = tuple[float, float, bool]
@@ -141,8 +158,9 @@ def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
 def together(answers: Sequence[Answer], wanted: int) -> Answer:
     """Return what the answers on several claims come to; `wanted` is how many there should be.
 
-    YES: all are yes. NO: some are no, and none yes. "partly": some are yes, others are not, or are missing.
-    Both with their number, where it is not all. OPEN, with the reasons: none is decided.
+    YES: all are yes, with the numbers of seeds where not all agreed. NO: some are no, and none yes. "partly":
+    some are yes, others are not, or are missing. Both with their number, where it is not all. OPEN, with the
+    reasons: none is decided.
     """
     asked = [answer for answer in answers if answer.word != NONE]
     if not asked:
@@ -151,7 +169,7 @@ def together(answers: Sequence[Answer], wanted: int) -> Answer:
     missing = wanted - len(answers)
     if YES in words:
         if words.count(YES) == len(words) and not missing:
-            return Answer(YES)
+            return Answer(YES, ", ".join(dict.fromkeys(answer.why for answer in asked if answer.why)))
         open_ones = [answer.why for answer in asked if answer.word == OPEN]
         rest = f"; open: {', '.join(dict.fromkeys(open_ones))}" if open_ones else ""
         return Answer("partly", f"{words.count(YES)} of {len(words) + missing}{rest}")

@@ -278,9 +278,12 @@ class SweepResult:
         return evidence.left_text(name, runs, Flows(group=self.report.group), unfinished_flows=flows)
 
     def _left(self, name: str, cell: Cell) -> int | None:
-        """Return how many flows or steps a metric leaves out; None if it is of neither."""
+        """Return how many flows, paths or steps a metric leaves out; None if it is of none of them."""
         if evidence.of_finished_flows(name):
             return self.unfinished(cell)
+        open_paths, paths = evidence.paths_open(name, list(cell.runs.values()))
+        if paths:
+            return open_paths
         flows = Flows(group=self.report.group)
         done, asked = evidence.steps_ended(name, list(cell.runs.values()), flows)
         return asked - done if evidence.is_of_steps(name) else None
@@ -376,7 +379,8 @@ class SweepResult:
     def estimates(self) -> list[dict[str, Any]]:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
-        ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows or steps left out.
+        ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows, paths or
+        steps left out.
         ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
         verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
         ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared

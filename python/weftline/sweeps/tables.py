@@ -293,6 +293,11 @@ def warnings(result: SweepResult) -> list[str]:
         f"{text}: metrics of steps exclude the others, which favours schemes with many unfinished steps"
         for text in dict.fromkeys(filter(None, of_steps))
     ]
+    of_paths = (evidence.paths_text(name, result.runs) for name in result.metrics)
+    found += [
+        f"{text}: metrics of known paths exclude them, which favours schemes with many unknown paths"
+        for text in dict.fromkeys(filter(None, of_paths))
+    ]
     return found + _few_flows(result) + _unsteady(result) + _of_runs(result)
 
 
