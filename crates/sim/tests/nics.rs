@@ -404,7 +404,7 @@ fn channels_that_nccl_takes_and_both_trees_of_a_channel_use_all_nics() {
     let text = "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 8\ngpus = 1\nplanes = 2\nspines = 1\n\
                 [host]\nnic_policy = \"by-rail\"\n[transport]\ncontroller = { kind = \"none\" }\n[[workload]]\n\
                 kind = \"collective\"\noperation = \"all-reduce\"\nbytes = \"8MB\"\n";
-    // NCCL takes two channels where none are named.
+    // NCCL's default is two channels.
     for sets in [&[("algorithm", "nccl")][..], &[("algorithm", "double-tree"), ("channels", "2")]] {
         let sets: Vec<_> = sets.iter().map(|(key, value)| (format!("workload.0.{key}"), *value)).collect();
         let sets: Vec<_> = sets.iter().map(|(key, value)| (key.as_str(), *value)).collect();

@@ -125,7 +125,7 @@ impl Scenario {
     ) -> Result<Scenario, ScenarioError> {
         let before = problems.len();
         let laid = presets::laid(table, file, &mut problems);
-        // Without its preset a section lacks keys, and other problems would only follow from that.
+        // A section without its preset lacks keys: further problems would only repeat this one.
         if problems.len() > before {
             return Err(ScenarioError::new(problems));
         }

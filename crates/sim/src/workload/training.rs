@@ -222,7 +222,7 @@ impl WorkloadParameters for TrainingSpec {
             return Err(WorkloadError::new("slow_ranks", message));
         }
         let rate = cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400));
-        // Of the largest gradients: smaller ones use the first of these connections.
+        // Channels of the largest operation; smaller ones use the first of them.
         let largest = Asked {
             kind: self.sharding.reduces_by(),
             ranks: needed as u32,

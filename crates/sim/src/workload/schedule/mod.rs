@@ -270,7 +270,7 @@ pub trait AlgorithmParameters: Sized {
     fn read(p: &mut Parameters) -> Self;
     /// The schedule; the error names what is wrong with the ranks or bytes.
     fn phases(&self, asked: &Asked) -> Result<Phases, String>;
-    /// Connections between two neighbours over which it spreads an operation.
+    /// Number of connections between two neighbours.
     fn channels(&self, asked: &Asked) -> u32 {
         asked.channels
     }

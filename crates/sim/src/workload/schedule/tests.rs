@@ -162,11 +162,11 @@ fn every_channel_of_a_double_tree_carries_both_trees() {
             sent[transfer.from as usize][(transfer.channel % channels) as usize] += transfer.bytes;
             connections[transfer.channel as usize] += 1;
         }
-        // A tree has connections of its own.
+        // The trees share no connection.
         assert_eq!(connections.iter().filter(|&&messages| messages > 0).count(), 2 * channels as usize);
         for of_rank in &sent {
-            let (least, most) = (of_rank.iter().min(), of_rank.iter().max());
-            assert_eq!(least, most, "{n} ranks, {channels} channels: {sent:?}");
+            let (min, max) = (of_rank.iter().min(), of_rank.iter().max());
+            assert_eq!(min, max, "{n} ranks, {channels} channels: {sent:?}");
         }
     }
 }

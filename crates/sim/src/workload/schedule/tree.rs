@@ -109,9 +109,8 @@ impl Trees {
         Ok(Law::Trees(Trees { n: asked.ranks, trees: Arc::new(trees), lanes, up, down, messages }).into())
     }
 
-    /// The connection of a lane. With C channels tree t has connections t C to t C + C - 1, so that every
-    /// channel, and the NIC that is its, carries all trees: a rank inside a tree sends three times what it
-    /// sends in one where it is a leaf.
+    /// Number of the connection of a lane. With C channels, tree t has connections t C to t C + C - 1. Each
+    /// channel and its NIC thereby carry all trees: a rank inside a tree sends three times as much as a leaf.
     fn channel(&self, lane: u32) -> u32 {
         let (trees, at) = (self.trees.len() as u32, self.lanes.channel(lane));
         at % trees * (self.lanes.channels / trees) + at / trees
