@@ -341,6 +341,21 @@ def test_the_causes_of_a_step_add_up_to_its_time(training):
     assert row["computing_ns"] == pytest.approx(sum(computing) / 16)
 
 
+def test_the_rank_that_computes_longest_is_named(tmp_path, capsys):
+    """A slow GPU is not the rank that ends last: all of its step wait for it, and another one ends it."""
+    even = {"workload.0.jitter": 0}
+    slow = even | {"workload.0.slow_ranks": "5", "workload.0.slow_factor": 2.0}
+    named = []
+    for name, changes in (("even", even), ("slow", slow)):
+        run = weftline.run(TRAINING, set=changes, out=tmp_path / name)
+        (row,) = step_causes.causes(run)
+        named.append((row["longest_rank"], row["longest_computing_ns"] / row["median_computing_ns"]))
+        assert main(["jobs", str(run.out)]) == 0
+    assert named[0][1] == pytest.approx(1) and named[1] == (5, pytest.approx(2, rel=1e-6))
+    text = capsys.readouterr().out
+    assert text.count("rank 5 (2.00 x)") == 1 and "computes longest" in text
+
+
 STEPS = {"workload.0.steps": 3, "workload.0.tensor": 2, "workload.0.pipeline": 2}
 
 

@@ -400,6 +400,28 @@ fn ranks_of_a_host_share_its_nics_and_reach_each_other_outside_the_network() {
 }
 
 #[test]
+fn channels_that_nccl_takes_and_both_trees_of_a_channel_use_all_nics() {
+    let text = "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 8\ngpus = 1\nplanes = 2\nspines = 1\n\
+                [host]\nnic_policy = \"by-rail\"\n[transport]\ncontroller = { kind = \"none\" }\n[[workload]]\n\
+                kind = \"collective\"\noperation = \"all-reduce\"\nbytes = \"8MB\"\n";
+    // NCCL's default is two channels.
+    for sets in [&[("algorithm", "nccl")][..], &[("algorithm", "double-tree"), ("channels", "2")]] {
+        let sets: Vec<_> = sets.iter().map(|(key, value)| (format!("workload.0.{key}"), *value)).collect();
+        let sets: Vec<_> = sets.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        let config = load(text, &sets).expect("a scenario").config().expect("a configuration");
+        let topology = config.topology.clone();
+        let (_, outcome) = run(config);
+        for host in 0..8 {
+            let nics = ["tor0", "tor1"].map(|tor| {
+                let tor = node_named(&topology, tor);
+                totals_of(&outcome, host, port_towards(&topology, host, tor)).bytes_sent
+            });
+            assert!(imbalance(&nics) < 1.07, "{sets:?}, host {host}: {nics:?}");
+        }
+    }
+}
+
+#[test]
 fn ranks_of_a_host_need_its_links_and_whole_domains() {
     let error = |sets: &[(&str, &str)]| load(NODES, sets).err().expect("wrong");
     let text = NODES.replace("scale_up_rate = \"3.6Tbps\"\n", "");

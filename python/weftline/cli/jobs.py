@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from weftline.terminal import Table
 
 
+NOTE = (
+    "GB: 10^9 bytes. Times begin with the first message of an operation: within a training job they include "
+    "waiting for ranks that join later, so that a slow rank lowers the bandwidth, too."
+)
+
+
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command; `command` makes one of a name, what it does, and its help."""
     jobs = command("jobs", _jobs, "say where the time of steps of jobs went, and print bus bandwidth by size")
@@ -117,5 +123,5 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     averages = {kind: f"{sum(values) / len(values):.2f} GB/s" for kind, values in of_kinds.items()}
     several = [f"{average} ({', '.join(kind)})" for kind, average in averages.items()]
     text = ", ".join(several if len(several) > 1 else averages.values())
-    table.note = f"GB: 10^9 bytes. Average bus bandwidth: {text}."
+    table.note = f"{NOTE} Average bus bandwidth: {text}."
     return table

@@ -15,6 +15,7 @@ The four add up to that time. Over the number of steps they are those of a step.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,9 @@ NOTE = (
     "Means over ranks and steps, which add up to the time. A rank that did not compute waited for what came "
     "before it computed again: for the sender of a message until it was sent, for the slowest rank of a "
     "collective operation until it had joined; the rest is exposed communication. The slowest: also after "
-    "the own end of the last step."
+    "the own end of the last step. Computes longest: the rank with the longest computation, and how many "
+    "times the median of all ranks it is; a dash: none takes 1 % longer than the median. Last rank: it ended "
+    "the last step, which does not make it the cause."
 )
 
 
@@ -72,6 +75,7 @@ def _causes(steps: list[list[dict[str, Any]]]) -> dict[str, Any]:
     compute = of_step(lambda row: row["finish_ns"] - row["start_ns"] - row["exposed_ns"])
     senders = of_step(lambda row: row["unsent_ns"])
     slowest = of_step(lambda row: row["unjoined_ns"]) + (before + after) / count
+    longest_rank, longest, median = _computes_longest(steps)
     return {
         "time_ns": time,
         "computing_ns": compute,
@@ -79,7 +83,21 @@ def _causes(steps: list[list[dict[str, Any]]]) -> dict[str, Any]:
         "senders_ns": senders,
         "waiting_ns": slowest,
         "last_rank": last["rank"],
+        "longest_rank": longest_rank,
+        "longest_computing_ns": longest,
+        "median_computing_ns": median,
     }
+
+
+def _computes_longest(steps: list[list[dict[str, Any]]]) -> tuple[int, float, float]:
+    """Return the rank that computes longest, its time and the median, in means over these steps, in ns."""
+    by_rank: dict[int, list[float]] = {}
+    for row in (row for step in steps for row in step):
+        computing = row["finish_ns"] - row["start_ns"] - row["exposed_ns"]
+        by_rank.setdefault(row["rank"], []).append(computing)
+    times = {rank: mean(all_steps) for rank, all_steps in by_rank.items()}
+    rank = max(times, key=lambda rank: times[rank])
+    return rank, times[rank], statistics.median(times.values())
 
 
 def table(line: Line) -> Table | None:
@@ -89,12 +107,24 @@ def table(line: Line) -> Table | None:
         return None
     columns = ["job", "operation", "steps", "time", "computing", "exposed communication"]
     columns += ["waiting for senders", "waiting for the slowest"]
-    result = Table([*columns, "last rank"], title="Where the time of steps went", left=2, note=NOTE)
+    result = Table(
+        [*columns, "computes longest", "last rank"], title="Where the time of steps went", left=2, note=NOTE
+    )
     for row in rows:
         keys = ("computing_ns", "communication_ns", "senders_ns", "waiting_ns")
         parts = [row[key] for key in keys]
         shown = [f"{quantities.time_text(part)} ({part / row['time_ns']:.0%})" for part in parts]
         time = quantities.time_text(row["time_ns"])
         steps = f"{row['steps']:,}"
-        result.rows.append([row["job"], row["operation"], steps, time, *shown, str(row["last_rank"])])
+        ends = [_longest_text(row), str(row["last_rank"])]
+        result.rows.append([row["job"], row["operation"], steps, time, *shown, *ends])
     return result
+
+
+def _longest_text(row: dict[str, Any]) -> str:
+    """Return the rank that computes longest, with its time over the median; a dash where ranks are alike."""
+    longest, median = row["longest_computing_ns"], row["median_computing_ns"]
+    if longest <= 1.01 * median:
+        return "–"
+    ratio = f" ({longest / median:.2f} x)" if median > 0 else ""
+    return f"rank {row['longest_rank']}{ratio}"

@@ -123,7 +123,12 @@ impl Scenario {
         mut problems: Vec<Problem>,
         hooks: Hooks,
     ) -> Result<Scenario, ScenarioError> {
+        let before = problems.len();
         let laid = presets::laid(table, file, &mut problems);
+        // A section without its preset lacks keys: further problems would only repeat this one.
+        if problems.len() > before {
+            return Err(ScenarioError::new(problems));
+        }
         let mut root = Section::root(laid.as_ref().unwrap_or(table), file);
         let scenario = read(&mut root, file, base_dir, hooks);
         let findings = root.finish();

@@ -221,6 +221,7 @@ impl WorkloadParameters for CollectiveSpec {
         }
         let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new(key, message))?;
         algorithm.why(&asked).into_iter().for_each(|text| (cx.warn)(text));
+        let seats = Seats { channels: algorithm.channels(&asked), ..self.seats };
         let shape = JobShape {
             operation: self.operation,
             ranks,
@@ -229,17 +230,12 @@ impl WorkloadParameters for CollectiveSpec {
             alike: self.scale_up.is_none(),
             ..JobShape::default()
         };
-        let repeated = Repeated::new(
-            phases,
-            ranks,
-            (self.repeat as u32, self.compute),
-            shape,
-            (self.scale_up, self.seats),
-        );
+        let repeated =
+            Repeated::new(phases, ranks, (self.repeat as u32, self.compute), shape, (self.scale_up, seats));
         let repeated = repeated.map_err(|message| WorkloadError::new("repeat", message))?;
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
-            seats: self.seats,
+            seats,
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
             fresh: self.fresh,

@@ -16,7 +16,7 @@ use super::WorkloadParameters;
 use super::graph::source::GraphSource;
 use super::graph::{JobGraph, ScaleUp, Seats, Work, seats};
 use super::placement::Placement;
-use super::schedule::{self, Algorithm, AlgorithmParameters, Kind, algorithms, ring::RingParameters};
+use super::schedule::{self, Algorithm, AlgorithmParameters, Asked, Kind, algorithms, ring::RingParameters};
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
@@ -222,6 +222,17 @@ impl WorkloadParameters for TrainingSpec {
             return Err(WorkloadError::new("slow_ranks", message));
         }
         let rate = cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400));
+        // Channels of the largest operation; smaller ones use the first of them.
+        let largest = Asked {
+            kind: self.sharding.reduces_by(),
+            ranks: needed as u32,
+            bytes: u64::from(u32::MAX),
+            channels: self.channels,
+            chunk: None,
+            root: 0,
+            rate,
+        };
+        let channels = self.algorithm.channels(&largest);
         let listed = lower::lower(self, data as u32, rate, &mut cx.stream("training"))?;
         let listed = match self.scale_up {
             Some(scale_up) => listed.with_domains(domain, scale_up),
@@ -229,7 +240,7 @@ impl WorkloadParameters for TrainingSpec {
         };
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
-            seats: Seats { per_host: self.per_host, channels: self.channels, by_channel: false },
+            seats: Seats { per_host: self.per_host, channels, by_channel: false },
             flow: FlowSpec { start: window.start, ..cx.flow() },
             recorded: self.messages,
             fresh: false,

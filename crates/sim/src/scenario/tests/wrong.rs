@@ -531,3 +531,22 @@ fn a_capture_that_is_too_short_for_the_names_of_its_links_is_refused() {
         "{found}"
     );
 }
+
+#[test]
+fn an_unknown_preset_is_reported_without_what_follows_from_it() {
+    let text =
+        "[topology]\npreset = \"hpn-pods\"\nnodes_per_segment = 4\n[[workload]]\nkind = \"permutation\"\n";
+    let all = load_with(text, &[]).err().expect("no such preset").to_string();
+    assert!(
+        all.starts_with(
+            "s.toml:2: topology.preset: unknown preset of a network \"hpn-pods\": did you mean \"hpn-pod\"?"
+        ),
+        "{all}"
+    );
+    assert!(!all.contains("topology.kind"), "{all}");
+    let text =
+        "[topology]\npreset = \"superpod-1024\"\nkind = \"star\"\n[[workload]]\nkind = \"permutation\"\n";
+    let all = load_with(text, &[]).err().expect("of another kind").to_string();
+    let of_kind = "superpod-1024 is of kind \"rail\": leave kind or preset out";
+    assert_eq!(all, format!("s.toml:3: topology.kind: {of_kind}"));
+}

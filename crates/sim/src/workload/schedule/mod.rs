@@ -270,6 +270,10 @@ pub trait AlgorithmParameters: Sized {
     fn read(p: &mut Parameters) -> Self;
     /// The schedule; the error names what is wrong with the ranks or bytes.
     fn phases(&self, asked: &Asked) -> Result<Phases, String>;
+    /// Number of connections between two neighbours.
+    fn channels(&self, asked: &Asked) -> u32 {
+        asked.channels
+    }
     /// What it chose, and why, where it chooses.
     fn why(&self, _asked: &Asked) -> Option<String> {
         None
@@ -297,6 +301,10 @@ registry! {
 impl Algorithm {
     pub fn phases(&self, asked: &Asked) -> Result<Phases, String> {
         each_kind!(self, own => own.phases(asked))
+    }
+
+    pub fn channels(&self, asked: &Asked) -> u32 {
+        each_kind!(self, own => own.channels(asked))
     }
 
     pub fn why(&self, asked: &Asked) -> Option<String> {

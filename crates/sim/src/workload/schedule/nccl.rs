@@ -140,7 +140,7 @@ impl AlgorithmParameters for NcclParameters {
         let bytes = u128::from(asked.bytes) * u128::from(sent);
         let bytes = u64::try_from(bytes.div_ceil(u128::from(data))).unwrap_or(u64::MAX);
         let chunk = Some(asked.chunk.unwrap_or(protocol.chunk[best.algorithm]));
-        let channels = self.channels(asked, protocol);
+        let channels = self.channels_of(asked, protocol);
         let asked = Asked { bytes, chunk, channels, ..*asked };
         match best.algorithm {
             TREE => DoubleTreeParameters.phases(&asked),
@@ -148,10 +148,15 @@ impl AlgorithmParameters for NcclParameters {
         }
     }
 
+    fn channels(&self, asked: &Asked) -> u32 {
+        let best = self.candidates(asked).into_iter().next();
+        best.map_or(asked.channels, |best| self.channels_of(asked, &KNOWN[best.protocol]))
+    }
+
     fn why(&self, asked: &Asked) -> Option<String> {
         let all = self.candidates(asked);
         let (best, others) = all.split_first()?;
-        let channels = self.channels(asked, &KNOWN[best.protocol]);
+        let channels = self.channels_of(asked, &KNOWN[best.protocol]);
         let others: Vec<String> =
             others.iter().map(|other| format!("{} {:.1} us", other.name(), other.micros)).collect();
         Some(format!(
@@ -169,7 +174,7 @@ impl AlgorithmParameters for NcclParameters {
 
 impl NcclParameters {
     /// Two a NIC, fewer where each would have too little.
-    fn channels(&self, asked: &Asked, protocol: &Protocol) -> u32 {
+    fn channels_of(&self, asked: &Asked, protocol: &Protocol) -> u32 {
         if self.channels_given {
             return asked.channels;
         }

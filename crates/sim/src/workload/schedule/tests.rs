@@ -150,3 +150,23 @@ fn in_a_double_tree_the_edges_of_all_but_two_ranks_are_even() {
     let largest = bytes.iter().max().copied().unwrap_or(0);
     assert!(largest <= 2 * (1 << 20), "{bytes:?}");
 }
+
+#[test]
+fn every_channel_of_a_double_tree_carries_both_trees() {
+    for (n, channels) in [(7, 2), (8, 2), (8, 3), (16, 4)] {
+        let whole = Asked { channels, chunk: Some(1000), ..asked(Kind::AllReduce, n, 960_000) };
+        let all = phases("double-tree", &whole).expect("a schedule");
+        let law = &all[0].law;
+        let (mut sent, mut connections) = (vec![vec![0; channels as usize]; n as usize], [0; 64]);
+        for transfer in (0..law.messages()).map(|message| law.transfer(message)) {
+            sent[transfer.from as usize][(transfer.channel % channels) as usize] += transfer.bytes;
+            connections[transfer.channel as usize] += 1;
+        }
+        // The trees share no connection.
+        assert_eq!(connections.iter().filter(|&&messages| messages > 0).count(), 2 * channels as usize);
+        for of_rank in &sent {
+            let (min, max) = (of_rank.iter().min(), of_rank.iter().max());
+            assert_eq!(min, max, "{n} ranks, {channels} channels: {sent:?}");
+        }
+    }
+}

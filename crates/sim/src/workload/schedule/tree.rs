@@ -109,6 +109,13 @@ impl Trees {
         Ok(Law::Trees(Trees { n: asked.ranks, trees: Arc::new(trees), lanes, up, down, messages }).into())
     }
 
+    /// Number of the connection of a lane. With C channels, tree t has connections t C to t C + C - 1. Each
+    /// channel and its NIC thereby carry all trees: a rank inside a tree sends three times as much as a leaf.
+    fn channel(&self, lane: u32) -> u32 {
+        let (trees, at) = (self.trees.len() as u32, self.lanes.channel(lane));
+        at % trees * (self.lanes.channels / trees) + at / trees
+    }
+
     fn tree(&self, lane: u32) -> &Tree {
         &self.trees[lane as usize % self.trees.len()]
     }
@@ -152,7 +159,7 @@ impl Schedule for Trees {
         let Edge { up, lane, tree, child } = self.edge(message);
         let parent = tree.parent[child as usize].unwrap_or(child);
         let (from, to) = if up { (child, parent) } else { (parent, child) };
-        Transfer { from, to, bytes: self.lanes.share(lane), channel: self.lanes.channel(lane) }
+        Transfer { from, to, bytes: self.lanes.share(lane), channel: self.channel(lane) }
     }
 
     fn opens(&self, rank: u32, out: &mut Vec<u32>) {
