@@ -293,7 +293,7 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
             if draws.word() >> 63:  # which of the two ends comes first
                 path.reverse()
             for _ in path[1:]:
-                draws.word()  # the only way on
+                draws.word()  # a draw for each step back
             collector, packets, events = pint.Collector(plan, topology=topology), 0, []
             while not events:
                 packets += 1
