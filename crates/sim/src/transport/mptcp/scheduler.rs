@@ -5,7 +5,7 @@
 //! (redundant). The scheduler of Linux (net/mptcp/protocol.c, from memory, unverified, beyond what is measured of its rule): of the
 //! subflows whose send buffer has room the one with the shortest linger time, which is what its buffer holds over its smoothed
 //! pacing rate; it keeps the turn for a burst. A buffer grows with the window and never shrinks, so after a slow start that went
-//! too far it holds seconds of data, behind which what other subflows bring waits.
+//! too far it holds seconds of data, for which the receiver waits before it reads what others have brought.
 
 use super::stream::MAX_SUBFLOWS;
 use crate::transport::mptcp::parameters::SchedulerKind;
