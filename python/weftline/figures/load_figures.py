@@ -35,17 +35,17 @@ def load_curve(
         A logarithmic axis of y.
     """
     found = metric(metric_name)
-    known = [(label, x, line) for label, x, line in lines if line.metric(metric_name) is not None]
-    points = [(label, x, line.metric(metric_name)) for label, x, line in known]
+    means = [(*one, one[2].metric(metric_name)) for one in lines]
+    known = [(label, x, line, mean) for label, x, line, mean in means if mean is not None]
     return curve(
         title,
-        [(label, x, _scaled(mean, found.scale)) for label, x, mean in points],
+        [(label, x, _scaled(mean, found.scale)) for label, x, _, mean in known],
         axes=(axis, found.axis or found.title),
         log=log,
         caption=caption,
         table=Table(
             ["", axis, found.title],
-            [[label, f"{x:g}", line.metric_text(metric_name)] for label, x, line in known],
+            [[label, f"{x:g}", line.metric_text(metric_name)] for label, x, line, _ in known],
             left=1,
         ),
     )
