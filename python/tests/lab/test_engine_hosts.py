@@ -117,7 +117,9 @@ def test_they_send_on_real_packets_what_they_send_in_a_simulation(
     (real,) = runs.run(scenario, str(tmp_path / "lab"))
     assert isinstance(real, Run) and real.summary["status"] == "done"
     hosts = real.summary["lab"]["engine_hosts"]
-    assert (hosts["foreign"], hosts["refused"], hosts["missed"], hosts["on_links"]) == (0, 0, 0, 0)
+    assert (hosts["foreign"], hosts["refused"], hosts["missed"]) == (0, 0, 0)
+    # A sender tells the arbiter of Fastpass that it is done, which no flow waits for.
+    assert hosts["on_links"] <= len(changes) / 2
     assert hosts["sent"] >= hosts["received"] > 100
     both = [{row["flow_id"]: row for row in pa.table(run.flows).to_pylist()} for run in (simulated, real)]
     assert both[0].keys() == both[1].keys() and len(both[0]) == 3
