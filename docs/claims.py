@@ -57,11 +57,13 @@ others go on, and the exit status is 1. This page is made by `python docs/claims
 
 SEEDS = """## How many seeds
 
-Enough seeds are so many that a fair coin would put as many on one side with a chance of at most 5 % (a sign
-test): all of up to seven, and a smaller share the more there are. The chance that a direction is confirmed
-though there is no effect, in per cent, and that it is confirmed where the effect is one standard deviation of
-a seed, against the former rule, by which every seed had to agree (20 000 and 6 000 draws of independent
-normal numbers; the sign test alone is exact, for numbers whose median is at no effect):
+How many seeds have to agree by themselves follows from a one-sided sign test at 5 %: if a seed were as likely
+to lie on the one side of no effect as on the other, the chance that so many lie on the stated side would be
+at most 5 %. Up to seven seeds all have to agree (of three and four the chance is 12.5 and 6.3 % even so), of
+more seeds a smaller share. The table has the chance that a direction is confirmed though there is no effect,
+in per cent, and that it is confirmed where the effect is one standard deviation of a seed, against the former
+rule, by which every seed had to agree (20 000 and 6 000 draws of independent normal numbers; the sign test
+alone is exact, for numbers whose median is at no effect):
 
 | seeds | needed | sign test alone | no effect | an effect | formerly: no effect | an effect |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -111,6 +111,10 @@ def test_buckets_of_lateness_follow_each_other_and_are_narrow() -> None:
     for bucket, (low, high) in enumerate(itertools.pairwise(bounds)):
         assert low < high <= 1.25 * low or bucket < 7
         assert lateness.bucket_of(low - 1) == bucket and lateness.bucket_of(low) == bucket + 1
+    # As in the test of `buckets_double_in_four_steps` in crates/ports.
+    assert [lateness.bucket_of(us * 1000) for us in (0, 7, 8, 9, 10, 15, 16, 1023, 1024)] == [
+        *(0, 7, 8, 8, 9, 11, 12, 35, 36)
+    ]
 
 
 def test_every_moment_of_a_pause_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 import importlib.util
 import json
-import math
-import random
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from weftline import _native, provenance
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import pooling
-from weftline.measures.lines import Line, Mean
+from weftline.measures.lines import Line
 from weftline.reproduce import claims, experiments, ledger
 from weftline.reproduce import verdicts as rules
 from weftline.reproduce.runner import chosen_size
@@ -78,166 +76,6 @@ def book(engine, scenario, tmp_path, monkeypatch):
 def verdicts(out="out"):
     found = json.loads(Path(out, "ledger/ledger.json").read_text())
     return {row["id"]: row["direction"] for row in found["rows"]}
-
-
-def row(**more):
-    return ledger.Row(id="r", at="Fig 1", claim="c", experiment="e", claims=("a", "b"), **more)
-
-
-INTERVALS = {True: (0.7, 0.9), False: (1.1, 1.3), None: (0.9, 1.1)}
-
-
-def facts(interval=(0.7, 0.9), **more):
-    """A stored claim that a ratio is below 1."""
-    low, high = interval
-    mean = (low + high) / 2
-    found = {"measured": mean, "interval": interval, "seeds": 3, "bounds": {"below": 1}, "ratio": True}
-    return found | {"said": f"{mean:.1f}", "published": None, "by_seed": [low, mean, high]} | more
-
-
-def result(*decided):
-    output = [facts(INTERVALS[one], text=text) for text, one in zip("ab", decided, strict=False)]
-    return {"e": {"claims": output, "size": "small", "weftline": "1", "date": "2026-01-01"}}
-
-
-@pytest.mark.parametrize(
-    ("decided", "verdict"),
-    [
-        ((True, True), "confirmed"),
-        ((True, False), "partly"),
-        ((False, False), "contradicted"),
-        ((None, None), "open"),
-        ((True, None), "partly"),
-        ((False, None), "contradicted"),
-        ((True,), "partly"),
-        ((), "open"),
-    ],
-)
-def test_a_verdict_follows_from_the_claims(decided, verdict):
-    assert ledger.judge(row(), result(*decided)).direction == verdict
-
-
-def test_weaker_claims_confirm_no_more_than_a_part():
-    weak = row(at_most="partly")
-    assert ledger.judge(weak, result(True, True)).direction == "partly"
-    assert ledger.judge(weak, result(False, False)).direction == "contradicted"
-
-
-def test_what_was_not_run_or_not_tried_is_reported():
-    assert ledger.judge(row(), {}).direction == "not run"
-    untried = ledger.Row(id="r", at="Fig 1", claim="c", not_tried="hardware")
-    assert ledger.judge(untried, {}).direction == "not tried"
-
-
-@pytest.mark.parametrize(
-    ("claim", "direction", "size"),
-    [
-        ({**facts(), "seeds": 1, "interval": None}, "open: one seed", "–"),
-        ({**facts(), "seeds": 2}, "open: 2 seeds", "–"),
-        ({**facts(), "seeds": 1, "interval": None, "unseeded": True}, "yes", "–"),
-        (facts(by_seed=[0.7, 1.02, 0.8]), "open: 2 of 3 seeds", "–"),
-        (facts(by_seed=[0.8] * 6 + [1.02]), "open: 6 of 7 seeds", "–"),
-        (facts(by_seed=[0.8] * 9 + [1.02]), "yes: 9 of 10 seeds", "–"),
-        (facts(by_seed=[0.8] * 8 + [1.02] * 2), "open: 8 of 10 seeds", "–"),
-        (facts((0.7, 1.1), by_seed=[0.8] * 20, bounds={"below": 1}), "open: within chance", "–"),
-        (facts(reasons=[{"kind": "unfinished", "text": "3 flows"}]), "open: 3 flows", "–"),
-        (facts(published=0.81), "yes", "yes"),
-        # An interval that holds no effect too, as wide as it is, holds nearly every number.
-        (
-            facts((0.7, 1.1), published=0.75, bounds={"below": 1}),
-            "open: within chance",
-            "open: within chance",
-        ),
-        (facts((0.7, 0.9), published=0.75, bounds={"below": 1}), "yes", "yes"),
-        (facts((0.79, 0.81), published=0.82), "yes", "yes"),
-        # A fifth less is not a tenth less, though 0.8 is within 15 % of 0.9.
-        (facts((0.79, 0.81), published=0.9), "yes", "no"),
-        (facts(published=0.6), "yes", "no"),
-        # Without a published number the bound is all that there is.
-        (facts((1.05, 1.1), bounds={"above": 1.5}), "no", "–"),
-        # "No effect" is a ratio of 1, not the bound: the direction is as published, and the size is not.
-        (facts((1.05, 1.1), bounds={"above": 1.5}, published=1.7), "yes", "no"),
-        # The bounds allow 1: about the same.
-        (facts((1.05, 1.1), bounds={"above": 0.9, "below": 1.08}), "open: within chance", "–"),
-        (facts((1.1, 1.2), bounds={"above": 0.9, "below": 1.08}, published=1.04), "no", "–"),
-        # A published level has a size alone; without a published number its bounds are the statement.
-        (facts((4, 6), bounds={"above": 3, "below": 9}, ratio=False), "yes", "–"),
-        (facts((4, 6), bounds={"above": 4, "below": 9}, ratio=False, published=5), "–", "yes"),
-        (
-            facts((-9, 19), bounds={"above": 4, "below": 9}, ratio=False, published=8),
-            "–",
-            "open: the interval is too wide",
-        ),
-        (facts(counts="agreement", holds=True), "–", "yes"),
-        (facts(counts="order", holds=False), "no", "–"),
-    ],
-)
-def test_both_verdicts_on_a_claim_follow_from_its_numbers(claim, direction, size):
-    found = rules.of(claim)
-    assert (found.direction.text, found.size.text) == (direction, size)
-
-
-@pytest.mark.parametrize("seeds", range(1, 60))
-def test_as_many_seeds_have_to_agree_as_a_coin_hardly_reaches(seeds):
-    def chance(count):
-        return sum(math.comb(seeds, n) for n in range(count, seeds + 1)) / 2**seeds
-
-    needed = rules.needed(seeds)
-    assert needed == seeds if seeds < 8 else chance(needed) <= rules.SIGN_LEVEL < chance(needed - 1)
-    assert needed > seeds / 2
-    assert needed / seeds >= rules.needed(2 * seeds) / (2 * seeds), "a smaller share of more seeds"
-
-
-@pytest.mark.parametrize(("seeds", "lowest"), [(5, 0.25), (10, 0.4), (20, 0.85)])
-def test_a_direction_is_seldom_confirmed_by_chance_and_more_often_with_more_seeds(seeds, lowest):
-    draw = random.Random(seeds)
-
-    def confirmed(effect):
-        values = [draw.gauss(effect, 1) for _ in range(seeds)]
-        mean = Mean.of(values)
-        claim = facts((mean.low, mean.high), bounds={"above": 0}, ratio=False, by_seed=values)
-        return rules.of(claim | {"seeds": seeds, "measured": mean.value}).direction.word == rules.YES
-
-    assert sum(confirmed(0.0) for _ in range(2000)) / 2000 < 0.035
-    assert sum(confirmed(1.0) for _ in range(500)) / 500 > lowest
-
-
-def test_seeds_that_do_not_agree_are_counted_at_the_row():
-    answers = [rules.Answer(rules.YES, "9 of 10 seeds"), rules.Answer(rules.YES)]
-    assert rules.together(answers, 2) == rules.Answer(rules.YES, "9 of 10 seeds")
-
-
-def test_a_size_under_another_definition_has_no_verdict():
-    found = {"e": {"claims": [facts(text=text, published=0.8) for text in "ab"]}}
-    assert ledger.judge(row(published="0.8"), found).size == "same"
-    other = ledger.judge(row(published="0.8", definition="other", why="of the shortest flows"), found)
-    assert (other.direction, other.size, other.size_why) == ("confirmed", "–", "another definition")
-
-
-def test_few_numbers_are_shown_and_of_many_the_range():
-    def claim(value):
-        return facts(text=str(value), measured=value) | {"said": f"{value} s"}
-
-    many = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3", "1", "2", "4"))
-    found = {"e": {"claims": [claim(value) for value in (3, 1, 2, 4)]}}
-    assert ledger.judge(many, found).ours == "1 s … 4 s"
-    one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
-    assert ledger.judge(one, found).ours == "3 s"
-    texts = ("3 %", "70 k (61 k to 80 k)", "1 %", "20 us")
-    for one, text in zip(found["e"]["claims"], texts, strict=True):
-        one["said"] = text
-    assert ledger.judge(many, found).ours == "1 % … 3 %; 70 k (61 k to 80 k); 20 us", "unlike units apart"
-
-
-def test_an_interval_that_reaches_over_a_bound_decides_nothing():
-    claim = {"text": "t", "below": 1}
-    assert claims.verdict(claim, 0.9, str, interval=(0.8, 0.95)).decided is True
-    assert claims.verdict(claim, 0.9, str, interval=(0.7, 1.1)).decided is None
-    assert claims.verdict(claim, 1.2, str, interval=(1.1, 1.3)).decided is False
-    assert claims.verdict(claim, 0.9, str).decided is True
-    between = {"text": "t", "above": 1, "below": 2}
-    assert claims.verdict(between, 1.5, str, interval=(0.5, 2.5)).decided is None
-    assert claims.verdict({"text": "t", "at_most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
 
 
 def test_ratios_have_an_interval_over_their_seeds(engine, scenario):

@@ -36,7 +36,7 @@ def bucket_of(late_ns: int) -> int:
 
 
 def below_ns(bucket: int) -> int:
-    """Return below what the lateness of a bucket lies."""
+    """Return the upper bound of a bucket, in ns; what lies at it is in the next one."""
     shift = max(bucket // 4 - 1, 0)
     return (bucket - 4 * shift + 1 << shift) * UNIT_NS
 

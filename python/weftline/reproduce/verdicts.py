@@ -31,7 +31,7 @@ from typing import Any
 MIN_SEEDS = 3
 """Fewer seeds give no verdict on a number that a seed can change."""
 SIGN_LEVEL = 0.05
-"""Chance that a fair coin is to have at most of putting as many seeds on one side as a direction needs."""
+"""Level of the one-sided sign test over seeds."""
 SAME_SIZE = 0.15
 """Relative distance up to which a number is the published one."""
 YES, NO, OPEN, NONE = "yes", "no", "open", ""
@@ -101,8 +101,8 @@ def _direction(claim: Mapping[str, Any], doubt: str) -> Answer:
 def needed(seeds: int) -> int:
     """Return how many of this number of seeds have to lie on the claimed side by themselves.
 
-    The fewest that a fair coin reaches with a chance of at most `SIGN_LEVEL` (a one-sided sign test): all of
-    up to seven seeds, 9 of 10, 15 of 20. With fewer than five seeds the chance is higher even for all.
+    By a one-sided sign test at `SIGN_LEVEL`: all of up to seven seeds, 9 of 10, 15 of 20. Fewer than five
+    seeds do not reach that level even if all agree.
     """
     tail, count = 0, seeds
     while count > 0 and tail + math.comb(seeds, count) <= SIGN_LEVEL * 2**seeds:

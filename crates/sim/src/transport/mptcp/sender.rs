@@ -220,11 +220,8 @@ impl Sender {
     /// The subflow that gets something next, and what.
     pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
         let lingers = config.scheduler == SchedulerKind::Linger;
-        if lingers {
-            self.size_buffers(outgoing, config);
-            if let Some(given) = self.burst_continues(outgoing, config) {
-                return Some((self.turn - 1, given));
-            }
+        if lingers && let Some(given) = self.burst_continues(outgoing, config) {
+            return Some((self.turn - 1, given));
         }
         let times = self.paths.iter().map(|path| {
             path.has_room(outgoing, config).then(|| match lingers {
@@ -254,7 +251,10 @@ impl Sender {
     }
 
     /// In Linux, buffers grow with windows; that of the connection is those of its subflows together.
-    fn size_buffers(&mut self, outgoing: &Outgoing, config: &MptcpConfig) {
+    pub fn size_buffers(&mut self, outgoing: &Outgoing, config: &MptcpConfig) {
+        if config.scheduler != SchedulerKind::Linger {
+            return;
+        }
         let mut all = 0;
         for path in self.paths.iter_mut().filter(|path| path.standing == Standing::Up) {
             path.widest = path.widest.max(outgoing[path.slot].window.cwnd);

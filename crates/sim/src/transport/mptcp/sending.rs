@@ -67,6 +67,7 @@ impl Mptcp {
     pub(super) fn distribute(&mut self, number: u32, cx: &mut HostContext) {
         let sender = &mut self.senders[number as usize];
         let config = config_of(cx.settings, sender.spec.transport);
+        sender.size_buffers(&self.outgoing, config);
         while let Some((at, given)) = sender.choose(&self.outgoing, config) {
             sender.hand(at, &given, &mut self.outgoing);
             if given.unblocks != 0 && config.penalise {
