@@ -201,8 +201,8 @@ impl WorkloadParameters for TrainingSpec {
         if data == 0 || needed < 2 || needed > hosts.len() as u64 {
             let Model { tensor, pipeline, expert, .. } = &self.model;
             let message = format!(
-                "tensor {tensor} x pipeline {pipeline} x expert {expert} x data {} are {} ranks, but the job has {} \
-                 hosts",
+                "tensor {tensor} x pipeline {pipeline} x expert {expert} x data {} are {} ranks, but the job's \
+                 hosts have room for {}",
                 data.max(1),
                 each.saturating_mul(data.max(1)),
                 hosts.len()
@@ -210,7 +210,10 @@ impl WorkloadParameters for TrainingSpec {
             return Err(WorkloadError::new("data", message));
         }
         if needed < hosts.len() as u64 {
-            (cx.warn)(format!("training: {needed} of the job's {} hosts have a rank", hosts.len()));
+            (cx.warn)(format!(
+                "training: {needed} ranks, where the job's hosts have room for {}",
+                hosts.len()
+            ));
         }
         hosts.truncate(needed as usize);
         if self.scale_up.is_some() {

@@ -216,7 +216,7 @@ fn a_job_that_does_not_fit_says_what_it_needs() {
     };
     let message = refused(&[integer("tensor", 8), integer("pipeline", 4)]);
     assert!(message.contains("tensor 8 x pipeline 4 x expert 1 x data 1 are 32 ranks"), "{message}");
-    assert!(message.contains("16 hosts"), "{message}");
+    assert!(message.contains("hosts have room for 16"), "{message}");
     assert!(refused(&[("slow_ranks", text("16"))]).contains("unknown rank 16"));
     assert!(
         refused(&[integer("steps", 100_000), integer("micro_batches", 1000)]).contains("exceed the limit")
