@@ -3,7 +3,7 @@
 //! The speed is the number of events per wall-clock second. While all threads work, a trial every half second
 //! compares them with one thread: two short spells of each, alternating, so that changes of the machine's
 //! load affect both, or one of each if all threads are faster beyond doubt. Where rounds are long, so are
-//! spells, and trials become rarer: the time that they lose stays below 1 % of the run. If all threads are
+//! spells, and trials become rarer: the time that they lose stays below 0.5 % of the run. If all threads are
 //! not faster by a factor of `STAY_PARALLEL`, the run continues with one thread. Trials then become rarer,
 //! and the run returns to all threads if they are faster by `RETURN_PARALLEL`, which is larger, so that the
 //! choice does not oscillate. A sudden loss of speed, for example because another program takes the cores,
@@ -26,7 +26,7 @@ const SPELLS_PER_TRIAL: u32 = 4;
 const TRIAL_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_TRIAL_INTERVAL: Duration = Duration::from_secs(8);
 /// Time between trials, in units of what the last trial lost.
-const LOSS_TO_INTERVAL: f64 = 100.0;
+const LOSS_TO_INTERVAL: f64 = 200.0;
 /// Speed relative to the last trial below which a new trial starts at once.
 const SLOWDOWN: f64 = 0.5;
 

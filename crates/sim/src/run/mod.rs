@@ -87,8 +87,6 @@ pub struct Plan {
     pub why_fewer: Option<String>,
 }
 
-/// Events of a region between two looks at the wall clock.
-const STRIDE: u32 = 16_384;
 const WATCH_EVERY: Duration = Duration::from_millis(100);
 /// The longest window: what regions keep until its end is kept in memory.
 const LONGEST_WINDOW: Time = Time(100_000_000);
@@ -145,7 +143,7 @@ impl Simulation {
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Outcome, Balance), RunError> {
-        let work = |region: &mut Box<Region>| region.work_guarded(STRIDE);
+        let work = |region: &mut Box<Region>| region.work_round();
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => {

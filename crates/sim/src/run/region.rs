@@ -19,6 +19,12 @@ use crate::transport::{Ended, HostContext};
 use crate::units::{Rate, Time};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Events of a region between two looks at the wall clock, and in one turn.
+const STRIDE: u32 = 16_384;
+/// How long regions work on a window between two looks at what the whole run does.
+const ROUND: Duration = Duration::from_millis(10);
 
 pub struct Region {
     pub net: Partition,
@@ -53,6 +59,22 @@ impl Region {
     /// Works as [`Region::work`] does, until a scheme of another crate panics.
     pub fn work_guarded(&mut self, max: u32) {
         self.broken = self.in_turn(|region| caught(|| region.work(max))).err();
+    }
+
+    /// Works until the end of the window, or for about [`ROUND`] of the wall clock. Regions share rounds by time,
+    /// not by events, since some take longer for an event than others.
+    pub fn work_round(&mut self) {
+        self.arrived = false;
+        let mut began = None;
+        loop {
+            self.work_guarded(STRIDE);
+            if self.arrived || self.broken.is_some() {
+                return;
+            }
+            if began.get_or_insert_with(Instant::now).elapsed() >= ROUND {
+                return;
+            }
+        }
     }
 
     /// Does something with packets: within a turn of this region, since only then it may touch them.

@@ -155,7 +155,7 @@ impl Simulation {
                 && region.net.ports[port].node == link.0
         }));
         let mut work = |regions: &mut super::Regions| {
-            regions.iter_mut().for_each(|region| region.work_guarded(super::STRIDE));
+            regions.iter_mut().for_each(|region| region.work_round());
         };
         let mut ending = run.lead(&mut work, sink, watch)?;
         run.finish();
