@@ -2,7 +2,7 @@
 
 use super::split::Split;
 use super::work::Work;
-use crate::config::Config;
+use crate::config::{Config, Until};
 use crate::congestion::ControllerConfig;
 use crate::net::agenda::AgendaKind;
 use crate::run::Plan;
@@ -60,7 +60,11 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
     if config.transports.iter().any(external) {
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }
-    let work = Work::of(&config.topology, routes, &config.traffic);
+    let end = match config.until {
+        Until::At(end) => end,
+        Until::FlowsDone { .. } => Time::MAX,
+    };
+    let work = Work::of(&config.topology, routes, &config.traffic, end);
     let mut split = Split::new(&config.topology, &work, parts);
     let useful = split.gain(&work).round() as usize;
     if useful < split.parts && execution.regions.is_none() {

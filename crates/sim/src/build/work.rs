@@ -7,8 +7,8 @@
 //! An estimate, not a result: it decides where the network is cut, which no result shows.
 
 use crate::engine::random::RandomStream;
-use crate::topology::{Ports, Routes, Topology};
-use crate::units::Time;
+use crate::topology::{NodeId, Ports, Routes, Topology};
+use crate::units::{Rate, Time};
 use crate::workload::merge::Merged;
 use crate::workload::{FlowSpec, Traffic};
 
@@ -39,15 +39,17 @@ pub struct Work {
 }
 
 impl Work {
-    /// Of a network under some traffic.
-    pub fn of(topology: &Topology, routes: &Routes, traffic: &Traffic) -> Work {
+    /// Of a network under some traffic, until `end`.
+    pub fn of(topology: &Topology, routes: &Routes, traffic: &Traffic, end: Time) -> Work {
         let mut merged = Merged::new(traffic);
         let mut flows: Vec<FlowSpec> = Vec::new();
         while flows.len() < MAX_FLOWS
             && let Some(arrival) = merged.next()
+            && arrival.spec.start < end
         {
             flows.push(arrival.spec);
         }
+        cut_off(&mut flows, topology, routes, end);
         let complete = flows.len() < MAX_FLOWS;
         let mean = flows.iter().map(|flow| flow.size / flows.len() as u64).sum::<u64>().max(PACKET);
         let max_size = if complete { u64::MAX } else { MAX_OF_MEAN * mean };
@@ -61,6 +63,26 @@ impl Work {
             _ => Time::ZERO,
         };
         walker.into_work(begin_to_begin)
+    }
+}
+
+/// Sets the sizes of flows to what the links of their hosts can carry of them until `end`.
+fn cut_off(flows: &mut [FlowSpec], topology: &Topology, routes: &Routes, end: Time) {
+    /// Thirteen days: bytes of any links in it can be counted.
+    const LONG: Time = Time(1 << 60);
+    let end = end.min(LONG);
+    let ports = topology.ports();
+    let rate = |&(link, _): &(u32, NodeId)| topology.links[link as usize].rate.0;
+    let of_host = |host| Rate(ports[routes.host_node(host) as usize].iter().map(rate).sum());
+    let rates: Vec<Rate> = (0..routes.hosts() as u32).map(of_host).collect();
+    // In both directions of each host, what the flows so far leave of its links.
+    let mut left: Vec<[u64; 2]> = rates.iter().map(|rate| [rate.bytes_in(end).0; 2]).collect();
+    for flow in flows {
+        let (src, dst) = (flow.src as usize, flow.dst as usize);
+        let alone = rates[src].min(rates[dst]).bytes_in(end.saturating_sub(flow.start)).0;
+        flow.size = flow.size.min(alone).min(left[src][0]).min(left[dst][1]);
+        left[src][0] -= flow.size;
+        left[dst][1] -= flow.size;
     }
 }
 

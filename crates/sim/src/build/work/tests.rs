@@ -20,9 +20,13 @@ impl FlowSource for Listed {
 }
 
 fn work(topology: &Topology, flows: Vec<FlowSpec>) -> Work {
+    work_until(topology, flows, Time::MAX)
+}
+
+fn work_until(topology: &Topology, flows: Vec<FlowSpec>, end: Time) -> Work {
     let traffic = Traffic { sources: vec![Box::new(Listed(flows.into_iter()))], groups: vec!["all".into()] };
     let routes = Routes::compute(topology, &|_| true, NextHopOrder::ByPort);
-    Work::of(topology, &routes, &traffic)
+    Work::of(topology, &routes, &traffic, end)
 }
 
 fn flow(src: u32, dst: u32, size: u64) -> FlowSpec {
@@ -50,6 +54,21 @@ fn paths_of_equal_length_share_the_work() {
     let cores = &found.nodes[320 + 40..];
     let mean = cores.iter().sum::<u64>() / 16;
     assert!(cores.iter().all(|&core| core > mean * 8 / 10 && core < mean * 12 / 10), "{cores:?}");
+}
+
+#[test]
+fn what_links_of_hosts_cannot_carry_before_the_end_is_no_work() {
+    let (host_link, bottleneck_link) = (LinkSpec::HOST, LinkSpec::HOST);
+    let topology =
+        Dumbbell { left: 2, right: 2, host_link, bottleneck_link, ..Dumbbell::default() }.build().unwrap();
+    let packets = |flows, end| work_until(&topology, flows, end).links.iter().sum::<u64>() - 5;
+    let late = FlowSpec { start: Time::from_us(3), ..flow(1, 3, 10_000) };
+    // 100 Gb/s carry 50 packets of 1 KB in 4 us over each of three links, and 12 KB in the last of them.
+    assert_eq!(packets(vec![flow(0, 2, 1_000_000)], Time::from_us(4)), 3 * 50);
+    assert_eq!(packets(vec![flow(0, 2, 20_000), late], Time::from_us(4)), 3 * (20 + 10));
+    assert_eq!(packets(vec![flow(0, 2, 20_000), late], Time::from_us(3)), 3 * 20);
+    // A second flow of the same host has what the first leaves.
+    assert_eq!(packets(vec![flow(0, 2, 40_000), flow(0, 3, 1_000_000)], Time::from_us(4)), 3 * 50);
 }
 
 #[test]
