@@ -140,7 +140,7 @@ def threads() -> dict:
 
 def scale() -> dict:
     """Return the small size of the scale study, and draw it."""
-    _give("reproduce", "scale", "--quiet", "--out", str(ROOT / "out" / "experiments" / "scale"))
+    _give("reproduce", "scale", "--quiet", "--out", str(ROOT / "out" / "experiments"))
     found: dict = {"runs": 99}
     for panel in figures.scale_panels():
         for point, of in panel.measured.items():

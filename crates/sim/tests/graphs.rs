@@ -70,6 +70,22 @@ fn domains_of_several_regions_have_the_same_bits_on_any_number_of_threads() {
 }
 
 #[test]
+fn regions_have_equal_work_where_a_job_has_more_messages_than_are_looked_at() {
+    let text = "[topology]\nkind = \"rail\"\nnodes = 16\ngpus = 4\nnodes_per_segment = 4\nspines = 4\n\
+                [transport]\ncontroller = { kind = \"none\" }\n[[workload]]\nkind = \"collective\"\n\
+                operation = \"all-reduce\"\nalgorithm = \"hierarchical\"\ndomain = 4\nscale_up_rate = \"1Tbps\"\n\
+                bytes = \"256KB\"\nrepeat = 12\n";
+    let scenario = Scenario::load(text, "graphs.toml", Path::new("."), &[], None, Hooks::default());
+    let config = scenario.expect("a scenario").config().expect("a valid scenario");
+    let simulation =
+        Simulation::new(config, Execution { threads: 2, regions: Some(2), ..Execution::default() })
+            .expect("a network");
+    let (outcome, balance) = simulation.run_balanced(&mut Kept::default(), &mut |_| true).expect("a run");
+    assert!(outcome.flows_done > 20_000, "{}", outcome.flows_done);
+    assert!(balance.busiest_over_mean() < 1.15, "{}", balance.busiest_over_mean());
+}
+
+#[test]
 fn a_connection_has_one_timer_for_all_its_messages() {
     let ring = |rto: &str| {
         let text = scenario("operation = \"all-reduce\"\nbytes = \"64KB\"\nrepeat = 40");

@@ -1,7 +1,8 @@
 //! What each node and each link will have to do in a run: the flows of its traffic, walked over the routes.
 //!
 //! Of many flows only the first are looked at, and there a size counts up to a few times the mean: which hosts happen to send
-//! the largest flows first is not typical of the rest. At every node a random next hop is taken, on many walks a flow,
+//! the largest flows first is not typical of the rest. Of many messages of a job, which are listed rank by rank and phase by
+//! phase, some of all are looked at. At every node a random next hop is taken, on many walks a flow,
 //! because which path the balancer will choose is not known here.
 //!
 //! An estimate, not a result: it decides where the network is cut, which no result shows.
@@ -9,8 +10,9 @@
 use crate::engine::random::RandomStream;
 use crate::topology::{NodeId, Ports, Routes, Topology};
 use crate::units::{Rate, Time};
+use crate::workload::graph::JobGraph;
 use crate::workload::merge::Merged;
-use crate::workload::{FlowSpec, Traffic};
+use crate::workload::{FlowSource, FlowSpec, Traffic};
 
 /// Flows that are looked at.
 const MAX_FLOWS: usize = 20_000;
@@ -41,7 +43,9 @@ pub struct Work {
 impl Work {
     /// Of a network under some traffic, until `end`.
     pub fn of(topology: &Topology, routes: &Routes, traffic: &Traffic, end: Time) -> Work {
-        let mut merged = Merged::new(traffic);
+        let (large, sources): (Vec<_>, Vec<_>) =
+            traffic.clone().sources.into_iter().partition(|source| is_large(source.as_ref()));
+        let mut merged = Merged::new(&Traffic { sources, groups: traffic.groups.clone() });
         let mut flows: Vec<FlowSpec> = Vec::new();
         while flows.len() < MAX_FLOWS
             && let Some(arrival) = merged.next()
@@ -49,8 +53,13 @@ impl Work {
         {
             flows.push(arrival.spec);
         }
-        cut_off(&mut flows, topology, routes, end);
         let complete = flows.len() < MAX_FLOWS;
+        let begin_to_begin = match (flows.first(), flows.last()) {
+            (Some(first), Some(last)) => last.start.saturating_sub(first.start),
+            _ => Time::ZERO,
+        };
+        flows.extend(large.iter().filter_map(|source| source.graph()).flat_map(|graph| sample(&graph)));
+        cut_off(&mut flows, topology, routes, end);
         let mean = flows.iter().map(|flow| flow.size / flows.len() as u64).sum::<u64>().max(PACKET);
         let max_size = if complete { u64::MAX } else { MAX_OF_MEAN * mean };
         let of_a_walk = (mean as f64 * flows.len() as f64 / WALKS as f64).max(PACKET as f64) as u64;
@@ -58,12 +67,29 @@ impl Work {
         for flow in &flows {
             walker.walk(flow, flow.size.min(max_size), of_a_walk);
         }
-        let begin_to_begin = match (flows.first(), flows.last()) {
-            (Some(first), Some(last)) => last.start.saturating_sub(first.start),
-            _ => Time::ZERO,
-        };
         walker.into_work(begin_to_begin)
     }
+}
+
+/// Whether it is a job with more messages than are looked at.
+fn is_large(source: &dyn FlowSource) -> bool {
+    source.graph().is_some_and(|graph| graph.flows() > MAX_FLOWS as u64)
+}
+
+/// Messages of a job on the network, one of each part of its list, with the bytes of all.
+fn sample(graph: &JobGraph) -> Vec<FlowSpec> {
+    let mut random = RandomStream::new(0, "work of jobs");
+    let messages = u64::from(graph.messages());
+    let part = messages.div_ceil(MAX_FLOWS as u64);
+    let mut flows: Vec<FlowSpec> = (0..messages / part)
+        .map(|number| graph.message((number * part + random.below(part)) as u32))
+        .filter(|message| !message.inside)
+        .map(|message| graph.flow(&message))
+        .collect();
+    let sampled = flows.iter().map(|flow| flow.size).sum::<u64>().max(1);
+    let times = (graph.bytes() / sampled).max(1);
+    flows.iter_mut().for_each(|flow| flow.size = flow.size.saturating_mul(times));
+    flows
 }
 
 /// Sets the sizes of flows to what the links of their hosts can carry of them until `end`.

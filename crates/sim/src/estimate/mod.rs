@@ -38,6 +38,10 @@ use crate::workload::graph::source::LISTED;
 const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105e6, 1.9)];
 /// CPU time of starting, ending and recording a flow, in ns: 10^6 flows of `google-rpc` on k = 8.
 const NS_PER_FLOW: f64 = 3000.0;
+/// The same of a message of a job, without and with its row, in ns: a ring of 1 000 hosts, kept or fresh
+/// connections.
+const NS_PER_MESSAGE: f64 = 300.0;
+const NS_PER_RECORDED_MESSAGE: f64 = 1700.0;
 /// CPU time of the row of a flow that never started, in ns: a training step of 15 ranks and a ring of 1 024,
 /// cut off after 1 us.
 const NS_PER_UNSTARTED: f64 = 1300.0;
@@ -236,7 +240,9 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let jobs = Jobs::of(scenario);
     let ns = replay.packet_hops * ns_per_hop(scenario) * cache_factor(in_use)
         + replay.packet_hops * captured / (2.0 * links) * NS_PER_FRAME
-        + replay.flows as f64 * NS_PER_FLOW
+        + replay.flows.saturating_sub(jobs.recorded + jobs.unrecorded) as f64 * NS_PER_FLOW
+        + replay.flows.min(jobs.unrecorded) as f64 * NS_PER_MESSAGE
+        + replay.flows.min(jobs.recorded) as f64 * NS_PER_RECORDED_MESSAGE
         + unstarted(replay, &jobs) as f64 * NS_PER_UNSTARTED
         + jobs.inside as f64 * NS_PER_INSIDE
         + 2.0 * links * NS_PER_PORT;

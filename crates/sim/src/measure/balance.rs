@@ -33,15 +33,25 @@ pub struct RegionWork {
     pub crossings: u64,
 }
 
+/// A possible speed-up below which unequal regions are the reason why several threads are not faster.
+const UNEQUAL: f64 = 1.2;
+
 impl Balance {
     /// Returns a warning if several threads were not faster than one for more than a fifth of the run.
     pub fn warning(&self) -> Option<String> {
         let ratio = self.threads_ratio.filter(|_| self.share_alone > 0.2)?;
+        let (threads, share) = (self.threads, 100.0 * self.share_alone);
+        let reason = match self.max_speedup() {
+            most if most < UNEQUAL => {
+                format!(
+                    "the regions of the network have unequal work, which allows {most:.2} at most: use --threads 1"
+                )
+            }
+            _ => "use --threads 1, or free the cores for this run".into(),
+        };
         Some(format!(
-            "threads: {} threads were {ratio:.2} times as fast as one, so the run used one thread for {:.0} \
-             % of the time: use --threads 1, or free the cores for this run; the results are the same",
-            self.threads,
-            100.0 * self.share_alone
+            "threads: {threads} threads were not faster for {share:.0} % of the time, so one worked alone then; at the last \
+             trial they were {ratio:.2} times as fast as one; {reason}; the results are the same"
         ))
     }
 
