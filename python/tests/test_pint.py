@@ -134,6 +134,27 @@ def test_digests_of_a_file_become_quantiles_per_hop(here, capsys):
     assert (here / "paths.csv").read_text().startswith("flow_id,src,dst,")
 
 
+def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsys):
+    (here / "paths.toml").write_text(PATHS)
+    (here / "line.txt").write_text(decoded.all_neighbours([0, 1, 2]))
+    plan = pint.Plan.open("paths.toml")
+    hops = [{"switch-id": hop} for hop in range(3)]
+    rows = [(flow, packet) for flow, packets in ((1, 60), (2, 60), (3, 0)) for packet in range(packets)]
+    rows.append((3, 7))  # one digest of 16 bits may leave several switches at every hop
+    lines = ["packet_id,digest,hops,plan_version,flow_id"]
+    lines += [
+        f"{packet},{plan.encode(packet_id=packet, hops=hops)[-1]},3,{plan.version},{flow}"
+        for flow, packet in rows
+    ]
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    decode = ["pint", "decode", "digests.csv", "--plan", "paths.toml", "--topology", "line.txt"]
+    found = json.loads(output_of(capsys, *decode, "--json").out)
+    packets = found["packets_to_decode"]
+    assert (packets["known"], packets["unknown"]) == (2, 1)
+    assert packets["mean"] == packets["median"] == packets["p99"] > 1
+    assert "(without the 1 paths that are not known)" in output_of(capsys, *decode).out
+
+
 def test_parquet_and_csv_say_the_same(here, capsys):
     pq, pacsv = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.csv")
     seen("seen.csv", packets=500)

@@ -326,7 +326,7 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
         print(
             f"digests until a path was known: mean {packets['mean']:.1f}, median {packets['median']}, "
             f"99th percentile {packets['p99']}"
-            + (f" (without the {incomplete:,} paths that are not known)" if incomplete else "")
+            + (f" (without the {packets['unknown']:,} paths that are not known)" if packets["unknown"] else "")
         )
     rows = [row for report in found["reports"] for row in report_rows(report, found["names"], queries)]
     if rows:

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pint::collector::{
-    Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
+    Collector, DecodedAfter, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
 };
 use pint::graph::Graph;
 use pint::path::PathDecoder;
@@ -118,11 +118,12 @@ struct Outputs {
     shown: Vec<Json>,
     show: usize,
     reports: u64,
-    /// Records of queries for a path: known, and not.
+    /// Flows with a query for a path: one of their paths is known, or none.
     complete: u64,
     incomplete: u64,
-    /// Digests until paths were known.
-    decoded_after: Vec<u64>,
+    /// Paths that were not known when their flow was reported, by flow and query.
+    unknown: u64,
+    decoded_after: DecodedAfter,
     events: Vec<Json>,
     error: Option<PyErr>,
 }
@@ -151,10 +152,7 @@ impl Outputs {
 impl Sink for Outputs {
     fn event(&mut self, event: Event) {
         if let EventKind::PathDecoded { digests, .. } = event.kind {
-            // Enough for a mean and percentiles; memory stays bounded.
-            if self.decoded_after.len() < 1 << 20 {
-                self.decoded_after.push(digests);
-            }
+            self.decoded_after.add(digests);
             return;
         }
         let reported = event.to_json(&self.plan);
@@ -175,6 +173,7 @@ impl Sink for Outputs {
         let known = paths().any(|known| known);
         self.complete += u64::from(known);
         self.incomplete += u64::from(!known && paths().next().is_some());
+        self.unknown += paths().filter(|known| !known).count() as u64;
         if let Some((path, writer)) = &mut self.paths {
             if let Err(error) = writer.write(&self.plan, &report) {
                 self.error = Some(failed(format!("{}: {error}", path.display())));
@@ -243,7 +242,8 @@ pub fn pint_decode(
                 reports: 0,
                 complete: 0,
                 incomplete: 0,
-                decoded_after: Vec::new(),
+                unknown: 0,
+                decoded_after: DecodedAfter::default(),
                 events: Vec::new(),
                 error: None,
             };
@@ -295,11 +295,7 @@ fn collected<D: pint::collector::Paths>(
         return Err(error);
     }
     let counts = collector.counts();
-    outputs.decoded_after.sort_unstable();
     let decoded = &outputs.decoded_after;
-    let at = |share: f64| {
-        decoded.get(((decoded.len() as f64 * share) as usize).min(decoded.len().saturating_sub(1)))
-    };
     let names: serde_json::Map<String, Json> =
         knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
     let summary = json!({
@@ -308,9 +304,12 @@ fn collected<D: pint::collector::Paths>(
         "complete_paths": outputs.complete,
         "incomplete_paths": outputs.incomplete,
         "packets_to_decode": {
-            "mean": (!decoded.is_empty()).then(|| decoded.iter().sum::<u64>() as f64 / decoded.len() as f64),
-            "median": at(0.5),
-            "p99": at(0.99),
+            "mean": decoded.mean(),
+            "median": decoded.at(0.5),
+            "p99": decoded.at(0.99),
+            // Of the known paths; those that are not known would raise all three.
+            "known": decoded.known(),
+            "unknown": outputs.unknown,
         },
         "counts": {
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
