@@ -207,8 +207,6 @@ def test_a_matrix_of_means_over_known_paths_states_how_many_were_not(monkeypatch
         assert table.note == "Left out: 3 of 40 paths never known of a, x."
 
 
-
-
 def test_state_is_counted_by_the_formulas():
     def of(scheme, flows):
         return trial_kinds.state_of_port({"scheme": scheme, "flows": flows, "sharing": 0.01})

@@ -311,15 +311,14 @@ pub(super) const METRICS: &[Metric] = &[
         "path_packets",
         Unit::Number,
         "packets until a path is known",
-        "Packets until PINT's collector knows a flow's path, from the list of switches alone. Mean of the \
-         paths that became known; the number of the others stands next to it.",
+        "Packets until PINT's collector knows a flow's path, from the list of switches alone.",
     ),
     run(
         "path_packets_network",
         Unit::Number,
         "packets until a path is known, with the network",
         "Packets until PINT's collector knows a flow's path, where it knows the links between the \
-         switches, too. Mean of the paths that became known; the number of the others stands next to it.",
+         switches, too.",
     ),
     run(
         "latency_median_error",
