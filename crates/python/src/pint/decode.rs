@@ -27,6 +27,8 @@ pub struct Knowledge {
     pub ground: Ground,
     /// Consecutive hops are neighbours.
     pub neighbours: bool,
+    /// Consecutive hops differ: every switch is every other's neighbour, whatever the links.
+    pub differ: bool,
     /// The first and the last hop are the switches of the flow's ends.
     pub ends: bool,
     /// Paths are shortest paths.
@@ -72,13 +74,17 @@ impl Ends {
 /// The decoder of the plan's paths. Links that the topology has twice become a warning.
 pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<PathDecoder> {
     let ground = &mut knowledge.ground;
-    let (graph, repeated) = Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?;
+    let (graph, repeated) = if knowledge.differ {
+        (Graph::complete(ground.ids.clone()).map_err(input)?, 0)
+    } else {
+        Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?
+    };
     if repeated > 0 {
         ground.warnings.push(format!("{repeated} links are in the topology more than once and count once"));
     }
     let known = pint::path::Knowledge {
         graph,
-        neighbours: knowledge.neighbours,
+        neighbours: knowledge.neighbours || knowledge.differ,
         ends: knowledge.ends.then(|| ground.attached.clone()),
         shortest: knowledge.shortest,
     };
@@ -213,7 +219,8 @@ pub fn pint_decode(
         interruptible(move || {
             let knowledge = match topology {
                 Some(topology) => {
-                    Knowledge { ground: Ground::read(&topology)?, neighbours: true, ends, shortest }
+                    let ground = Ground::read(&topology)?;
+                    Knowledge { ground, neighbours: true, ends, shortest, ..Knowledge::default() }
                 }
                 None => Knowledge::default(),
             };
