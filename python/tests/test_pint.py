@@ -134,6 +134,27 @@ def test_digests_of_a_file_become_quantiles_per_hop(here, capsys):
     assert (here / "paths.csv").read_text().startswith("flow_id,src,dst,")
 
 
+def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsys):
+    (here / "paths.toml").write_text(PATHS)
+    (here / "line.txt").write_text(decoded.all_neighbours([1, 2, 3]))
+    plan = pint.Plan.open("paths.toml")
+    hops = [{"switch-id": hop} for hop in (1, 2, 3)]
+    rows = [(flow, packet) for flow, packets in ((1, 60), (2, 60), (3, 0)) for packet in range(packets)]
+    rows.append((3, 7))  # one digest of 16 bits may leave several switches at every hop
+    lines = ["packet_id,digest,hops,plan_version,flow_id"]
+    lines += [
+        f"{packet},{plan.encode(packet_id=packet, hops=hops)[-1]},3,{plan.version},{flow}"
+        for flow, packet in rows
+    ]
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    decode = ["pint", "decode", "digests.csv", "--plan", "paths.toml", "--topology", "line.txt"]
+    found = json.loads(output_of(capsys, *decode, "--json").out)
+    packets = found["packets_to_decode"]
+    assert (packets["known"], packets["unknown"]) == (2, 1)
+    assert packets["mean"] == packets["median"] == packets["p99"] > 1
+    assert "(without the 1 paths that are not known)" in output_of(capsys, *decode).out
+
+
 def test_parquet_and_csv_say_the_same(here, capsys):
     pq, pacsv = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.csv")
     seen("seen.csv", packets=500)
@@ -280,11 +301,12 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
     (here / "pairs.txt").write_text(decoded.all_neighbours(list(range(switches, 2 * switches))))
     plan = pint.Plan.open("paths.toml")
     tried = {"hops": [switches], "trials": trials, "seed": seed, "topology": "chain.gml"}
-    known, linked = (
-        pint.accuracy(plan, **tried, ids_only=ids_only)["queries"][0]["lengths"][0]
-        for ids_only in (True, False)
+    known, pairs, linked = (
+        pint.accuracy(plan, **tried, ids_only=ids_only, decoder=decoder)["queries"][0]["lengths"][0]
+        for ids_only, decoder in ((True, None), (True, "collector"), (False, None))
     )
-    assert (known["decoder"], linked["decoder"]) == ("peeling", "collector")
+    assert [found["decoder"] for found in (known, pairs, linked)] == ["peeling", "collector", "collector"]
+    assert [found["wrong"] for found in (known, pairs, linked)] == [0, 0, 0]
 
     def packets_of_a_collector(topology):
         draws, counts = Draws(seed), []
@@ -305,8 +327,49 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
         return sum(counts) / trials
 
     assert linked["mean_packets"] == pytest.approx(packets_of_a_collector("chain.gml"), rel=1e-12)
-    assert packets_of_a_collector("pairs.txt") < known["mean_packets"]
+    assert pairs["mean_packets"] == pytest.approx(packets_of_a_collector("pairs.txt"), rel=1e-12)
+    assert pairs["mean_packets"] < known["mean_packets"]
+    assert pint.accuracy(plan, **tried, ids_only=True, decoder="peeling")["queries"][0]["lengths"] == [known]
+    assert pint.accuracy(plan, **tried, decoder="collector")["queries"][0]["lengths"] == [linked]
     assert pint.accuracy(plan, hops=[3], trials=2)["queries"][0]["lengths"][0]["decoder"] == "peeling"
+
+
+def test_a_collector_is_tried_on_random_paths_without_a_topology(here):
+    """Paths that are drawn as `pint.accuracy` draws them, given to a collector that knows the ids."""
+    hops, ids, trials, seed = 5, 40, 20, 7
+    (here / "paths.toml").write_text(PATHS.replace("ids = 3", f"ids = {ids}"))
+    (here / "pairs.txt").write_text(decoded.all_neighbours(list(range(ids))))
+    plan = pint.Plan.open("paths.toml")
+    (found,) = pint.accuracy(plan, hops=[hops], trials=trials, seed=seed, decoder="collector")["queries"]
+    draws, counts = Draws(seed), []
+    for _ in range(trials):
+        path = []
+        while len(path) < hops:
+            if (number := draws.word() * ids >> 64) not in path:
+                path.append(number)
+        collector, packets, events = pint.Collector(plan, topology="pairs.txt"), 0, []
+        while not events:
+            packets += 1
+            packet = draws.word()
+            digest = plan.encode(packet_id=packet, hops=[{"switch-id": hop} for hop in path])[-1]
+            collector.take(packet_id=packet, digest=digest, hops=hops, flow_id=1)
+            events = collector.drain()["events"]
+        counts.append(packets)
+    (length,) = found["lengths"]
+    assert length["decoder"] == "collector" and length["wrong"] == 0
+    assert length["mean_packets"] == pytest.approx(sum(counts) / trials, rel=1e-12)
+
+
+def test_a_choice_of_decoder_is_checked(here, capsys):
+    (here / "paths.toml").write_text(PATHS)
+    tried = ["pint", "accuracy", "paths.toml", "--trials", "2"]
+    error = output_of(capsys, *tried, "--decoder", "colector", status=2).err
+    assert 'unknown decoder "colector": did you mean "collector"? (known: peeling, collector)' in error
+    error = output_of(capsys, *tried, "--topology", "line.gml", "--decoder", "peeling", status=2).err
+    assert "decoder peeling: it uses no links of a topology" in error
+    error = output_of(capsys, *tried, "--hops", "5", "--decoder", "collector", status=2).err
+    assert "expected as many ids in the query as hops, found 3 ids and 5 hops" in error
+    assert "collector decoder" in output_of(capsys, *tried, "--hops", "3", "--decoder", "collector").out
 
 
 def test_a_layout_says_how_many_stages_are_needed(here, capsys):

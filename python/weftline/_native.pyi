@@ -285,6 +285,7 @@ def pint_accuracy(
     ids_only: bool = False,
     ends: bool = False,
     shortest: bool = False,
+    decoder: str | None = None,
 ) -> Json: ...
 def pint_compared(scheme: str, m: int, hops: int, trials: int, seed: int) -> Json: ...
 def pint_replay(

@@ -278,6 +278,7 @@ def accuracy(
     ids_only: bool = False,
     ends: bool = False,
     shortest: bool = False,
+    decoder: str | None = None,
 ) -> dict[str, Any]:
     """Try the plan: packets through encoders and collector, with values whose truth is known.
 
@@ -292,18 +293,22 @@ def accuracy(
         any two where none with hosts are that far apart), and the decoder knows its switches and links.
         Without it, paths are of as many different ids as the plan's `ids` say.
     ids_only
-        The decoder knows the switches alone. It is then that of the paper, "peeling", which needs more
-        packets than a collector: `decode`, with a topology that links every two switches, also assumes that
-        consecutive hops differ, and uses digests of two unknown hops.
+        The decoder knows the switches alone.
     ends, shortest
         It also knows the first and the last switch; that paths are shortest paths.
+    decoder
+        "peeling" is the paper's: only digests of one unknown hop strike out ids. "collector" is that of
+        `decode` with a topology: it also uses digests of two unknown hops, and that consecutive hops differ,
+        so it needs fewer packets. With ids only, it takes every two switches for linked; without a topology
+        the query must have as many `ids` as a path has hops. The paper's uses no links, so it takes
+        `ids_only` with a topology. Default: "peeling" with ids only or without a topology, else "collector".
+        Values in fragments need no ids: without a topology the two are one.
 
     Returns
     -------
     dict
-        By query and length of the path; of a path `decoder`: "peeling" with ids only or without a topology,
-        else "collector", that of `decode`; and `given_up`, the paths that were not known after a million
-        packets, which count as a million in the mean.
+        By query and length of the path; of a path `decoder`, the one that was tried, and `given_up`, the
+        paths that were not known after a million packets, which count as a million in the mean.
     """
     lengths = [plan.facts()["hops"]["expected"]] if hops is None else list(hops)
     if topology is None and (ids_only or ends or shortest):
@@ -311,14 +316,9 @@ def accuracy(
     if ids_only and (ends or shortest):
         raise InputError("ids only: then neither ends nor shortest paths are known")
     file = None if topology is None else str(topology)
-    found = json.loads(
-        _native.pint_accuracy(plan._native, lengths, trials, seed, file, ids_only, ends, shortest)
+    return json.loads(
+        _native.pint_accuracy(plan._native, lengths, trials, seed, file, ids_only, ends, shortest, decoder)
     )
-    decoder = "peeling" if ids_only or topology is None else "collector"
-    for query in found["queries"]:
-        if query["aggregation"] == "path":
-            query["lengths"] = [{**length, "decoder": decoder} for length in query["lengths"]]
-    return found
 
 
 def vectors() -> dict[str, dict[str, Any]]:

@@ -12,6 +12,9 @@ pub struct Graph {
     others: Vec<u32>,
 }
 
+/// The maximum number of switches of which all are neighbours: their links take 256 MiB.
+pub const MAX_COMPLETE: usize = 8192;
+
 /// Why there is no graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphError {
@@ -23,6 +26,8 @@ pub enum GraphError {
     Unknown(u64),
     /// More than 2^31 switches or links.
     TooLarge,
+    /// All pairs of more than [`MAX_COMPLETE`] switches.
+    TooManyPairs(usize),
 }
 
 impl fmt::Display for GraphError {
@@ -34,6 +39,12 @@ impl fmt::Display for GraphError {
                 write!(f, "a link names switch {id}, which is not in the list of switches")
             }
             GraphError::TooLarge => write!(f, "more than {} switches or links", 1u32 << 31),
+            GraphError::TooManyPairs(found) => {
+                write!(
+                    f,
+                    "all pairs of switches are linked: expected at most {MAX_COMPLETE} switches, found {found}"
+                )
+            }
         }
     }
 }
@@ -74,6 +85,18 @@ impl Graph {
         }
         let repeated = (given - both.len()) as u64 / 2;
         Ok((Graph { ids, starts, others: both.into_iter().map(|(_, to)| to).collect() }, repeated))
+    }
+
+    /// Of switches of which each is every other's neighbour: all that is known is that two hops next to each other differ.
+    pub fn complete(ids: Vec<u64>) -> Result<Graph, GraphError> {
+        if ids.len() > MAX_COMPLETE {
+            return Err(GraphError::TooManyPairs(ids.len()));
+        }
+        let mut graph = Graph::of_ids(ids)?;
+        let count = graph.len() as u32;
+        graph.starts = (0..=count).map(|node| node * count.saturating_sub(1)).collect();
+        graph.others = (0..count).flat_map(|node| (0..count).filter(move |&other| other != node)).collect();
+        Ok(graph)
     }
 
     /// Ids, ascending.
@@ -128,6 +151,20 @@ mod tests {
         assert_eq!(graph.neighbours(1), [0, 2]);
         assert_eq!(graph.distances_from(0), [0, 1, 2]);
         assert_eq!(Graph::of_ids(vec![7, 8]).unwrap().distances_from(0), [0, u16::MAX]);
+    }
+
+    #[test]
+    fn a_complete_graph_has_a_link_for_every_pair() {
+        let pairs = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)];
+        assert_eq!(
+            Graph::complete(vec![4, 2, 1, 3]),
+            Graph::new(vec![1, 2, 3, 4], &pairs).map(|(graph, _)| graph)
+        );
+        assert_eq!(Graph::complete(vec![7]), Graph::of_ids(vec![7]));
+        assert_eq!(Graph::complete(vec![]), Graph::of_ids(vec![]));
+        assert_eq!(Graph::complete(vec![1, 1]), Err(GraphError::Repeated(1)));
+        let many = MAX_COMPLETE + 1;
+        assert_eq!(Graph::complete((0..many as u64).collect()), Err(GraphError::TooManyPairs(many)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ import pytest
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.figures import goodput_figures
+from weftline.measures import decoded
 from weftline.measures.lines import Line
 from weftline.reproduce import agreement, experiments, panels, runner, trial_kinds
 from weftline.reproduce.claims import as_json
@@ -188,6 +189,22 @@ def test_a_matrix_has_a_cell_for_every_pair():
     cells = panels._draw_matrix(p, "M").spec["data"]["values"]
     assert [(c["row"], c["column"], c["value"]) for c in cells][2:] == [("y", "x", 75), ("y", "y", 75)]
     assert panels._matrix_table(p, "M").rows == [["x", "50 %", "50 %"], ["y", "75 %", "75 %"]]
+    assert panels._matrix_table(p, "M").note == ""
+
+
+def test_a_matrix_of_means_over_known_paths_states_how_many_were_not(monkeypatch):
+    lines = [Line("a", [Share(a=[1.0], b=[1.0])], place=place) for place in ("x", "y")]
+    counts = {"x": (3, 40), "y": (0, 40)}
+    by_run = {id(line.runs[0]): counts[line.place] for line in lines}
+    monkeypatch.setattr(decoded, "paths_open", lambda run, known: by_run[id(run)])
+    monkeypatch.setattr(decoded, "_numbers", lambda run, known: {"path_packets": 12.0})
+    definition = FigureDefinition(
+        name="m", title="M", kind="matrix", lines="first", along="second", options={"metric": "path_packets"}
+    )
+    p = Panel(figure=definition, choice=(), lines=lines, published=[], title="")
+    for table in (*panels.tables_of([p]), *panels._draw_matrix(p, "M").tables):
+        assert table.rows == [["a", "12.0", "12.0"]]
+        assert table.note == "Left out: 3 of 40 paths never known of a, x."
 
 
 def test_state_is_counted_by_the_formulas():

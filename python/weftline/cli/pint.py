@@ -86,7 +86,13 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     accuracy.add_argument(
         "--ids-only",
         action="store_true",
-        help="the decoder, the paper's, knows the switches but not the links",
+        help="the decoder knows the switches but not the links",
+    )
+    accuracy.add_argument(
+        "--decoder",
+        metavar="NAME",
+        help="peeling (the paper's; default with --ids-only or without a topology) or collector (that of "
+        "pint decode, which needs fewer packets; default with the links)",
     )
     accuracy.add_argument(
         "--ends", action="store_true", help="the collector knows the first and the last switch"
@@ -326,7 +332,11 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
         print(
             f"digests until a path was known: mean {packets['mean']:.1f}, median {packets['median']}, "
             f"99th percentile {packets['p99']}"
-            + (f" (without the {incomplete:,} paths that are not known)" if incomplete else "")
+            + (
+                f" (without the {packets['unknown']:,} paths that are not known)"
+                if packets["unknown"]
+                else ""
+            )
         )
     rows = [row for report in found["reports"] for row in report_rows(report, found["names"], queries)]
     if rows:
@@ -450,6 +460,7 @@ def _accuracy(options: argparse.Namespace) -> int:
         ids_only=options.ids_only,
         ends=options.ends,
         shortest=options.shortest,
+        decoder=options.decoder,
     )
     for warning in found["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)

@@ -336,12 +336,16 @@ def _trend_table(p: Panel, title: str) -> Table:
         note.append(f"relative to {against}, seed by seed")
     if found.of_flows and "sizes" in p.figure.options:
         note.append(f"flows that count: {_flows_counted(p.lines)} a point")
-    if found.completion and (left := comparison.left_out(p.lines)):
-        note.append(left.strip())
-    if left := comparison.unknown_paths(p.lines, p.figure.options["metric"]):
-        note.append(left)
+    note += _left_out(p)
     heading = f"{found.title}, by {p.figure.options.get('axis', p.figure.along)}"
     return Table([heading, *places], rows, title=title, note="; ".join(note))
+
+
+def _left_out(p: Panel) -> list[str]:
+    """Return what the panel's metric leaves out: unfinished flows, paths that never became known."""
+    name = p.figure.options["metric"]
+    flows = comparison.left_out(p.lines).strip() if metric(name).completion else ""
+    return [text for text in (flows, comparison.unknown_paths(p.lines, name)) if text]
 
 
 def _flows_counted(lines: Sequence[Line]) -> str:
@@ -409,7 +413,7 @@ def _matrix_table(p: Panel, title: str) -> Table:
         [row, *(measured[row, c].text(shown.text) if (row, c) in measured else "–" for c in columns)]
         for row in dict.fromkeys(row for row, _ in measured)
     ]
-    return Table([shown.title, *columns], rows, title=title)
+    return Table([shown.title, *columns], rows, title=title, note="; ".join(_left_out(p)))
 
 
 _DRAW = {

@@ -14,6 +14,7 @@
 //! Differs from the source: the paper gives the space of one flow; eviction, idle time and the limit over all flows are ours.
 
 mod changes;
+mod decoded_after;
 mod events;
 mod flows;
 mod keyed;
@@ -29,6 +30,7 @@ use crate::plan::Plan;
 use crate::recorded::{Flow, Recorded};
 
 pub use changes::Patience;
+pub use decoded_after::DecodedAfter;
 pub use events::{
     Collected, Ending, Event, EventKind, Findings, FlowReport, FrequentValue, HopFrequent, HopQuantiles,
     PathFindings, Sink, Summary,

@@ -15,6 +15,7 @@
 //! not in the paper.
 
 mod candidates;
+mod kind;
 mod known;
 mod network;
 mod raw;
@@ -31,6 +32,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use kind::{DecoderKind, KindError};
 pub use known::KnownPath;
 pub use raw::RawPath;
 

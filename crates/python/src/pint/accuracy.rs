@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pint::accuracy::{Draws, PathTrials, packet_trials, path_trials, quantile_trials, random_path};
 use pint::comparators::{self, Scheme};
 use pint::graph::Graph;
+use pint::path::DecoderKind;
 use pint::query::{Aggregation, Blocks, Family, PathQuery, SHARES};
 use pint::recorded::{Address, Flow};
 use pint::routes::Routes;
@@ -22,9 +23,10 @@ use crate::interrupts::interruptible;
 const PACKETS: [u64; 2] = [1_000, 10_000];
 
 /// Tries every query of the plan on paths of these lengths; JSON by query. With a topology, paths are shortest paths of it and the decoder knows
-/// it: with `ids_only` its switches alone, else also who is whose neighbour; with `ends` the first and the last switch too.
+/// it: with `ids_only` its switches alone, else also who is whose neighbour; with `ends` the first and the last switch too. `decoder` is the
+/// name of a [`DecoderKind`].
 #[pyfunction]
-#[pyo3(signature = (plan, hops, trials, seed, topology=None, ids_only=false, ends=false, shortest=false))]
+#[pyo3(signature = (plan, hops, trials, seed, topology=None, ids_only=false, ends=false, shortest=false, decoder=None))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn pint_accuracy(
     py: Python<'_>,
@@ -36,8 +38,10 @@ pub fn pint_accuracy(
     ids_only: bool,
     ends: bool,
     shortest: bool,
+    decoder: Option<&str>,
 ) -> PyResult<String> {
     let plan = plan.plan.clone();
+    let decoder = DecoderKind::chosen(decoder, topology.is_some() && !ids_only).map_err(input)?;
     let max = plan.queries().hops.maximal;
     if let Some(wrong) = hops.iter().find(|&&hops| hops == 0 || hops > max) {
         return Err(input(format!("hops: expected 1 to {max} (the plan's longest path), found {wrong}")));
@@ -46,11 +50,13 @@ pub fn pint_accuracy(
         interruptible(move || {
             let knowledge = match topology {
                 Some(file) => {
-                    Some(Knowledge { ground: Ground::read(&file)?, neighbours: !ids_only, ends, shortest })
+                    let ground = Ground::read(&file)?;
+                    let differ = ids_only && decoder == DecoderKind::Collector;
+                    Some(Knowledge { ground, neighbours: !ids_only, differ, ends, shortest })
                 }
                 None => None,
             };
-            let mut tries = Tries { plan: &plan, knowledge, trials, seed };
+            let mut tries = Tries { plan: &plan, knowledge, decoder, trials, seed };
             let queries = plan.queries().queries.len();
             let reported: PyResult<Vec<Json>> = (0..queries).map(|query| tries.query(query, &hops)).collect();
             let warnings = tries.knowledge.map_or(Vec::new(), |knowledge| knowledge.ground.warnings);
@@ -94,6 +100,7 @@ struct Tries<'p> {
     plan: &'p pint::plan::Plan,
     /// Of a topology, if one is given.
     knowledge: Option<Knowledge>,
+    decoder: DecoderKind,
     trials: u32,
     seed: u64,
 }
@@ -104,7 +111,11 @@ impl Tries<'_> {
         let lengths: PyResult<Vec<Json>> = hops
             .iter()
             .map(|&hops| match &asked.aggregation {
-                Aggregation::Path(path) => Ok(of_path(hops, &self.path(query, path, hops)?)),
+                Aggregation::Path(path) => {
+                    let mut found = of_path(hops, &self.path(query, path, hops)?);
+                    found["decoder"] = json!(self.decoder.name());
+                    Ok(found)
+                }
                 Aggregation::Quantiles { .. } => self.quantiles(query, hops),
                 _ if asked.aggregation.family() == Family::PerPacket => self.packets(query, hops),
                 _ => Ok(json!({ "hops": hops })),
@@ -114,11 +125,16 @@ impl Tries<'_> {
     }
 
     fn path(&mut self, query: usize, path: &PathQuery, hops: u32) -> PyResult<PathTrials> {
-        let (plan, trials, seed) = (self.plan, self.trials, self.seed);
+        let (plan, decoder, trials, seed) = (self.plan, self.decoder, self.trials, self.seed);
         let Some(knowledge) = &mut self.knowledge else {
             // Fragments need no list: ids are then of any value that fits.
             let (ids, mut knowledge) = match path.blocks {
-                Blocks::Hashes => (u64::from(path.ids), Knowledge::numbered(u64::from(path.ids))),
+                Blocks::Hashes => {
+                    let ids = u64::from(path.ids);
+                    decoder.check_ids(ids, hops).map_err(input)?;
+                    let differ = decoder == DecoderKind::Collector;
+                    (ids, Knowledge { differ, ..Knowledge::numbered(ids) })
+                }
                 Blocks::Fragments { value_bits } => (1u64 << value_bits.min(32), Knowledge::default()),
             };
             let paths = paths(plan, &mut knowledge)?;

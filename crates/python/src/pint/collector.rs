@@ -44,7 +44,8 @@ impl Collector {
         py.detach(|| {
             let mut knowledge = match topology {
                 Some(topology) => {
-                    Knowledge { ground: Ground::read(&topology)?, neighbours: true, ends, shortest }
+                    let ground = Ground::read(&topology)?;
+                    Knowledge { ground, neighbours: true, ends, shortest, ..Knowledge::default() }
                 }
                 None => Knowledge::default(),
             };

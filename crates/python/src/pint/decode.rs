@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pint::collector::{
-    Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
+    Collector, DecodedAfter, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
 };
 use pint::graph::Graph;
 use pint::path::PathDecoder;
@@ -27,6 +27,8 @@ pub struct Knowledge {
     pub ground: Ground,
     /// Consecutive hops are neighbours.
     pub neighbours: bool,
+    /// Consecutive hops differ: every switch is every other's neighbour, whatever the links.
+    pub differ: bool,
     /// The first and the last hop are the switches of the flow's ends.
     pub ends: bool,
     /// Paths are shortest paths.
@@ -72,13 +74,17 @@ impl Ends {
 /// The decoder of the plan's paths. Links that the topology has twice become a warning.
 pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<PathDecoder> {
     let ground = &mut knowledge.ground;
-    let (graph, repeated) = Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?;
+    let (graph, repeated) = if knowledge.differ {
+        (Graph::complete(ground.ids.clone()).map_err(input)?, 0)
+    } else {
+        Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?
+    };
     if repeated > 0 {
         ground.warnings.push(format!("{repeated} links are in the topology more than once and count once"));
     }
     let known = pint::path::Knowledge {
         graph,
-        neighbours: knowledge.neighbours,
+        neighbours: knowledge.neighbours || knowledge.differ,
         ends: knowledge.ends.then(|| ground.attached.clone()),
         shortest: knowledge.shortest,
     };
@@ -118,11 +124,12 @@ struct Outputs {
     shown: Vec<Json>,
     show: usize,
     reports: u64,
-    /// Records of queries for a path: known, and not.
+    /// Flows with a query for a path: one of their paths is known, or none.
     complete: u64,
     incomplete: u64,
-    /// Digests until paths were known.
-    decoded_after: Vec<u64>,
+    /// Paths that were not known when their flow was reported, by flow and query.
+    unknown: u64,
+    decoded_after: DecodedAfter,
     events: Vec<Json>,
     error: Option<PyErr>,
 }
@@ -151,10 +158,7 @@ impl Outputs {
 impl Sink for Outputs {
     fn event(&mut self, event: Event) {
         if let EventKind::PathDecoded { digests, .. } = event.kind {
-            // Enough for a mean and percentiles; memory stays bounded.
-            if self.decoded_after.len() < 1 << 20 {
-                self.decoded_after.push(digests);
-            }
+            self.decoded_after.add(digests);
             return;
         }
         let reported = event.to_json(&self.plan);
@@ -175,6 +179,7 @@ impl Sink for Outputs {
         let known = paths().any(|known| known);
         self.complete += u64::from(known);
         self.incomplete += u64::from(!known && paths().next().is_some());
+        self.unknown += paths().filter(|known| !known).count() as u64;
         if let Some((path, writer)) = &mut self.paths {
             if let Err(error) = writer.write(&self.plan, &report) {
                 self.error = Some(failed(format!("{}: {error}", path.display())));
@@ -214,7 +219,8 @@ pub fn pint_decode(
         interruptible(move || {
             let knowledge = match topology {
                 Some(topology) => {
-                    Knowledge { ground: Ground::read(&topology)?, neighbours: true, ends, shortest }
+                    let ground = Ground::read(&topology)?;
+                    Knowledge { ground, neighbours: true, ends, shortest, ..Knowledge::default() }
                 }
                 None => Knowledge::default(),
             };
@@ -243,7 +249,8 @@ pub fn pint_decode(
                 reports: 0,
                 complete: 0,
                 incomplete: 0,
-                decoded_after: Vec::new(),
+                unknown: 0,
+                decoded_after: DecodedAfter::default(),
                 events: Vec::new(),
                 error: None,
             };
@@ -295,11 +302,7 @@ fn collected<D: pint::collector::Paths>(
         return Err(error);
     }
     let counts = collector.counts();
-    outputs.decoded_after.sort_unstable();
     let decoded = &outputs.decoded_after;
-    let at = |share: f64| {
-        decoded.get(((decoded.len() as f64 * share) as usize).min(decoded.len().saturating_sub(1)))
-    };
     let names: serde_json::Map<String, Json> =
         knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
     let summary = json!({
@@ -308,9 +311,12 @@ fn collected<D: pint::collector::Paths>(
         "complete_paths": outputs.complete,
         "incomplete_paths": outputs.incomplete,
         "packets_to_decode": {
-            "mean": (!decoded.is_empty()).then(|| decoded.iter().sum::<u64>() as f64 / decoded.len() as f64),
-            "median": at(0.5),
-            "p99": at(0.99),
+            "mean": decoded.mean(),
+            "median": decoded.at(0.5),
+            "p99": decoded.at(0.99),
+            // Of the known paths; those that are not known would raise all three.
+            "known": decoded.known(),
+            "unknown": outputs.unknown,
         },
         "counts": {
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
