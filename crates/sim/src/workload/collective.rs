@@ -211,15 +211,16 @@ impl WorkloadParameters for CollectiveSpec {
             chunk: self.chunk.map(|chunk| chunk.0),
             root: self.root,
             rate: cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400)),
+            among: None,
         };
-        let key = if matches!(self.algorithm, Algorithm::Hierarchical(_)) { "domain" } else { "bytes" };
         let mut algorithm = self.algorithm.clone();
         if let Algorithm::Hierarchical(own) = &mut algorithm {
             let domain = seats::domain(cx, own.domain, self.seats.per_host);
             seats::warn_of_nodes(cx, &hosts, domain, self.seats.per_host);
             own.domain = Some(domain);
+            own.shape(ranks).map_err(|message| WorkloadError::new("domain", message))?;
         }
-        let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new(key, message))?;
+        let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new("bytes", message))?;
         algorithm.why(&asked).into_iter().for_each(|text| (cx.warn)(text));
         let seats = Seats { channels: algorithm.channels(&asked), ..self.seats };
         let shape = JobShape {

@@ -234,6 +234,7 @@ impl WorkloadParameters for TrainingSpec {
             chunk: None,
             root: 0,
             rate,
+            among: None,
         };
         let channels = self.algorithm.channels(&largest);
         let listed = lower::lower(self, data as u32, rate, &mut cx.stream("training"))?;
