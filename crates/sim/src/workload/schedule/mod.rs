@@ -311,6 +311,8 @@ pub trait AlgorithmParameters: Sized {
     const DOC: SchemeDoc;
     /// The operations that it can carry out.
     const CAN: &'static [Kind];
+    /// Keys that no other algorithm has.
+    const OWN_KEYS: &'static [&'static str] = &[];
     fn read(p: &mut Parameters) -> Self;
     /// The schedule; the error names what is wrong with the ranks or bytes.
     fn phases(&self, asked: &Asked) -> Result<Phases, String>;
@@ -343,6 +345,16 @@ registry! {
 }
 
 impl Algorithm {
+    /// Reports keys that only other algorithms have.
+    pub fn refuse_keys_of_others(name: &str, p: &mut Parameters) {
+        let all = each_type!(P => (P::DOC.name, P::OWN_KEYS));
+        for (other, keys) in all.into_iter().filter(|(other, _)| *other != name) {
+            for key in keys {
+                p.refuse(key, || format!("only algorithm = \"{other}\" has this key, found {name}"));
+            }
+        }
+    }
+
     pub fn phases(&self, asked: &Asked) -> Result<Phases, String> {
         each_kind!(self, own => own.phases(asked))
     }

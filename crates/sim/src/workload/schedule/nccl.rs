@@ -120,6 +120,7 @@ impl AlgorithmParameters for NcclParameters {
         ..SchemeDoc::NONE
     };
     const CAN: &'static [Kind] = &[Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather];
+    const OWN_KEYS: &'static [&'static str] = &["protocol", "gpus_per_node"];
 
     fn read(p: &mut Parameters) -> NcclParameters {
         let channels_given = p.peek("channels").is_some();
