@@ -473,6 +473,25 @@ def test_a_job_without_messages_has_no_last_host(tmp_path):
     assert jobs.table(lines_of([run])).rows[0][-1] == "–"
 
 
+def test_import_has_no_end_for_ranks_with_operations_that_never_end(tmp_path, capsys):
+    file = tmp_path / "circle.goal"
+    ops = "s: send 10b to {} tag 7\nr: recv 10b from {} tag 7\ns requires r\n"
+    ranks = [f"rank {rank} {{\n{ops.format(1 - rank, 1 - rank)}}}\n" for rank in range(2)]
+    file.write_text(f"num_ranks 3\n{''.join(ranks)}rank 2 {{\nc: calc 5\n}}\n")
+    assert main(["import", str(file), "--loggops", "L=1"]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "rank 0 never ends",
+        "rank 1 never ends",
+        "rank 2 ends at 5 ns",
+        "never done: rank 0: a send to rank 1 with tag 7 (line 3)",
+        "never done: rank 0: a receive from rank 1 with tag 7 (line 4)",
+        "never done: rank 1: a send to rank 0 with tag 7 (line 8)",
+        "never done: rank 1: a receive from rank 0 with tag 7 (line 9)",
+    ]
+    assert main(["import", str(file), "--loggops", "L=1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rank_ends_ns"] == [None, None, 5]
+
+
 def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):
     rows = training.ranks.to_dicts()
     whole = [row for row in rows if row["step"] == 0]
