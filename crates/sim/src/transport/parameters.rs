@@ -274,9 +274,9 @@ pub struct Facts<'a> {
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
     pub connection_place: u64,
-    /// Why a flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) may do other than
-    /// what an equal one did at another time, or leave something at its hosts: the key below `transport`, and what
-    /// its value does. None: it does the same, and leaves nothing.
+    /// Why a flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) may do other
+    /// than what an equal one did at another time, or leave something at its hosts: the key below `transport`,
+    /// and what its value does. None: it does the same, and leaves nothing.
     pub differs: Option<(&'static str, &'static str)>,
     /// CPU time of a packet-hop in ns, if all data fits the caches.
     pub ns_per_hop: f64,

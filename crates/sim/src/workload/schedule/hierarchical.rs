@@ -3,8 +3,8 @@
 //! rail), and an all-gather in every domain. An all-to-all gathers in the domain what goes to each rail, and
 //! then exchanges along the rails.
 //!
-//! A rank starts the next phase when it has ended the one before. Where bytes do not divide, the first rails have the
-//! remainder, byte for byte what their ranks have of their domains.
+//! A rank starts the next phase when it has ended the one before. Where bytes do not divide, the first rails
+//! have the remainder, byte for byte what their ranks have of their domains.
 //!
 //! Source: NCCL's PXN for the all-to-all; for the others Cho et al., "BlueConnect", MLSys 2019.
 
@@ -60,8 +60,8 @@ impl AlgorithmParameters for HierarchicalParameters {
             };
             Ok::<_, String>(Phase::of(vec![law?], Groups::Blocks { size }, true))
         };
-        // Rank i of a domain ends the reduce-scatter with part i, which is what its rail adds up, and with which it begins
-        // the all-gather.
+        // Rank i of a domain ends the reduce-scatter with part i, which is what its rail adds up, and with
+        // which it begins the all-gather.
         let (reduces, gathers) = (Kind::ReduceScatter, Kind::AllGather);
         let mut all = Vec::new();
         match asked.kind {
@@ -90,8 +90,8 @@ impl HierarchicalParameters {
     }
 }
 
-/// What the ranks of each rail have when they come from their domains: of a sum the part that a rank has of its
-/// domain's vectors, of an all-to-all that part of the vectors of all ranks of its domain.
+/// What the ranks of each rail have when they come from their domains: of a sum the part that a rank has of
+/// its domain's vectors, of an all-to-all that part of the vectors of all ranks of its domain.
 fn rails(kind: Kind, lanes: &Lanes, size: u32) -> Vec<u64> {
     let of_each = if kind == Kind::AllToAll { u64::from(size) } else { 1 };
     (0..size).map(|rail| lanes.parts(size, rail) * of_each).collect()

@@ -109,8 +109,9 @@ pub struct Asked {
     pub root: u32,
     /// Of a rank's NIC.
     pub rate: Rate,
-    /// The smallest and the largest number of bytes of the groups that carry out the same operation side by side, each on its own
-    /// data: they have as many lanes, and so as many messages. None: all have `bytes`.
+    /// The smallest and the largest number of bytes of the groups that carry out the same operation side by
+    /// side, each on its own data: they have the same number of lanes, and of messages. None: all
+    /// have `bytes`.
     pub among: Option<(u64, u64)>,
 }
 

@@ -58,8 +58,8 @@ impl Schedule for Ring {
         self.messages
     }
 
-    /// In step s rank i sends part i + first - s; from step n - 1 on, when the sums are complete, part i + first + 1 -
-    /// (s - n + 1), which is the same modulo n.
+    /// In step s rank i sends part i + first - s; from step n - 1 on, when the sums are complete, part
+    /// i + first + 1 - (s - n + 1), which is the same modulo n.
     fn transfer(&self, message: u32) -> Transfer {
         let (n, rank) = (self.n, message % self.n);
         let (step, lane) = (message / n / self.lanes.count, message / n % self.lanes.count);

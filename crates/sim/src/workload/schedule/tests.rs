@@ -181,8 +181,8 @@ proptest! {
         prop_assert_eq!(reduces, [once, rails]);
         let gathers: Vec<u64> = of(Kind::AllGather).expect("phases").iter().map(total).collect();
         prop_assert_eq!(gathers, [rails, once]);
-        // Rank i does not send part i when it reduces, and gets all but part i when it gathers: what it has of its domain is
-        // the data of its rail.
+        // Rank i does not send part i when it reduces, and gets all but part i when it gathers: what it has
+        // of its domain is the data of its rail.
         let rail = |i: u32| total_of(all[1].law(i)) / u64::from(2 * (nodes - 1));
         for rank in 0..n {
             prop_assert_eq!(s - moved(&all[0], n).0[rank as usize], rail(rank % g));
