@@ -89,6 +89,21 @@ def test_numbers_over_jobs_of_different_kinds_are_none_or_have_a_note(run, tmp_p
     assert metric("busbw").value(alone, Flows()) and not comparison.Comparison(lines_of([alone])).notes
 
 
+def test_jobs_with_domains_differ_by_size_and_say_why_they_have_no_ideal_time(tmp_path):
+    job = {"kind": "collective", "operation": "all-reduce", "algorithm": "hierarchical", "domain": 2}
+    job |= {"scale_up_rate": "3.6Tbps"}
+    workload = [
+        job | {"group": "a", "bytes": "400KB", "hosts": "0-3"},
+        job | {"group": "b", "bytes": "100KB", "hosts": "4-7"},
+    ]
+    run = weftline.run(SCENARIO | {"workload": workload}, out=tmp_path / "run")
+    lines = lines_of([run])
+    (note,) = [text for text in comparison.Comparison(lines).notes if "different kinds" in text]
+    assert "a (all-reduce of 4 ranks, 400 KB); b (all-reduce of 4 ranks, 100 KB)" in note
+    assert [row["ideal_ns"] for row in run.steps] == [None, None]
+    assert "With scale_up_rate: no ideal time" in jobs.table(lines).note
+
+
 def test_tables_after_a_run_have_groups_jobs_and_steps(run):
     facts, by_group, of_jobs, steps = comparison.run_tables(run)
     assert dict(row[:2] for row in facts.rows)["CPU time, wall time"].count(" s") == 2
@@ -106,6 +121,23 @@ def test_steps_that_did_not_end_are_shown(tmp_path):
     assert any(row["time_ns"] is None for row in cut.steps)
     table = jobs.table(lines_of([cut]))
     assert " of " in table.rows[0][4], table.rows
+
+
+def test_jobs_says_how_many_steps_had_ended(run, tmp_path, capsys):
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unended"] == []
+    folder = tmp_path / "cut"
+    with pytest.warns(weftline.WeftlineWarning):
+        cut = weftline.run(SCENARIO, set={"run.until": "60us"}, out=folder)
+    ended = sum(row["time_ns"] is not None for row in cut.steps if row["job"] == "ring")
+    assert ended < 3
+    assert main(["jobs", str(folder)]) == 0
+    text = f"{folder}: ring: {ended} of 3 steps had ended when the run did; numbers are of these"
+    assert text in capsys.readouterr().out.splitlines()
+    training = SCENARIO | {"workload": [{"kind": "training", "layers": 2, "hidden": 256, "sequence": 256}]}
+    weftline.run(training, set={"run.until": "10us"}, out=tmp_path / "none")
+    assert main(["jobs", str(tmp_path / "none")]) == 0
+    assert "training: 0 of 1 steps had ended when the run did" in capsys.readouterr().out
 
 
 def test_steps_that_did_not_end_are_a_reason_against_an_answer_and_a_difference(tmp_path):
@@ -439,6 +471,25 @@ def test_a_job_without_messages_has_no_last_host(tmp_path):
     run = weftline.run(TRAINING | {"workload": [job]}, out=tmp_path / "run")
     assert [(step["time_ns"], step["last_host"]) for step in run.steps] == [(5000, None)]
     assert jobs.table(lines_of([run])).rows[0][-1] == "–"
+
+
+def test_import_has_no_end_for_ranks_with_operations_that_never_end(tmp_path, capsys):
+    file = tmp_path / "circle.goal"
+    ops = "s: send 10b to {} tag 7\nr: recv 10b from {} tag 7\ns requires r\n"
+    ranks = [f"rank {rank} {{\n{ops.format(1 - rank, 1 - rank)}}}\n" for rank in range(2)]
+    file.write_text(f"num_ranks 3\n{''.join(ranks)}rank 2 {{\nc: calc 5\n}}\n")
+    assert main(["import", str(file), "--loggops", "L=1"]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "rank 0 never ends",
+        "rank 1 never ends",
+        "rank 2 ends at 5 ns",
+        "never done: rank 0: a send to rank 1 with tag 7 (line 3)",
+        "never done: rank 0: a receive from rank 1 with tag 7 (line 4)",
+        "never done: rank 1: a send to rank 0 with tag 7 (line 8)",
+        "never done: rank 1: a receive from rank 0 with tag 7 (line 9)",
+    ]
+    assert main(["import", str(file), "--loggops", "L=1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rank_ends_ns"] == [None, None, 5]
 
 
 def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):

@@ -439,6 +439,18 @@ impl<'a> Parameters<'a> {
         }
     }
 
+    /// Reports an error if the user gave a key here that is not read, because it belongs to something else.
+    pub fn refuse(&mut self, key: &str, message: impl FnOnce() -> String) {
+        if self.source.peek(key).is_none() {
+            return;
+        }
+        // Known, so that it is not reported twice.
+        self.source.get(key);
+        if self.source.is_own(key) {
+            self.source.complain(key, message());
+        }
+    }
+
     /// Adds a warning.
     pub fn warn(&mut self, message: String) {
         self.source.warn(message);

@@ -303,6 +303,47 @@ fn waits_of_a_training_job_are_within_what_was_exposed_and_a_slow_rank_makes_the
     );
 }
 
+#[test]
+fn keys_of_a_collective_without_effect_are_named() {
+    let load = |workload: &str| {
+        Scenario::load(&scenario(workload), "s.toml", Path::new("."), &[], None, Hooks::default())
+    };
+    let warnings = |workload: &str| {
+        let facts = load(workload).unwrap_or_else(|error| panic!("{error}: {workload}")).check();
+        let all = facts["warnings"].as_array().expect("a list").iter().filter_map(|one| one.as_str());
+        all.filter(|text| text.contains("has no effect")).map(str::to_string).collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    let no_data = "has no effect: a barrier has no data, and sends a message of 8 bytes in every round";
+    assert_eq!(
+        warnings("operation = \"barrier\"\nbytes = \"4MB\"\nchannels = 4\nchunk = \"1KB\""),
+        ["bytes", "channels", "chunk"].map(|key| format!("workload.0: {key} {no_data}"))
+    );
+    assert_eq!(warnings("operation = \"barrier\"\nrepeat = 2\ncompute = \"1ms\""), none);
+    let alone = "workload.0: compute has no effect: hosts compute between two operations, and repeat is 1";
+    assert_eq!(warnings("bytes = \"1MB\"\ncompute = \"1ms\""), [alone]);
+    let whole = "workload.0: chunk has no effect: no message is larger than the bytes of the operation";
+    assert_eq!(warnings("bytes = \"1MB\"\nchunk = \"7MB\""), [whole]);
+    assert_eq!(warnings("bytes = \"1MB\"\nchunk = \"10KB\""), none);
+
+    let error = |workload: &str| match load(workload) {
+        Ok(_) => panic!("no error: {workload}"),
+        Err(error) => error.to_string(),
+    };
+    for (key, value) in [("protocol", "\"LL\""), ("gpus_per_node", "8")] {
+        let expected = format!("workload.0.{key}: only algorithm = \"nccl\" has this key, found ring");
+        let found = error(&format!("operation = \"all-reduce\"\n{key} = {value}"));
+        assert!(found.starts_with("s.toml:") && found.contains(&expected), "{found}");
+        assert_eq!(found.lines().count(), 1, "{found}");
+        assert!(load(&format!("operation = \"all-reduce\"\nalgorithm = \"nccl\"\n{key} = {value}")).is_ok());
+    }
+    let training = scenario("layers = 2\nhidden = 64\nsequence = 64\nprotocol = \"LL\"")
+        .replace("\"collective\"", "\"training\"");
+    let found = Scenario::load(&training, "s.toml", Path::new("."), &[], None, Hooks::default());
+    let found = found.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(found.contains("workload.0.protocol: only algorithm = \"nccl\" has this key"), "{found}");
+}
+
 /// The ranks of the domains of a job, as `check` prints them, and the warnings about them.
 fn domains(topology: &str, workload: &str) -> (Option<u64>, Vec<String>) {
     let text = format!("[topology]\n{topology}\n[[workload]]\n{workload}");

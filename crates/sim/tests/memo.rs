@@ -115,8 +115,22 @@ fn what_does_not_repeat_is_refused_by_its_key() {
     refused(&base, &[("workload.0.connections", "kept")], "workload.0.connections: ");
     refused(&base, &[("workload.0.compute", "0us")], "workload.0.compute: ");
     refused(&base, &[("run.until", "2ms")], "run.until: ");
-    refused(&base, &[("transport.controller.kind", "hpcc")], "transport: ");
-    refused(&base, &[("transport.plb", "delay")], "transport: ");
+    let others = ": expected one of dcqcn, timely, dctcp, theta-powertcp, none";
+    let hpcc = "transport.controller.kind: \"hpcc\" goes by telemetry, which has times and counters since the start of the \
+                run";
+    refused(&base, &[("transport.controller.kind", "hpcc")], &format!("{hpcc}{others}"));
+    refused(
+        &base,
+        &[("transport.controller.kind", "hpcc-pint")],
+        "transport.controller.kind: \"hpcc-pint\" goes by",
+    );
+    let swift = "transport.controller.kind: \"swift\" draws by the number of its flow";
+    refused(&base, &[("transport.controller.kind", "swift")], &format!("{swift}{others}"));
+    refused(
+        &base,
+        &[("transport.plb", "delay")],
+        "transport.plb: moves flows by what they have seen: leave it out",
+    );
     refused(&base, &[("measure.pauses", "true")], "measure: ");
     refused(&spine, &[("switch.balancer.kind", "spray")], "switch.balancer: ");
     refused(&base, &[("failures.loss", "0.001")], "failures: ");

@@ -48,17 +48,42 @@ def _jobs(options: argparse.Namespace) -> int:
         raise InputError(f"--out: one timeline is of one run, found {len(runs)} folders")
     by_size = sizes(runs)
     if options.json:
-        print(json.dumps({"causes": [step_causes.causes(run) for run in runs], "sizes": by_size}, indent=2))
+        causes = [step_causes.causes(run) for run in runs]
+        print(json.dumps({"causes": causes, "sizes": by_size, "unended": unended(runs)}, indent=2))
     else:
         tables = [step_causes.table(line) for run in runs for line in lines_of([run])]
         for table in [*filter(None, tables), *filter(None, [sizes_table(by_size)])]:
             print(table.text())
+        for row in unended(runs):
+            print(
+                f"{row['folder']}: {row['job']}: {row['ended']:,} of {row['asked']:,} {row['what']} had "
+                "ended when the run did; numbers are of these"
+            )
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
             count = timeline.write(runs[0], file)
         if not options.json:
             print(f"{count:,} spans: {options.out}")
     return 0
+
+
+def unended(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return a row for each job of each run with steps, or operations within them, that did not end."""
+    from weftline.measures import steps as rows_of
+
+    found = []
+    for run in runs:
+        for job in rows_of.names([run]):
+            rows = [row for row in run.steps if row["job"] == job]
+            own = [row for row in rows if not row.get("part")]
+            parts = [row for row in rows if row.get("part")]
+            for what, some in (("steps", own), ("operations that had begun", parts)):
+                ended = sum(row["time_ns"] is not None for row in some)
+                asked = len(some) + rows_of.unbegun(run, some)
+                if ended < asked:
+                    named = {"folder": str(run.out), "job": job, "what": what}
+                    found.append(named | {"ended": ended, "asked": asked})
+    return found
 
 
 def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -111,7 +136,7 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
         table.rows.append(
             [
                 row["job"],
-                row["operation"],
+                f"{row['operation']}{' in a domain' if row['inside'] else ''}",
                 *(str(row[key]) for key in ("ranks", "bytes", "steps")),
                 *times,
                 *bandwidths,

@@ -207,7 +207,7 @@ def _import_graph(options: argparse.Namespace) -> int:
     for text in found["assumed"]:
         print(f"assumed: {text}")
     for rank, end in enumerate(found.get("rank_ends_ns", [])):
-        print(f"rank {rank} ends at {end:,} ns")
+        print(f"rank {rank} never ends" if end is None else f"rank {rank} ends at {end:,} ns")
     for text in found.get("waiting", []):
         print(f"never done: {text}")
     return 1 if found.get("waiting") else 0

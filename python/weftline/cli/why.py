@@ -6,12 +6,15 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftline.cli import arguments
 from weftline.errors import InputError, nearest
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
 
 MAX_CHAIN = 20
 """Parts of the chain of a step that are shown."""
@@ -140,7 +143,18 @@ def why(
         group=group,
         intervals=intervals,
     )
-    return json.loads(found)
+    answer = json.loads(found)
+    if step == SLOWEST:
+        answer["step"]["unended"] = _unended(run, group)
+    return answer
+
+
+def _unended(run: Run, group: str | None) -> int:
+    """Return how many steps of the jobs of a run, or of the job of a group, had not ended, begun or not."""
+    from weftline.measures import steps
+
+    own = [row for row in steps.own(run) if group in (None, row["job"])]
+    return sum(row["time_ns"] is None for row in own) + steps.unbegun(run, own)
 
 
 def waited_at(answer: dict[str, Any], link: str) -> list[dict[str, Any]]:
@@ -314,6 +328,11 @@ def step_text(answer: dict[str, Any]) -> str:
     lines = [wrapped(step_sentence(answer)), *(table.text() for table in step_tables(answer))]
     if why := answer["step"]["undivided"]:
         lines.append(wrapped(f"messages are not divided by cause: {why}"))
+    if unended := answer["step"].get("unended"):
+        some = "step had" if unended == 1 else "steps had"
+        lines.append(
+            wrapped(f"{unended:,} {some} not ended when the run did: this is the slowest of those that had")
+        )
     if covers := answer["step"].get("covers"):
         lines.append(wrapped(f"what the causes cover: {covers}"))
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import is_whole, kind, mean, names, rate, row_over_ideal, unbegun
+from weftline.measures.steps import has_scale_up, is_whole, kind, mean, names, rate, row_over_ideal, unbegun
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ TIME = (
     "time / ideal: from its start."
 )
 IDEAL = "ideal: a lower bound of the step alone on the network."
+SCALE_UP = (
+    " With scale_up_rate: no ideal time, for ranks also reach each other outside the network; busbw may "
+    "exceed the rate of a NIC, since it counts the bytes within domains too."
+)
 
 
 def table(lines: Sequence[Line]) -> Table | None:
@@ -61,7 +65,8 @@ def table(lines: Sequence[Line]) -> Table | None:
     inside = " In a domain: no message crosses the network." if _is_inside(lines) else ""
     seeds = " over the seeds" if any(len(line.runs) > 1 for line in lines) else ""
     last = "last host: it ended most steps, and how many."
-    result.note = f"Means over steps{seeds}. {TIME} {DATA} {IDEAL} {BANDWIDTHS} {last}{inside}"
+    scale_up = SCALE_UP if any(has_scale_up(run) for line in lines for run in line.runs) else ""
+    result.note = f"Means over steps{seeds}. {TIME} {DATA} {IDEAL} {BANDWIDTHS} {last}{inside}{scale_up}"
     return result
 
 

@@ -66,10 +66,12 @@ def kinds_text(runs: Sequence[Run], flows: Flows) -> str:
 
     A kind is the operation, the number of ranks and the size, which is not looked at in incasts.
     """
-    rows = [row for run in runs for row in own(run) if flows.group in (None, row["job"])]
+    every = [row for run in runs for row in own(run) if flows.group in (None, row["job"])]
+    # What had not ended has no bandwidth, which distinguishes an operation from an incast.
+    rows = [row for row in every if row["time_ns"] is not None] or every
     found: dict[str, dict[tuple[str, int, int], None]] = {}
     for row in rows:
-        size = 0 if row["ideal_ns"] is None else row["bytes"]
+        size = 0 if row["ideal_ns"] is None and row["busbw_bps"] is None else row["bytes"]
         found.setdefault(row["job"], {})[row["operation"], row["ranks"], size] = None
     if len({frozenset(kinds) for kinds in found.values()}) <= 1:
         return ""
@@ -81,6 +83,11 @@ def _job_text(kinds: Sequence[tuple[str, int, int]]) -> str:
     more = f" and {len(kinds) - 1} more" if len(kinds) > 1 else ""
     of = f", {quantities.bytes_text(size)}" if size else ""
     return f"{operation} of {ranks} ranks{of}{more}"
+
+
+def has_scale_up(run: Run) -> bool:
+    """Return whether ranks of a job of a run reach others outside the network."""
+    return any(of.get("scale_up_rate", "auto") != "auto" for of in run.scenario.get("workload", []))
 
 
 def unbegun(run: Run, rows: Sequence[dict[str, Any]]) -> int:

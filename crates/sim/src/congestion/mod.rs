@@ -24,7 +24,7 @@ mod tests;
 
 use crate::compat::Rules;
 use crate::external::{Added, Scheme};
-use crate::parameters::Parameters;
+use crate::parameters::{Nothing, Parameters};
 use crate::telemetry::int::{IntLayout, IntView};
 use crate::units::{Rate, Time};
 use std::fmt;
@@ -202,6 +202,16 @@ const NONE_DOC: SchemeDoc = SchemeDoc {
 
 /// [`ControllerParameters::NS_PER_HOP`] of `none`: measured on the FatTree of 320 hosts.
 const NONE_NS_PER_HOP: f64 = 52.0;
+
+/// The controllers of this crate that steer queue pairs without telemetry in packets, by name.
+pub fn without_telemetry() -> Vec<&'static str> {
+    let needs_none = |name: &str| {
+        let mut defaults = Nothing::default();
+        let read = ControllerConfig::read(name, &mut Parameters::new(&mut defaults));
+        read.map(|controller| controller.needs()).is_some_and(|needs| !needs.int && !needs.load)
+    };
+    KINDS.iter().map(|(name, _)| *name).filter(|name| needs_none(name)).collect()
+}
 
 /// One line per controller: variant = file::parameters => state.
 macro_rules! registry {

@@ -43,11 +43,16 @@ pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> 
             return Err(format!("{}: LogGOPS runs sends and receives, not collectives", path.display()));
         }
         let ends = loggops::run(graph, machine);
-        let place = |&(rank, op): &(u32, u32)| {
-            json!(format!("rank {rank}, operation {}", graph.ranks[rank as usize].places[op as usize]))
-        };
-        found["rank_ends_ns"] = json!(ends.ranks);
-        found["waiting"] = ends.stuck.iter().take(LISTED).map(place).collect();
+        let mut waiting: Vec<String> =
+            ends.stuck.iter().take(LISTED).map(|&(rank, op)| graph.waiting(rank, op)).collect();
+        if ends.stuck.len() > LISTED {
+            waiting.push(format!("and {} more operations", ends.stuck.len() - LISTED));
+        }
+        // A rank with operations that never end has no end.
+        let mut rank_ends: Vec<Option<u64>> = ends.ranks.into_iter().map(Some).collect();
+        ends.stuck.iter().for_each(|&(rank, _)| rank_ends[rank as usize] = None);
+        found["rank_ends_ns"] = json!(rank_ends);
+        found["waiting"] = json!(waiting);
     }
     Ok(found.to_string())
 }

@@ -209,7 +209,8 @@ impl Links<'_> {
                     let members = graph.ranks() / count;
                     let ranks = (0..members).map(|member| phase.groups.rank(0, member));
                     let costs = self.among(graph, ranks, |from, to| work.is_inside(instance, from, to));
-                    each = each.saturating_add(Extent::of(&phase.law, members).time(costs, self.wire.mtu));
+                    each =
+                        each.saturating_add(Extent::of(phase.largest(), members).time(costs, self.wire.mtu));
                 }
                 Time(each.0.saturating_mul(u64::from(work.repeat))).saturating_add(graph.computing())
             }

@@ -2,6 +2,7 @@
 
 use super::Scenario;
 use crate::config::{MeasureConfig, Until};
+use crate::congestion;
 use crate::telemetry::TelemetryConfig;
 use crate::units::Time;
 
@@ -59,14 +60,20 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
         );
     }
     match &scenario.transports[..] {
-        [transport] if transport.facts().repeats => {}
         [transport] => {
-            let why = format!(
-                "flows of {} with this controller depend on their number, on telemetry or on more that is not \
-                 known to repeat: choose another transport, transport.controller, or no plb",
-                transport.name()
-            );
-            refuse("transport", &why);
+            let facts = transport.facts();
+            if let Some((key, why)) = facts.differs {
+                let (name, instead) = match (key, facts.controller) {
+                    ("kind", _) => (Some(transport.name()), "choose another transport".to_string()),
+                    ("controller.kind", Some(controller)) => {
+                        let others = congestion::without_telemetry().join(", ");
+                        (Some(controller.name()), format!("expected one of {others}"))
+                    }
+                    _ => (None, "leave it out".to_string()),
+                };
+                let name = name.map_or(String::new(), |name| format!("\"{name}\" "));
+                refuse(&format!("transport.{key}"), &format!("{name}{why}: {instead}"));
+            }
         }
         _ => refuse("workload.0.transport", "one transport only"),
     }

@@ -274,9 +274,10 @@ pub struct Facts<'a> {
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
     pub connection_place: u64,
-    /// A flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) does what an
-    /// equal one did at another time, and leaves nothing at its hosts.
-    pub repeats: bool,
+    /// Why a flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) may do other
+    /// than what an equal one did at another time, or leave something at its hosts: the key below `transport`,
+    /// and what its value does. None: it does the same, and leaves nothing.
+    pub differs: Option<(&'static str, &'static str)>,
     /// CPU time of a packet-hop in ns, if all data fits the caches.
     pub ns_per_hop: f64,
 }
@@ -302,7 +303,7 @@ impl Default for Facts<'_> {
             control_packets: [0; 2],
             connection_bytes: super::tcp::CONNECTION_BYTES,
             connection_place: super::tcp::CONNECTION_PLACE,
-            repeats: false,
+            differs: Some(("kind", "leaves at hosts what is not known to repeat")),
             ns_per_hop: 100.0,
         }
     }

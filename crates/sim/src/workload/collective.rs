@@ -27,6 +27,8 @@ use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
 
+const USUAL_BYTES: Bytes = Bytes(10_000_000);
+
 const OPERATIONS: &[(&str, &str)] = &[
     ("ring-all-reduce", "2 (n - 1) steps of one chunk around a ring"),
     ("tree-all-reduce", "up a binary tree and down again"),
@@ -77,6 +79,8 @@ pub struct CollectiveSpec {
     pub compute: Time,
     pub messages: bool,
     fresh: bool,
+    /// Warnings of keys that have no effect.
+    idle: Vec<String>,
 }
 
 impl CollectiveSpec {
@@ -97,6 +101,7 @@ impl CollectiveSpec {
             );
             name = kind.default_algorithm();
         }
+        Algorithm::refuse_keys_of_others(name, p);
         let of_domains = HierarchicalParameters::read(p);
         if name == HierarchicalParameters::DOC.name {
             return Algorithm::Hierarchical(of_domains);
@@ -130,7 +135,7 @@ impl WorkloadParameters for CollectiveSpec {
         let algorithm = CollectiveSpec::algorithm(p, operation, kind, stated);
         let bytes_help = "Data of every host: the whole vector, also where a host begins or ends with a part \
                           of it.";
-        let bytes = p.bytes("bytes", Bytes(10_000_000), bytes_help);
+        let bytes = p.bytes("bytes", USUAL_BYTES, bytes_help);
         let channels_help = "Connections between two neighbours, each of which carries an equal share.";
         let channels = p.integer("channels", 1, (1, 64), channels_help) as u32;
         let chunk_help = "The largest message; auto: a channel's share of a step (512 KiB in a double tree).";
@@ -169,6 +174,24 @@ impl WorkloadParameters for CollectiveSpec {
         if messages && p.peek("messages").is_none() {
             p.without_effect("messages", String::new);
         }
+        let placement = Placement::read(p, seats.per_host);
+        let repeat =
+            p.integer("repeat", 1, (1, 1_000_000), "Number of operations, one after the other.") as u64;
+        let compute_help = "Computation time of a host between two operations.";
+        let compute = p.time("compute", Time::ZERO, compute_help);
+        let mut idle = Vec::new();
+        let mut warn = |has: bool, key: &str, why: &str| {
+            idle.extend(has.then(|| format!("{key} has no effect: {why}")));
+        };
+        let is_barrier = kind == Kind::Barrier;
+        let no_data = "a barrier has no data, and sends a message of 8 bytes in every round";
+        warn(is_barrier && bytes != USUAL_BYTES, "bytes", no_data);
+        warn(is_barrier && channels != 1, "channels", no_data);
+        warn(is_barrier && chunk.is_some(), "chunk", no_data);
+        let between = "hosts compute between two operations, and repeat is 1";
+        warn(repeat == 1 && compute > Time::ZERO, "compute", between);
+        let whole = chunk.is_some_and(|chunk| chunk > bytes) && !is_barrier;
+        warn(whole, "chunk", "no message is larger than the bytes of the operation");
         CollectiveSpec {
             operation,
             kind,
@@ -178,17 +201,18 @@ impl WorkloadParameters for CollectiveSpec {
             chunk,
             root,
             scale_up,
-            placement: Placement::read(p, seats.per_host),
+            placement,
             seats,
-            repeat: p.integer("repeat", 1, (1, 1_000_000), "Number of operations, one after the other.")
-                as u64,
-            compute: p.time("compute", Time::ZERO, "Computation time of a host between two operations."),
+            repeat,
+            compute,
             messages,
             fresh,
+            idle,
         }
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        self.idle.iter().for_each(|text| (cx.warn)(text.clone()));
         let hosts = self.placement.ranks(cx)?;
         let ranks = hosts.len() as u32;
         if self.bytes.0 == 0 && self.kind != Kind::Barrier {
@@ -211,15 +235,16 @@ impl WorkloadParameters for CollectiveSpec {
             chunk: self.chunk.map(|chunk| chunk.0),
             root: self.root,
             rate: cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400)),
+            among: None,
         };
-        let key = if matches!(self.algorithm, Algorithm::Hierarchical(_)) { "domain" } else { "bytes" };
         let mut algorithm = self.algorithm.clone();
         if let Algorithm::Hierarchical(own) = &mut algorithm {
             let domain = seats::domain(cx, own.domain, self.seats.per_host);
             seats::warn_of_nodes(cx, &hosts, domain, self.seats.per_host);
             own.domain = Some(domain);
+            own.shape(ranks).map_err(|message| WorkloadError::new("domain", message))?;
         }
-        let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new(key, message))?;
+        let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new("bytes", message))?;
         algorithm.why(&asked).into_iter().for_each(|text| (cx.warn)(text));
         let seats = Seats { channels: algorithm.channels(&asked), ..self.seats };
         let shape = JobShape {

@@ -182,10 +182,10 @@ pub fn lasting(graph: &Listed, machine: Machine) -> Result<Listed, String> {
     }
     let ends = run(graph, machine);
     if let Some(&(rank, op)) = ends.stuck.first() {
-        let place = graph.place_of(rank, op).unwrap_or_else(|| format!("operation {op}"));
         return Err(format!(
-            "{} operations never end under LogGOPS, the first of them {place} of rank {rank}",
-            ends.stuck.len()
+            "{} operations never end under LogGOPS, the first of them of {}",
+            ends.stuck.len(),
+            graph.waiting(rank, op)
         ));
     }
     let limit = super::spec::LAST_START.0 / 1000;

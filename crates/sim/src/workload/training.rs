@@ -135,6 +135,7 @@ impl WorkloadParameters for TrainingSpec {
             let message = format!("{name} does not reduce gradients here: expected one of {known}");
             p.complain("algorithm", message);
         }
+        Algorithm::refuse_keys_of_others(name, p);
         let algorithm = match can.contains(&name) {
             true => Algorithm::read(name, p).unwrap_or(Algorithm::Ring(RingParameters)),
             false => Algorithm::Ring(RingParameters),
@@ -234,6 +235,7 @@ impl WorkloadParameters for TrainingSpec {
             chunk: None,
             root: 0,
             rate,
+            among: None,
         };
         let channels = self.algorithm.channels(&largest);
         let listed = lower::lower(self, data as u32, rate, &mut cx.stream("training"))?;

@@ -381,6 +381,29 @@ fn every_algorithm_puts_the_same_bytes_on_the_uplinks_of_rails() {
 }
 
 #[test]
+fn hierarchical_operations_of_sizes_that_do_not_divide_lose_no_byte() {
+    let (n, g, nodes, s) = (12u64, 4u64, 3u64, 100_003u64);
+    // Bytes of all ranks within their domains, and along their rails.
+    let (once, rails) = (nodes * (g - 1) * s, (nodes - 1) * s);
+    for (operation, sum) in [
+        ("all-reduce", 2 * once + 2 * rails),
+        ("reduce-scatter", once + rails),
+        ("all-gather", once + rails),
+        ("all-to-all", once + g * rails),
+    ] {
+        for (channels, chunk) in [(1, "auto"), (3, "auto"), (2, "3333B")] {
+            let mut keys = keys(operation, "hierarchical", s);
+            keys.extend([("channels", Value::Integer(channels)), ("chunk", text(chunk))]);
+            keys.push(("domain", Value::Integer(g as i64)));
+            let (kept, outcome) = on_star(n as u32, vec![workload("collective", n as u32, &keys)]);
+            let sent: u64 = outcome.ranks.iter().map(|rank| rank.bytes).sum();
+            let what = format!("{operation}, {channels} channels of {chunk}");
+            assert_eq!((sent, kept.flows.iter().map(|flow| flow.size).sum::<u64>()), (sum, sum), "{what}");
+        }
+    }
+}
+
+#[test]
 fn rings_of_sizes_that_do_not_divide_stay_between_the_laws_of_their_parts() {
     // Parts differ by a byte: a step takes at least that of the smaller part, at most that of the larger one.
     for n in [2u64, 3, 5, 7] {

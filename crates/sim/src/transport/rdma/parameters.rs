@@ -312,7 +312,7 @@ impl TransportParameters for RdmaConfig {
             goes_back: self.recovery.selective().is_none(),
             connection_place: size_of::<QueuePair>() as u64,
             ns_per_hop: self.controller.ns_per_hop(),
-            repeats: self.repeats(),
+            differs: self.differs(),
             ..Facts::default()
         }
     }
@@ -446,11 +446,18 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
 }
 
 impl RdmaConfig {
-    /// [`Facts::repeats`]: a law of TCP draws by the number of its flow, telemetry says times and counters
-    /// since the start of the run, and nothing is known of controllers of other crates.
-    fn repeats(&self) -> bool {
-        let own = !matches!(self.controller, ControllerConfig::Window(_) | ControllerConfig::External(_));
-        own && self.plb.is_none() && !self.derived.stack && !self.controller.needs().int
+    /// [`Facts::differs`]. Telemetry that no controller reads is looked at where it is set.
+    fn differs(&self) -> Option<(&'static str, &'static str)> {
+        let why = match &self.controller {
+            ControllerConfig::Window(_) => "draws by the number of its flow",
+            ControllerConfig::External(_) => "is of another crate, and not known to repeat",
+            controller if controller.needs().int || controller.needs().load => {
+                "goes by telemetry, which has times and counters since the start of the run"
+            }
+            _ if self.plb.is_some() => return Some(("plb", "moves flows by what they have seen")),
+            _ => return None,
+        };
+        Some(("controller.kind", why))
     }
 }
 

@@ -54,11 +54,11 @@ impl JobGraph {
             Work::Repeated(work) => {
                 let mut count = 0u64;
                 for instance in 0..work.instances() / work.repeat {
-                    // Groups are alike.
+                    // Groups differ only in bytes.
                     let phase = work.phase(instance);
                     known.clear();
-                    for message in 0..u64::from(phase.law.messages()).min(LOOKED_AT) as u32 {
-                        let transfer = phase.law.transfer(message);
+                    for message in 0..u64::from(phase.largest().messages()).min(LOOKED_AT) as u32 {
+                        let transfer = phase.largest().transfer(message);
                         let [from, to] =
                             [transfer.from, transfer.to].map(|member| phase.groups.rank(0, member));
                         if !work.is_inside(instance, from, to) {

@@ -265,6 +265,24 @@ impl Listed {
         (!self.place.is_empty()).then(|| format!("{} {number}", self.place))
     }
 
+    /// An operation that never ends: its rank, what it is, and where it is written.
+    pub fn waiting(&self, rank: u32, op: u32) -> String {
+        let any = |number: Option<u32>, what: &str| match number {
+            Some(number) => format!("{what} {number}"),
+            None => format!("any {what}"),
+        };
+        let what = match self.ranks[rank as usize].ops.get(op as usize) {
+            Some(Op::Send { to, tag, .. }) => format!("a send to rank {to} with tag {tag}"),
+            Some(Op::Receive { from, tag, .. }) => {
+                format!("a receive from {} with {}", any(*from, "rank"), any(*tag, "tag"))
+            }
+            Some(Op::Compute { .. }) => "a computation".to_string(),
+            _ => "an operation".to_string(),
+        };
+        let place = self.place_of(rank, op).map_or(String::new(), |place| format!(" ({place})"));
+        format!("rank {rank}: {what}{place}")
+    }
+
     /// Messages between ranks of one domain of `size` consecutive ranks stay off the network.
     pub fn with_domains(self, size: u32, scale_up: ScaleUp) -> Listed {
         Listed { domains: Some((size.max(1), scale_up)), ..self }.counted()

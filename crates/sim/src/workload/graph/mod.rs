@@ -128,10 +128,10 @@ impl JobGraph {
         }
     }
 
-    /// The law of a collective operation.
-    pub fn law(&self, instance: u32) -> &Law {
+    /// The law of a collective operation among the ranks of a group.
+    pub fn law(&self, instance: u32, group: u32) -> &Law {
         match &self.work {
-            Work::Repeated(work) => &work.phase(instance).law,
+            Work::Repeated(work) => work.phase(instance).law(group),
             Work::Listed(work) => work.law(instance),
         }
     }
@@ -147,7 +147,7 @@ impl JobGraph {
     pub fn message(&self, number: u32) -> Message {
         match self.place(number) {
             Place::Collective { instance, group, message } => {
-                let transfer = super::schedule::Schedule::transfer(self.law(instance), message);
+                let transfer = super::schedule::Schedule::transfer(self.law(instance, group), message);
                 self.message_in(instance, group, transfer)
             }
             Place::Send { rank, op } => match &self.work {

@@ -268,9 +268,9 @@ impl State {
     fn arrived(&mut self, graph: &JobGraph, number: u32, now: Time, out: &mut Vec<Effect>) {
         match graph.place(number) {
             Place::Collective { instance, group, message } => {
-                let to = graph.law(instance).transfer(message).to;
+                let to = graph.law(instance, group).transfer(message).to;
                 let rank = graph.rank(instance, group, to);
-                self.arrived_in(graph, (rank, instance), (message, number), now, out);
+                self.arrived_in(graph, (rank, instance, group), (message, number), now, out);
             }
             Place::Send { rank: from, op } => {
                 let Work::Listed(work) = &graph.work else { return };
@@ -289,7 +289,7 @@ impl State {
     fn acknowledged(&mut self, graph: &JobGraph, number: u32, now: Time, out: &mut Vec<Effect>) {
         match graph.place(number) {
             Place::Collective { instance, group, message } => {
-                let law = graph.law(instance);
+                let law = graph.law(instance, group);
                 let from = law.transfer(message).from;
                 let rank = graph.rank(instance, group, from);
                 let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
@@ -354,12 +354,12 @@ impl State {
     fn arrived_in(
         &mut self,
         graph: &JobGraph,
-        (rank, instance): (u32, u32),
+        (rank, instance, group): (u32, u32, u32),
         (message, number): (u32, u32),
         now: Time,
         out: &mut Vec<Effect>,
     ) {
-        let law = graph.law(instance);
+        let law = graph.law(instance, group);
         let Some(state) = self.ranks[rank as usize].as_deref_mut() else { return };
         state.idle.after(Binding::Collective(instance));
         let part = state.parts.of(graph, rank, instance);

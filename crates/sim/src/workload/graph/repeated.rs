@@ -49,7 +49,7 @@ impl Repeated {
         for phase in &phases {
             bases.push(counted(each)?);
             let groups = phase.groups.count(ranks);
-            let messages = u128::from(phase.law.messages()) * u128::from(groups);
+            let messages = u128::from(phase.largest().messages()) * u128::from(groups);
             each += messages;
             if phase.inside && scale_up.is_some() {
                 continue;
@@ -57,13 +57,15 @@ impl Repeated {
             let members = ranks / groups.max(1);
             if seats.per_host == 1 {
                 flows_each += messages as u64;
-                each_sent(&phase.law, members, |_, _, _, bytes| {
-                    bytes_each = bytes_each.saturating_add(bytes.saturating_mul(u64::from(groups)));
-                });
+                for (law, groups) in phase.laws(ranks) {
+                    each_sent(law, members, |_, _, _, bytes| {
+                        bytes_each = bytes_each.saturating_add(bytes.saturating_mul(u64::from(groups)));
+                    });
+                }
                 continue;
             }
             for group in 0..groups {
-                each_sent(&phase.law, members, |from, to, messages, bytes| {
+                each_sent(phase.law(group), members, |from, to, messages, bytes| {
                     let [from, to] = [from, to].map(|member| phase.groups.rank(group, member));
                     if !seats.together(from, to) {
                         flows_each += messages;
@@ -75,8 +77,8 @@ impl Repeated {
         let each = counted(each)?;
         counted(u128::from(each) * u128::from(repeat))?;
         counted(u128::from(repeat) * phases.len() as u128)?;
-        let heeds = |Phase { law, groups, .. }: &Phase| {
-            let members = ranks / groups.count(ranks).max(1);
+        let heeds = |phase: &Phase| {
+            let (law, members) = (phase.largest(), ranks / phase.groups.count(ranks).max(1));
             law.ends_acknowledged() || (0..members).any(|member| law.receives(member) == 0)
         };
         Ok(Repeated {
@@ -135,7 +137,7 @@ impl Repeated {
     pub fn place(&self, number: u32) -> Place {
         let (step, within) = (number / self.each, number % self.each);
         let phase = self.bases.partition_point(|&base| base <= within) - 1;
-        let messages = self.phases[phase].law.messages();
+        let messages = self.phases[phase].largest().messages();
         let within = within - self.bases[phase];
         Place::Collective {
             instance: step * self.phases.len() as u32 + phase as u32,
@@ -149,8 +151,9 @@ impl Repeated {
         let (step, at) = (instance / phases, (instance % phases) as usize);
         let phase = &self.phases[at];
         let (group, member) = phase.groups.place(rank);
-        let first = step * self.each + self.bases[at] + group * phase.law.messages();
-        Member { law: &phase.law, first, member, group }
+        let law = phase.law(group);
+        let first = step * self.each + self.bases[at] + group * law.messages();
+        Member { law, first, member, group }
     }
 
     /// Ranks of a domain, within which a phase stays.

@@ -141,7 +141,7 @@ impl FlowSource for GraphSource {
         };
         let compute = match (&self.graph.work, self.graph.place(number)) {
             (Work::Repeated(work), Place::Collective { instance, message, .. })
-                if opens(instance) && work.phase(instance).law.needs(message) == 0 =>
+                if opens(instance) && work.phase(instance).largest().needs(message) == 0 =>
             {
                 work.compute
             }

@@ -127,8 +127,9 @@ fn collective_operations_among_some_ranks_end_for_each_of_them() {
         chunk: None,
         root: 0,
         rate: Rate(0),
+        among: None,
     };
-    let law = RingParameters.phases(&asked).expect("a ring").remove(0).law;
+    let law = RingParameters.phases(&asked).expect("a ring").remove(0).only();
     let instance = Instance { law, kind: Kind::AllReduce, bytes: 100, group: 0 };
     let joins = || Op::Collective { instance: 0 };
     let ranks = vec![

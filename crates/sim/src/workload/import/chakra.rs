@@ -402,12 +402,13 @@ impl Made {
                     chunk: None,
                     root: 0,
                     rate: Rate::from_gbps(400),
+                    among: None,
                 };
                 let mut defaults = Nothing::default();
                 let algorithm =
                     Algorithm::read(kind.default_algorithm(), &mut Parameters::new(&mut defaults));
                 let phases = algorithm.map_or_else(|| Err("no algorithm".into()), |of| of.phases(&asked));
-                let law = phases?.remove(0).law;
+                let law = phases?.remove(0).only();
                 self.instances.push((Instance { law, kind, bytes, group }, 0));
                 let instance = self.instances.len() as u32 - 1;
                 self.calls.insert(key, instance);

@@ -28,23 +28,7 @@ impl AlgorithmParameters for HalvingDoublingParameters {
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        let n = asked.ranks;
-        let rounds = n.ilog2();
-        let core = 1 << rounds;
-        let extra = n - core;
-        if extra > 0 && asked.kind != Kind::AllReduce {
-            let name = asked.kind.name();
-            return Err(format!(
-                "halving-doubling does {name} among a power of two of ranks only, found {n}: use ring"
-            ));
-        }
-        let lanes = asked.lanes(u64::from(core))?;
-        let halves = asked.kind != Kind::AllGather;
-        let doubles = asked.kind != Kind::ReduceScatter;
-        let exchanges = rounds * (u32::from(halves) + u32::from(doubles));
-        let per_lane = u128::from(exchanges) * u128::from(core) + 2 * u128::from(extra);
-        let messages = counted(per_lane * u128::from(lanes.count))?;
-        Ok(Law::HalvingDoubling(HalvingDoubling { rounds, extra, halves, exchanges, lanes, messages }).into())
+        Ok(HalvingDoubling::law(asked)?.into())
     }
 }
 
@@ -67,6 +51,26 @@ enum Stage {
 }
 
 impl HalvingDoubling {
+    pub fn law(asked: &Asked) -> Result<Law, String> {
+        let n = asked.ranks;
+        let rounds = n.ilog2();
+        let core = 1 << rounds;
+        let extra = n - core;
+        if extra > 0 && asked.kind != Kind::AllReduce {
+            let name = asked.kind.name();
+            return Err(format!(
+                "halving-doubling does {name} among a power of two of ranks only, found {n}: use ring"
+            ));
+        }
+        let lanes = asked.lanes(u64::from(core))?;
+        let halves = asked.kind != Kind::AllGather;
+        let doubles = asked.kind != Kind::ReduceScatter;
+        let exchanges = rounds * (u32::from(halves) + u32::from(doubles));
+        let per_lane = u128::from(exchanges) * u128::from(core) + 2 * u128::from(extra);
+        let messages = counted(per_lane * u128::from(lanes.count))?;
+        Ok(Law::HalvingDoubling(HalvingDoubling { rounds, extra, halves, exchanges, lanes, messages }))
+    }
+
     fn core(&self) -> u32 {
         1 << self.rounds
     }

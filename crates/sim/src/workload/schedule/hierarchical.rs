@@ -3,13 +3,15 @@
 //! rail), and an all-gather in every domain. An all-to-all gathers in the domain what goes to each rail, and
 //! then exchanges along the rails.
 //!
-//! A rank starts the next phase when it has ended the one before.
+//! A rank starts the next phase when it has ended the one before. Where bytes do not divide, the first rails
+//! have the remainder, byte for byte what their ranks have of their domains.
 //!
 //! Source: NCCL's PXN for the all-to-all; for the others Cho et al., "BlueConnect", MLSys 2019.
 
-use super::ring::RingParameters;
-use super::{AlgorithmParameters, Asked, Groups, Kind, Phase, Phases};
-use super::{halving_doubling::HalvingDoublingParameters, linear::LinearParameters};
+use super::halving_doubling::HalvingDoubling;
+use super::linear::{Exchange, Pace};
+use super::ring::Ring;
+use super::{AlgorithmParameters, Asked, Groups, Kind, Lanes, Phase, Phases};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
 use crate::workload::graph::seats::{USUAL_DOMAIN, read_domain};
@@ -46,42 +48,82 @@ impl AlgorithmParameters for HierarchicalParameters {
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        let (n, domain) = (asked.ranks, self.domain.unwrap_or(USUAL_DOMAIN));
-        if n % domain != 0 || n / domain < 2 {
-            return Err(format!(
-                "{n} ranks are not two or more domains of {domain}: give ranks that `domain` divides"
-            ));
-        }
-        let inside = Groups::Blocks { size: domain };
-        let rails = Groups::Strided { stride: domain };
-        let (size, nodes) = (domain, n / domain);
-        let part = asked.bytes / u64::from(domain);
-        let phase = |kind: Kind, groups: Groups, ranks: u32, bytes: u64| {
-            let asked = Asked { kind, ranks, bytes, ..*asked };
-            let phases = match (kind, groups) {
-                (Kind::AllToAll, _) => LinearParameters.phases(&asked),
-                (_, Groups::Strided { .. }) if self.halves => HalvingDoublingParameters.phases(&asked),
-                _ => RingParameters.phases(&asked),
+        let (size, nodes) = self.shape(asked.ranks)?;
+        asked.lanes(u64::from(asked.ranks))?;
+        let lanes = Asked { ranks: size, ..*asked }.lanes(u64::from(size))?;
+        let rails = Rails { bytes: rails(asked.kind, &lanes, size), nodes, halves: self.halves };
+        let inside = |kind: Kind, first: u32| {
+            let asked = Asked { kind, ranks: size, ..*asked };
+            let law = match kind {
+                Kind::AllToAll => Exchange::law(&asked, Pace::AtOnce),
+                _ => Ring::new(&asked, first),
             };
-            let is_inside = groups == inside;
-            phases.map(|all| all.into_iter().map(move |one| Phase { groups, inside: is_inside, ..one }))
+            Ok::<_, String>(Phase::of(vec![law?], Groups::Blocks { size }, true))
         };
+        // Rank i of a domain ends the reduce-scatter with part i, which is what its rail adds up, and with
+        // which it begins the all-gather.
+        let (reduces, gathers) = (Kind::ReduceScatter, Kind::AllGather);
         let mut all = Vec::new();
         match asked.kind {
-            Kind::AllToAll => {
-                all.extend(phase(Kind::AllToAll, inside, size, asked.bytes)?);
-                all.extend(phase(Kind::AllToAll, rails, nodes, asked.bytes)?);
-            }
-            kind => {
-                if kind != Kind::AllGather {
-                    all.extend(phase(Kind::ReduceScatter, inside, size, asked.bytes)?);
-                }
-                all.extend(phase(kind, rails, nodes, part)?);
-                if kind != Kind::ReduceScatter {
-                    all.extend(phase(Kind::AllGather, inside, size, asked.bytes)?);
-                }
-            }
+            Kind::AllToAll => all.push(inside(Kind::AllToAll, 0)?),
+            Kind::AllGather => {}
+            _ => all.push(inside(reduces, size - 1)?),
+        }
+        all.push(rails.phase(asked)?);
+        if matches!(asked.kind, Kind::AllReduce | Kind::AllGather) {
+            all.push(inside(gathers, 0)?);
         }
         Ok(all)
+    }
+}
+
+impl HierarchicalParameters {
+    /// Ranks of a domain, and the number of domains; the error names what is wrong with them.
+    pub fn shape(&self, ranks: u32) -> Result<(u32, u32), String> {
+        let domain = self.domain.unwrap_or(USUAL_DOMAIN);
+        if ranks % domain != 0 || ranks / domain < 2 {
+            return Err(format!(
+                "{ranks} ranks are not two or more domains of {domain}: give ranks that `domain` divides"
+            ));
+        }
+        Ok((domain, ranks / domain))
+    }
+}
+
+/// What the ranks of each rail have when they come from their domains: of a sum the part that a rank has of
+/// its domain's vectors, of an all-to-all that part of the vectors of all ranks of its domain.
+fn rails(kind: Kind, lanes: &Lanes, size: u32) -> Vec<u64> {
+    let of_each = if kind == Kind::AllToAll { u64::from(size) } else { 1 };
+    (0..size).map(|rail| lanes.parts(size, rail) * of_each).collect()
+}
+
+struct Rails {
+    /// Of the ranks of each rail, the largest first.
+    bytes: Vec<u64>,
+    nodes: u32,
+    halves: bool,
+}
+
+impl Rails {
+    fn phase(&self, asked: &Asked) -> Result<Phase, String> {
+        let [max, min] = [self.bytes.first(), self.bytes.last()].map(|bytes| *bytes.unwrap_or(&0));
+        let needed = u64::from(self.nodes) * u64::from(asked.channels);
+        if min < needed {
+            return Err(format!(
+                "chunks of few bytes leave {min} of {} bytes to a rail of {} ranks, which needs at least {needed}: use a \
+                 larger chunk",
+                asked.bytes, self.nodes
+            ));
+        }
+        let law = |&bytes: &u64| {
+            let asked = Asked { ranks: self.nodes, bytes, among: Some((min, max)), ..*asked };
+            match asked.kind {
+                Kind::AllToAll => Exchange::law(&asked, Pace::AtOnce),
+                _ if self.halves => HalvingDoubling::law(&asked),
+                _ => Ring::new(&asked, 0),
+            }
+        };
+        let laws = self.bytes.iter().map(law).collect::<Result<Vec<_>, _>>()?;
+        Ok(Phase::of(laws, Groups::Strided { stride: self.bytes.len() as u32 }, false))
     }
 }

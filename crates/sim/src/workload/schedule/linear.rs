@@ -27,7 +27,11 @@ impl AlgorithmParameters for LinearParameters {
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        if asked.kind.has_root() { Rooted::phases(asked) } else { Exchange::phases(asked, Pace::AtOnce) }
+        if asked.kind.has_root() {
+            Rooted::phases(asked)
+        } else {
+            Ok(Exchange::law(asked, Pace::AtOnce)?.into())
+        }
     }
 }
 
@@ -51,11 +55,11 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn phases(asked: &Asked, pace: Pace) -> Result<Phases, String> {
+    pub fn law(asked: &Asked, pace: Pace) -> Result<Law, String> {
         let n = asked.ranks;
         let lanes = asked.lanes(u64::from(n))?;
         let messages = counted(u128::from(n - 1) * u128::from(lanes.count) * u128::from(n))?;
-        Ok(Law::Exchange(Exchange { n, lanes, pace, messages }).into())
+        Ok(Law::Exchange(Exchange { n, lanes, pace, messages }))
     }
 
     fn number(&self, step: u32, lane: u32, rank: u32) -> u32 {

@@ -109,13 +109,18 @@ pub struct Asked {
     pub root: u32,
     /// Of a rank's NIC.
     pub rate: Rate,
+    /// The smallest and the largest number of bytes of the groups that carry out the same operation side by
+    /// side, each on its own data: they have the same number of lanes, and of messages. None: all
+    /// have `bytes`.
+    pub among: Option<(u64, u64)>,
 }
 
 impl Asked {
     /// The lanes of an operation whose largest message is one of `parts` equal parts of a lane.
     pub fn lanes(&self, parts: u64) -> Result<Lanes, String> {
-        let per_channel = self.bytes / u64::from(self.channels);
-        if per_channel < parts {
+        let (min, max) = self.among.unwrap_or((self.bytes, self.bytes));
+        let [min, max] = [min, max].map(|bytes| bytes / u64::from(self.channels));
+        if min < parts {
             let needed = parts.saturating_mul(u64::from(self.channels));
             let channels = match self.channels {
                 1 => String::new(),
@@ -126,8 +131,8 @@ impl Asked {
                 self.ranks
             ));
         }
-        let part = per_channel.div_ceil(parts);
-        let loops = self.chunk.map_or(1, |chunk| part.div_ceil(chunk.max(1))).min(per_channel / parts);
+        let part = max.div_ceil(parts);
+        let loops = self.chunk.map_or(1, |chunk| part.div_ceil(chunk.max(1))).min(min / parts);
         let lanes = loops.saturating_mul(u64::from(self.channels));
         let lanes = u32::try_from(lanes).map_err(|_| too_many(u128::from(lanes)))?;
         Ok(Lanes { bytes: self.bytes, channels: self.channels, count: lanes })
@@ -160,6 +165,13 @@ impl Lanes {
 
     pub fn channel(&self, lane: u32) -> u32 {
         lane % self.channels
+    }
+
+    /// Bytes of one of `parts` parts of every lane, all lanes together.
+    pub fn parts(&self, parts: u32, index: u32) -> u64 {
+        let (count, share) = (u64::from(self.count), self.bytes / u64::from(self.count));
+        let longer = self.bytes % count;
+        longer * part(share + 1, parts, index) + (count - longer) * part(share, parts, index)
     }
 }
 
@@ -214,10 +226,43 @@ pub trait Schedule {
 /// One part of an operation that all ranks go through, in independent groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    pub law: Law,
+    /// One for all groups, or one for each, the largest first. They differ only in bytes.
+    laws: Vec<Law>,
     pub groups: Groups,
     /// Its messages stay within a scale-up domain.
     pub inside: bool,
+}
+
+impl Phase {
+    /// A phase of groups of which each has a law; one where they have the same.
+    pub fn of(mut laws: Vec<Law>, groups: Groups, inside: bool) -> Phase {
+        if laws.windows(2).all(|pair| pair[0] == pair[1]) {
+            laws.truncate(1);
+        }
+        Phase { laws, groups, inside }
+    }
+
+    /// The law of a group.
+    pub fn law(&self, group: u32) -> &Law {
+        self.laws.get(group as usize).unwrap_or(&self.laws[0])
+    }
+
+    /// The law with the largest number of bytes; all have the same messages.
+    pub fn largest(&self) -> &Law {
+        &self.laws[0]
+    }
+
+    /// Each law, and by how many of the groups it is carried out.
+    pub fn laws(&self, ranks: u32) -> impl Iterator<Item = (&Law, u32)> {
+        let all = self.groups.count(ranks);
+        let each = if self.laws.len() == 1 { all } else { 1 };
+        self.laws.iter().map(move |law| (law, each))
+    }
+
+    /// The law of a phase of one group.
+    pub fn only(mut self) -> Law {
+        self.laws.swap_remove(0)
+    }
 }
 
 /// How ranks form groups.
@@ -267,6 +312,8 @@ pub trait AlgorithmParameters: Sized {
     const DOC: SchemeDoc;
     /// The operations that it can carry out.
     const CAN: &'static [Kind];
+    /// Keys that no other algorithm has.
+    const OWN_KEYS: &'static [&'static str] = &[];
     fn read(p: &mut Parameters) -> Self;
     /// The schedule; the error names what is wrong with the ranks or bytes.
     fn phases(&self, asked: &Asked) -> Result<Phases, String>;
@@ -299,6 +346,16 @@ registry! {
 }
 
 impl Algorithm {
+    /// Reports keys that only other algorithms have.
+    pub fn refuse_keys_of_others(name: &str, p: &mut Parameters) {
+        let all = each_type!(P => (P::DOC.name, P::OWN_KEYS));
+        for (other, keys) in all.into_iter().filter(|(other, _)| *other != name) {
+            for key in keys {
+                p.refuse(key, || format!("only algorithm = \"{other}\" has this key, found {name}"));
+            }
+        }
+    }
+
     pub fn phases(&self, asked: &Asked) -> Result<Phases, String> {
         each_kind!(self, own => own.phases(asked))
     }
@@ -392,6 +449,6 @@ impl Schedule for Law {
 impl From<Law> for Phases {
     /// One phase of all ranks.
     fn from(law: Law) -> Phases {
-        vec![Phase { law, groups: Groups::One, inside: false }]
+        vec![Phase::of(vec![law], Groups::One, false)]
     }
 }

@@ -120,6 +120,7 @@ impl AlgorithmParameters for NcclParameters {
         ..SchemeDoc::NONE
     };
     const CAN: &'static [Kind] = &[Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather];
+    const OWN_KEYS: &'static [&'static str] = &["protocol", "gpus_per_node"];
 
     fn read(p: &mut Parameters) -> NcclParameters {
         let channels_given = p.peek("channels").is_some();
@@ -254,7 +255,16 @@ mod tests {
     const ANY: NcclParameters = NcclParameters { protocol: None, gpus_per_node: 1, channels_given: false };
 
     fn asked(kind: Kind, ranks: u32, bytes: u64) -> Asked {
-        Asked { kind, ranks, bytes, channels: 1, chunk: None, root: 0, rate: Rate::from_gbps(400) }
+        Asked {
+            kind,
+            ranks,
+            bytes,
+            channels: 1,
+            chunk: None,
+            root: 0,
+            rate: Rate::from_gbps(400),
+            among: None,
+        }
     }
 
     #[test]
@@ -282,7 +292,7 @@ mod tests {
         for (name, sent) in [("LL", 2.0), ("LL128", 16.0 / 15.0), ("Simple", 1.0)] {
             let of = NcclParameters { protocol: Some(name), ..ANY };
             let asked = asked(Kind::ReduceScatter, 4, 12_000_000);
-            let law = of.phases(&asked).expect("a schedule").remove(0).law;
+            let law = of.phases(&asked).expect("a schedule").remove(0).only();
             let bytes: u64 = (0..law.messages()).map(|message| law.transfer(message).bytes).sum();
             let expected = 3.0 * 12e6 * sent;
             assert!((bytes as f64 - expected).abs() < 10.0, "{name}: {bytes}");

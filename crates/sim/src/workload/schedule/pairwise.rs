@@ -31,6 +31,6 @@ impl AlgorithmParameters for PairwiseParameters {
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
         let pace = if self.acknowledged { Pace::Acknowledged } else { Pace::Received };
-        Exchange::phases(asked, pace)
+        Ok(Exchange::law(asked, pace)?.into())
     }
 }

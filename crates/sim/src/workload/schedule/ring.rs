@@ -28,20 +28,29 @@ impl AlgorithmParameters for RingParameters {
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        let n = asked.ranks;
-        let steps = if asked.kind == Kind::AllReduce { 2 * (n - 1) } else { n - 1 };
-        let lanes = asked.lanes(u64::from(n))?;
-        let messages = counted(u128::from(steps) * u128::from(lanes.count) * u128::from(n))?;
-        Ok(Law::Ring(Ring { n, steps, lanes, messages }).into())
+        Ok(Ring::new(asked, 0)?.into())
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ring {
     n: u32,
+    /// The part with which rank 0 begins.
+    first: u32,
     steps: u32,
     lanes: Lanes,
     messages: u32,
+}
+
+impl Ring {
+    /// Rank 0 begins with part `first`, and the others with those that follow it.
+    pub fn new(asked: &Asked, first: u32) -> Result<Law, String> {
+        let n = asked.ranks;
+        let steps = if asked.kind == Kind::AllReduce { 2 * (n - 1) } else { n - 1 };
+        let lanes = asked.lanes(u64::from(n))?;
+        let messages = counted(u128::from(steps) * u128::from(lanes.count) * u128::from(n))?;
+        Ok(Law::Ring(Ring { n, first, steps, lanes, messages }))
+    }
 }
 
 impl Schedule for Ring {
@@ -49,12 +58,12 @@ impl Schedule for Ring {
         self.messages
     }
 
-    /// In step s rank i sends part i - s; from step n - 1 on, when the sums are complete, part i + 1 - (s -
-    /// n + 1), which is the same modulo n.
+    /// In step s rank i sends part i + first - s; from step n - 1 on, when the sums are complete, part
+    /// i + first + 1 - (s - n + 1), which is the same modulo n.
     fn transfer(&self, message: u32) -> Transfer {
         let (n, rank) = (self.n, message % self.n);
         let (step, lane) = (message / n / self.lanes.count, message / n % self.lanes.count);
-        let which = (rank + 2 * n - step) % n;
+        let which = (rank + self.first + 2 * n - step) % n;
         Transfer {
             from: rank,
             to: (rank + 1) % n,
@@ -94,7 +103,7 @@ impl Schedule for Ring {
         let of_lane = |lane| {
             let share = self.lanes.share(lane);
             let rounds = 1..=self.steps / (n - 1).max(1);
-            rounds.map(move |round| share - part(share, n, (rank + round) % n))
+            rounds.map(move |round| share - part(share, n, (rank + self.first + round) % n))
         };
         let bytes = (0..self.lanes.count).flat_map(of_lane).fold(0, u64::saturating_add);
         Some(((rank + 1) % n, u64::from(self.sends(rank)), bytes))

@@ -321,7 +321,7 @@ impl Made<'_> {
         let law = match self.laws.get(&(among as u8 * 16 + kind as u8, n, asked.bytes)) {
             Some(law) => law.clone(),
             None => {
-                let law = algorithm.phases(&asked)?.remove(0).law;
+                let law = algorithm.phases(&asked)?.remove(0).only();
                 self.laws.insert((among as u8 * 16 + kind as u8, n, asked.bytes), law.clone());
                 law
             }
@@ -346,7 +346,7 @@ impl Made<'_> {
             }
         };
         let bytes = bytes.max(u64::from(ranks) * u64::from(channels) * 2);
-        (Asked { kind, ranks, bytes, channels, chunk, root: 0, rate: self.rate }, algorithm)
+        (Asked { kind, ranks, bytes, channels, chunk, root: 0, rate: self.rate, among: None }, algorithm)
     }
 
     /// A collective operation that the next computation waits for.
