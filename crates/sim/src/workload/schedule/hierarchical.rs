@@ -94,7 +94,7 @@ impl HierarchicalParameters {
 /// its domain's vectors, of an all-to-all that part of the vectors of all ranks of its domain.
 fn rails(kind: Kind, lanes: &Lanes, size: u32) -> Vec<u64> {
     let of_each = if kind == Kind::AllToAll { u64::from(size) } else { 1 };
-    (0..size).map(|rail| lanes.parts(size, rail) * of_each).collect()
+    (0..size).map(|number| lanes.parts(size, number) * of_each).collect()
 }
 
 struct Rails {
