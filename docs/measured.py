@@ -399,7 +399,7 @@ def write(found: Mapping) -> list[Path]:
 
 
 def _others() -> float:
-    """CPU seconds that everything but this program and what it started has used, stolen time included (Linux)."""
+    """CPU seconds of everything but this program and what it started, stolen time included (Linux)."""
     fields = [int(field) for field in Path("/proc/stat").read_text("ascii").split("\n", 1)[0].split()[1:9]]
     idle, wait = fields[3:5]
     own = os.times()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import random
 
@@ -136,9 +137,9 @@ def test_digests_of_a_file_become_quantiles_per_hop(here, capsys):
 
 def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsys):
     (here / "paths.toml").write_text(PATHS)
-    (here / "line.txt").write_text(decoded.all_neighbours([1, 2, 3]))
+    (here / "line.txt").write_text(decoded.all_neighbours([2, 3, 4]))
     plan = pint.Plan.open("paths.toml")
-    hops = [{"switch-id": hop} for hop in (1, 2, 3)]
+    hops = [{"switch-id": hop} for hop in (2, 3, 4)]
     rows = [(flow, packet) for flow, packets in ((1, 60), (2, 60), (3, 0)) for packet in range(packets)]
     rows.append((3, 7))  # one digest of 16 bits may leave several switches at every hop
     lines = ["packet_id,digest,hops,plan_version,flow_id"]
@@ -338,7 +339,9 @@ def test_a_collector_is_tried_on_random_paths_without_a_topology(here):
     """Paths that are drawn as `pint.accuracy` draws them, given to a collector that knows the ids."""
     hops, ids, trials, seed = 5, 40, 20, 7
     (here / "paths.toml").write_text(PATHS.replace("ids = 3", f"ids = {ids}"))
-    (here / "pairs.txt").write_text(decoded.all_neighbours(list(range(ids))))
+    links = [*itertools.combinations(range(ids), 2), (ids, 0), (ids + 1, 0)]
+    lines = [f"{ids + 2} {ids} {len(links)}", " ".join(map(str, range(ids)))]
+    (here / "pairs.txt").write_text("\n".join([*lines, *(f"{a} {b} 100Gbps 1us 0" for a, b in links)]) + "\n")
     plan = pint.Plan.open("paths.toml")
     (found,) = pint.accuracy(plan, hops=[hops], trials=trials, seed=seed, decoder="collector")["queries"]
     draws, counts = Draws(seed), []

@@ -42,9 +42,9 @@ impl Balance {
         let ratio = self.threads_ratio.filter(|_| self.share_alone > 0.2)?;
         let (threads, share) = (self.threads, 100.0 * self.share_alone);
         let reason = match self.max_speedup() {
-            most if most < UNEQUAL => {
+            possible if possible < UNEQUAL => {
                 format!(
-                    "the regions of the network have unequal work, which allows {most:.2} at most: use --threads 1"
+                    "the regions of the network have unequal work, which allows {possible:.2} at most: use --threads 1"
                 )
             }
             _ => "use --threads 1, or free the cores for this run".into(),
