@@ -102,7 +102,7 @@ PATH_SETTINGS: dict[str, Any] = {
 
 SCHEMES = ("pint", "ppm", "ams2", "ams2-as-drawn")
 
-KNOWLEDGE: dict[str, dict[str, bool]] = {
+KNOWLEDGE: dict[str, dict[str, Any]] = {
     "own-ids": {},
     "ids": {"ids_only": True},
     "neighbours": {},
