@@ -56,7 +56,7 @@ impl AlgorithmParameters for HierarchicalParameters {
             let asked = Asked { kind, ranks: size, ..*asked };
             let law = match kind {
                 Kind::AllToAll => Exchange::law(&asked, Pace::AtOnce),
-                _ => Ring::new(&asked, first),
+                _ => Ring::law(&asked, first),
             };
             Ok::<_, String>(Phase::of(vec![law?], Groups::Blocks { size }, true))
         };
@@ -120,7 +120,7 @@ impl Rails {
             match asked.kind {
                 Kind::AllToAll => Exchange::law(&asked, Pace::AtOnce),
                 _ if self.halves => HalvingDoubling::law(&asked),
-                _ => Ring::new(&asked, 0),
+                _ => Ring::law(&asked, 0),
             }
         };
         let laws = self.bytes.iter().map(law).collect::<Result<Vec<_>, _>>()?;

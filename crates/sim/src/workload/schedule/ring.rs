@@ -28,7 +28,7 @@ impl AlgorithmParameters for RingParameters {
     }
 
     fn phases(&self, asked: &Asked) -> Result<Phases, String> {
-        Ok(Ring::new(asked, 0)?.into())
+        Ok(Ring::law(asked, 0)?.into())
     }
 }
 
@@ -44,7 +44,7 @@ pub struct Ring {
 
 impl Ring {
     /// Rank 0 begins with part `first`, and the others with those that follow it.
-    pub fn new(asked: &Asked, first: u32) -> Result<Law, String> {
+    pub fn law(asked: &Asked, first: u32) -> Result<Law, String> {
         let n = asked.ranks;
         let steps = if asked.kind == Kind::AllReduce { 2 * (n - 1) } else { n - 1 };
         let lanes = asked.lanes(u64::from(n))?;
