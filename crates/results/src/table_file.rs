@@ -4,6 +4,9 @@
 //! disk refuses, the file is cut back to the row groups it had and gets its old footer again, for which there
 //! is room because it was there before.
 //!
+//! A footer describes every row group, so that writing one after each takes time with the square of their number. In a
+//! long file some groups wait in memory and share a footer: at most a 32nd of those in the file, and [`WAITING_BYTES`].
+//!
 //! ```text
 //! PAR1 | row group 0 | row group 1 | footer           committed = end of row group 1
 //! PAR1 | row group 0 | row group 1 | row group 2 | footer'
@@ -25,8 +28,14 @@ use parquet::schema::types::SchemaDescPtr;
 
 use crate::ResultsError;
 
-/// Rows in a row group, and so the maximum number of rows that a killed process loses.
+/// Rows in a row group, and so the maximum number of rows that a killed process loses from a short table; from a long one,
+/// about a 32nd of its rows.
 pub const ROWS_PER_GROUP: usize = 65_536;
+
+/// A footer is written when the groups that wait for one are more than this share of those in the file.
+const GROUPS_PER_WAITING: usize = 32;
+/// Bytes of the row groups that wait for a footer.
+const WAITING_BYTES: usize = 8_000_000;
 
 /// Where a table's bytes go; a file, or in tests something that fills up.
 pub trait Store: Write + Seek {
@@ -47,6 +56,9 @@ pub struct TableFile<S: Store = File> {
     encoder: ArrowWriter<Vec<u8>>,
     schema: SchemaDescPtr,
     key_values: Vec<KeyValue>,
+    /// Complete row groups that are not in the store, and their number.
+    waiting: Vec<u8>,
+    waiting_groups: usize,
     /// Bytes of the store that hold complete row groups.
     committed: u64,
     /// Rows in them.
@@ -98,6 +110,8 @@ impl<S: Store> TableFile<S> {
             encoder,
             schema: descriptor,
             key_values,
+            waiting: Vec::new(),
+            waiting_groups: 0,
             committed: 0,
             rows: 0,
             footer: Vec::new(),
@@ -112,7 +126,7 @@ impl<S: Store> TableFile<S> {
         self.rows
     }
 
-    /// Adds the rows of `batch`; whole row groups go to the store.
+    /// Adds the rows of `batch`; whole row groups go to the store, some of them together.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ResultsError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -126,7 +140,7 @@ impl<S: Store> TableFile<S> {
             }
             from += count;
             if count == room {
-                self.commit()?;
+                self.end_group()?;
             }
         }
         Ok(())
@@ -136,33 +150,51 @@ impl<S: Store> TableFile<S> {
     pub fn close(&mut self) -> Result<(), ResultsError> {
         match &self.failed {
             Some(error) => Err(error.clone()),
-            None if self.encoder.in_progress_rows() > 0 => self.commit(),
+            None if self.encoder.in_progress_rows() > 0 || self.waiting_groups > 0 => self.commit(),
             None => Ok(()),
         }
     }
 
-    /// Moves the unfinished row group and a new footer to the store.
+    /// A row group is full: encodes it, and writes it to the store unless it can wait for others.
+    fn end_group(&mut self) -> Result<(), ResultsError> {
+        if let Err(error) = self.encode_group() {
+            return Err(self.fail(&error.to_string()));
+        }
+        self.waiting_groups += 1;
+        let stored = self.encoder.flushed_row_groups().len() - self.waiting_groups;
+        let waits = self.waiting_groups * GROUPS_PER_WAITING <= stored && self.waiting.len() < WAITING_BYTES;
+        if waits { Ok(()) } else { self.commit() }
+    }
+
+    /// Moves all row groups, also the unfinished one, and a new footer to the store.
     fn commit(&mut self) -> Result<(), ResultsError> {
-        let (group, rows, footer) = match self.encode() {
+        let (rows, footer) = match self.encode_group().and_then(|()| self.encode_footer()) {
             Ok(encoded) => encoded,
             Err(error) => return Err(self.fail(&error.to_string())),
         };
-        if let Err(error) = self.put(self.committed, &[&group, &footer]) {
+        self.waiting_groups = 0;
+        let groups = std::mem::take(&mut self.waiting);
+        if let Err(error) = self.put(self.committed, &[&groups, &footer]) {
             let _ = self.restore();
             return Err(self.fail(&error.to_string()));
         }
-        self.committed += group.len() as u64;
+        self.committed += groups.len() as u64;
         self.rows = rows;
         self.footer = footer;
         Ok(())
     }
 
-    /// Bytes of the unfinished row group, rows with it, and the footer for all row groups.
-    fn encode(&mut self) -> ParquetResult<(Vec<u8>, u64, Vec<u8>)> {
+    /// Adds the bytes of the unfinished row group, if it has rows, to those that wait.
+    fn encode_group(&mut self) -> ParquetResult<()> {
         self.encoder.flush()?;
         self.encoder.sync()?;
         // The encoder counts the bytes that it has written itself; taking them away does not move its offsets.
-        let group = std::mem::take(self.encoder.inner_mut());
+        self.waiting.append(self.encoder.inner_mut());
+        Ok(())
+    }
+
+    /// Rows of all row groups, and the footer for them.
+    fn encode_footer(&mut self) -> ParquetResult<(u64, Vec<u8>)> {
         let groups = self.encoder.flushed_row_groups().to_vec();
         let rows = groups.iter().map(|g| g.num_rows()).sum::<i64>();
         let created_by = Some(format!("weftline {}", env!("CARGO_PKG_VERSION")));
@@ -170,7 +202,7 @@ impl<S: Store> TableFile<S> {
             FileMetaData::new(2, rows, created_by, Some(self.key_values.clone()), self.schema.clone(), None);
         let mut footer = Vec::new();
         ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(about, groups)).finish()?;
-        Ok((group, rows as u64, footer))
+        Ok((rows as u64, footer))
     }
 
     fn put(&mut self, at: u64, parts: &[&[u8]]) -> io::Result<()> {

@@ -70,6 +70,25 @@ fn rows_come_back_over_several_row_groups() {
 }
 
 #[test]
+fn row_groups_of_a_long_table_share_footers() {
+    let dir = Scratch::new();
+    let path = dir.join("n.parquet");
+    let mut table = TableFile::create(&path, schema()).unwrap();
+    let same = vec![7; ROWS_PER_GROUP];
+    let group = RecordBatch::try_new(schema(), vec![Arc::new(UInt64Array::from(same))]).unwrap();
+    let mut missing = Vec::new();
+    for groups in 1..=36 {
+        table.write(&group).unwrap();
+        missing.push(groups - table.rows() as usize / ROWS_PER_GROUP);
+    }
+    assert_eq!(missing[..32], [0; 32], "each group at once while there are few");
+    assert_eq!(missing[32..], [1, 0, 1, 0]);
+    table.write(&group.slice(0, 5)).unwrap();
+    table.close().unwrap();
+    assert_eq!(read(&path).len(), 36 * ROWS_PER_GROUP + 5);
+}
+
+#[test]
 fn a_full_disk_leaves_the_row_groups_that_fitted() {
     let dir = Scratch::new();
     let path = dir.join("n.parquet");
