@@ -47,20 +47,7 @@ impl CapturePlan {
     /// What a run asks for, if it does.
     pub fn of(config: &Config) -> Option<CapturePlan> {
         let capture = config.measure.capture.as_ref()?;
-        let ports = config.topology.ports();
-        let name = |&(node, local): &(u32, u32)| {
-            let (link, _) = ports[node as usize][local as usize];
-            let name = config.topology.direction_name(link, node);
-            (name, config.topology.links[link as usize].rate.0)
-        };
-        let mut links: Vec<(String, u64)> = capture.ports.iter().map(name).collect();
-        let named = links.clone();
-        for ((name, _), &(node, local)) in links.iter_mut().zip(&capture.ports) {
-            // Of several between the same two nodes.
-            if named.iter().filter(|(other, _)| other == name).count() > 1 {
-                *name = format!("{name} ({})", config.topology.port_name(node, local));
-            }
-        }
+        let links = capture.links(&config.topology);
         Some(CapturePlan { links, max_bytes: capture.max_bytes, kept: capture.kept })
     }
 }

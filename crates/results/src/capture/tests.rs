@@ -1,5 +1,6 @@
 use super::*;
 use crate::scratch::Scratch;
+use weftline_sim::config::CaptureConfig;
 
 fn plan(max_bytes: u64) -> CapturePlan {
     CapturePlan { links: vec![("a->b".into(), 10_000_000_000)], max_bytes: Bytes(max_bytes), kept: None }
@@ -39,6 +40,22 @@ fn the_bytes_of_a_file_are_those_of_the_format() {
     let words = [6, 40, 0, 1, 7, 5, 1000].map(u32::to_le_bytes).concat();
     assert_eq!(packet[..28], words);
     assert_eq!(packet[28..], [1, 2, 3, 4, 5, 0, 0, 0, 40, 0, 0, 0]);
+}
+
+/// As `weftline check` computes it, so that it refuses what a run would.
+#[test]
+fn the_heads_of_a_file_are_as_long_as_the_names_of_its_links_make_them() {
+    let dir = Scratch::new();
+    for names in [&["a->b"][..], &["h->s", "host10->leaf0", "leaf0->spine1 (leaf0.p10)"], &[]] {
+        let links: Vec<_> = names.iter().map(|name| (name.to_string(), 1)).collect();
+        let Bytes(needed) = CaptureConfig::head_bytes(&links);
+        let create = |max_bytes: u64| {
+            let plan = CapturePlan { links: links.clone(), ..plan(max_bytes) };
+            CaptureFile::create(&dir.join("a.pcapng"), &plan).map(|file| file.bytes)
+        };
+        assert_eq!(create(needed).unwrap(), needed);
+        assert!(create(needed - 1).is_err());
+    }
 }
 
 #[test]

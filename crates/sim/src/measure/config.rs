@@ -1,7 +1,8 @@
 //! What a scenario asks to be measured, resolved.
 
-use crate::topology::PortSet;
+use crate::topology::{PortSet, Topology};
 use crate::units::{Bytes, Time};
+use std::collections::HashMap;
 
 /// What is recorded in addition to the flows. What is not requested costs nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,6 +43,39 @@ pub struct CaptureConfig {
     pub max_bytes: Bytes,
     /// Bytes that are kept of each; none: its headers.
     pub kept: Option<Bytes>,
+}
+
+/// Of a file in the format of pcapng: the block of a section with the name of the application, and that of an interface without
+/// the name of its link. Blocks and options have whole words.
+const SECTION_BYTES: u64 = 12 + 16 + (4 + CREATOR.len().next_multiple_of(4) as u64) + 4;
+const INTERFACE_BYTES: u64 = 12 + 8 + 4 + (4 + 8) + (4 + 4) + 4;
+const CREATOR: &str = concat!("weftline ", env!("CARGO_PKG_VERSION"));
+
+impl CaptureConfig {
+    /// Name and rate in bit/s of each captured link.
+    pub fn links(&self, topology: &Topology) -> Vec<(String, u64)> {
+        let ports = topology.ports();
+        let link = |&(node, local): &(u32, u32)| {
+            let (link, _) = ports[node as usize][local as usize];
+            (topology.direction_name(link, node), topology.links[link as usize].rate.0)
+        };
+        let mut links: Vec<(String, u64)> = self.ports.iter().map(link).collect();
+        let mut named: HashMap<String, u32> = HashMap::new();
+        links.iter().for_each(|(name, _)| *named.entry(name.clone()).or_default() += 1);
+        for ((name, _), &(node, local)) in links.iter_mut().zip(&self.ports) {
+            // Of several between the same two nodes.
+            if named.get(name).is_some_and(|&count| count > 1) {
+                *name = format!("{name} ({})", topology.port_name(node, local));
+            }
+        }
+        links
+    }
+
+    /// Bytes of the file before its first packet.
+    pub fn head_bytes(links: &[(String, u64)]) -> Bytes {
+        let name = |(name, _): &(String, u64)| (name.len() as u64).next_multiple_of(4);
+        Bytes(SECTION_BYTES + links.iter().map(|link| INTERFACE_BYTES + name(link)).sum::<u64>())
+    }
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

@@ -20,8 +20,6 @@ const KEPT_HELP: &str =
 const DEFAULT_BYTES: Bytes = Bytes(100_000_000);
 /// A shorter file would hold its own headers alone.
 const MIN_BYTES: Bytes = Bytes(10_000);
-/// The same for each of its links, whose name has up to two names of nodes.
-const MIN_BYTES_OF_LINK: u64 = 256;
 /// Of a packet: Ethernet, IPv4 and the ports.
 const MIN_KEPT: Bytes = Bytes(64);
 const MAX_KEPT: Bytes = Bytes(65_535);
@@ -45,13 +43,16 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
     }
     let patterns = patterns(section, KEY, None, PCAP_HELP);
     let (max_bytes, kept) = quantities(section);
-    let ports = ports(section, &patterns?, network?)?;
-    let needed = Bytes(ports.len() as u64 * MIN_BYTES_OF_LINK);
+    let (patterns, network) = (patterns?, network?);
+    let ports = ports(section, &patterns, network)?;
+    let capture = CaptureConfig { ports, max_bytes, kept };
+    let links = capture.links(&network.topology);
+    let needed = CaptureConfig::head_bytes(&links);
     if max_bytes >= MIN_BYTES && max_bytes < needed {
-        let expected = format!("expected {needed} or more for the names of {} links", ports.len());
+        let expected = format!("expected {needed} or more for the names of {} links", links.len());
         section.complain(BYTES, format!("{max_bytes} is too small: {expected}"));
     }
-    Some(CaptureConfig { ports, max_bytes, kept })
+    Some(capture)
 }
 
 fn ports(section: &mut Section, patterns: &[String], network: &Network) -> Option<PortSet> {

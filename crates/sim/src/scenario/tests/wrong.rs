@@ -519,15 +519,17 @@ fn losses_that_only_timeouts_find_are_warned_about() {
 fn a_capture_that_is_too_short_for_the_names_of_its_links_is_refused() {
     let problem = |bytes: &str| {
         let text = format!(
-            "[topology]\nkind = \"star\"\nhosts = 40\n[[workload]]\nkind = \"permutation\"\n[measure]\npcap = \"*->*\"\n\
+            "[topology]\nkind = \"star\"\nhosts = 150\n[[workload]]\nkind = \"permutation\"\n[measure]\npcap = \"*->*\"\n\
              pcap_bytes = \"{bytes}\"\n"
         );
         load_with(&text, &[]).err().map(|error| error.to_string())
     };
-    assert_eq!(problem("30KB"), None);
-    let found = problem("12KB").expect("a problem");
+    // 52 bytes, and for each of 300 links 48 and its name, such as host10->s0, in whole words.
+    let needed = 52 + 300 * (48 + 12);
+    assert_eq!(problem(&format!("{needed}B")), None);
+    let found = problem(&format!("{}B", needed - 1)).expect("a problem");
     assert!(
-        found.contains("s.toml:8: measure.pcap_bytes: 12KB is too small: expected 20.48KB or more for"),
+        found.contains("s.toml:8: measure.pcap_bytes: ") && found.contains(" is too small: expected "),
         "{found}"
     );
 }
