@@ -157,3 +157,28 @@ fn packets_of_endless_flows_under_loss_are_those_that_losses_allow() {
         );
     }
 }
+
+/// Receivers ask at the rate of their own links for what a narrow link between drops, or trims to headers, which need a part of it.
+#[test]
+fn estimated_packets_are_those_that_receivers_ask_for_at_the_rate_of_their_links() {
+    for (transport, queue) in [("phost", "fifo"), ("ndp", "priority")] {
+        for (rate, senders) in [("100Gbps", 12), ("50Gbps", 12), ("10Gbps", 12), ("10Gbps", 1)] {
+            let limit = if queue == "fifo" { ", packets = 0, limit = \"36KB\"" } else { "" };
+            let text = format!(
+                "[topology]\nkind = \"dumbbell\"\nleft = {senders}\nright = 1\nhost_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+                 bottleneck_link = {{ rate = \"{rate}\", delay = \"1us\" }}\n[transport]\nkind = \"{transport}\"\n\
+                 [switch]\nqueue = {{ kind = \"{queue}\"{limit} }}\n\
+                 [[workload]]\nkind = \"incast\"\nsenders = {senders}\nreceiver = {senders}\nsize = \"500KB\"\n"
+            );
+            let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}: {text}"));
+            let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
+            let ratio = scenario.estimate().replay.packet_hops / outcome.packet_hops as f64;
+            println!("{transport} over {rate} from {senders}: {ratio:.2}");
+            assert!(
+                (0.4..2.5).contains(&ratio),
+                "{transport} over {rate}: {ratio} of {}",
+                outcome.packet_hops
+            );
+        }
+    }
+}

@@ -3,12 +3,14 @@
 
 use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path};
-use crate::transport::NicPolicy;
+use crate::transport::{Asks, NicPolicy};
 use crate::units::{Rate, Time};
 
 /// A flow without a window has this many round trips, at its share of its own link, in flight where queues
 /// build up, until marks or delays have slowed it down.
 const WINDOWLESS_ROUND_TRIPS: u64 = 4;
+/// Maximum number of times that a packet is requested and sent.
+const MOST_SENDINGS: f64 = 1000.0;
 /// If a flow takes this much longer than on its own link alone, another link limits it.
 const LIMITED_ELSEWHERE: f64 = 1.01;
 
@@ -110,6 +112,33 @@ impl Fabric {
     pub fn line_rate(&self, src: HostId, dst: HostId, path: &Path) -> u64 {
         let links = |host: HostId| self.links_of_flow[host as usize].max(1);
         path.bottleneck.0.max(1).saturating_mul(u64::from(links(src).min(links(dst))))
+    }
+
+    /// How many times a packet between these hosts is sent until it arrives, if receivers ask at their links' rate for what
+    /// narrower links lose. `waiting`: bytes that may wait at a port; `trimmed`: bytes of what is left of a packet that does not
+    /// fit, over those of the packet, which take room on the narrow link.
+    ///
+    /// ```text
+    /// m = O / D      O: the requested rate; D + (O - D) h = C      C: of the narrowest link; h: trimmed
+    /// ```
+    pub fn sendings(
+        &self,
+        crossing: &Crossing,
+        asks: &Asks,
+        round_trip: Time,
+        (waiting, trimmed): (u64, Option<f64>),
+    ) -> f64 {
+        let [source, destination, up, down] = crossing.places.map(|place| self.shared[place as usize]);
+        let narrowest = up.bits_per_second.min(down.bits_per_second);
+        let flows = f64::from(destination.flows.max(1));
+        let asked = (asks.share * destination.bits_per_second).min(flows * source.bits_per_second);
+        let room = waiting as f64 + narrowest * round_trip.as_seconds() / 8.0;
+        if asked <= narrowest || flows * asks.unanswered as f64 <= room {
+            return 1.0;
+        }
+        let header = trimmed.unwrap_or(0.0).min(0.99);
+        let delivered = (narrowest - asked * header) / (1.0 - header);
+        if delivered > 0.0 { (asked / delivered).clamp(1.0, MOST_SENDINGS) } else { MOST_SENDINGS }
     }
 
     /// By host: the sum of the rates of the links out of it, in bit/s.

@@ -11,18 +11,20 @@
 //! with α the latency of a message and β the time of a byte on the wire, in the mean of its ranks' next ones,
 //! α' and β' of the slowest.
 //!
-//! So the idle time of a pipeline, slower ranks, and messages within scale-up domains count. Differs from a
-//! run: the messages of an operation do not share links with other operations, flows do not collide on a path
-//! (links between switches are shared evenly), windows and rates do not have to grow, nothing is lost, and
-//! all ranks leave a collective operation together.
+//! So the idle time of a pipeline, slower ranks, and messages within scale-up domains count, and connections that a hash
+//! puts on one NIC. Differs from a run: the messages of an operation do not share links with other operations, flows do
+//! not collide on a path (links between switches are shared evenly), windows and rates do not have to grow, nothing is
+//! lost, and all ranks leave a collective operation together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use super::failing::Slowed;
 use super::replay::Wire;
-use crate::topology::{HostId, PathTimes};
+use crate::packet::hash::flow_hash;
+use crate::topology::{HostId, PathTimes, Routes};
 use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 use crate::workload::graph::listed::{Listed, Op, SendEnds};
@@ -32,7 +34,8 @@ use crate::workload::lanes::nic_of;
 use crate::workload::schedule::{Law, Schedule};
 
 /// What a run has that the estimated end of a job does not count, as `weftline check` prints it.
-pub const NOT_COUNTED: &str = "flows that collide on a path, operations that share a NIC, windows and rates that grow, losses, and failed or slowed links";
+pub const NOT_COUNTED: &str =
+    "flows that collide on a path, operations that share a NIC, windows and rates that grow, and losses";
 /// Operations that are played; if there are more, the others are assumed to be similar.
 const MAX_OPS: u64 = 4_000_000;
 /// Messages that are followed along the chain of a collective operation.
@@ -47,8 +50,51 @@ pub struct Links<'t> {
     /// By host: the sum of the rates of its links, in bit/s.
     pub host_rates: &'t [f64],
     pub nics: NicPolicy,
-    /// How many times longer the links between switches make it.
+    /// How many times longer the links between switches make it, and links that have failed or are slow.
     pub squeeze: f64,
+    pub slowed: &'t Slowed,
+    pub hashed: &'t Hashed,
+}
+
+/// The NICs of a job's connections where a hash chooses them, as in the run: the first message of a connection is the flow that
+/// is hashed. Empty under other policies.
+#[derive(Debug, Default)]
+pub struct Hashed {
+    /// By the ranks that send and receive, and the channel.
+    nics: FxHashMap<(u32, u32, u32), u32>,
+    /// By the hosts that send and receive: connections on the busiest NIC, and in total.
+    shares: FxHashMap<(HostId, HostId), (u32, u32)>,
+}
+
+impl Hashed {
+    /// `first`: number of the flow that is the job's first message.
+    pub fn of(graph: &JobGraph, routes: &Routes, first: u32) -> Hashed {
+        let mut hashed = Hashed::default();
+        let mut loads: FxHashMap<(HostId, HostId, u32), u32> = FxHashMap::default();
+        for number in 0..graph.messages().min(MAX_CHAIN as u32) {
+            let message = graph.message(number);
+            let [src, dst] = [message.from, message.to].map(|rank| graph.hosts[rank as usize]);
+            let connection = (message.from, message.to, message.channel);
+            if message.inside || src == dst || hashed.nics.contains_key(&connection) {
+                continue;
+            }
+            let ports = routes.next_hops(routes.host_node(src), dst);
+            let hash = flow_hash(src, dst, first.wrapping_add(number)) as usize;
+            let Some(&nic) = ports.get(hash % ports.len().max(1)) else { continue };
+            hashed.nics.insert(connection, nic);
+            let load = loads.entry((src, dst, nic)).or_default();
+            *load += 1;
+            let (busiest, all) = hashed.shares.entry((src, dst)).or_default();
+            (*busiest, *all) = ((*busiest).max(*load), *all + 1);
+        }
+        hashed
+    }
+
+    /// Over how many NICs the connections between two hosts are spread, by the busiest.
+    fn spread(&self, src: HostId, dst: HostId) -> f64 {
+        let share = self.shares.get(&(src, dst));
+        share.map_or(f64::INFINITY, |&(busiest, all)| f64::from(all) / f64::from(busiest.max(1)))
+    }
 }
 
 /// Time of a message apart from its bytes, and seconds per payload byte.
@@ -158,9 +204,10 @@ impl Links<'_> {
         let nics = (self.host_rates[src as usize] / path.bottleneck.0.max(1) as f64).round().max(1.0);
         let used = match self.nics {
             NicPolicy::All => nics,
+            NicPolicy::Hash => nics.min(f64::from(connections)).min(self.hashed.spread(src, dst)),
             _ => nics.min(f64::from(connections)),
         };
-        let rate = path.bottleneck.0.max(1) as f64 * used;
+        let rate = path.bottleneck.0.max(1) as f64 * used / self.slowed.between(src, dst, path.hops > 2);
         let per_byte = 8.0 * self.squeeze * f64::from(sharing) / rate;
         let header = (self.wire.packet() - self.wire.mtu) as f64;
         (Cost { latency, per_byte, per_packet: header * per_byte }, nics as u32)
@@ -350,8 +397,12 @@ impl<'p> Play<'p> {
         let (links, graph) = (self.links, self.graph);
         let known = self.pairs.entry((src, dst));
         let (cost, nics) = *known.or_insert_with(|| links.between(src, dst, (1, 1)));
-        // A message goes by one NIC, that of its rank, or by all.
-        let own = nic_of(graph.seats.lane(from, 0), nics).filter(|_| links.nics != NicPolicy::All);
+        // A message goes by one NIC, that of its rank or of its hash, or by all.
+        let own = match links.nics {
+            NicPolicy::All => None,
+            NicPolicy::Hash => links.hashed.nics.get(&(from, to, 0)).copied(),
+            _ => nic_of(graph.seats.lane(from, 0), nics),
+        };
         let nic = own.unwrap_or(0);
         let sent = self.sends.entry((src, nic)).or_default();
         *sent = now.max(*sent).saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu));

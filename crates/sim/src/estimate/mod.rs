@@ -12,6 +12,7 @@
 
 mod fabric;
 mod facts;
+mod failing;
 mod graphs;
 mod recurring;
 mod replay;
@@ -64,6 +65,9 @@ const FLOW_ROW_BYTES: u64 = 310;
 const FLOW_ROWS: u64 = 65_536;
 /// The same for series.parquet and digests.parquet, with the rows that wait to be written.
 const OTHER_TABLE_BYTES: u64 = 3_000_000;
+/// Of a long table, a 32nd of its rows waits in memory for a footer, up to a number of bytes.
+const WAITING_ROW_BYTES: f64 = 3.0 / 32.0;
+const WAITING_BYTES: f64 = 8e6;
 /// Share of packets in flight that queue because flows collide, which the replay does not model: between 0
 /// for a shift permutation and half for random partners under ECMP.
 const QUEUED_SHARE: f64 = 0.4;
@@ -348,7 +352,8 @@ fn table_bytes(scenario: &Scenario, flows: u64, series: f64) -> u64 {
     let rows = flows.min(FLOW_ROWS);
     let flows = (rows * FLOW_ROW_BYTES).saturating_add((rows * FLOW_ROW_BYTES * 3).min(FLOW_TABLE_BYTES));
     let others = u64::from(series >= 1.0) + u64::from(matches!(scenario.telemetry, TelemetryConfig::Pint(_)));
-    flows + others * OTHER_TABLE_BYTES
+    let waiting = (series * WAITING_ROW_BYTES).min(WAITING_BYTES) as u64;
+    flows + others * OTHER_TABLE_BYTES + waiting
 }
 
 /// Memory of connections that stay open. A host has them in a list that doubles, from four places on.

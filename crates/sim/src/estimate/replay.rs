@@ -7,9 +7,10 @@
 //!
 //! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and
 //! sends each packet again until one and its acknowledgement arrive, or everything after a lost packet if its
-//! transport goes back.
+//! transport goes back. Where receivers ask for packets at the rate of their own links, what narrower links drop or trim
+//! is sent again.
 //!
-//! Differs from a run: no queueing delay or control loop, no loss in full buffers, and no collisions of flows
+//! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of flows
 //! inside the fabric.
 
 use std::collections::BTreeMap;
@@ -17,13 +18,15 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::fabric::Fabric;
-use super::graphs::Links;
+use super::failing;
+use super::graphs::{Hashed, Links};
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
-use crate::topology::{Path, PathTimes};
-use crate::transport::TransportConfig;
+use crate::scenario::host::nics_of_hosts;
+use crate::topology::{HostId, NodeId, Path, PathTimes};
+use crate::transport::{Asks, NicPolicy, TransportConfig};
 use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, Glance, Traffic, TrafficSize};
@@ -93,14 +96,31 @@ impl Replay {
             played.end = played.end.max(end);
         }
         let host_rates = player.fabric.host_rates();
+        let (topology, routes) = (&scenario.network.topology, &scenario.network.routes);
+        let nodes: Vec<NodeId> = (0..routes.hosts() as HostId).map(|host| routes.host_node(host)).collect();
+        let several_nics = nics_of_hosts(&scenario.network) > 1;
+        // The number of a job's first message, where jobs start in the order of the scenario.
+        let mut first = 0u32;
         for (source, glance) in scenario.traffic.sources.iter().zip(&glances) {
             let Some(graph) = source.graph() else { continue };
             let wire = &player.wires[usize::from(graph.flow.transport)];
             // Without a glance its messages were replayed one after the other.
             let squeeze = if glance.is_some() { player.fabric.squeeze() } else { 1.0 };
             let (times, host_rates, nics) = (&player.times, &host_rates, scenario.host.nic_policy);
-            let links = Links { times, wire, host_rates, nics, squeeze };
-            let ends = graph.flow.start.saturating_add(links.duration(&graph));
+            let hashed = match nics {
+                NicPolicy::Hash if several_nics => Hashed::of(&graph, routes, first),
+                _ => Hashed::default(),
+            };
+            first = first.wrapping_add(graph.messages());
+            let ends = failing::end(
+                topology,
+                &scenario.failures.events,
+                (&nodes, &graph.hosts),
+                graph.flow.start,
+                |slowed| {
+                    Links { times, wire, host_rates, nics, squeeze, slowed, hashed: &hashed }.duration(&graph)
+                },
+            );
             played.end = played.end.max(ends);
         }
         if let Until::At(stop) = scenario.until {
@@ -195,6 +215,8 @@ pub(super) struct Wire {
     keeps_connections: bool,
     goes_back: bool,
     control: [u32; 2],
+    answers: f64,
+    asks: Option<Asks>,
 }
 
 impl Wire {
@@ -211,6 +233,10 @@ struct Player<'s> {
     loss: [f64; 2],
     wires: Vec<Wire>,
     fabric: Fabric,
+    /// Bytes that may wait at a port.
+    port_room: u64,
+    /// Ports that are full trim packets.
+    trims: bool,
     dependents: Dependents,
     waiting: FxHashMap<(u16, u32), Waiting>,
     /// By source: it is a job graph, which a run plays without a list of what waits.
@@ -244,8 +270,11 @@ impl<'s> Player<'s> {
                 keeps_connections: transport.facts().keeps_connections,
                 goes_back: transport.facts().goes_back,
                 control: transport.facts().control_packets,
+                answers: transport.facts().answers,
+                asks: transport.facts().asks,
             }
         };
+        let queue = scenario.switch.queue.facts();
         Player {
             times: PathTimes::new(&network.topology, &network.routes),
             transports: &scenario.transports,
@@ -254,6 +283,8 @@ impl<'s> Player<'s> {
             }),
             wires: scenario.transports.iter().map(wire).collect(),
             fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy),
+            port_room: queue.capacity.unwrap_or(scenario.switch.buffer).0,
+            trims: queue.trims.is_some(),
             dependents: Dependents::new(&scenario.traffic),
             waiting: FxHashMap::default(),
             graphs: scenario.traffic.sources.iter().map(|source| source.graph().is_some()).collect(),
@@ -391,12 +422,18 @@ impl<'s> Player<'s> {
         let control = opening + if count > 1 { joins } else { 0 };
         let control = if opens || !wire.keeps_connections { control } else { 0 };
         let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
+        let trimmed = self.trims.then(|| wire.overhead as f64 / wire.packet() as f64);
+        let asked_for = wire.asks.map_or(1.0, |asks| {
+            self.fabric.sendings(&crossing, &asks, round_trip, (self.port_room, trimmed))
+        });
+        // On half of its path a packet has not come to where it may be dropped; the headers of trimmed ones cross all of it.
+        let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };
+        let answers = wire.answers * asked_for;
+        let crossed = links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
         let flow = Flying {
             places: crossing.places,
             packets,
-            hops: (count as f64 * part * links_crossed(f64::from(path.hops), self.loss, resent as f64))
-                as f32
-                + (control * path.hops) as f32,
+            hops: (count as f64 * part * crossed) as f32 + (control * path.hops) as f32,
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0 * part,
@@ -447,14 +484,14 @@ impl<'s> Player<'s> {
 
 /// How many links a packet, those sent in its place and their acknowledgements cross until one of these
 /// arrives. `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that
-/// are sent again after each lost one.
-fn links_crossed(hops: f64, loss: [f64; 2], resent: f64) -> f64 {
+/// are sent again after each lost one; `again`, `answers`: packets and answers for each where none is lost at random.
+fn links_crossed(hops: f64, loss: [f64; 2], (resent, again, answers): (f64, f64, f64)) -> f64 {
     let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
     // Until it is lost: 1 + q + q^2 + ...
     let [sent, answered] = [(data, loss[0]), (answer, loss[1])]
         .map(|(arrive, loss)| if loss > 0.0 { (1.0 - arrive) / loss } else { hops });
     let sendings = (1.0 / (data * answer)).max(1.0 + resent * (1.0 - data) / data);
-    sendings.min(MOST_REPEATS) * (sent + data * answered)
+    sendings.min(MOST_REPEATS) * (again * sent + answers * data * answered)
 }
 
 /// Base RTT of a path for packets of this size.

@@ -33,7 +33,9 @@ mod wire_format;
 pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::Hold;
-pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
+pub use parameters::{
+    Asks, Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
+};
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
 pub use wire_format::WireFormat;

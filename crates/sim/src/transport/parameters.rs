@@ -270,6 +270,10 @@ pub struct Facts<'a> {
     /// Packets that open and close a connection, and those that open its further subflows once data has been
     /// acknowledged.
     pub control_packets: [u32; 2],
+    /// Packets that a receiver sends for each data packet, such as an acknowledgement and a pull.
+    pub answers: f64,
+    /// What receivers ask for by the rates of their own links, if they do.
+    pub asks: Option<Asks>,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
@@ -301,12 +305,23 @@ impl Default for Facts<'_> {
             goes_back: false,
             openings: None,
             control_packets: [0; 2],
+            answers: 1.0,
+            asks: None,
             connection_bytes: super::tcp::CONNECTION_BYTES,
             connection_place: super::tcp::CONNECTION_PLACE,
             differs: Some(("kind", "leaves at hosts what is not known to repeat")),
             ns_per_hop: 100.0,
         }
     }
+}
+
+/// A receiver asks for packets at the rate of its own link, whatever links before it carry, and again for those that were lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asks {
+    /// Share of its link's rate.
+    pub share: f64,
+    /// Bytes of a flow that may be requested and not have arrived.
+    pub unanswered: u64,
 }
 
 /// The reaction of a transport to a packet that later packets of its flow have overtaken.

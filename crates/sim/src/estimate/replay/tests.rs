@@ -71,6 +71,28 @@ fn the_estimated_end_of_a_job_is_when_its_ranks_have_computed_and_reduced() {
 }
 
 #[test]
+fn a_job_is_delayed_by_a_slow_link_for_as_long_as_it_is_slow() {
+    let ring = "kind = \"collective\"\noperation = \"ring-all-reduce\"\nbytes = \"8MB\"\n";
+    let end = |events: &str| played(&format!("{ring}[failures]\nevent = [{events}]")).end.as_ns();
+    let slow = |at: &str, rest: &str| {
+        format!("{{ at = \"{at}\", link = [\"host1\", \"s0\"], change = \"rate\", rate = \"10Gbps\"{rest} }}")
+    };
+    let healthy = end("");
+    let whole = end(&slow("0us", ""));
+    assert!((9.0..10.0).contains(&(whole / healthy)), "{whole} {healthy}");
+    // Half of the job is done, and the other half takes as much longer as all of it would.
+    let half = end(&slow(&format!("{}ns", (healthy / 2.0) as u64), ""));
+    assert!((half - (healthy + whole) / 2.0).abs() < 10.0, "{half}");
+    // While it is slow for 100 us, little is done; nothing while it is down.
+    let passing = end(&slow("200us", ", lasts = \"100us\""));
+    let done = 100_000.0 * healthy / whole;
+    assert!((passing - (healthy + 100_000.0 - done)).abs() < 10.0, "{passing}");
+    let down = end("{ at = \"200us\", link = [\"host1\", \"s0\"], lasts = \"100us\" }");
+    assert!((down - healthy - 100_000.0).abs() < 10.0, "{down}");
+    assert_eq!(end(&slow("1s", "")), healthy, "after its end");
+}
+
+#[test]
 fn dependent_flows_come_one_after_the_other() {
     let replay = played("kind = \"collective\"\noperation = \"ring-all-reduce\"\nbytes = \"8MB\"");
     // 14 steps of 8 flows of 1 MB.
@@ -145,5 +167,5 @@ fn lost_packets_and_lost_acknowledgements_are_sent_again() {
     let few = crossed_with("go-back-n", 0.01, "data");
     assert!((few - 7.8).abs() < 0.1, "{few}");
     // Almost nothing ever arrives: the run is given up.
-    assert!((links_crossed(30.0, [0.5; 2], 0.0) / (MOST_REPEATS * 2.0) - 1.0).abs() < 1e-6);
+    assert!((links_crossed(30.0, [0.5; 2], (0.0, 1.0, 1.0)) / (MOST_REPEATS * 2.0) - 1.0).abs() < 1e-6);
 }

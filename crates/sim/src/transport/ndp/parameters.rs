@@ -11,7 +11,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+    Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -114,6 +114,12 @@ impl TransportParameters for NdpConfig {
             spreads_flows: self.spray,
             any_order: true,
             longest_timeout: Time(self.rto.0 << MAX_DOUBLINGS),
+            // An acknowledgement, or the notice of a trimmed packet, and a pull.
+            answers: 2.0,
+            asks: Some(Asks {
+                share: self.pull_share,
+                unanswered: u64::from(self.first_window) * u64::from(self.mtu + self.header),
+            }),
             ns_per_hop: 70.0,
             ..Facts::default()
         }

@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+    Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
 };
 use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -215,6 +215,10 @@ impl TransportParameters for PhostConfig {
             spreads_flows: self.spray,
             any_order: true,
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS),
+            asks: Some(Asks {
+                share: (1.0 / self.token_interval).min(1.0),
+                unanswered: u64::from(self.window) * u64::from(self.packet()),
+            }),
             ns_per_hop: 66.0,
             ..Facts::default()
         }
