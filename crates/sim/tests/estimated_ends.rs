@@ -175,9 +175,9 @@ fn estimated_packets_are_those_that_receivers_ask_for_at_the_rate_of_their_links
             let ratio = scenario.estimate().replay.packet_hops / outcome.packet_hops as f64;
             println!("{transport} over {rate} from {senders}: {ratio:.2}");
             // The window of a single flow does not always allow what its receiver would ask for.
-            let most = if senders == 1 { 4.0 } else { 1.6 };
+            let bound = if senders == 1 { 4.0 } else { 1.6 };
             assert!(
-                (0.6..most).contains(&ratio),
+                (0.6..bound).contains(&ratio),
                 "{transport} over {rate}: {ratio} of {}",
                 outcome.packet_hops
             );
