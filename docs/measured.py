@@ -309,6 +309,7 @@ TABLES: dict[str, Callable[[Mapping], str]] = {
     "threads": _threads_table,
     "regions": _regions_table,
     "scale hosts": _scale_table("hosts", "hosts"),
+    "scale fat tree": _scale_table("fat-tree", "hosts"),
     "scale load": _scale_table("load", "load (%)"),
     "scale flows": _scale_table("flows", "flows"),
     "scale division": _scale_table("division", "flows"),

@@ -119,16 +119,7 @@ fn a_message_with_another_tag_is_named_with_the_receive() {
 
 #[test]
 fn collective_operations_among_some_ranks_end_for_each_of_them() {
-    let asked = Asked {
-        kind: Kind::AllReduce,
-        ranks: 2,
-        bytes: 100,
-        channels: 1,
-        chunk: None,
-        root: 0,
-        rate: Rate(0),
-        among: None,
-    };
+    let asked = Asked::plain(Kind::AllReduce, 2, 100, Rate(0));
     let law = RingParameters.phases(&asked).expect("a ring").remove(0).only();
     let instance = Instance { law, kind: Kind::AllReduce, bytes: 100, group: 0 };
     let joins = || Op::Collective { instance: 0 };

@@ -394,16 +394,7 @@ impl Made {
         let instance = match self.calls.get(&key) {
             Some(&instance) => instance,
             None => {
-                let asked = Asked {
-                    kind,
-                    ranks: n,
-                    bytes,
-                    channels: 1,
-                    chunk: None,
-                    root: 0,
-                    rate: Rate::from_gbps(400),
-                    among: None,
-                };
+                let asked = Asked::plain(kind, n, bytes, Rate::from_gbps(400));
                 let mut defaults = Nothing::default();
                 let algorithm =
                     Algorithm::read(kind.default_algorithm(), &mut Parameters::new(&mut defaults));

@@ -116,6 +116,11 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// In one channel, in messages as large as they come, from or to rank 0.
+    pub fn plain(kind: Kind, ranks: u32, bytes: u64, rate: Rate) -> Asked {
+        Asked { kind, ranks, bytes, channels: 1, chunk: None, root: 0, rate, among: None }
+    }
+
     /// The lanes of an operation whose largest message is one of `parts` equal parts of a lane.
     pub fn lanes(&self, parts: u64) -> Result<Lanes, String> {
         let (min, max) = self.among.unwrap_or((self.bytes, self.bytes));

@@ -255,16 +255,7 @@ mod tests {
     const ANY: NcclParameters = NcclParameters { protocol: None, gpus_per_node: 1, channels_given: false };
 
     fn asked(kind: Kind, ranks: u32, bytes: u64) -> Asked {
-        Asked {
-            kind,
-            ranks,
-            bytes,
-            channels: 1,
-            chunk: None,
-            root: 0,
-            rate: Rate::from_gbps(400),
-            among: None,
-        }
+        Asked::plain(kind, ranks, bytes, Rate::from_gbps(400))
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn phases(algorithm: &str, asked: &Asked) -> Result<Phases, String> {
 }
 
 fn asked(kind: Kind, ranks: u32, bytes: u64) -> Asked {
-    Asked { kind, ranks, bytes, channels: 1, chunk: None, root: 0, rate: RATE, among: None }
+    Asked::plain(kind, ranks, bytes, RATE)
 }
 
 /// Delivers all messages of a law among n ranks, in an order drawn from `seed`; the numbers of those sent.
