@@ -16,7 +16,6 @@ if not hasattr(native, "Plan"):
 from weftline import pint  # noqa: E402
 from weftline.cli.main import main  # noqa: E402
 from weftline.errors import InputError  # noqa: E402
-from weftline.measures import decoded  # noqa: E402
 
 QUERIES = """\
 bits = 16
@@ -137,9 +136,8 @@ def test_digests_of_a_file_become_quantiles_per_hop(here, capsys):
 
 def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsys):
     (here / "paths.toml").write_text(PATHS)
-    (here / "line.txt").write_text(decoded.all_neighbours([2, 3, 4]))
     plan = pint.Plan.open("paths.toml")
-    hops = [{"switch-id": hop} for hop in (2, 3, 4)]
+    hops = [{"switch-id": hop} for hop in (3, 4, 5)]
     rows = [(flow, packet) for flow, packets in ((1, 60), (2, 60), (3, 0)) for packet in range(packets)]
     rows.append((3, 7))  # one digest of 16 bits may leave several switches at every hop
     lines = ["packet_id,digest,hops,plan_version,flow_id"]
@@ -148,7 +146,8 @@ def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsy
         for flow, packet in rows
     ]
     (here / "digests.csv").write_text("\n".join(lines) + "\n")
-    decode = ["pint", "decode", "digests.csv", "--plan", "paths.toml", "--topology", "line.txt"]
+    known = ["--topology", "line.gml", "--ids-only"]
+    decode = ["pint", "decode", "digests.csv", "--plan", "paths.toml", *known]
     found = json.loads(output_of(capsys, *decode, "--json").out)
     packets = found["packets_to_decode"]
     assert (packets["known"], packets["unknown"]) == (2, 1)
@@ -299,7 +298,6 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
     nodes = "".join(f"node [ id {n} ]\n" for n in range(switches))
     edges = "".join(f"edge [ source {n} target {n + 1} ]\n" for n in range(switches - 1))
     (here / "chain.gml").write_text(f"graph [\n{nodes}{edges}]\n")
-    (here / "pairs.txt").write_text(decoded.all_neighbours(list(range(switches, 2 * switches))))
     plan = pint.Plan.open("paths.toml")
     tried = {"hops": [switches], "trials": trials, "seed": seed, "topology": "chain.gml"}
     known, pairs, linked = (
@@ -309,7 +307,7 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
     assert [found["decoder"] for found in (known, pairs, linked)] == ["peeling", "collector", "collector"]
     assert [found["wrong"] for found in (known, pairs, linked)] == [0, 0, 0]
 
-    def packets_of_a_collector(topology):
+    def packets_of_a_collector(ids_only):
         draws, counts = Draws(seed), []
         for _ in range(trials):
             path = list(range(switches, 2 * switches))  # the nodes after the hosts, one a switch
@@ -317,7 +315,7 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
                 path.reverse()
             for _ in path[1:]:
                 draws.word()  # a draw for each step back
-            collector, packets, events = pint.Collector(plan, topology=topology), 0, []
+            collector, packets, events = pint.Collector(plan, topology="chain.gml", ids_only=ids_only), 0, []
             while not events:
                 packets += 1
                 packet = draws.word()
@@ -327,8 +325,8 @@ def test_accuracy_names_its_decoder_and_is_that_of_a_collector_where_links_are_k
             counts.append(packets)
         return sum(counts) / trials
 
-    assert linked["mean_packets"] == pytest.approx(packets_of_a_collector("chain.gml"), rel=1e-12)
-    assert pairs["mean_packets"] == pytest.approx(packets_of_a_collector("pairs.txt"), rel=1e-12)
+    assert linked["mean_packets"] == pytest.approx(packets_of_a_collector(False), rel=1e-12)
+    assert pairs["mean_packets"] == pytest.approx(packets_of_a_collector(True), rel=1e-12)
     assert pairs["mean_packets"] < known["mean_packets"]
     assert pint.accuracy(plan, **tried, ids_only=True, decoder="peeling")["queries"][0]["lengths"] == [known]
     assert pint.accuracy(plan, **tried, decoder="collector")["queries"][0]["lengths"] == [linked]

@@ -130,6 +130,8 @@ class Collector:
         The plan that the switches run.
     topology
         Topology file: its switches are the ids, and consecutive hops are neighbours.
+    ids_only
+        Its links are not known: any two switches may follow each other on a path.
     ends
         First and last hop are the switches of the flow's source and destination.
     shortest
@@ -149,6 +151,7 @@ class Collector:
         plan: Plan,
         *,
         topology: str | Path | None = None,
+        ids_only: bool = False,
         ends: bool = False,
         shortest: bool = False,
         memory: str | int = MEMORY,
@@ -158,7 +161,7 @@ class Collector:
         self.plan = plan
         file = None if topology is None else str(topology)
         self._native = _native.Collector(
-            plan._native, file, ends, shortest, _memory(memory), idle_ns, _patience(patience)
+            plan._native, file, ids_only, ends, shortest, _memory(memory), idle_ns, _patience(patience)
         )
 
     def take(
@@ -225,6 +228,7 @@ def decode(
     digests: str | Path,
     *,
     topology: str | Path | None = None,
+    ids_only: bool = False,
     ends: bool = False,
     shortest: bool = False,
     memory: str | int = MEMORY,
@@ -238,7 +242,7 @@ def decode(
 
     Parameters
     ----------
-    patience
+    topology, ids_only, ends, shortest, memory, idle_ns, patience
         As of `Collector`.
     out
         CSV file for the paths of all flows.
@@ -256,6 +260,7 @@ def decode(
         plan._native,
         str(digests),
         None if topology is None else str(topology),
+        ids_only,
         ends,
         shortest,
         _memory(memory),
@@ -311,10 +316,6 @@ def accuracy(
         paths that were not known after a million packets, which count as a million in the mean.
     """
     lengths = [plan.facts()["hops"]["expected"]] if hops is None else list(hops)
-    if topology is None and (ids_only or ends or shortest):
-        raise InputError("ids only, ends, shortest: what is known of a topology needs --topology")
-    if ids_only and (ends or shortest):
-        raise InputError("ids only: then neither ends nor shortest paths are known")
     file = None if topology is None else str(topology)
     return json.loads(
         _native.pint_accuracy(plan._native, lengths, trials, seed, file, ids_only, ends, shortest, decoder)

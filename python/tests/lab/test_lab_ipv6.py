@@ -220,7 +220,7 @@ class Written:
         stamps.write(self.out / "telemetry.parquet", stamps.Digests(rows, 0, 0))
         pq.write_table(pa.Table.from_pylist(traces), self.out / ioam.TABLE)
         known = self.out / "known.toml"
-        known.write_text(traced.network([0] * 10, 64, [(a, b) for a in range(64) for b in range(a)], "1us"))
+        known.write_text(traced.network([0] * 10, 64, stamped.chain(64), "1us"))
         return traced.checked(cast(Run, self), queries, known, "100Mbps", (0, 1))
 
 
@@ -242,7 +242,7 @@ def test_digests_and_traces_of_the_same_packets_agree_and_a_changed_trace_is_fou
 
     found = run.checked(another)
     assert found.unmatched == 1 and found.contradictions == 0 and found.equal == found.digests == 59
-    row = stamped.Row(3, 10.0, 10.0, [replace(found, packets=10.0, paths=stamped.FLOWS)] * 3)
+    row = stamped.Row(3, 10.0, [replace(found, packets=10.0, paths=stamped.FLOWS)] * 3)
     assert row.verdict(0.1) == "open"
 
     def longer(trace: dict[str, Any]) -> None:

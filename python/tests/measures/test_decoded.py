@@ -89,15 +89,3 @@ def test_errors_are_relative_to_the_reference_where_there_is_latency():
 def test_nothing_is_reported_that_is_not_requested():
     assert decoded.numbers([], QUERIES) == {}
     assert decoded.numbers([report(300, 8, 5)], []) == {}
-
-
-def test_a_network_of_neighbours_has_all_pairs_of_switches():
-    assert decoded.all_neighbours([2, 3, 4]).splitlines() == [
-        "5 3 5",
-        "2 3 4",
-        "2 3 100Gbps 1us 0",
-        "2 4 100Gbps 1us 0",
-        "3 4 100Gbps 1us 0",
-        "0 2 100Gbps 1us 0",
-        "1 2 100Gbps 1us 0",
-    ]

@@ -133,6 +133,9 @@ def _decode_command(command: Callable[..., Any]) -> None:
     )
     decode.add_argument("--plan", required=True, metavar="PLAN.toml", help="the plan that the switches ran")
     decode.add_argument("--topology", metavar="FILE", help="the network: .toml, .gml, .graphml, HPCC's .txt")
+    decode.add_argument(
+        "--ids-only", action="store_true", help="the collector knows the switches but not the links"
+    )
     decode.add_argument("--ends", action="store_true", help="the flow's addresses tell first and last switch")
     decode.add_argument("--shortest", action="store_true", help="paths are shortest paths")
     decode.add_argument(
@@ -246,6 +249,7 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
         plan,
         file,
         topology=options.topology,
+        ids_only=options.ids_only,
         ends=options.ends,
         shortest=options.shortest,
         memory=options.memory,

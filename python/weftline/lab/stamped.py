@@ -1,42 +1,35 @@
 """An experiment of the lab on PINT: each digest of a chain checked, and packets until a path is known.
 
 A row is a number of switches between two hosts. Every digest of a real packet is held against that of the
-library for the same packet and path; the paths are decoded as `weftline pint decode` does by a collector that
-knows the ids of all switches and not how they are linked (to it any two are neighbours); and the mean number
-of packets to decode is divided by that of digests that the library makes of random packets on the same path,
-decoded in the same way, run by run. Next to it is the number of `weftline pint accuracy` with the same number
-of ids; its decoder does not use that neighbours on a path differ, so it needs a few packets more.
+library for the same packet and path; the paths are decoded as `weftline pint decode --ids-only` does, by a
+collector that knows the ids of all switches and not how they are linked; and the mean number of packets to
+decode is divided, run by run, by that of `weftline pint accuracy --decoder collector`, which gives digests of
+random packets to the same collector.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar
 
 from weftline import pint, scenarios
-from weftline.errors import InputError, RunFailed
-from weftline.lab import repeats, stamps
+from weftline.errors import InputError
+from weftline.lab import repeats
 from weftline.runs import Run
 from weftline.scenario import Scenario
 from weftline.terminal import Table
 
 KIND = "pint"
-FLOWS, SIZE, APART_MS = 100, "100KB", 20
+FLOWS, APART_MS = 100, 20
+SIZE = "100KB"
+"""Of a flow, if the file has no other."""
 RATE, DELAY = "100Mbps", "1ms"
-IDS = 64
-"""Switches that the collector knows; `queries.toml` states the same number."""
-EVERY_PAIR = list(combinations(range(IDS), 2))
 NETWORK, KNOWN = "network.toml", "known.toml"
-PACKETS_PER_HOP = 4
-"""Packets by which flows of the library's grow until their paths are known, for each switch."""
-MOST_PACKETS = 10_000
 CONTRADICTIONS = ("inconsistent", "impossible", "paths_changed", "strays")
 TRIALS = 1000
-"""Paths that are decoded for the numbers of the library."""
+"""Paths of `weftline pint accuracy`."""
 
 
 @dataclass
@@ -61,9 +54,7 @@ class Row:
 
     switches: int
     expected: float = 0.0
-    """Packets to decode for digests that the library makes."""
-    accuracy: float = 0.0
-    """The same by `weftline pint accuracy`."""
+    """Packets to decode by `weftline pint accuracy`."""
     runs: list[Decoded] = field(default_factory=list)
     published: float | None = None
     """The number that the source prints, of its own network."""
@@ -100,6 +91,8 @@ class Experiment:
     rows: list[Row]
     delay: str = DELAY
     """Of every link."""
+    size: str = SIZE
+    """Of every flow."""
     traced: ClassVar[bool] = False
     """Packets carry the kernel's IOAM too."""
 
@@ -126,6 +119,7 @@ class Experiment:
                     if not rows or str(switches) in rows
                 ],
                 delay=text.get("delay", DELAY),
+                size=text.get("size", SIZE),
             )
         if unknown := [row for row in rows if row not in map(str, known)]:
             raise InputError(f"{path}: has no row {', '.join(unknown)}: it has {', '.join(map(str, known))}")
@@ -144,26 +138,22 @@ class Experiment:
         for row in self.rows:
             place = out / f"{row.switches}-switches"
             place.mkdir(parents=True, exist_ok=True)
-            self._networks(row, place)
-            tried = pint.accuracy(plan, hops=[row.switches], trials=TRIALS)
-            row.accuracy = tried["queries"][0]["lengths"][0]["mean_packets"]
-            row.expected = expected(plan, self._path(row), place / "library.parquet", place / KNOWN)
+            self._networks(row, place, _ids(plan))
+            tried = pint.accuracy(plan, hops=[row.switches], trials=TRIALS, decoder="collector")
+            row.expected = tried["queries"][0]["lengths"][0]["mean_packets"]
         for repeat, row in repeats.there_and_back(self.rows, count):
             row.runs.append(self._one(row, out / f"{row.switches}-switches", repeat, plan))
 
-    def _networks(self, row: Row, place: Path) -> None:
-        """Write the network of a row, and that of all that the collector knows."""
-        (place / NETWORK).write_text(network(row.switches, _chain(row.switches), self.delay), "utf-8")
-        (place / KNOWN).write_text(network(IDS, EVERY_PAIR, self.delay), "utf-8")
-
-    def _path(self, row: Row) -> list[dict[str, int]]:
-        """Return what the switches of a path show the library."""
-        return _hops(row.switches)
+    def _networks(self, row: Row, place: Path, ids: int) -> None:
+        """Write the network of a row, and one with all switches that the collector knows."""
+        for file, switches in ((NETWORK, row.switches), (KNOWN, ids)):
+            (place / file).write_text(network(switches, chain(switches), self.delay), "utf-8")
 
     def _flows(self, row: Row) -> list[dict[str, Any]]:
         """Return the flows of a row."""
         return [
-            {"src": 0, "dst": 1, "size": SIZE, "start": f"{APART_MS * number}ms"} for number in range(FLOWS)
+            {"src": 0, "dst": 1, "size": self.size, "start": f"{APART_MS * number}ms"}
+            for number in range(FLOWS)
         ]
 
     def _decoded(self, run: Run, row: Row, plan: pint.Plan) -> Decoded:
@@ -196,7 +186,6 @@ class Experiment:
                     str(sum(run.contradictions for run in row.runs)),
                     repeats.spread(packets, 2),
                     f"{row.expected:.2f}",
-                    f"{row.accuracy:.2f}",
                     "–" if row.published is None else f"{row.published:g}",
                     repeats.between(interval),
                     f"{sum(bool(run.contaminated) for run in row.runs)} of {len(row.runs)}",
@@ -204,8 +193,8 @@ class Experiment:
                 ]
             )
         head = [
-            "chain", "digests equal", "paths known", "contradictions", "packets to decode", "library",
-            "pint accuracy", "published", "lab / library, 90 %", "contaminated", "verdict",
+            "chain", "digests equal", "paths known", "contradictions", "packets to decode", "pint accuracy",
+            "published", "lab / pint accuracy, 90 %", "contaminated", "verdict",
         ]  # fmt: skip
         return Table(head, lines, left=1)
 
@@ -218,8 +207,7 @@ class Experiment:
         rows = [
             {
                 "switches": row.switches,
-                "library_packets": row.expected,
-                "accuracy_packets": row.accuracy,
+                "accuracy_packets": row.expected,
                 "published_packets": row.published,
                 "interval": row.interval(),
                 "verdict": row.verdict(self.margin),
@@ -241,7 +229,7 @@ def decoded(run: Run, folder: Path, plan: pint.Plan, known_to: Path, switches: i
     rows = pq.read_table(folder / "telemetry.parquet").to_pylist()
     hops = _hops(switches)
     equal = sum(plan.encode(packet_id=row["packet_id"], hops=hops)[-1] == row["digest"] for row in rows)
-    found = pint.decode(plan, folder / "telemetry.parquet", topology=known_to, show=FLOWS)
+    found = pint.decode(plan, folder / "telemetry.parquet", topology=known_to, ids_only=True, show=FLOWS)
     query = plan.facts()["queries"][0]["name"]
     known = [one["queries"][query] for one in found["reports"]]
     known = [one for one in known if one.get("decoded_after") is not None]
@@ -258,31 +246,10 @@ def decoded(run: Run, folder: Path, plan: pint.Plan, known_to: Path, switches: i
     )
 
 
-def expected(plan: pint.Plan, hops: list[dict[str, int]], file: Path, known_to: Path) -> float:
-    """Return the mean number of packets to decode for digests that the library makes of random packets.
-
-    `hops`: what each switch of the path shows.
-    """
-    switches = len(hops)
-    chance = random.Random(switches)
-    rows: list[dict[str, Any]] = []
-    found: dict[str, Any] = {"complete_paths": 0}
-    # Until every path is known: a mean of those that needed few packets would be too low.
-    while found["complete_paths"] < TRIALS:
-        begun = len(rows) // TRIALS
-        if begun > MOST_PACKETS:
-            raise RunFailed(
-                f"{file}: {found['complete_paths']} of {TRIALS} paths are known after {begun} packets"
-            )
-        for packet, flow in product(range(begun, begun + PACKETS_PER_HOP * (switches + 1)), range(TRIALS)):
-            number = chance.getrandbits(64)
-            row = dict.fromkeys(stamps.COLUMNS, 0) | {"flow_id": flow, "dst": 1, "sink": 1, "hops": switches}
-            digest = plan.encode(packet_id=number, hops=hops)[-1]
-            about = {"packet_id": number, "digest": digest, "plan_version": plan.version, "path": None}
-            rows.append(row | about | {"time_ns": float(packet)})
-        stamps.write(file, stamps.Digests(rows, 0, 0))
-        found = pint.decode(plan, file, topology=known_to, show=0)
-    return float(found["packets_to_decode"]["mean"])
+def _ids(plan: pint.Plan) -> int:
+    """Return how many switches the collector knows."""
+    predictions = [query["prediction"] for query in plan.facts()["queries"]]
+    return next(int(one["ids"]) for one in predictions if "ids" in one)
 
 
 def _hops(switches: int) -> list[dict[str, int]]:
@@ -299,5 +266,5 @@ def network(switches: int, links: Sequence[tuple[int, int]], delay: str = DELAY)
     return f"node = [{', '.join(nodes)}]\n\n" + "".join(texts)
 
 
-def _chain(switches: int) -> list[tuple[int, int]]:
+def chain(switches: int) -> list[tuple[int, int]]:
     return [(number, number + 1) for number in range(switches - 1)]

@@ -89,19 +89,15 @@ class Experiment(stamped.Experiment):
         # The ends of the path, then one host at each switch.
         return [0, row.switches - 1, *range(row.switches)]
 
-    def _networks(self, row: stamped.Row, place: Path) -> None:
+    def _networks(self, row: stamped.Row, place: Path, ids: int) -> None:
         hosts = self._hosts(row)
         if self.shapes[row.switches] == DIAMOND:
             switches, links = 5, DIAMOND_LINKS
         else:
-            switches, links = row.switches, [(number, number + 1) for number in range(row.switches - 1)]
+            switches, links = row.switches, stamped.chain(row.switches)
         (place / stamped.NETWORK).write_text(network(hosts, switches, links, self.delay), "utf-8")
-        known = network(hosts, stamped.IDS, stamped.EVERY_PAIR, self.delay)
+        known = network(hosts, ids, stamped.chain(ids), self.delay)
         (place / stamped.KNOWN).write_text(known, "utf-8")
-
-    def _path(self, row: stamped.Row) -> list[dict[str, int]]:
-        first = len(self._hosts(row))
-        return [_seen(first + number, 0) for number in range(row.switches)]
 
     def _flows(self, row: stamped.Row) -> list[dict[str, Any]]:
         if self.shapes[row.switches] == DIAMOND:
@@ -148,7 +144,6 @@ class Experiment(stamped.Experiment):
                     f"{sum(run.near for run in found)} of {sum(len(run.quantiles) for run in found)}",
                     repeats.spread(packets, 2),
                     f"{row.expected:.2f}",
-                    f"{row.accuracy:.2f}",
                     repeats.between(interval),
                     f"{sum(bool(run.contaminated) for run in found)} of {len(found)}",
                     row.verdict(self.margin),
@@ -156,7 +151,7 @@ class Experiment(stamped.Experiment):
             )
         head = [
             "path", "digests as IOAM's path", "paths known", "contradictions", "latencies outside",
-            "quantiles near", "packets to decode", "library", "pint accuracy", "lab / library, 90 %",
+            "quantiles near", "packets to decode", "pint accuracy", "lab / pint accuracy, 90 %",
             "contaminated", "verdict",
         ]  # fmt: skip
         return Table(head, lines, left=1)
@@ -237,7 +232,8 @@ def checked(run: Run, plan: pint.Plan, known_to: Path, rate: str, ends: tuple[in
             found.outside += not inside
     found.steered = sum(len(one) > 1 for one in ways.values())
     whole = {row["flow_id"] for row in rows if ends in (None, (row["src"], row["dst"]))}
-    decoded = pint.decode(plan, run.out / "telemetry.parquet", topology=known_to, show=len(rows))
+    digests = run.out / "telemetry.parquet"
+    decoded = pint.decode(plan, digests, topology=known_to, ids_only=True, show=len(rows))
     _paths(found, decoded, ways, whole, path_name)
     found.quantiles = list(_quantiles(decoded, waits, latency_name, slack * ns_a_byte + SLACK_NS))
     found.contradictions += found.outside + found.steered

@@ -11,7 +11,6 @@ copies and so more of the values. What it misses is part of the errors: they are
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import tempfile
@@ -19,8 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, controllers, integrity, pint
-from weftline.errors import InputError
+from weftline import integrity, pint
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -147,37 +145,11 @@ def _plan(run: Run) -> pint.Plan | None:
 
 def _reports(run: Run, plan: pint.Plan, known: str, folder: Path) -> Iterator[dict[str, Any]]:
     """Decode the digests of a run; results go through a file, which holds millions of flows as well."""
-    network = run.out / "scenario.toml"
-    if known == "ids":
-        network = folder / "all-neighbours.txt"
-        network.write_text(all_neighbours(_switches(run)), encoding="utf-8")
+    network, digests = run.out / "scenario.toml", run.out / "telemetry.parquet"
     findings = folder / "findings.jsonl"
-    pint.decode(plan, run.out / "telemetry.parquet", topology=network, findings=findings, show=0)
+    pint.decode(plan, digests, topology=network, ids_only=known == "ids", findings=findings, show=0)
     with findings.open(encoding="utf-8") as lines:
         for line in lines:
             found = json.loads(line)
             if "queries" in found:
                 yield found
-
-
-def _switches(run: Run) -> list[int]:
-    """Return the node numbers of a run's switches, which follow its hosts."""
-    text = (run.out / "scenario.toml").read_text("utf-8")
-    laws = controllers.stand_ins(text)
-    scenario = _native.Scenario(text, "scenario.toml", str(run.out), controllers=laws)
-    checked = json.loads(scenario.check())["topology"]
-    try:
-        return list(range(checked["hosts"], checked["hosts"] + checked["switches"]))
-    except (KeyError, TypeError):
-        raise InputError(f"{run.out}: its network cannot be counted") from None
-
-
-def all_neighbours(switches: list[int]) -> str:
-    """Return a network of which every switch is every other's neighbour, in the HPCC simulator's text format.
-
-    Nodes below the first switch are hosts; they hang on it.
-    """
-    links = [*itertools.combinations(switches, 2), *((host, switches[0]) for host in range(switches[0]))]
-    lines = [f"{switches[-1] + 1} {len(switches)} {len(links)}", " ".join(map(str, switches))]
-    lines += [f"{a} {b} 100Gbps 1us 0" for a, b in links]
-    return "\n".join(lines) + "\n"

@@ -22,9 +22,9 @@ use crate::interrupts::interruptible;
 /// Packets of a flow for which quantiles are tried.
 const PACKETS: [u64; 2] = [1_000, 10_000];
 
-/// Tries every query of the plan on paths of these lengths; JSON by query. With a topology, paths are shortest paths of it and the decoder knows
-/// it: with `ids_only` its switches alone, else also who is whose neighbour; with `ends` the first and the last switch too. `decoder` is the
-/// name of a [`DecoderKind`].
+/// Tries every query of the plan on paths of these lengths; JSON by query. With a topology, paths are
+/// shortest paths of it and the decoder knows it: with `ids_only` its switches alone, else also who is whose
+/// neighbour; with `ends` the first and the last switch too. `decoder` is the name of a [`DecoderKind`].
 #[pyfunction]
 #[pyo3(signature = (plan, hops, trials, seed, topology=None, ids_only=false, ends=false, shortest=false, decoder=None))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
@@ -48,14 +48,9 @@ pub fn pint_accuracy(
     }
     py.detach(|| {
         interruptible(move || {
-            let knowledge = match topology {
-                Some(file) => {
-                    let ground = Ground::read(&file)?;
-                    let differ = ids_only && decoder == DecoderKind::Collector;
-                    Some(Knowledge { ground, neighbours: !ids_only, differ, ends, shortest })
-                }
-                None => None,
-            };
+            let mut knowledge = Knowledge::read(topology.as_deref(), ids_only, ends, shortest)?;
+            knowledge.differ &= decoder == DecoderKind::Collector;
+            let knowledge = topology.is_some().then_some(knowledge);
             let mut tries = Tries { plan: &plan, knowledge, decoder, trials, seed };
             let queries = plan.queries().queries.len();
             let reported: PyResult<Vec<Json>> = (0..queries).map(|query| tries.query(query, &hops)).collect();
@@ -67,7 +62,8 @@ pub fn pint_accuracy(
     })
 }
 
-/// Packets until a path is known by what PINT is compared with: `ppm`, `ams2` or `ams2-as-drawn`, with `m` hashes of a hop; JSON.
+/// Packets until a path is known by what PINT is compared with: `ppm`, `ams2` or `ams2-as-drawn`, with `m`
+/// hashes of a hop; JSON.
 #[pyfunction]
 pub fn pint_compared(
     py: Python<'_>,

@@ -10,7 +10,6 @@ use serde_json::{Value as Json, json};
 
 use super::Plan;
 use super::decode::{Ends, Knowledge, paths};
-use super::ground::Ground;
 use crate::errors::input;
 
 /// Takes recorded digests in, one at a time.
@@ -25,12 +24,13 @@ pub struct Collector {
 #[pymethods]
 impl Collector {
     #[new]
-    #[pyo3(signature = (plan, topology, ends, shortest, memory, idle_ns, patience))]
+    #[pyo3(signature = (plan, topology, ids_only, ends, shortest, memory, idle_ns, patience))]
     #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
     fn new(
         py: Python<'_>,
         plan: &Plan,
         topology: Option<PathBuf>,
+        ids_only: bool,
         ends: bool,
         shortest: bool,
         memory: usize,
@@ -42,13 +42,7 @@ impl Collector {
         }
         let plan = plan.plan.clone();
         py.detach(|| {
-            let mut knowledge = match topology {
-                Some(topology) => {
-                    let ground = Ground::read(&topology)?;
-                    Knowledge { ground, neighbours: true, ends, shortest, ..Knowledge::default() }
-                }
-                None => Knowledge::default(),
-            };
+            let mut knowledge = Knowledge::read(topology.as_deref(), ids_only, ends, shortest)?;
             let (agreeing, misfits, fits) = patience;
             let patience = Patience { agreeing, misfits, fits };
             let limits = Limits { bytes: memory, idle_ns, patience };

@@ -36,13 +36,32 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
+    /// Of a topology file: with `ids_only` its switches, any two of which may follow each other, else also
+    /// its links; without a file nothing.
+    ///
+    /// Errors: what is known of a topology without one; ends and shortest paths, which follow from links,
+    /// with `ids_only`.
+    pub fn read(topology: Option<&Path>, ids_only: bool, ends: bool, shortest: bool) -> PyResult<Knowledge> {
+        let Some(file) = topology else {
+            if ids_only || ends || shortest {
+                return Err(input("ids only, ends, shortest: what is known of a topology needs --topology"));
+            }
+            return Ok(Knowledge::default());
+        };
+        if ids_only && (ends || shortest) {
+            return Err(input("ids only: then neither ends nor shortest paths are known"));
+        }
+        Ok(Knowledge { ground: Ground::read(file)?, neighbours: !ids_only, differ: ids_only, ends, shortest })
+    }
+
     /// Only that ids are 0 to `ids` - 1.
     pub fn numbered(ids: u64) -> Knowledge {
         Knowledge { ground: Ground { ids: (0..ids).collect(), ..Ground::default() }, ..Knowledge::default() }
     }
 }
 
-/// The hosts that flows may be between, where the first and the last hop of paths follow from them; none: any.
+/// The hosts that flows may be between, where the first and the last hop of paths follow from them; none:
+/// any.
 #[derive(Debug, Default)]
 pub struct Ends(Option<BTreeSet<u64>>);
 
@@ -51,7 +70,8 @@ impl Ends {
         Ends(knowledge.ends.then(|| knowledge.ground.hosts.clone()))
     }
 
-    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is not an error.
+    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is
+    /// not an error.
     pub fn check(&self, flow: &Flow) -> PyResult<()> {
         let Some(hosts) = &self.0 else { return Ok(()) };
         for (name, end) in [("src", flow.source), ("dst", flow.destination)] {
@@ -103,11 +123,7 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
 /// The decoder of a plan's text for a collector of packets, which may get the switches from a topology.
 pub fn shared_decoder(text: &str, topology: Option<&Path>) -> PyResult<weftline_collect::pint::Decoder> {
     let plan = pint::plan::Plan::open(text, "plan").map_err(input)?;
-    let ground = topology.map(Ground::read).transpose()?;
-    let mut knowledge = match ground {
-        Some(ground) => Knowledge { ground, neighbours: true, ..Knowledge::default() },
-        None => Knowledge::default(),
-    };
+    let mut knowledge = Knowledge::read(topology, false, false, false)?;
     let paths = Arc::new(paths(&plan, &mut knowledge)?);
     Ok(weftline_collect::pint::Decoder { plan: Arc::new(plan), paths })
 }
@@ -195,16 +211,18 @@ impl Sink for Outputs {
     }
 }
 
-/// Collects the digests of a CSV or Parquet file. `out` takes paths as CSV, `findings` all results and events as JSON lines; the first
-/// `show` are returned, with counts, as JSON. A row at a time is in memory, and at most `memory` bytes of flows.
+/// Collects the digests of a CSV or Parquet file. `out` takes paths as CSV, `findings` all results and events
+/// as JSON lines; the first `show` are returned, with counts, as JSON. A row at a time is in memory, and at
+/// most `memory` bytes of flows.
 #[pyfunction]
-#[pyo3(signature = (plan, path, topology, ends, shortest, memory, idle_ns, patience, out, findings, show))]
+#[pyo3(signature = (plan, path, topology, ids_only, ends, shortest, memory, idle_ns, patience, out, findings, show))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn pint_decode(
     py: Python<'_>,
     plan: &Plan,
     path: PathBuf,
     topology: Option<PathBuf>,
+    ids_only: bool,
     ends: bool,
     shortest: bool,
     memory: usize,
@@ -217,17 +235,10 @@ pub fn pint_decode(
     let plan = plan.plan.clone();
     py.detach(|| {
         interruptible(move || {
-            let knowledge = match topology {
-                Some(topology) => {
-                    let ground = Ground::read(&topology)?;
-                    Knowledge { ground, neighbours: true, ends, shortest, ..Knowledge::default() }
-                }
-                None => Knowledge::default(),
-            };
+            let mut knowledge = Knowledge::read(topology.as_deref(), ids_only, ends, shortest)?;
             let (agreeing, misfits, fits) = patience;
             let patience = Patience { agreeing, misfits, fits };
             let limits = Limits { bytes: memory, idle_ns, patience };
-            let mut knowledge = knowledge;
             let decoder = paths(&plan, &mut knowledge)?;
             let collector = Collector::new(&plan, limits, decoder).map_err(input)?;
             let outputs = Outputs {
