@@ -87,9 +87,13 @@ impl Ideals {
             return self.as_published(spec);
         }
         let sending = self.transports[usize::from(spec.transport)];
+        let acknowledged = self.definition == IdealFct::Alone;
+        if self.periods.len() == 1 {
+            let configured = self.configured(spec, &sending, &sending, acknowledged);
+            return configured.map_or(Time::ZERO, |(time, _)| time);
+        }
         let met = self.met(start, end);
         let stays = Sending { one_path: sending.one_path && met.len() == 1, ..sending };
-        let acknowledged = self.definition == IdealFct::Alone;
         let configured = self.configured(spec, &sending, &stays, acknowledged);
         let Some((configured, hops)) = configured else { return Time::ZERO };
         let led = |&number: &usize| papers::first_path(&self.routes[number], spec).len();
@@ -101,9 +105,6 @@ impl Ideals {
 
     /// Returns the routes that were valid between `start` and `end`, each once.
     fn met(&self, start: Time, end: Time) -> Vec<usize> {
-        if self.periods.len() == 1 {
-            return Vec::from([0]);
-        }
         let first = self.periods.partition_point(|&(since, _)| since <= start).saturating_sub(1);
         let after = self.periods.partition_point(|&(since, _)| since <= end).max(first + 1);
         let mut met: Vec<usize> = self.periods[first..after].iter().map(|&(_, number)| number).collect();
