@@ -53,6 +53,11 @@ pub enum Due {
         graph: u16,
         number: u32,
     },
+    /// The sender of such a message, at another host, knows that it has come.
+    InsideKnown {
+        graph: u16,
+        number: u32,
+    },
     /// A rank of a job graph has computed.
     Woken {
         graph: u16,
@@ -187,7 +192,7 @@ impl Region {
                 Due::Message { graph, number, message } => {
                     Some(self.sender_of(usize::from(graph), number, &message))
                 }
-                Due::Inside { .. } | Due::Woken { .. } => None,
+                Due::Inside { .. } | Due::InsideKnown { .. } | Due::Woken { .. } => None,
             };
             if let Some((src, flow)) = of_flow {
                 let action = Action::StartFlow { flow, arrival: place, stage: stage + 1 };
@@ -197,6 +202,7 @@ impl Region {
         }
         self.starts.free.push(place);
         let arrival = match due {
+            Due::InsideKnown { graph, number } => return self.known_inside(usize::from(graph), number),
             Due::Flow(arrival) => arrival,
             Due::Message { graph, number, message } => {
                 return self.start_message(usize::from(graph), number, message);

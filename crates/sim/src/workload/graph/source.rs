@@ -106,8 +106,7 @@ fn pairs(graph: &JobGraph, repeat: u32) -> Vec<(u32, u32)> {
                 pairs.extend(later.iter().map(|&next| (member.first + message, member.first + next)));
                 let [from, to] = [transfer.from, transfer.to].map(|m| groups.rank(group, m));
                 got.entry(to).or_default().push(member.first + message);
-                let awaits = member.law.ends_acknowledged() || member.law.receives(transfer.from) == 0;
-                if awaits {
+                if member.law.awaits_acknowledgements(transfer.from) {
                     got.entry(from).or_default().push(member.first + message);
                 }
             }
