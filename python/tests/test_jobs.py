@@ -89,7 +89,7 @@ def test_numbers_over_jobs_of_different_kinds_are_none_or_have_a_note(run, tmp_p
     assert metric("busbw").value(alone, Flows()) and not comparison.Comparison(lines_of([alone])).notes
 
 
-def test_jobs_with_domains_differ_by_size_and_say_why_they_have_no_ideal_time(tmp_path):
+def test_jobs_with_domains_differ_by_size_and_have_an_ideal_time(tmp_path):
     job = {"kind": "collective", "operation": "all-reduce", "algorithm": "hierarchical", "domain": 2}
     job |= {"scale_up_rate": "3.6Tbps"}
     workload = [
@@ -100,8 +100,8 @@ def test_jobs_with_domains_differ_by_size_and_say_why_they_have_no_ideal_time(tm
     lines = lines_of([run])
     (note,) = [text for text in comparison.Comparison(lines).notes if "different kinds" in text]
     assert "a (all-reduce of 4 ranks, 400 KB); b (all-reduce of 4 ranks, 100 KB)" in note
-    assert [row["ideal_ns"] for row in run.steps] == [None, None]
-    assert "With scale_up_rate: no ideal time" in jobs.table(lines).note
+    assert all(0.9 * row["time_ns"] < row["ideal_ns"] <= row["time_ns"] for row in run.steps)
+    assert "With scale_up_rate: ideal counts the links within domains" in jobs.table(lines).note
 
 
 def test_tables_after_a_run_have_groups_jobs_and_steps(run):

@@ -102,11 +102,6 @@ impl Starts {
         }
     }
 
-    /// Which flows wait for which.
-    pub fn dependents(&self) -> &Dependents {
-        &self.precedence.dependents
-    }
-
     /// The place of a host of this region among its hosts.
     pub fn host_index(&self, host: HostId) -> u32 {
         self.precedence.host_index[host as usize]
@@ -202,12 +197,12 @@ impl Region {
         }
         self.starts.free.push(place);
         let arrival = match due {
-            Due::InsideKnown { graph, number } => return self.known_inside(usize::from(graph), number),
             Due::Flow(arrival) => arrival,
             Due::Message { graph, number, message } => {
                 return self.start_message(usize::from(graph), number, message);
             }
             Due::Inside { graph, number } => return self.arrived_inside(usize::from(graph), number),
+            Due::InsideKnown { graph, number } => return self.known_inside(usize::from(graph), number),
             Due::Woken { graph, rank, op } => return self.wake_rank(usize::from(graph), rank, op),
         };
         match arrival.spec.connection {

@@ -252,7 +252,6 @@ impl WorkloadParameters for CollectiveSpec {
             ranks,
             bytes: (self.kind != Kind::Barrier).then_some(self.bytes.0),
             bus: self.kind.bus(ranks),
-            alike: self.scale_up.is_none(),
             ..JobShape::default()
         };
         let repeated =

@@ -238,14 +238,6 @@ impl JobGraph {
         }
     }
 
-    /// Messages of the first of the operations that are repeated; none: it is a list.
-    pub fn messages_of_first(&self) -> Option<u32> {
-        match &self.work {
-            Work::Repeated(work) => Some(work.each()),
-            Work::Listed(_) => None,
-        }
-    }
-
     /// The operation that is repeated, if there is one.
     pub fn repeated(&self) -> Option<&Repeated> {
         match &self.work {
