@@ -492,6 +492,22 @@ def test_import_has_no_end_for_ranks_with_operations_that_never_end(tmp_path, ca
     assert json.loads(capsys.readouterr().out)["rank_ends_ns"] == [None, None, 5]
 
 
+def test_why_a_job_is_stalled_is_printed_once(tmp_path, capsys):
+    file = tmp_path / "circle.goal"
+    ops = "s: send 10b to {} tag 7\nr: recv 10b from {} tag 7\ns requires r\n"
+    ranks = [f"rank {rank} {{\n{ops.format(1 - rank, 1 - rank)}}}\n" for rank in range(2)]
+    file.write_text(f"num_ranks 2\n{''.join(ranks)}")
+    scenario = tmp_path / "circle.toml"
+    scenario.write_text(
+        '[topology]\nkind = "star"\nhosts = 2\n[[workload]]\nkind = "job-file"\nfile = "circle.goal"\n'
+    )
+    text = "ranks 0 -> 1 -> 0 wait for each other"
+    assert main(["run", str(scenario), "--out", str(tmp_path / "run")]) == 1
+    assert capsys.readouterr().err.count(text) == 1
+    assert main(["jobs", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().err.count(text) == 1
+
+
 def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):
     rows = training.ranks.to_dicts()
     whole = [row for row in rows if row["step"] == 0]
