@@ -26,6 +26,13 @@ def ending(run: Run) -> str | None:
     return f"the run is {status}; see {run.out}"
 
 
+def warnings(run: Run) -> list[str]:
+    """Return what a run warns of, without what `ending` says too: why a job is stalled."""
+    text = ending(run) or ""
+    found = [str(warning) for warning in run.summary.get("warnings") or []]
+    return [warning for warning in found if warning.removeprefix("a job is ") not in text]
+
+
 def _memory_limit(run: Run) -> str:
     from weftline.quantities import bytes_text, time_text
 

@@ -362,10 +362,9 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What deserves a look before the results are trusted, and how the run ended if it is not done."""
-        from weftline.run_status import ending
+        from weftline import run_status
 
-        found = [str(text) for text in self.summary.get("warnings") or []]
-        return found + [text for text in (ending(self),) if text]
+        return run_status.warnings(self) + [text for text in (run_status.ending(self),) if text]
 
     def __repr__(self) -> str:
         many = len(self.warnings)

@@ -227,6 +227,29 @@ fn ranks_of_one_host_have_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// A root, a rank that gives all, or one that waits for acknowledgements, sends to ranks of its own host.
+#[test]
+fn ranks_of_one_host_acknowledge_each_other() {
+    let fabric = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n";
+    let seats = "ranks_per_host = 3\nscale_up_rate = \"1Tbps\"\n";
+    for operation in ["broadcast", "reduce", "gather", "scatter", "pairwise-all-to-all"] {
+        let job = format!(
+            "[[workload]]\nkind = \"collective\"\noperation = \"{operation}\"\nbytes = \"300KB\"\nrepeat = 2\n"
+        );
+        let outcome = same_bits(&format!("{fabric}{job}{seats}"));
+        assert!(outcome.steps.iter().all(|step| step.finish.is_some()), "{operation}");
+    }
+    let file = std::env::temp_dir().join(format!("weftline-acked-{}.goal", std::process::id()));
+    let text = "num_ranks 4\nrank 0 {\na: send 1000b to 1\nb: send 1000b to 3\nb requires a\n}\nrank 1 {\na: recv 1000b from 0\n}\n\
+                rank 2 {\na: calc 1\n}\nrank 3 {\na: recv 1000b from 0\n}\n";
+    std::fs::write(&file, text).expect("a file");
+    let job =
+        format!("[[workload]]\nkind = \"job-file\"\nfile = \"{}\"\nsend_ends = \"acked\"\n", file.display());
+    let outcome = same_bits(&format!("{fabric}{job}{seats}"));
+    std::fs::remove_file(&file).expect("a file");
+    assert_eq!(outcome.flows, 1);
+}
+
 /// A job file of two ranks, and what their rows of the whole step say: (exposed, unsent, unjoined) in ps.
 fn waits_of(text: &str, format: &str) -> Vec<(u64, u64, u64)> {
     let file = std::env::temp_dir().join(format!("weftline-waits-{}.{format}", std::process::id()));

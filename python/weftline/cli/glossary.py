@@ -55,7 +55,8 @@ COLUMNS = {
     ),
     "ideal_ns": (
         "column of jobs.parquet, ns",
-        "A lower bound of the step's time alone on the network as configured; null for an incast.",
+        "A lower bound of the step's time alone on the network as configured; null for an incast and for "
+        "whole steps of training jobs and files, with their operations.",
     ),
     "finish_to_finish_ns": (
         "column of jobs.parquet, ns",

@@ -391,7 +391,7 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weftline import terminal
+    from weftline import run_status, terminal
     from weftline.measures import comparison
     from weftline.scenario import reused_text
 
@@ -420,7 +420,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.quiet:
         if run.reused:
             print(reused_text(run, "--force"), file=sys.stderr)
-        for warning in run.summary.get("warnings", []):
+        for warning in run_status.warnings(run):
             terminal.say("warning", warning)
         if memo := run.summary.get("memo"):
             why = f"; {memo['why_not']}" if memo["why_not"] else ""

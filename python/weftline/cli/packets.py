@@ -186,9 +186,10 @@ def _import_graph(options: argparse.Namespace) -> int:
 
     groups = Path(options.groups) if options.groups else None
     found = json.loads(_native.import_graph(Path(options.files[0]), groups, options.loggops))
+    status = 1 if found.get("waiting") else 0
     if options.json:
         print(json.dumps(found, indent=2))
-        return 0
+        return status
     if "flows" in found:
         what = (
             f"{found['flows']:,} flows with {quantities.bytes_text(found['bytes'])}, "
@@ -210,7 +211,7 @@ def _import_graph(options: argparse.Namespace) -> int:
         print(f"rank {rank} never ends" if end is None else f"rank {rank} ends at {end:,} ns")
     for text in found.get("waiting", []):
         print(f"never done: {text}")
-    return 1 if found.get("waiting") else 0
+    return status
 
 
 def _min_size(options: argparse.Namespace) -> str:

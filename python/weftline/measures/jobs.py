@@ -34,8 +34,8 @@ TIME = (
 )
 IDEAL = "ideal: a lower bound of the step alone on the network."
 SCALE_UP = (
-    " With scale_up_rate: no ideal time, for ranks also reach each other outside the network; busbw may "
-    "exceed the rate of a NIC, since it counts the bytes within domains too."
+    " With scale_up_rate: ideal counts the links within domains; busbw may exceed the rate of a NIC, since "
+    "it counts the bytes within domains too."
 )
 
 

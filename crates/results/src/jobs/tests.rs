@@ -4,14 +4,8 @@ use weftline_sim::workload::JobShape;
 
 fn step(source: u16, step: u32, start: u64, finish: Option<u64>) -> StepRecord {
     let bus = Some((6, 4));
-    let shape = JobShape {
-        operation: "ring-all-reduce",
-        ranks: 4,
-        bytes: Some(1000),
-        bus,
-        alike: true,
-        ..JobShape::default()
-    };
+    let shape =
+        JobShape { operation: "ring-all-reduce", ranks: 4, bytes: Some(1000), bus, ..JobShape::default() };
     StepRecord {
         source,
         step,

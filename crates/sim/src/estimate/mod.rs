@@ -30,6 +30,7 @@ use crate::telemetry::packet_digest::PLACES;
 use crate::transport::TransportConfig;
 use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
+use crate::workload::graph::Repeated;
 use crate::workload::graph::source::LISTED;
 
 /// (bytes that packets and flows in flight use, factor on the cost of a hop), interpolated over the logarithm
@@ -337,7 +338,7 @@ impl Jobs {
             *(if graph.recorded { &mut jobs.recorded } else { &mut jobs.unrecorded }) += graph.flows();
             jobs.inside += u64::from(graph.messages()).saturating_sub(graph.flows());
             let rank_steps: u64 = (0..graph.steps()).map(|step| u64::from(graph.ranks_of(step))).sum();
-            let listed = graph.messages_of_first().filter(|&count| count <= LISTED).unwrap_or(0);
+            let listed = graph.repeated().map(Repeated::each).filter(|&count| count <= LISTED).unwrap_or(0);
             jobs.bytes += u64::from(graph.ranks()) * RANK_BYTES
                 + u64::from(listed) * LISTED_MESSAGE_BYTES
                 + rank_steps * RANK_STEP_BYTES

@@ -5,10 +5,9 @@ use super::starts::JobEvent;
 use crate::measure::{RankRecord, StepRecord};
 use crate::topology::HostId;
 use crate::units::Time;
-use crate::workload::graph::source::{GraphSource, LISTED};
 use crate::workload::graph::{Blocked, JobGraph, RankStep};
-use crate::workload::merge::{Arrival, Dependents, Jobs, Merged, Upcoming};
-use crate::workload::{FlowId, FlowSource, JobShape, Traffic};
+use crate::workload::merge::{Arrival, Jobs, Merged, Upcoming};
+use crate::workload::{FlowId, JobShape, Traffic};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -36,8 +35,8 @@ pub struct Flows {
     min_deadlines: Vec<f64>,
     jobs: Jobs,
     spans: Vec<Span>,
-    /// Of each source: what its jobs are, and a copy of it if their ideal time is defined.
-    shapes: Vec<(JobShape, Option<Box<dyn FlowSource>>)>,
+    /// Of each source: what its jobs are.
+    shapes: Vec<JobShape>,
     /// Why a flow that was announced cannot be sent.
     pub stranded: Option<String>,
     /// Copies of what ranks did, where it may be repeated.
@@ -60,11 +59,6 @@ struct Span {
     ranks_done: u32,
 }
 
-fn shape_of(source: &dyn FlowSource) -> (JobShape, Option<Box<dyn FlowSource>>) {
-    let shape = source.job_shape();
-    (shape, shape.alike.then(|| source.clone_box()))
-}
-
 impl Flows {
     pub fn new(traffic: &Traffic) -> Flows {
         let jobs = Jobs::new(traffic);
@@ -82,7 +76,7 @@ impl Flows {
             min_deadlines: traffic.sources.iter().map(|source| source.min_deadline()).collect(),
             spans: vec![Span::default(); jobs.len()],
             jobs,
-            shapes: traffic.sources.iter().map(|source| shape_of(&**source)).collect(),
+            shapes: traffic.sources.iter().map(|source| source.job_shape()).collect(),
             stranded: None,
             step_log: None,
         }
@@ -242,33 +236,13 @@ impl Simulation {
     pub(crate) fn steps(&mut self) -> Vec<StepRecord> {
         self.flows.rank_steps.sort_unstable_by_key(|step| (step.number, step.rank));
         let (flows, ideals) = (&self.flows, &mut self.ideals);
-        let dependents = self.regions[0].starts.dependents();
-        let mut ideal_times: Vec<Option<Time>> = Vec::with_capacity(flows.shapes.len());
-        for (number, (shape, source)) in flows.shapes.iter().enumerate() {
-            let number = number as u16;
-            debug_assert!(shape.alike || source.is_none());
-            let graph = &flows.graphs[usize::from(number)];
-            ideal_times.push(match (source, graph) {
-                (Some(_), Some(graph)) => {
-                    let first = graph.messages_of_first().filter(|&count| count <= LISTED);
-                    first.and_then(|count| {
-                        let source = GraphSource::of_first(graph);
-                        let own = Dependents::of_pairs(&source.dependencies());
-                        ideals.job(&source, count, |order| own.of(0, order))
-                    })
-                }
-                (Some(source), None) => {
-                    let count = flows.jobs.flows_of_first(number);
-                    ideals.job(&**source, count, |order| dependents.of(number, order))
-                }
-                (None, _) => None,
-            });
-        }
+        let ideal_of = |graph: &Option<Arc<JobGraph>>| ideals.operation(graph.as_ref()?);
+        let ideal_times: Vec<Option<Time>> = flows.graphs.iter().map(ideal_of).collect();
         let step = |(number, span): (usize, &Span)| {
             let number = number as u32;
             let (source, step) = flows.jobs.place(number);
             let graph = flows.graphs[usize::from(source)].as_ref();
-            let shape = graph.map_or(flows.shapes[usize::from(source)].0, |graph| graph.shape(step));
+            let shape = graph.map_or(flows.shapes[usize::from(source)], |graph| graph.shape(step));
             let last = span.last.filter(|_| span.ended);
             // What is not an operation ends with its ranks.
             let whole = graph.is_some_and(|graph| graph.is_whole(step));

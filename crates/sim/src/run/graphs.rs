@@ -296,6 +296,10 @@ impl Region {
         let at = busy.saturating_add(scale_up.delay);
         let to = graph.hosts[message.to as usize];
         let inside = Inside { to, graph: index as u16, number, at };
+        // What happens at one host at one time is ordered by its flow: there it is one event.
+        if graph.awaits_acknowledgement(number) && !graph.stays_at_host(number) {
+            self.schedule_due(host, flow, Due::InsideKnown { graph: index as u16, number }, at);
+        }
         if self.starts.host_is_here(to) {
             self.schedule_inside(inside, flow);
         } else {
@@ -356,6 +360,21 @@ impl Region {
         let playing = &mut self.graphs.playing[index];
         playing.player.arrived(number, now, &mut effects);
         let event = RankEvent::Arrived(playing.first + number);
+        let graph = playing.player.graph();
+        let known = graph.awaits_acknowledgement(number) && graph.stays_at_host(number);
+        self.take_effects(index, now, event, effects);
+        if known {
+            self.known_inside(index, number);
+        }
+    }
+
+    /// The sender of a message within a domain knows that it has reached its rank.
+    pub(super) fn known_inside(&mut self, index: usize, number: u32) {
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        let now = self.net.now;
+        let playing = &mut self.graphs.playing[index];
+        playing.player.acknowledged(number, now, &mut effects);
+        let event = RankEvent::Acknowledged(playing.first + number);
         self.take_effects(index, now, event, effects);
     }
 

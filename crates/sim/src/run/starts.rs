@@ -53,6 +53,11 @@ pub enum Due {
         graph: u16,
         number: u32,
     },
+    /// The sender of such a message, at another host, knows that it has come.
+    InsideKnown {
+        graph: u16,
+        number: u32,
+    },
     /// A rank of a job graph has computed.
     Woken {
         graph: u16,
@@ -95,11 +100,6 @@ impl Starts {
             turns: Turns::default(),
             job_notes: Vec::new(),
         }
-    }
-
-    /// Which flows wait for which.
-    pub fn dependents(&self) -> &Dependents {
-        &self.precedence.dependents
     }
 
     /// The place of a host of this region among its hosts.
@@ -187,7 +187,7 @@ impl Region {
                 Due::Message { graph, number, message } => {
                     Some(self.sender_of(usize::from(graph), number, &message))
                 }
-                Due::Inside { .. } | Due::Woken { .. } => None,
+                Due::Inside { .. } | Due::InsideKnown { .. } | Due::Woken { .. } => None,
             };
             if let Some((src, flow)) = of_flow {
                 let action = Action::StartFlow { flow, arrival: place, stage: stage + 1 };
@@ -202,6 +202,7 @@ impl Region {
                 return self.start_message(usize::from(graph), number, message);
             }
             Due::Inside { graph, number } => return self.arrived_inside(usize::from(graph), number),
+            Due::InsideKnown { graph, number } => return self.known_inside(usize::from(graph), number),
             Due::Woken { graph, rank, op } => return self.wake_rank(usize::from(graph), rank, op),
         };
         match arrival.spec.connection {

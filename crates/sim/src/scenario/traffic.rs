@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::network::Network;
 use super::section::Section;
@@ -14,6 +14,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::transport::{DEFAULT, Framing, ReadContext, TransportConfig};
 use crate::units::Rate;
+use crate::workload::placement::Placed;
 use crate::workload::spec::ReadParquet;
 use crate::workload::{self, FlowSource, Traffic, WorkloadContext, WorkloadSpec};
 
@@ -121,8 +122,8 @@ struct Hosts<'t> {
     topology: &'t Topology,
     rates: Vec<Rate>,
     racks: Vec<u32>,
-    /// Those that jobs have taken.
-    placed: RefCell<FxHashSet<HostId>>,
+    /// Those that jobs have.
+    placed: RefCell<Placed>,
     /// (label, host), by label.
     labels: Vec<(u32, HostId)>,
     /// Made for the first file of flows that names a host.

@@ -214,6 +214,7 @@ impl WorkloadParameters for CollectiveSpec {
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         self.idle.iter().for_each(|text| (cx.warn)(text.clone()));
         let hosts = self.placement.ranks(cx)?;
+        self.placement.settle(cx, &hosts);
         let ranks = hosts.len() as u32;
         if self.bytes.0 == 0 && self.kind != Kind::Barrier {
             return Err(WorkloadError::new("bytes", "an operation needs at least one byte"));
@@ -252,7 +253,6 @@ impl WorkloadParameters for CollectiveSpec {
             ranks,
             bytes: (self.kind != Kind::Barrier).then_some(self.bytes.0),
             bus: self.kind.bus(ranks),
-            alike: self.scale_up.is_none(),
             ..JobShape::default()
         };
         let repeated =

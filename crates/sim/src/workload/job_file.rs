@@ -150,6 +150,9 @@ impl WorkloadParameters for JobFileSpec {
             return Err(WorkloadError::new("hosts", message));
         }
         hosts.truncate(ranks);
+        if self.machine.is_none() {
+            self.placement.settle(cx, &hosts);
+        }
         Ok(Box::new(GraphSource::new(JobGraph {
             hosts,
             seats: Seats { per_host: self.per_host, ..Seats::ALONE },

@@ -16,12 +16,15 @@
 //! Source: Hoefler, Schneider and Lumsdaine, "LogGOPSim", HPDC 2010, and its code, which computes the same
 //! times to the nanosecond (tests). Times are whole nanoseconds.
 
+mod waiting;
+
 use super::graph::listed::{Listed, Op, RankList};
 use super::graph::matching::Matching;
 use crate::units::Time;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
+use waiting::{Group, Line, WaitsFor};
 
 /// The machine: nanoseconds, and nanoseconds a byte.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,24 +122,25 @@ enum Due {
         from: u32,
         op: u32,
     },
-    /// A queue of those that wait for the same: its number.
-    Queue(u32),
+    /// A group of those that wait: its number.
+    Group(u32),
 }
 
-/// What something waits for that is due: the processor of a rank, and none of its NICs, that for sending, or that
-/// for receiving.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct WaitsFor {
-    rank: u32,
-    processor: u8,
-    nic: Option<(bool, u8)>,
-}
+/// The places of the first members of lines, the lowest first, each with the number of its line.
+type Firsts = BinaryHeap<Reverse<(i64, usize)>>;
 
-/// Things that are due at one time in this order, nothing else between them, and wait for the same. Of a queue of
-/// n only the first is tried at each time, instead of all n.
-struct Queue {
-    waits_for: WaitsFor,
-    due: VecDeque<Due>,
+/// A group of several lines whose time has come.
+#[derive(Default)]
+struct Pass {
+    lines: Vec<Line>,
+    /// The place of what happens now.
+    place: i64,
+    /// Lines that have not been tried since their first member is first, or since what they wait for changed.
+    untried: Firsts,
+    /// Lines that wait on, by the time until which they do. One whose place is not that of its line is void.
+    waiting: BTreeMap<u64, Firsts>,
+    /// The same by rank.
+    of_rank: FxHashMap<u32, Vec<(usize, u64)>>,
 }
 
 /// Resources of a rank: until when each is busy.
@@ -155,14 +159,18 @@ struct Run<'g> {
     machine: Machine,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
     made: u64,
-    queues: Vec<Queue>,
-    /// Queues that are empty.
+    groups: Vec<Group>,
+    /// Groups that are empty.
     unused: Vec<u32>,
-    /// The queue that was made last, if nothing else was made since, and when it is due.
-    open: Option<(u32, u64)>,
-    /// Each waits for itself: no queues.
+    /// By time: the group that was made last for it, if nothing else was made for it since.
+    last: FxHashMap<u64, u32>,
+    pass: Pass,
+    /// Each waits for itself: no groups.
     #[cfg(test)]
     one_by_one: bool,
+    /// How often something was tried.
+    #[cfg(test)]
+    tries: u64,
     needs: Vec<Vec<u32>>,
     done: Vec<Vec<bool>>,
     busy: Vec<Busy>,
@@ -211,11 +219,14 @@ impl<'g> Run<'g> {
             machine,
             due: BinaryHeap::new(),
             made: 0,
-            queues: Vec::new(),
+            groups: Vec::new(),
             unused: Vec::new(),
-            open: None,
+            last: FxHashMap::default(),
+            pass: Pass::default(),
             #[cfg(test)]
             one_by_one: false,
+            #[cfg(test)]
+            tries: 0,
             needs: graph.ranks.iter().map(|list| list.needs.clone()).collect(),
             done: graph.ranks.iter().map(|list| vec![false; list.ops.len()]).collect(),
             busy: (0..ranks).map(|_| Busy::default()).collect(),
@@ -231,7 +242,7 @@ impl<'g> Run<'g> {
         }
         while let Some(Reverse((now, _, due))) = self.due.pop() {
             match due {
-                Due::Queue(queue) => self.queue(queue, now),
+                Due::Group(group) => self.group(group, now),
                 due => {
                     if let Err((at, waits_for)) = self.happens(due, now) {
                         self.wait(at, waits_for, due);
@@ -243,7 +254,10 @@ impl<'g> Run<'g> {
     }
 
     fn make(&mut self, at: u64, due: Due) {
-        self.open = None;
+        self.end_group(at);
+        if !self.last.is_empty() {
+            self.last.remove(&at);
+        }
         self.made += 1;
         self.due.push(Reverse((at, self.made, due)));
     }
@@ -254,43 +268,146 @@ impl<'g> Run<'g> {
         if self.one_by_one {
             return self.make(at, due);
         }
-        if let Some((open, until)) = self.open
-            && until == at
-            && self.queues[open as usize].waits_for == waits_for
-        {
-            return self.queues[open as usize].due.push_back(due);
-        }
-        let number = self.unused.pop().unwrap_or_else(|| {
-            self.queues.push(Queue { waits_for, due: VecDeque::new() });
-            self.queues.len() as u32 - 1
-        });
-        let queue = &mut self.queues[number as usize];
-        queue.waits_for = waits_for;
-        queue.due.push_back(due);
-        self.make(at, Due::Queue(number));
-        self.open = Some((number, at));
+        let group = self.last_group(at);
+        group.push(waits_for, due);
     }
 
-    /// The time of a queue has come.
-    fn queue(&mut self, number: u32, now: u64) {
-        while let Some(&due) = self.queues[number as usize].due.front() {
-            if let Err((at, _)) = self.happens(due, now) {
-                // The others wait for the same, and so as long.
-                self.make(at, Due::Queue(number));
-                self.open = Some((number, at));
-                return;
-            }
-            self.queues[number as usize].due.pop_front();
+    /// Lines wait until a time, after all that waits until then.
+    fn wait_on(&mut self, at: u64, lines: Vec<Line>) {
+        let group = self.last_group(at);
+        group.append(lines);
+    }
+
+    /// The group that is the last for a time; made if something else is.
+    fn last_group(&mut self, at: u64) -> &mut Group {
+        let number = self.last.get(&at).copied().unwrap_or_else(|| {
+            let number = self.unused.pop().unwrap_or_else(|| {
+                self.groups.push(Group::default());
+                self.groups.len() as u32 - 1
+            });
+            self.make(at, Due::Group(number));
+            self.last.insert(at, number);
+            number
+        });
+        &mut self.groups[number as usize]
+    }
+
+    /// The time of a group has come.
+    fn group(&mut self, number: u32, now: u64) {
+        if self.last.get(&now) == Some(&number) {
+            self.last.remove(&now);
         }
+        let lines = self.groups[number as usize].take();
         self.unused.push(number);
+        if lines.len() == 1 { self.line(lines, now) } else { self.lines(lines, now) }
+    }
+
+    /// The time of a group of one line has come.
+    fn line(&mut self, mut lines: Vec<Line>, now: u64) {
+        while let Some(&(_, due)) = lines[0].due.front() {
+            if let Err((at, _)) = self.happens(due, now) {
+                return self.wait_on(at, lines);
+            }
+            lines[0].due.pop_front();
+        }
+    }
+
+    /// The time of a group of several lines has come: the first of each is tried, in order of their places.
+    fn lines(&mut self, lines: Vec<Line>, now: u64) {
+        let firsts = lines.iter().enumerate().filter_map(|(number, line)| Some((line.first()?, number)));
+        self.pass.untried = firsts.map(Reverse).collect();
+        self.pass.lines = lines;
+        while let Some(Reverse((place, number))) = self.pass.untried.pop() {
+            self.pass.place = place;
+            let Line { waits_for, due } = &self.pass.lines[number];
+            let (rank, Some(&(_, due))) = (waits_for.rank, due.front()) else { continue };
+            match self.happens(due, now) {
+                Err((at, _)) => {
+                    self.pass.waiting.entry(at).or_default().push(Reverse((place, number)));
+                    self.pass.of_rank.entry(rank).or_default().push((number, at));
+                }
+                Ok(()) => {
+                    let line = &mut self.pass.lines[number];
+                    line.due.pop_front();
+                    self.pass.untried.extend(line.first().map(|first| Reverse((first, number))));
+                    self.try_again(rank, place);
+                }
+            }
+        }
+        self.pass.of_rank.clear();
+        for (at, firsts) in std::mem::take(&mut self.pass.waiting) {
+            let pass = &mut self.pass;
+            let valid =
+                firsts.into_iter().filter(|Reverse((first, line))| pass.lines[*line].first() == Some(*first));
+            let numbers: Vec<usize> = valid.map(|Reverse((_, line))| line).collect();
+            let lines = numbers.into_iter().map(|line| pass.lines[line].take()).collect();
+            self.wait_on(at, lines);
+        }
+        self.pass.lines.clear();
+    }
+
+    /// Something has happened at a rank: what waits there, and comes after it, may have to wait until another
+    /// time.
+    fn try_again(&mut self, rank: u32, place: i64) {
+        let Some(waiting) = self.pass.of_rank.get_mut(&rank) else { return };
+        let mut waiting = std::mem::take(waiting);
+        waiting.retain(|&(number, at)| {
+            let waits_for = self.pass.lines[number].waits_for;
+            if self.busy_until(&waits_for) == at {
+                return true;
+            }
+            let rest = self.pass.lines[number].split_from(place);
+            if let Some(first) = rest.first() {
+                self.pass.untried.push(Reverse((first, self.pass.lines.len())));
+                self.pass.lines.push(rest);
+            }
+            false
+        });
+        self.pass.of_rank.insert(rank, waiting);
+    }
+
+    /// Something is to be made for a time: those that wait until then and were tried before come before it.
+    fn end_group(&mut self, at: u64) {
+        let pass = &mut self.pass;
+        let Some(firsts) = pass.waiting.get_mut(&at) else { return };
+        let mut before = Vec::new();
+        while let Some(&Reverse((first, number))) = firsts.peek()
+            && first < pass.place
+        {
+            firsts.pop();
+            let line = &mut pass.lines[number];
+            if line.first() == Some(first) {
+                before.push(line.split_before(pass.place));
+                firsts.extend(line.first().map(|first| Reverse((first, number))));
+            }
+        }
+        if !before.is_empty() {
+            self.wait_on(at, before);
+        }
+    }
+
+    /// Until when something is busy that others wait for.
+    fn busy_until(&self, waits_for: &WaitsFor) -> u64 {
+        let busy = &self.busy[waits_for.rank as usize];
+        let processor = busy.processors.get(&waits_for.processor);
+        let nic = match &waits_for.nic {
+            Some((true, nic)) => busy.sending.get(nic),
+            Some((false, nic)) => busy.receiving.get(nic),
+            None => None,
+        };
+        processor.max(nic).copied().unwrap_or(0)
     }
 
     /// Something happens, or waits for what is busy until a time.
     fn happens(&mut self, due: Due, now: u64) -> Result<(), (u64, WaitsFor)> {
+        #[cfg(test)]
+        {
+            self.tries += 1;
+        }
         match due {
             Due::Op { rank, op } => self.op(rank, op, now),
             Due::Message { from, op } => self.message(from, op, now),
-            Due::Queue(_) => Ok(()),
+            Due::Group(_) => Ok(()),
         }
     }
 
@@ -419,73 +536,4 @@ impl<'g> Run<'g> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::graph::listed::SendEnds;
-    use super::super::import::{Choices, goal};
-    use super::*;
-    use proptest::prelude::*;
-
-    fn graph(text: &str) -> Listed {
-        let choices =
-            Choices { send_ends: SendEnds::Posted, control: false, stream_order: false, roofline: None };
-        goal("test.goal", text.as_bytes(), &choices).expect("a graph").graph
-    }
-
-    /// Operations of a rank, and of them what requires one before it.
-    fn rank(number: usize, ops: &[(String, Option<(usize, bool)>)]) -> String {
-        let mut text = format!("rank {number} {{\n");
-        for (at, (op, _)) in ops.iter().enumerate() {
-            text += &format!("l{at}: {op}\n");
-        }
-        for (at, (_, requires)) in ops.iter().enumerate() {
-            if let Some((of, start)) = requires.filter(|_| at > 0) {
-                let word = if start { "irequires" } else { "requires" };
-                text += &format!("l{at} {word} l{}\n", of % at);
-            }
-        }
-        text + "}\n"
-    }
-
-    proptest! {
-        /// Times and bytes are few, so that much is due at once.
-        #[test]
-        fn queues_change_no_time(
-            ops in proptest::collection::vec(
-                (0usize..4, 0usize..3, 0u8..3, 1u64..4, proptest::option::of((any::<usize>(), any::<bool>())), 0u8..2),
-                1..60,
-            ),
-            (l, o, g, big_g, big_o, s) in (0u64..3, 0u64..3, 0u64..3, 0u32..3, 0u32..2, 0u64..4),
-        ) {
-            let mut ranks = vec![Vec::new(); 4];
-            for (from, step, tag, size, requires, cpu) in ops {
-                let to = (from + 1 + step) % 4;
-                if tag == 2 {
-                    ranks[from].push((format!("calc {size} cpu {cpu}"), requires));
-                    continue;
-                }
-                ranks[from].push((format!("send {size}b to {to} tag {tag} cpu {cpu}"), requires));
-                ranks[to].push((format!("recv {size}b from {from} tag {tag} cpu {cpu}"), requires));
-            }
-            let lists: String = ranks.iter().enumerate().map(|(number, ops)| rank(number, ops)).collect();
-            let graph = graph(&format!("num_ranks 4\n{lists}"));
-            let machine = Machine { l, o, g, big_g: big_g.into(), big_o: big_o.into(), s };
-            let mut single = Run::new(&graph, machine);
-            single.one_by_one = true;
-            prop_assert_eq!(run(&graph, machine), single.play());
-        }
-    }
-
-    #[test]
-    fn what_waits_for_a_busy_processor_is_not_tried_again_each_time() {
-        const MESSAGES: usize = 100_000;
-        let sends = "send 9b to 1\n".repeat(MESSAGES);
-        let receives = "recv 9b from 0\n".repeat(MESSAGES);
-        let graph = graph(&format!("num_ranks 2\nrank 0 {{\n{sends}}}\nrank 1 {{\n{receives}}}\n"));
-        let mut run = Run::new(&graph, Machine { l: 10, o: 3, g: 1, big_g: 0.0, big_o: 0.0, s: 100 });
-        let ends = run.play();
-        // Sends, receives and messages, and a queue each time that one of them is next.
-        assert!(run.made < 6 * MESSAGES as u64, "{}", run.made);
-        // The receiver posts its receives at 0, and takes a message each 3 ns from 13 ns on.
-        assert_eq!(ends.ranks, [3 * MESSAGES as u64, 13 + 3 * MESSAGES as u64]);
-    }
-}
+mod tests;

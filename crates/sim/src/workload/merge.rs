@@ -181,11 +181,6 @@ impl Dependents {
         Dependents { sources: traffic.sources.iter().map(|source| of_source(source.as_ref())).collect() }
     }
 
-    /// Those of one source, which is number 0 here, as sorted pairs.
-    pub fn of_pairs(pairs: &[(u32, u32)]) -> Dependents {
-        Dependents { sources: vec![Waiting::new(pairs)] }
-    }
-
     /// Orders, within the same source, of the flows that wait for this one.
     pub fn of(&self, source: u16, order: u32) -> &[u32] {
         let Some(waiting) = self.sources.get(source as usize) else { return &[] };
@@ -270,13 +265,6 @@ impl Jobs {
     /// Number of a job of a source.
     pub fn number(&self, source: u16, job: u32) -> u32 {
         self.first[usize::from(source)] + job
-    }
-
-    /// Number of flows of the first job of a source, if its jobs are contiguous.
-    pub fn flows_of_first(&self, source: u16) -> u32 {
-        let ends = &self.ends[usize::from(source)];
-        let first = self.first[usize::from(source)];
-        ends.iter().rfind(|end| end.1 == first).map_or(0, |end| end.0 + 1)
     }
 
     /// The job of a flow. The flows of a job are contiguous, up to the last one that ends it.

@@ -217,8 +217,6 @@ pub struct JobShape {
     pub bytes: Option<u64>,
     /// Bus bandwidth over algorithm bandwidth, as numerator and denominator; none: there is no such thing.
     pub bus: Option<(u64, u64)>,
-    /// All jobs have the same flows with the same dependencies, so that one ideal time holds for all.
-    pub alike: bool,
     /// No message crosses the network: its ranks are in one scale-up domain.
     pub inside: bool,
 }

@@ -8,7 +8,7 @@ use super::load::participants;
 use super::spec::{WorkloadContext, WorkloadError};
 use crate::parameters::Parameters;
 use crate::topology::HostId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 const ORDERS: &[(&str, &str)] = &[
     ("packed", "in the order of `hosts`, one rack after the other"),
@@ -19,6 +19,16 @@ const ORDERS: &[(&str, &str)] = &[
         "in the order of `hosts`, but all hosts of a rack (a rail's switch) before those of the next",
     ),
 ];
+
+/// The hosts that jobs have so far.
+#[derive(Debug, Default)]
+pub struct Placed {
+    /// Those that jobs with `ranks` have taken.
+    taken: FxHashSet<HostId>,
+    /// Those of the ranks of jobs with `ranks`, and of jobs with `hosts` alone, each with its first workload.
+    by_ranks: FxHashMap<HostId, usize>,
+    by_hosts: FxHashMap<HostId, usize>,
+}
 
 /// Keys that place a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,7 +102,7 @@ impl Placement {
         }
         let mut placed = cx.placed.borrow_mut();
         let (all, asked) = (hosts.len(), self.ranks as usize / each);
-        hosts.retain(|host| !placed.contains(host));
+        hosts.retain(|host| !placed.taken.contains(host));
         if asked < 2 || asked > hosts.len() {
             let taken = all - hosts.len();
             let needs = match each {
@@ -107,8 +117,34 @@ impl Placement {
             return Err(WorkloadError::new("ranks", message));
         }
         hosts.truncate(asked);
-        placed.extend(&hosts);
+        placed.taken.extend(&hosts);
         Ok(seated(hosts))
+    }
+
+    /// Notes the hosts of the job's ranks. Warns if some are those of a job that is placed by the other one
+    /// of `ranks` and `hosts`: jobs with `ranks` take different hosts, and a job may list hosts of its own.
+    pub fn settle(&self, cx: &WorkloadContext, ranks: &[HostId]) {
+        let mut hosts = ranks.to_vec();
+        hosts.dedup();
+        let placed = &mut *cx.placed.borrow_mut();
+        let (own, others, keys) = match self.ranks > 0 {
+            true => (&mut placed.by_ranks, &placed.by_hosts, ["ranks", "hosts"]),
+            false => (&mut placed.by_hosts, &placed.by_ranks, ["hosts", "ranks"]),
+        };
+        let shared: Vec<usize> = hosts.iter().filter_map(|host| others.get(host).copied()).collect();
+        for &host in &hosts {
+            own.entry(host).or_insert(cx.index);
+        }
+        let Some(other) = shared.iter().min() else { return };
+        let count = match (shared.len(), hosts.len()) {
+            (some, all) if some == all => format!("all of its {all} hosts"),
+            (some, all) => format!("{some} of its {all} hosts"),
+        };
+        (cx.warn)(format!(
+            "it shares {count}, given by `{}`, with workload.{other}, which has them by `{}`: both use their links; to \
+             keep the jobs apart, give both `ranks`, or each its own `hosts`",
+            keys[0], keys[1]
+        ));
     }
 }
 

@@ -1,13 +1,13 @@
 //! The keys of all workloads, and how a specification becomes a source of flows.
 
 use super::deadlines::DeadlineSpec;
+use super::placement::Placed;
 use super::trace::TraceRow;
 use super::{FlowSource, FlowSpec, Pattern};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Rate, Time};
-use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -48,8 +48,8 @@ pub struct WorkloadContext<'a> {
     pub racks: &'a [u32],
     /// Consecutive hosts that are the GPUs of one node, if the topology knows nodes.
     pub gpus_per_node: Option<u32>,
-    /// The hosts that jobs have taken so far.
-    pub placed: &'a RefCell<FxHashSet<HostId>>,
+    /// The hosts that jobs have so far.
+    pub placed: &'a RefCell<Placed>,
     /// The host with this id in files and scenarios.
     pub label_to_host: &'a dyn Fn(u32) -> Option<HostId>,
     /// The host with this name; the error says which name is nearest.

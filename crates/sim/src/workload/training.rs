@@ -217,6 +217,7 @@ impl WorkloadParameters for TrainingSpec {
             ));
         }
         hosts.truncate(needed as usize);
+        self.placement.settle(cx, &hosts);
         if self.scale_up.is_some() {
             seats::warn_of_nodes(cx, &hosts, domain, self.per_host);
         }

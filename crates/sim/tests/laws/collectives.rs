@@ -358,6 +358,94 @@ fn a_hierarchical_all_reduce_takes_its_domains_outside_the_network() {
     // Only the rails are on the network.
     assert_eq!(outcome.flows, 2 * (nodes - 1) * nodes * g);
     assert_eq!(Time(end), outcome.ranks[0].end.expect("an end"));
+    // The bound omits acknowledgements alone.
+    let acks = (2 * (nodes - 1) - 1) * ACK;
+    assert_eq!(outcome.steps[0].ideal, Some(Time(end - acks)));
+}
+
+#[test]
+fn no_step_with_scale_up_links_takes_less_than_its_ideal_time() {
+    // In domains and on hosts of several ranks; scale-up links that are faster and slower than NICs.
+    let hosts = 16;
+    let operations = [
+        ("all-reduce", "ring"),
+        ("all-reduce", "tree"),
+        ("all-reduce", "double-tree"),
+        ("all-reduce", "halving-doubling"),
+        ("all-reduce", "hierarchical"),
+        ("reduce-scatter", "hierarchical"),
+        ("all-gather", "hierarchical"),
+        ("all-to-all", "hierarchical"),
+        ("all-to-all", "linear"),
+        ("all-to-all", "pairwise"),
+        ("pairwise-all-to-all", "auto"),
+        ("broadcast", "tree"),
+        ("reduce", "linear"),
+        ("gather", "linear"),
+        ("scatter", "linear"),
+        ("barrier", "dissemination"),
+    ];
+    let mut near = 0;
+    for (operation, algorithm) in operations {
+        for per_host in if algorithm == "hierarchical" { &[1, 4][..] } else { &[4][..] } {
+            for (rate, delay) in [("3Tbps", "1us"), ("40Gbps", "100ns"), ("100Gbps", "20us")] {
+                for (bytes, channels, chunk) in
+                    [("1603200B", 1, "auto"), ("100003B", 2, "auto"), ("400KB", 3, "7KB")]
+                {
+                    let mut keys = vec![
+                        ("operation", text(operation)),
+                        ("algorithm", text(algorithm)),
+                        ("ranks_per_host", Value::Integer(*per_host)),
+                        ("scale_up_rate", text(rate)),
+                        ("scale_up_delay", text(delay)),
+                        ("repeat", Value::Integer(3)),
+                    ];
+                    if operation != "barrier" {
+                        keys.extend([("bytes", text(bytes)), ("chunk", text(chunk))]);
+                        keys.push(("channels", Value::Integer(channels)));
+                    }
+                    let hosts = if *per_host > 1 { hosts / 4 } else { hosts };
+                    let (_, outcome) = on_star(hosts, vec![workload("collective", hosts, &keys)]);
+                    let what =
+                        format!("{operation} by {algorithm}, {per_host} a host, {rate}, {bytes}, {chunk}");
+                    assert_eq!(outcome.steps.len(), 3, "{what}");
+                    for step in &outcome.steps {
+                        let took = step.finish.expect("an end").saturating_sub(step.start);
+                        let ideal = step.ideal.expect("an ideal time");
+                        assert!(ideal > Time::ZERO && took >= ideal, "{what}: {took} of {ideal}");
+                    }
+                    let first = &outcome.steps[0];
+                    let (took, ideal) = (first.finish.expect("an end"), first.ideal.expect("an ideal time"));
+                    near += u32::from(took.0 as f64 <= 1.05 * ideal.0 as f64);
+                }
+            }
+        }
+    }
+    assert!(near >= 80, "{near} within 5 % of their bounds");
+}
+
+#[test]
+fn a_large_hierarchical_all_reduce_is_within_a_few_per_cent_of_its_ideal_time() {
+    let rail = Rail { nodes: 8, gpus: 4, nodes_per_segment: 8, spines: 1, ..Rail::default() };
+    let (n, s) = (32u32, 32_000_000u64);
+    // Every link also carries the acknowledgements of what comes the other way: 60 B for 1048 B.
+    for chunk in ["auto", "128KB"] {
+        for rate in ["3.6Tbps", "400Gbps"] {
+            let mut keys = keys("all-reduce", "hierarchical", s);
+            keys.extend([
+                ("domain", Value::Integer(4)),
+                ("scale_up_rate", text(rate)),
+                ("chunk", text(chunk)),
+            ]);
+            let traffic =
+                Traffic { sources: vec![workload("collective", n, &keys)], groups: vec!["all".into()] };
+            let topology = rail.build().expect("a network");
+            let (_, outcome) = run(Config { traffic, ..normal("none", topology, vec![]) });
+            let step = &outcome.steps[0];
+            let (took, ideal) = (step.finish.expect("an end").0, step.ideal.expect("an ideal time").0);
+            assert!(took >= ideal && took * 100 <= ideal * 105, "{chunk}, {rate}: {took} of {ideal}");
+        }
+    }
 }
 
 #[test]

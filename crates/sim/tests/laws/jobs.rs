@@ -9,7 +9,10 @@ use weftline_sim::parameters::{Parameters, Value};
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Rate, Time};
-use weftline_sim::workload::{FlowSource, Traffic, WorkloadContext, WorkloadSpec};
+use weftline_sim::workload::graph::listed::{Listed, Op, RankList, SendEnds};
+use weftline_sim::workload::graph::source::GraphSource;
+use weftline_sim::workload::graph::{JobGraph, ScaleUp, Seats, Work};
+use weftline_sim::workload::{FlowSource, FlowSpec, Traffic, WorkloadContext, WorkloadSpec};
 
 const RATE: Rate = Rate::from_gbps(100);
 const DELAY: Time = Time::from_us(1);
@@ -120,6 +123,32 @@ fn an_all_to_all_of_two_hosts_is_two_flows_at_once() {
     let (_, outcome) = on_star(2, vec![workload("collective", 2, &keys)]);
     assert_eq!(outcome.jobs(), [(0, Time::ZERO, Time(ONE_WAY + 9 * PACKET))]);
     assert_eq!(outcome.steps[0].ideal, Some(Time(ONE_WAY + 9 * PACKET)));
+}
+
+#[test]
+fn a_message_within_a_domain_is_acknowledged_when_it_has_come() {
+    // Rank 0 sends to rank 1, which is on another host, and to rank 2 once the first message is acknowledged.
+    let links = ScaleUp { rate: Rate::from_gbps(80), delay: DELAY };
+    let send = |to| Op::Send { to, bytes: 1000, tag: 0 };
+    let receive = Op::Receive { from: Some(0), bytes: 1000, tag: Some(0) };
+    let list = |ops: Vec<Op>, ends: &[(u32, u32)]| {
+        let places = vec![0; ops.len()];
+        RankList::new(ops, places, ends, &[])
+    };
+    let ranks =
+        vec![list(vec![send(1), send(2)], &[(0, 1)]), list(vec![receive], &[]), list(vec![receive], &[])];
+    let listed = Listed::new(ranks, vec![], vec![], SendEnds::Acknowledged, "goal").expect("few messages");
+    let graph = JobGraph {
+        hosts: vec![0, 1, 2],
+        seats: Seats::ALONE,
+        flow: FlowSpec::default(),
+        recorded: true,
+        fresh: false,
+        work: Work::Listed(listed.with_domains(3, links)),
+    };
+    let (_, outcome) = on_star(3, vec![Box::new(GraphSource::new(graph))]);
+    let message = links.rate.transmission_time(1000) + DELAY;
+    assert_eq!(outcome.jobs(), [(0, Time::ZERO, message + message)]);
 }
 
 #[test]

@@ -148,6 +148,22 @@ fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
 }
 
 #[test]
+fn jobs_that_share_hosts_unknowingly_are_warned_about() {
+    let job = "[[workload]]\nkind = \"collective\"\n";
+    let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
+    let hosts = "hosts = \"1-3\"\n";
+    let found = warnings(&format!("{job}ranks = 2\n{job}{hosts}"));
+    let expected = "workload.2: it shares 1 of its 3 hosts, given by `hosts`, with workload.1, which has them by `ranks`: \
+                    both use their links; to keep the jobs apart, give both `ranks`, or each its own `hosts`";
+    assert_eq!(found, [expected]);
+    let found = warnings(&format!("{job}{hosts}{job}hosts = \"2,3\"\nranks = 2\n"));
+    assert!(found[0].starts_with("workload.2: it shares all of its 2 hosts, given by `ranks`"), "{found:?}");
+    // Hosts that both list, and hosts that are not the same.
+    assert_eq!(warnings(&format!("{job}{hosts}{job}{hosts}")), [""; 0]);
+    assert_eq!(warnings(&format!("{job}hosts = \"2,3\"\n{job}ranks = 2\n")), [""; 0]);
+}
+
+#[test]
 fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about() {
     let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
     let found = warnings(

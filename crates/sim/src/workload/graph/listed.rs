@@ -491,7 +491,6 @@ impl Listed {
             bytes: Some(bytes),
             bus: kind.bus(ranks),
             inside: members.iter().all(|&rank| self.is_inside(members[0], rank)),
-            ..JobShape::default()
         }
     }
 

@@ -30,10 +30,11 @@ pub use player::{Effect, Player, RankStep};
 pub use repeated::{Repeated, ScaleUp};
 pub use seats::Seats;
 
-use super::schedule::{Law, Transfer};
+use super::schedule::{Law, Schedule, Transfer};
 use super::{FlowSpec, JobShape};
 use crate::topology::HostId;
 use crate::units::Time;
+use listed::SendEnds;
 
 /// A job graph on the hosts of its ranks.
 pub struct JobGraph {
@@ -147,7 +148,7 @@ impl JobGraph {
     pub fn message(&self, number: u32) -> Message {
         match self.place(number) {
             Place::Collective { instance, group, message } => {
-                let transfer = super::schedule::Schedule::transfer(self.law(instance, group), message);
+                let transfer = self.law(instance, group).transfer(message);
                 self.message_in(instance, group, transfer)
             }
             Place::Send { rank, op } => match &self.work {
@@ -174,6 +175,27 @@ impl JobGraph {
             Work::Repeated(work) => work.heeds_acknowledgements,
             Work::Listed(_) => true,
         }
+    }
+
+    /// Whether a message is of one rank of a host to another.
+    pub fn stays_at_host(&self, number: u32) -> bool {
+        let Message { from, to, .. } = self.message(number);
+        self.hosts[from as usize] == self.hosts[to as usize]
+    }
+
+    /// Whether its sender waits for the acknowledgement of a message.
+    pub fn awaits_acknowledgement(&self, number: u32) -> bool {
+        self.heeds_acknowledgements()
+            && match self.place(number) {
+                Place::Collective { instance, group, message } => {
+                    let law = self.law(instance, group);
+                    law.awaits_acknowledgements(law.transfer(message).from)
+                }
+                Place::Send { .. } => match &self.work {
+                    Work::Listed(work) => work.send_ends == SendEnds::Acknowledged,
+                    Work::Repeated(_) => false,
+                },
+            }
     }
 
     /// The flow that a message is, before it knows its connection.
@@ -213,14 +235,6 @@ impl JobGraph {
         match &self.work {
             Work::Repeated(work) => work.repeat,
             Work::Listed(work) => work.steps(),
-        }
-    }
-
-    /// Messages of the first of the operations that are repeated; none: it is a list.
-    pub fn messages_of_first(&self) -> Option<u32> {
-        match &self.work {
-            Work::Repeated(work) => Some(work.each()),
-            Work::Listed(_) => None,
         }
     }
 

@@ -48,8 +48,7 @@ impl Parts {
             let member = graph.member(instance, rank);
             let (law, place) = (member.law, member.member);
             let (receives, sends) = (law.receives(place), law.sends(place));
-            let awaits = law.ends_acknowledged() || receives == 0;
-            let acknowledgements = if awaits { sends } else { 0 };
+            let acknowledgements = if law.awaits_acknowledgements(place) { sends } else { 0 };
             Part { receives, sends, acknowledgements, ..Part::default() }
         })
     }

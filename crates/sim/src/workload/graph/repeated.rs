@@ -79,7 +79,7 @@ impl Repeated {
         counted(u128::from(repeat) * phases.len() as u128)?;
         let heeds = |phase: &Phase| {
             let (law, members) = (phase.largest(), ranks / phase.groups.count(ranks).max(1));
-            law.ends_acknowledged() || (0..members).any(|member| law.receives(member) == 0)
+            (0..members).any(|member| law.awaits_acknowledgements(member))
         };
         Ok(Repeated {
             heeds_acknowledgements: phases.iter().any(heeds),

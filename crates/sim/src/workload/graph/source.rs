@@ -3,7 +3,7 @@
 
 use super::super::schedule::Schedule;
 use super::super::{FlowSource, FlowSpec, Glance, JobShape, TrafficSize};
-use super::{JobGraph, Place, Work};
+use super::{JobGraph, Place, Repeated, Work};
 use crate::units::Time;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
@@ -46,16 +46,8 @@ impl Waits {
 
 impl GraphSource {
     pub fn new(graph: JobGraph) -> GraphSource {
-        GraphSource::with(Arc::new(graph), OnceLock::new())
-    }
-
-    /// The same for its first step: what later ones wait for is not listed.
-    pub fn of_first(graph: &Arc<JobGraph>) -> GraphSource {
-        GraphSource::with(graph.clone(), OnceLock::from(Waits::of(pairs(graph, 1))))
-    }
-
-    fn with(graph: Arc<JobGraph>, waits: OnceLock<Waits>) -> GraphSource {
-        GraphSource { graph, next: 0, drawn: (0, 0), openers: FxHashMap::default(), waits: Arc::new(waits) }
+        let (graph, waits) = (Arc::new(graph), Arc::default());
+        GraphSource { graph, next: 0, drawn: (0, 0), openers: FxHashMap::default(), waits }
     }
 
     fn waits(&self) -> &Waits {
@@ -63,7 +55,7 @@ impl GraphSource {
             let graph = &self.graph;
             let pairs = match &graph.work {
                 Work::Repeated(work) if graph.messages() <= LISTED && !work.has_inside() => {
-                    pairs(graph, work.repeat)
+                    pairs(graph, work)
                 }
                 _ => Vec::new(),
             };
@@ -74,11 +66,10 @@ impl GraphSource {
 
 /// (message, message that waits for it), sorted: those of the laws, and the first ones of a rank in a phase
 /// wait for all that it got in the phase before.
-fn pairs(graph: &JobGraph, repeat: u32) -> Vec<(u32, u32)> {
-    let Work::Repeated(work) = &graph.work else { return Vec::new() };
+fn pairs(graph: &JobGraph, work: &Repeated) -> Vec<(u32, u32)> {
     let (mut pairs, mut later) = (Vec::new(), Vec::new());
     let mut got: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    for instance in 0..work.instances() / work.repeat * repeat {
+    for instance in 0..work.instances() {
         let before = std::mem::take(&mut got);
         let groups = work.phase(instance).groups;
         for rank in 0..graph.ranks() {
@@ -106,8 +97,7 @@ fn pairs(graph: &JobGraph, repeat: u32) -> Vec<(u32, u32)> {
                 pairs.extend(later.iter().map(|&next| (member.first + message, member.first + next)));
                 let [from, to] = [transfer.from, transfer.to].map(|m| groups.rank(group, m));
                 got.entry(to).or_default().push(member.first + message);
-                let awaits = member.law.ends_acknowledged() || member.law.receives(transfer.from) == 0;
-                if awaits {
+                if member.law.awaits_acknowledgements(transfer.from) {
                     got.entry(from).or_default().push(member.first + message);
                 }
             }

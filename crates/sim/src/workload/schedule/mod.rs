@@ -226,6 +226,10 @@ pub trait Schedule {
     fn ends_acknowledged(&self) -> bool {
         false
     }
+    /// Whether a rank's part ends only when its messages are acknowledged.
+    fn awaits_acknowledgements(&self, rank: u32) -> bool {
+        self.ends_acknowledged() || self.receives(rank) == 0
+    }
 }
 
 /// One part of an operation that all ranks go through, in independent groups.

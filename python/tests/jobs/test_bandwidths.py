@@ -1,0 +1,68 @@
+"""Bandwidths of collective operations by size, as nccl-tests print them."""
+
+import json
+
+import pytest
+from job_scenarios import SCENARIO
+
+pytest.importorskip("weftline._native")
+
+import weftline
+from weftline.cli.main import main
+from weftline.measures import jobs
+from weftline.measures.lines import lines_of
+from weftline.measures.metrics import Flows, metric
+from weftline.quantities import rate_text
+
+
+def test_bandwidths_by_size_are_those_of_nccl_tests(run, capsys):
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ring = next(row for row in found["sizes"] if row["operation"] == "ring-all-reduce")
+    times = [step["time_ns"] for step in run.steps if step["job"] == "ring"]
+    assert ring["time_us"] == pytest.approx(sum(times) / 3e3) and ring["steps"] == 3
+    assert ring["busbw_GBps"] == pytest.approx(1.5 * 400_000 / (sum(times) / 3))
+    assert found["causes"] == [[]], "collectives alone have no computation to tell apart"
+    assert main(["jobs", str(run.out), str(run.out), "--out", "a.json"]) == 2
+    assert "one timeline is of one run" in capsys.readouterr().err
+
+
+def test_bandwidths_are_bytes_over_time_everywhere(tmp_path, capsys):
+    """Steps during a failure take longer, so that the mean of the bandwidths is another number."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 8, "repeat": 4, "compute": "5us"}
+    slow = {"at": "150us", "link": ["host5", "leaf1"], "change": "rate", "rate": "5Gbps", "lasts": "400us"}
+    run = weftline.run(SCENARIO | {"workload": [job], "failures": {"event": [slow]}}, out=tmp_path / "run")
+    time = sum(step["time_ns"] for step in run.steps) / 4
+    rate = 8e9 * 400_000 / time
+    of_steps = sum(step["algbw_bps"] for step in run.steps) / 4
+    assert of_steps > 1.1 * rate, "the two definitions differ here"
+    assert metric("algbw").value(run, Flows()) == pytest.approx(rate)
+    assert metric("busbw").value(run, Flows()) == pytest.approx(rate * 14 / 8)
+    table = jobs.table(lines_of([run]))
+    shown = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (shown["algbw"], shown["busbw"]) == tuple(map(rate_text, (rate, rate * 14 / 8)))
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["sizes"]
+    assert row["algbw_GBps"] == pytest.approx(rate / 8e9) and row["busbw_GBps"] == pytest.approx(
+        rate * 1.75 / 8e9
+    )
+
+
+def test_bandwidths_by_size_are_of_one_job(tmp_path, capsys):
+    """Two tenants run the same operation of the same size; the second has half the rate."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 4}
+    slow = {"hosts": "4-7", "group": "slow"}
+    event = {"at": "0us", "link": ["host5", "leaf1"], "change": "rate", "rate": "10Gbps"}
+    scenario = SCENARIO | {
+        "workload": [job | {"group": "quick", "hosts": "0-3"}, job | slow],
+        "failures": {"event": [event]},
+    }
+    run = weftline.run(scenario, out=tmp_path / "run")
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["sizes"]
+    assert [(row["job"], row["steps"]) for row in rows] == [("quick", 1), ("slow", 1)]
+    assert rows[0]["busbw_GBps"] > 2 * rows[1]["busbw_GBps"]
+    assert main(["jobs", str(run.out)]) == 0
+    text = capsys.readouterr().out
+    for row in rows:
+        assert f"{row['busbw_GBps']:.2f} GB/s ({row['job']}, ring-all-reduce of 4 ranks)" in text

@@ -1,0 +1,138 @@
+"""Training jobs: their steps, the causes of their time, the timeline."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from job_scenarios import STEPS, TRAINING
+
+pytest.importorskip("weftline._native")
+
+import weftline
+from weftline.cli.main import main
+from weftline.figures import job_figures
+from weftline.measures import jobs, step_causes
+from weftline.measures.lines import lines_of
+from weftline.measures.metrics import Flows, metric
+from weftline.quantities import bytes_text
+
+
+def test_the_causes_of_a_step_add_up_to_its_time(training):
+    (row,) = step_causes.causes(training)
+    parts = [row[key] for key in ("computing_ns", "communication_ns", "waiting_ns")]
+    assert sum(parts) + row["senders_ns"] == pytest.approx(row["time_ns"]) and min(parts) > 0
+    assert row["time_ns"] == pytest.approx(training.steps[0]["time_ns"])
+    # By hand, of the rank that ended last: it does not wait after its end.
+    whole = [rank for rank in training.ranks.to_dicts() if rank["step"] == 0]
+    computing = [rank["finish_ns"] - rank["start_ns"] - rank["exposed_ns"] for rank in whole]
+    assert row["computing_ns"] == pytest.approx(sum(computing) / 16)
+
+
+def test_the_rank_that_computes_longest_is_named(tmp_path, capsys):
+    """A slow GPU is not the rank that ends last: all of its step wait for it, and another one ends it."""
+    even = {"workload.0.jitter": 0}
+    slow = even | {"workload.0.slow_ranks": "5", "workload.0.slow_factor": 2.0}
+    named = []
+    for name, changes in (("even", even), ("slow", slow)):
+        run = weftline.run(TRAINING, set=changes, out=tmp_path / name)
+        (row,) = step_causes.causes(run)
+        named.append((row["longest_rank"], row["longest_computing_ns"] / row["median_computing_ns"]))
+        assert main(["jobs", str(run.out)]) == 0
+    assert named[0][1] == pytest.approx(1) and named[1] == (5, pytest.approx(2, rel=1e-6))
+    text = capsys.readouterr().out
+    assert text.count("rank 5 (2.00 x)") == 1 and "computes longest" in text
+
+
+def test_the_steps_of_a_training_job_follow_each_other(training_steps):
+    """Each is a row whose time begins with the end of the one before, so that the times add up."""
+    rows = [row for row in training_steps.steps if row["whole"]]
+    assert [row["step"] for row in rows] == [0, 1, 2] and {row["operation"] for row in rows} == {"training"}
+    for before, row in pairwise(rows):
+        assert row["start_ns"] == before["finish_ns"] and row["finish_to_finish_ns"] == row["time_ns"]
+    assert rows[0]["finish_to_finish_ns"] is None and len({row["time_ns"] for row in rows}) == 3
+    # A rank does not wait for others at the end of a step: it begins the next when it has ended its own.
+    ranks = training_steps.ranks.to_dicts()
+    of_rank = [[row for row in ranks if row["rank"] == rank and row["step"] < 3] for rank in range(16)]
+    for own in of_rank:
+        assert [row["start_ns"] for row in own[1:]] == [row["finish_ns"] for row in own[:-1]]
+        waited = [(row["unsent_ns"] + row["unjoined_ns"], row["exposed_ns"]) for row in own]
+        assert all(0 <= for_others <= exposed * (1 + 1e-9) for for_others, exposed in waited)
+    for step, row in enumerate(rows):
+        ends = sorted(own[step]["finish_ns"] for own in of_rank)
+        assert ends[-1] == row["finish_ns"] and ends[-1] - ends[7] == pytest.approx(row["straggler_ns"])
+    (cause,) = step_causes.causes(training_steps)
+    time = sum(row["time_ns"] for row in rows) / 3
+    assert cause["steps"] == 3 and cause["time_ns"] == pytest.approx(time)
+    parts = ("computing_ns", "communication_ns", "waiting_ns", "senders_ns")
+    assert sum(cause[key] for key in parts) == pytest.approx(time) and min(cause[key] for key in parts) > 0
+
+
+def test_steps_of_a_training_job_do_not_change_what_it_sends(training, tmp_path):
+    """The first of two steps is the step of a job of one, to the nanosecond."""
+    even = {"workload.0.jitter": 0}
+    twice = weftline.run(TRAINING, set=even | {"workload.0.steps": 2}, out=tmp_path / "twice")
+    once = weftline.run(TRAINING, set=even, out=tmp_path / "once")
+    (step,) = [row for row in once.steps if row["whole"]]
+    first, second = [row for row in twice.steps if row["whole"]]
+    for key in ("time_ns", "bytes", "exposed_ns", "straggler_ns"):
+        assert first[key] == step[key], key
+    assert second["bytes"] == step["bytes"]
+
+
+def test_a_training_job_that_is_cut_off_says_which_steps_ended(tmp_path, training_steps):
+    first, second, _ = [row for row in training_steps.steps if row["whole"]]
+    until = (first["finish_ns"] + second["finish_ns"]) / 2
+    cut = weftline.run(TRAINING, set=STEPS | {"run.until": f"{until:.0f}ns"}, out=tmp_path / "cut")
+    ended, running = [row for row in cut.steps if row["whole"]]
+    assert ended["time_ns"] == first["time_ns"] and running["finish_ns"] is None
+    assert running["start_ns"] == first["finish_ns"]
+    assert jobs.table(lines_of([cut])).rows[0][4] == "1 of 3", "the third had not begun and has no row"
+    (cause,) = step_causes.causes(cut)
+    assert cause["steps"] == 1 and cause["time_ns"] == pytest.approx(first["time_ns"])
+
+
+def test_times_of_steps_are_of_the_whole_job_and_bandwidths_of_one_kind(training_steps):
+    """All-reduces within a node are parts of the step, and their rates are not those between nodes."""
+    training = training_steps
+    wholes = [row for row in training.steps if row["operation"] == "training"]
+    times = [row["time_ns"] for row in wholes]
+    assert metric("step_mean").value(training, Flows()) == pytest.approx(sum(times) / 3)
+    assert metric("step_max").value(training, Flows()) == max(times)
+    parts = [row for row in training.steps if row not in wholes]
+    assert {row["inside"] for row in parts} == {True, False}
+    assert all(row["finish_to_finish_ns"] is None for row in parts)
+    assert metric("busbw").value(training, Flows()) is None
+    rows = jobs.table(lines_of([training])).rows
+    assert [row[1] for row in rows][:2] == ["training", "all-reduce in a domain"]
+    sent = [rank["bytes_sent"] for rank in training.ranks.to_dicts() if rank["step"] == 0]
+    assert wholes[0]["bytes"] == sum(sent) and rows[0][3] == bytes_text(sum(sent))
+    assert "of a whole step what all ranks sent together" in jobs.table(lines_of([training])).note
+    assert rows[0][4] == "3" and rows[0][5] != rows[0][6], "the mean and the slowest of three steps"
+    assert len({tuple(row[:4]) for row in rows}) == len(rows)
+
+
+def test_ranks_wait_for_others_within_the_time_in_which_they_do_not_compute(training):
+    rows = training.ranks.to_dicts()
+    whole = [row for row in rows if row["step"] == 0]
+    assert all(row["unsent_ns"] == 0 for row in whole), "without a pipeline nobody waits for one message"
+    assert all(0 <= row["unjoined_ns"] <= row["exposed_ns"] for row in whole)
+    assert sum(row["unjoined_ns"] for row in whole) > 0
+    assert all(row["unsent_ns"] is row["unjoined_ns"] is None for row in rows if row["step"] > 0)
+
+
+def test_a_timeline_is_a_chrome_trace_without_overlaps(training, tmp_path, capsys):
+    file = tmp_path / "timeline.json"
+    assert main(["jobs", str(training.out), "--out", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "Where the time of steps went" in text and "as nccl-tests" in text
+    events = json.loads(file.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert len(spans) == len(training.ranks.to_dicts())
+    assert len([event for event in events if event["ph"] == "M"]) == 16
+    ends = {}
+    for span in spans:
+        place = (span["pid"], span["tid"])
+        assert span["ts"] >= ends.get(place, 0) - 1e-6, "spans of a track overlap"
+        ends[place] = span["ts"] + span["dur"]
+    figure = job_figures.timeline("What ranks did", training)
+    assert figure.spec["data"]["values"] and "timeline.json" in figure.caption

@@ -1,0 +1,110 @@
+"""Lines of runs: labels, seeds, warnings, and those that are the same to the bit."""
+
+import pytest
+from job_scenarios import SCENARIO
+
+pytest.importorskip("weftline._native")
+
+import weftline
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.measures import run_warnings, slowdown_table
+from weftline.measures.lines import lines_of
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return weftline.run(SCENARIO, out=tmp_path_factory.mktemp("jobs") / "run")
+
+
+def test_warnings_that_differ_in_numbers_alone_are_one():
+    class Warned:
+        def __init__(self, *texts):
+            self.summary = {"warnings": list(texts)}
+
+    waiting = "a job had not ended: rank 0 waits in step 1; rank 1 waits in step 1"
+    runs = [Warned("3 of 8 flows did not finish", waiting), Warned("5 of 8 flows did not finish"), Warned()]
+    first, second = run_warnings.of_runs(runs).values()
+    assert (first.text, first.of(3)) == (
+        "3 of 8 flows did not finish",
+        " (2 of 3 runs, with the numbers of the first)",
+    )
+    assert (second.text, second.of(3), second.of(1), second.of(1, always=True)) == (
+        waiting,
+        " (1 of 3 runs)",
+        "",
+        " (1 of 1 runs)",
+    )
+
+
+def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):
+    table = slowdown_table.table(lines_of([run]))
+    place = table.columns.index("all")
+    by_name = {row[1]: row[place] for row in table.rows}
+    assert by_name["flows"] == "84" and by_name["p99"] == "–" and by_name["p50"] != "–"
+
+
+def test_figures_and_comparisons_take_labels(run):
+    assert [line.label for line in weftline.plot({"Mine": run}).lines] == ["Mine"]
+    assert weftline.plot(run).jobs("busbw_bps").spec["data"]["values"]
+    found = weftline.compare({"Mine": run, "Again": str(run.out)})
+    assert [line.label for line in found.lines] == ["Mine", "Again"]
+    with pytest.raises(InputError, match="2 labels for 1 line"):
+        weftline.compare(run, labels=["a", "b"])
+
+
+def test_compare_gives_lines_the_labels_of_the_command_line(run, capsys):
+    assert main(["compare", str(run.out), "--label", "Mine"]) == 0
+    assert "Mine" in capsys.readouterr().out
+
+
+def test_labels_name_what_was_set_and_not_what_follows_from_it(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 3},
+        "workload": [{"kind": "permutation", "size": "9KB"}],
+    }
+    plain = weftline.run(scenario, out=tmp_path / "a")
+    off = weftline.run(scenario, set={"switch.pfc.enabled": False}, out=tmp_path / "b")
+    slow = weftline.run(scenario, set={"transport.rto": "1ms"}, out=tmp_path / "c")
+    assert [line.label for line in lines_of([plain, off])] == ["PFC on", "PFC off"]
+    assert lines_of([plain, slow])[1].label == "rto 1 ms"
+    assert "transport.rto" in slow.summary["provenance"]["given"]
+    assert weftline.run(scenario, out=tmp_path / "a").reused
+
+
+def test_runs_of_other_seeds_draw_other_links_and_are_one_line(tmp_path):
+    scenario = {
+        "topology": {"kind": "leaf-spine", "leaves": 4, "spines": 4, "hosts_per_leaf": 1},
+        "workload": [{"kind": "permutation", "size": "90KB"}],
+        "failures": {"event": [{"at": "1us", "random": 1, "lasts": "20us"}]},
+    }
+    found = [weftline.run(scenario, seed=seed, out=tmp_path / str(seed)) for seed in (1, 2, 3)]
+    failed = [run.summary["failures"][0]["change"] for run in found]
+    assert len(set(failed)) > 1 and all(" - " in one and one.endswith(" down") for one in failed)
+    assert [run.summary["failures"][1]["change"] for run in found] == [
+        one.replace(" down", " up") for one in failed
+    ]
+    assert len(lines_of(found)) == 1
+
+
+def test_lines_of_which_a_setting_changes_no_bit_are_named(tmp_path):
+    """A star has one path: no packet depends on the balancer, and tables say that."""
+    scenario = {
+        "name": "star",
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": [{"kind": "permutation", "size": "90KB"}],
+    }
+    small = {"transport.mtu": "500B"}
+    spray = {"switch.balancer.kind": "spray"}
+    variants = {"ecmp": {}, "spray": spray, "small": small, "small, spray": small | spray}
+    found = weftline.sweep(scenario, {"balancer": variants}, seeds=3, out=tmp_path / "sweep")
+    notes = [table.note for table in found.tables()]
+    (note,) = [line for note in notes for line in note.splitlines() if "to the bit" in line]
+    same = "ecmp and spray; small and small, spray"
+    assert note == f"Flows and ports are the same to the bit: {same}. What sets them apart moved no packet."
+    runs = [cell.runs[1] for cell in found.cells]
+    assert "to the bit" in weftline.compare(*runs[:2]).differences().note
+    assert "to the bit" not in weftline.compare(runs[0], runs[2]).differences().note
+    differences = weftline.compare(*runs).differences()
+    (note,) = [line for line in differences.note.splitlines() if "to the bit" in line]
+    assert note.count("; ") == 1, "two lines that are alike and differ from the base are named as well"
