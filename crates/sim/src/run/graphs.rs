@@ -349,14 +349,22 @@ impl Region {
         self.take_effects(index, now, RankEvent::Woken(op), effects);
     }
 
-    /// A message within a domain has reached its rank.
+    /// A message within a domain has reached its rank. No packet acknowledges it, so its sender knows at
+    /// once. Ranks that wait for that are on the receiver's host: phases within domains of several hosts wait
+    /// for arrivals only.
     pub(super) fn arrived_inside(&mut self, index: usize, number: u32) {
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let now = self.net.now;
         let playing = &mut self.graphs.playing[index];
+        let flow = playing.first + number;
         playing.player.arrived(number, now, &mut effects);
-        let event = RankEvent::Arrived(playing.first + number);
-        self.take_effects(index, now, event, effects);
+        self.take_effects(index, now, RankEvent::Arrived(flow), effects);
+        if !self.graphs.playing[index].heeds_acknowledgements {
+            return;
+        }
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        self.graphs.playing[index].player.acknowledged(number, now, &mut effects);
+        self.take_effects(index, now, RankEvent::Acknowledged(flow), effects);
     }
 
     /// A flow ended at one of its hosts; false: it does not belong to a graph.
