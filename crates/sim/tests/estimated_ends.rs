@@ -115,6 +115,36 @@ fn the_estimated_end_of_a_job_is_within_half_as_much_again() {
     }
 }
 
+/// Operations whose ranks send to others of their host first, and to those of other hosts later.
+#[test]
+fn operations_among_ranks_that_share_hosts_are_estimated_by_their_messages() {
+    let fabric = RAIL.replace("gpus = 8", "gpus = 4").replace("dcqcn", "none");
+    for (operation, algorithm) in [
+        ("all-reduce", "halving-doubling"),
+        ("all-reduce", "double-tree"),
+        ("all-gather", "halving-doubling"),
+        ("all-to-all", "pairwise"),
+        ("gather", "linear"),
+        ("scatter", "linear"),
+        ("barrier", "dissemination"),
+    ] {
+        for ranks in [2, 4] {
+            let bytes = if operation == "barrier" { "" } else { "bytes = \"960KB\"\n" };
+            let text = format!(
+                "{fabric}kind = \"collective\"\noperation = \"{operation}\"\nalgorithm = \"{algorithm}\"\n{bytes}\
+                 ranks_per_host = {ranks}\nscale_up_rate = \"1Tbps\"\n"
+            );
+            let (end, hops) = ratios(&text);
+            println!("{operation} {algorithm} {ranks}: {end:.2} of the end, {hops:.2} of the packet-hops");
+            assert!((1.0 / 1.5..1.5).contains(&end), "{operation} {algorithm} {ranks}: {end}");
+            assert!(
+                (0.7..1.35).contains(&hops),
+                "{operation} {algorithm} {ranks}: {hops} of the packet-hops"
+            );
+        }
+    }
+}
+
 /// Short flows over connections of their own: what opens and closes them, and their subflows, are most of the
 /// packets.
 #[test]

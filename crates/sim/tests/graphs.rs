@@ -227,27 +227,39 @@ fn ranks_of_one_host_have_the_same_bits_on_any_number_of_threads() {
     }
 }
 
-/// A root, a rank that gives all, or one that waits for acknowledgements, sends to ranks of its own host.
+/// A rank that receives nothing ends when its messages are acknowledged; those to ranks of its host, when
+/// they arrive.
 #[test]
-fn ranks_of_one_host_acknowledge_each_other() {
+fn what_waits_for_acknowledgements_ends_where_ranks_share_hosts() {
     let fabric = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n";
-    let seats = "ranks_per_host = 3\nscale_up_rate = \"1Tbps\"\n";
-    for operation in ["broadcast", "reduce", "gather", "scatter", "pairwise-all-to-all"] {
-        let job = format!(
-            "[[workload]]\nkind = \"collective\"\noperation = \"{operation}\"\nbytes = \"300KB\"\nrepeat = 2\n"
-        );
-        let outcome = same_bits(&format!("{fabric}{job}{seats}"));
-        assert!(outcome.steps.iter().all(|step| step.finish.is_some()), "{operation}");
+    let keys = "ranks_per_host = 3\nscale_up_rate = \"1Gbps\"\nscale_up_delay = \"7us\"\n";
+    for operation in
+        ["gather", "scatter", "broadcast", "reduce\"\nroot = 5\nalgorithm = \"linear", "pairwise-all-to-all"]
+    {
+        let job =
+            format!("kind = \"collective\"\noperation = \"{operation}\"\nbytes = \"120KB\"\nrepeat = 2\n");
+        let outcome = same_bits(&format!("{fabric}[[workload]]\n{job}{keys}"));
+        assert!(outcome.ranks.iter().all(|rank| rank.end.is_some()), "{operation}");
     }
+    // The root's own part of 12 stays; two of 10 KB go to its host at 1 Gb/s, one after the other, and end
+    // last.
+    let outcome = same_bits(&format!(
+        "{fabric}[[workload]]\nkind = \"collective\"\noperation = \"scatter\"\nbytes = \"120KB\"\n{keys}"
+    ));
+    let root = outcome.ranks.iter().find(|rank| rank.rank == 0).expect("a root");
+    assert_eq!(root.end, Some(Time::from_us(2 * 80 + 7)));
+    // Of a file, where sends end when they are acknowledged.
     let file = std::env::temp_dir().join(format!("weftline-acked-{}.goal", std::process::id()));
-    let text = "num_ranks 4\nrank 0 {\na: send 1000b to 1\nb: send 1000b to 3\nb requires a\n}\nrank 1 {\na: recv 1000b from 0\n}\n\
-                rank 2 {\na: calc 1\n}\nrank 3 {\na: recv 1000b from 0\n}\n";
-    std::fs::write(&file, text).expect("a file");
-    let job =
-        format!("[[workload]]\nkind = \"job-file\"\nfile = \"{}\"\nsend_ends = \"acked\"\n", file.display());
-    let outcome = same_bits(&format!("{fabric}{job}{seats}"));
+    std::fs::write(
+        &file,
+        "num_ranks 3\nrank 0 {\na: send 1000b to 1\nb: calc 5000\nb requires a\n}\nrank 1 {\nrecv 1000b from 0\n}\nrank 2 {\n}\n",
+    )
+    .expect("a file");
+    let job = format!("kind = \"job-file\"\nfile = \"{}\"\nsend_ends = \"acked\"\n", file.display());
+    let (_, outcome, _) = on_threads(&format!("{fabric}[[workload]]\n{job}{keys}"), 1);
     std::fs::remove_file(&file).expect("a file");
-    assert_eq!(outcome.flows, 1);
+    let sender = outcome.ranks.iter().find(|rank| rank.rank == 0).expect("a sender");
+    assert_eq!((outcome.ending, sender.end), (Ending::Done, Some(Time::from_us(8 + 7 + 5))));
 }
 
 /// A job file of two ranks, and what their rows of the whole step say: (exposed, unsent, unjoined) in ps.

@@ -430,6 +430,8 @@ fn ranks_of_a_host_need_its_links_and_whole_domains() {
         without.contains("workload.0.ranks_per_host: 8 ranks of a host reach each other by its own links"),
         "{without}"
     );
+    let still = error(&[("workload.0.scale_up_rate", "0bps")]);
+    assert!(still.contains("scale_up_rate=0bps: must be greater than 0"), "{still}");
     let torn = error(&[("workload.0.algorithm", "hierarchical"), ("workload.0.domain", "12")]);
     assert!(torn.contains("12 ranks are not whole hosts of 8 ranks"), "{torn}");
     assert!(error(&[("workload.0.ranks", "12")]).contains("12 ranks do not fill hosts of 8"));

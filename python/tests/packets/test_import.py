@@ -323,3 +323,20 @@ def test_a_file_of_another_name_is_not_taken_for_a_job_graph(tmp_path, capsys):
     assert "job.txt is not named as a job graph (.goal, .bin or .et" in capsys.readouterr().err
     assert main(["import", str(path), "--loggops", "L=1"]) == 2
     assert capsys.readouterr().err.startswith("error: --loggops: only job graphs have these")
+
+
+def test_the_prefix_of_chakras_files_stands_for_all_of_them(tmp_path, capsys):
+    # A message of metadata, and a computation: id 1, type COMP_NODE, 5 us.
+    trace = b"\x07\x0a\x050.0.4" + b"\x06\x08\x01\x18\x04\x38\x05"
+    for rank in range(2):
+        (tmp_path / f"job.{rank}.et").write_bytes(trace)
+    for name in ("job", "job.0.et"):
+        assert main(["import", str(tmp_path / name)]) == 0
+        assert "chakra, 2 ranks: 2 computations" in capsys.readouterr().out
+    assert main(["import", str(tmp_path / "job.1.et")]) == 2
+    assert "job.1.et: the file of rank 1: expected that of rank 0, " in capsys.readouterr().err
+    scenario = {
+        "topology": {"kind": "star", "hosts": 2},
+        "workload": [{"kind": "job-file", "file": str(tmp_path / "job")}],
+    }
+    assert weftline.Scenario(scenario).check()["traffic"]["groups"] == ["job-file"]

@@ -197,6 +197,19 @@ def test_an_uneven_interval_shows_both_ends():
     assert tables.estimate_text(Estimate(2.0, 1.5, 3.5, 5), digits) == "2.00 [1.50, 3.50]"
 
 
+def test_a_difference_below_one_per_cent_is_not_written_as_zero():
+    from weftline.measures.evidence import Footnotes, Separation
+    from weftline.measures.stats import Difference, Estimate
+    from weftline.quantities import digits
+
+    def text(mean: float) -> str:
+        found = Difference(Estimate(mean, mean - 0.5, mean + 0.5, 5), paired=True, base=1000.0)
+        return tables.difference_text(found, digits, Separation(-1), Footnotes())
+
+    assert text(-2.6) == "-2.60 ±0.500 (-0.3 %) *"
+    assert text(26.0).endswith("(+3 %) *") and text(0.0).endswith("(+0 %) *")
+
+
 def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
     received = []
     weftline.sweep(file, progress=received.append)

@@ -177,7 +177,10 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _is_graph(file: str) -> bool:
-    return file.lower().removesuffix(".gz").endswith((".goal", ".bin", ".et", ".cm", ".topo"))
+    if file.lower().removesuffix(".gz").endswith((".goal", ".bin", ".et", ".cm", ".topo")):
+        return True
+    # The prefix of Chakra's files.
+    return any(Path(f"{file}.0.et{end}").exists() for end in ("", ".gz"))
 
 
 def _import_graph(options: argparse.Namespace) -> int:

@@ -115,11 +115,17 @@ def difference_text(
     mean = found.estimate.mean
     text = ("+" if mean > 0 else "") + estimate_text(found.estimate, write)
     if found.relative is not None:
-        text += f" ({100 * found.relative:+.0f} %)"
+        text += f" ({_percent_text(found.relative)})"
     if separation.order:
         return f"{text} *"
     apart = found.estimate.is_apart_from_zero
     return text + notes.mark([one for one in separation.reasons if apart or one.kind == "steps differ"])
+
+
+def _percent_text(share: float) -> str:
+    """Return ``"+12 %"``, and a digit after the point where that would be 0 and the share is not."""
+    percent = 100 * share
+    return f"{percent:+.1f} %" if 0 < abs(percent) < 0.95 else f"{percent:+.0f} %"
 
 
 def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Sequence[str] = ()) -> str:

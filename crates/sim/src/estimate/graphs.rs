@@ -19,7 +19,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::failing::Slowed;
 use super::replay::Wire;
@@ -164,7 +164,9 @@ impl Extent {
                 next.clear();
                 law.after_arrival(message, &mut next);
                 law.after_acknowledgement(message, &mut next);
-                at = next.last().copied().or_else(|| law.after_sending(message));
+                // Of those that it frees the last one; messages of later rounds wait for more.
+                let later = next.iter().rev().copied().min_by_key(|&later| law.needs(later));
+                at = later.or_else(|| law.after_sending(message));
             }
             if messages > longest.messages {
                 (longest.messages, longest.chain_bytes) = (messages, bytes);
@@ -212,27 +214,92 @@ impl Links<'_> {
         (Cost { latency, per_byte, per_packet: header * per_byte }, nics as u32)
     }
 
-    /// Of the messages of a collective operation among these ranks, `is_inside` a domain or not.
+    /// Of the messages of a collective operation, whose members are the ranks that `rank` returns,
+    /// `is_inside` a domain or not.
     fn among(
         &self,
         graph: &JobGraph,
-        ranks: impl Iterator<Item = u32> + Clone,
+        (law, members): (&Law, u32),
+        rank: impl Fn(u32) -> u32,
         is_inside: impl Fn(u32, u32) -> bool,
     ) -> Costs {
-        const LOOKED_AT: usize = 64;
-        let pairs: Vec<(u32, u32)> = ranks.clone().zip(ranks.skip(1)).take(LOOKED_AT).collect();
+        const LOOKED_AT: u32 = 64;
+        if graph.seats.per_host > 1 && law.sent(0).is_none() {
+            return self.of_shared_hosts(graph, law, rank, is_inside);
+        }
+        let next = (1..members).take(LOOKED_AT as usize);
+        let pairs: Vec<(u32, u32)> = next.map(|member| (rank(member - 1), rank(member))).collect();
         // Where no two of them are on one host, the other ranks of the host do the same.
         let seats = &graph.seats;
         let together = pairs.iter().any(|&(from, to)| seats.together(from, to));
         let sharing = if together { 1 } else { seats.per_host };
-        // Rings of a channel each share the NIC of the channel.
-        let connections = seats.channels.saturating_mul(if seats.by_channel { 1 } else { sharing });
-        let host = |rank: u32| graph.hosts[rank as usize];
         let cost = |&(from, to): &(u32, u32)| match is_inside(from, to) {
             true => Links::inside(graph),
-            false => self.between(host(from), host(to), (sharing, connections)).0,
+            false => self.crossing(graph, from, to, sharing),
         };
         Costs::of(&pairs.iter().map(cost).collect::<Vec<_>>())
+    }
+
+    /// Where a rank sends to others of its host and to other hosts, the mean over messages counts: the bytes
+    /// of a chain, or of a rank, are within its host and outside as those of all messages are.
+    fn of_shared_hosts(
+        &self,
+        graph: &JobGraph,
+        law: &Law,
+        rank: impl Fn(u32) -> u32,
+        is_inside: impl Fn(u32, u32) -> bool,
+    ) -> Costs {
+        const LOOKED_AT: u64 = 16_384;
+        let all = u64::from(law.messages());
+        let messages = (0..all.min(LOOKED_AT)).map(|at| {
+            // Of many messages some that are spread over steps and ranks.
+            let number =
+                if all > LOOKED_AT { (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % all } else { at };
+            let transfer = law.transfer(number as u32);
+            (rank(transfer.from), rank(transfer.to), transfer.bytes as f64)
+        });
+        let messages: Vec<(u32, u32, f64)> = messages.collect();
+        let outside = || messages.iter().filter(|&&(from, to, _)| !is_inside(from, to));
+        // How many ranks of a host send to other hosts, or receive from them.
+        let sharing = |ranks: FxHashSet<u32>| {
+            let hosts: FxHashSet<u32> = ranks.iter().map(|rank| rank / graph.seats.per_host).collect();
+            ranks.len().div_ceil(hosts.len().max(1)).max(1) as u32
+        };
+        let senders = sharing(outside().map(|&(from, ..)| from).collect());
+        let receivers = sharing(outside().map(|&(_, to, _)| to).collect());
+        let mean = |sharing: u32| {
+            let mut known: FxHashMap<(HostId, HostId), Cost> = FxHashMap::default();
+            let (mut bytes, mut latencies, mut mean) = (0.0, 0.0, Cost::default());
+            let mut worst = Time::ZERO;
+            for &(from, to, size) in &messages {
+                let ends = (graph.hosts[from as usize], graph.hosts[to as usize]);
+                let cost = match is_inside(from, to) {
+                    true => Links::inside(graph),
+                    false => *known.entry(ends).or_insert_with(|| self.crossing(graph, from, to, sharing)),
+                };
+                (bytes, latencies) = (bytes + size, latencies + cost.latency.0 as f64);
+                mean.per_byte += size * cost.per_byte;
+                mean.per_packet += size * cost.per_packet;
+                worst = worst.max(cost.latency);
+            }
+            mean.latency = Time((latencies / messages.len().max(1) as f64) as u64);
+            (mean.per_byte, mean.per_packet) =
+                (mean.per_byte / bytes.max(1.0), mean.per_packet / bytes.max(1.0));
+            (mean, worst)
+        };
+        let (chain, latency) = mean(senders);
+        // A root sends or receives alone what the others of a host share a link for.
+        let (busiest, _) = mean(senders.min(receivers));
+        Costs { mean: chain, worst: Cost { latency, ..busiest } }
+    }
+
+    /// Of a message between two hosts, if this many ranks of the sender's host send.
+    fn crossing(&self, graph: &JobGraph, from: u32, to: u32, sharing: u32) -> Cost {
+        let seats = &graph.seats;
+        // Rings of a channel each share the NIC of the channel.
+        let connections = seats.channels.saturating_mul(if seats.by_channel { 1 } else { sharing });
+        let [src, dst] = [from, to].map(|rank| graph.hosts[rank as usize]);
+        self.between(src, dst, (sharing, connections)).0
     }
 
     fn inside(graph: &JobGraph) -> Cost {
@@ -253,10 +320,11 @@ impl Links<'_> {
                     let phase = work.phase(instance);
                     let count = phase.groups.count(graph.ranks()).max(1);
                     let members = graph.ranks() / count;
-                    let ranks = (0..members).map(|member| phase.groups.rank(0, member));
-                    let costs = self.among(graph, ranks, |from, to| work.is_inside(instance, from, to));
-                    each =
-                        each.saturating_add(Extent::of(phase.largest(), members).time(costs, self.wire.mtu));
+                    let law = phase.largest();
+                    let rank = |member| phase.groups.rank(0, member);
+                    let inside = |from, to| work.is_inside(instance, from, to);
+                    let costs = self.among(graph, (law, members), rank, inside);
+                    each = each.saturating_add(Extent::of(law, members).time(costs, self.wire.mtu));
                 }
                 Time(each.0.saturating_mul(u64::from(work.repeat))).saturating_add(graph.computing())
             }
@@ -287,7 +355,8 @@ struct Play<'p> {
     /// Of hosts: what a message costs, and how many NICs the sender has.
     pairs: FxHashMap<(HostId, HostId), (Cost, u32)>,
     extents: Vec<(&'p Law, Extent)>,
-    groups: FxHashMap<u32, Costs>,
+    /// By group, and the messages of the operation.
+    groups: FxHashMap<(u32, u32), Costs>,
     ended: u64,
 }
 
@@ -429,10 +498,10 @@ impl<'p> Play<'p> {
             extent
         });
         let (links, graph, work) = (self.links, self.graph, self.work);
-        let members = (0..ranks).map(|member| work.rank(instance, member));
-        let costs = self.groups.entry(of.group);
-        let costs =
-            *costs.or_insert_with(|| links.among(graph, members, |from, to| work.is_inside(from, to)));
+        let costs = *self.groups.entry((of.group, of.law.messages())).or_insert_with(|| {
+            let inside = |from, to| work.is_inside(from, to);
+            links.among(graph, (&of.law, ranks), |member| work.rank(instance, member), inside)
+        });
         let ends = now.saturating_add(extent.time(costs, links.wire.mtu));
         joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));
     }

@@ -92,7 +92,8 @@ impl Replay {
                 _ => (1.0, size.last_start),
             };
             played.flows = played.flows.max((size.flows as f64 * share) as u64);
-            played.packet_hops *= (size.bytes as f64 * share / player.bytes as f64).max(1.0);
+            let whole = player.hops_of_all(&glances, size.bytes) * share;
+            played.packet_hops = played.packet_hops.max(whole);
             played.end = played.end.max(end);
         }
         let host_rates = player.fabric.host_rates();
@@ -254,6 +255,8 @@ struct Player<'s> {
     packet_time_squared: f64,
     /// Payload of the flows that started.
     bytes: u64,
+    /// The same, and packet-hops, by source.
+    of_sources: Vec<(u64, f64)>,
     stopped_by_time: bool,
     played: Replay,
 }
@@ -298,6 +301,7 @@ impl<'s> Player<'s> {
             packet_time: 0.0,
             packet_time_squared: 0.0,
             bytes: 0,
+            of_sources: vec![(0, 0.0); scenario.traffic.sources.len()],
             stopped_by_time: false,
             played: Replay::default(),
         }
@@ -446,6 +450,21 @@ impl<'s> Player<'s> {
         self.add(flow, &arrival);
     }
 
+    /// Packet-hops of this many bytes of all sources. A source of which a glance was replayed has as many a
+    /// byte as the glance: small messages have more than large ones. What nothing was replayed of is like the
+    /// mean of the others.
+    fn hops_of_all(&self, glances: &[Option<Glance>], bytes: u64) -> f64 {
+        let (mut known, mut hops) = (0.0, 0.0);
+        for (&(replayed, crossed), glance) in self.of_sources.iter().zip(glances) {
+            let all = glance.as_ref().map_or(replayed, |glance| glance.of.1.max(replayed));
+            if replayed > 0 {
+                known += all as f64;
+                hops += crossed * (all as f64 / replayed as f64);
+            }
+        }
+        hops * (bytes as f64 / known.max(1.0)).max(1.0)
+    }
+
     /// The seconds that this many packets take if random losses alone limit the window.
     fn seconds_under_loss(&self, transport: u16, packets: u64, path: &Path, round_trip: Time) -> f64 {
         let loss = 1.0 - (1.0 - self.loss[0]).powf(f64::from(path.hops));
@@ -458,6 +477,9 @@ impl<'s> Player<'s> {
 
     fn add(&mut self, flow: Flying, arrival: &Arrival) {
         self.bytes = self.bytes.saturating_add(arrival.spec.size);
+        if let Some((bytes, hops)) = self.of_sources.get_mut(usize::from(arrival.source)) {
+            (*bytes, *hops) = (bytes.saturating_add(arrival.spec.size), *hops + f64::from(flow.hops));
+        }
         self.packets += flow.packets;
         self.played.flows += 1;
         self.messages += u64::from(flow.on_connection);

@@ -353,7 +353,8 @@ impl Region {
         self.take_effects(index, now, RankEvent::Woken(op), effects);
     }
 
-    /// A message within a domain has reached its rank.
+    /// A message within a domain has reached its rank. No packet acknowledges it: a sender of the same host
+    /// knows at once, one of another by an event of its own.
     pub(super) fn arrived_inside(&mut self, index: usize, number: u32) {
         let mut effects = std::mem::take(&mut self.graphs.effects);
         let now = self.net.now;

@@ -97,6 +97,9 @@ impl WorkloadParameters for JobFileSpec {
         if peak == 0.0 {
             p.without_effect("memory_rate", || "has no effect without teraflops".to_string());
         }
+        if memory.is_some_and(|rate| rate.0 == 0) {
+            p.complain("memory_rate", "must be greater than 0".into());
+        }
         let memory = memory.map(|rate| rate.0 as f64 / 8.0);
         JobFileSpec {
             stream_order: p.flag("stream_order", false, order_help),

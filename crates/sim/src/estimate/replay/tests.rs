@@ -104,6 +104,18 @@ fn dependent_flows_come_one_after_the_other() {
 }
 
 #[test]
+fn small_messages_of_one_job_do_not_count_for_the_bytes_of_another() {
+    // Of a ring a part of its steps is replayed. The messages of a barrier have a byte each, with the
+    // packet-hops of a kilobyte.
+    let ring = "kind = \"collective\"\noperation = \"all-reduce\"\nbytes = \"800KB\"\nrepeat = 3\nranks_per_host = 3\n\
+                scale_up_rate = \"100Gbps\"\nhosts = \"0-3\"";
+    let barrier = "kind = \"collective\"\noperation = \"barrier\"\nrepeat = 20\nhosts = \"4-7\"";
+    let alone = [ring, barrier].map(|job| played(job).packet_hops);
+    let both = played(&format!("{ring}\n[[workload]]\n{barrier}")).packet_hops;
+    assert!((both / alone.iter().sum::<f64>() - 1.0).abs() < 0.01, "{both} {alone:?}");
+}
+
+#[test]
 fn a_run_that_ends_before_its_flows_does_a_part_of_their_work() {
     let flows = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1MB\", start = \"0us\" }, \
                  { src = 0, dst = 1, size = \"1MB\", start = \"1ms\" }]\n[run]\nuntil = ";

@@ -10,10 +10,29 @@ use rustc_hash::FxHashSet;
 const LOOKED_AT: u64 = 4_000_000;
 
 impl JobGraph {
-    /// Messages that cross the network together: those with which the ranks begin their largest operation, as
-    /// each later one takes the place of another. Of a list also the first send of each rank. Not more than
-    /// `limit` of them, and their number.
+    /// Messages that cross the network together. Not more than `limit` of them, and their number.
     pub fn wave(&self, limit: usize) -> (Vec<u32>, u64) {
+        let (numbers, count) = self.opening_wave(limit);
+        if count > 0 || self.flows() == 0 { (numbers, count) } else { self.first_to_cross(limit) }
+    }
+
+    /// Where ranks begin with messages to others of their host: the first one of each rank that crosses the
+    /// network.
+    fn first_to_cross(&self, limit: usize) -> (Vec<u32>, u64) {
+        let mut wave = Wave::new(limit);
+        let mut known = FxHashSet::default();
+        for number in 0..u64::from(self.messages()).min(LOOKED_AT) as u32 {
+            let message = self.message(number);
+            if !message.inside && known.insert(message.from) {
+                wave.add(self, number);
+            }
+        }
+        (wave.numbers, wave.count)
+    }
+
+    /// Those with which the ranks begin their largest operation, as
+    /// each later one takes the place of another. Of a list also the first send of each rank.
+    fn opening_wave(&self, limit: usize) -> (Vec<u32>, u64) {
         match &self.work {
             Work::Repeated(work) => {
                 let phases = 0..work.instances() / work.repeat;

@@ -3,7 +3,7 @@
 use super::ScaleUp;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::workload::lanes::lane_of;
 use crate::workload::spec::WorkloadContext;
 use std::collections::BTreeSet;
@@ -122,6 +122,9 @@ pub fn scale_up(p: &mut Parameters, per_host: u32, why_not: Option<&str>) -> Opt
             p.complain("ranks_per_host", message);
         }
         return None;
+    }
+    if rate == Some(Rate(0)) {
+        p.complain("scale_up_rate", "must be greater than 0".into());
     }
     if delay == Time::ZERO {
         p.complain("scale_up_delay", "must be greater than 0".into());

@@ -61,14 +61,14 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the end of its name.
+    /// By the end of its name, or by the files whose prefix it is.
     pub fn of(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
-        match name.rsplit_once('.')?.1 {
-            "goal" | "bin" => Some(Format::Goal),
-            "et" => Some(Format::Chakra),
-            _ => None,
+        match name.rsplit_once('.').map(|(_, end)| end) {
+            Some("goal" | "bin") => Some(Format::Goal),
+            Some("et") => Some(Format::Chakra),
+            _ => is_prefix(path).then_some(Format::Chakra),
         }
     }
 }
@@ -124,6 +124,18 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     Ok(plain)
 }
 
+/// Whether `PREFIX.0.et` exists.
+fn is_prefix(path: &Path) -> bool {
+    let first = |end: &str| Path::new(&format!("{}.0.et{end}", path.display())).exists();
+    first("") || first(".gz")
+}
+
+/// The rank of a file that is not the first, and the prefix of the files: 3 and `trace` of `trace.3.et`.
+fn rank_and_prefix(plain: &str) -> Option<(u32, &str)> {
+    let (prefix, rank) = plain.rsplit_once('.')?;
+    Some((rank.parse().ok()?, prefix))
+}
+
 /// The files of all ranks: `PREFIX.0.et`, `PREFIX.1.et`, ...
 fn files_of(path: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     let text = path.display().to_string();
@@ -149,6 +161,14 @@ fn files_of(path: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
             }
             None if !all.is_empty() => Ok(all),
             None if path.exists() => {
+                if let Some((rank, prefix)) =
+                    rank_and_prefix(plain).filter(|&(_, prefix)| is_prefix(prefix.as_ref()))
+                {
+                    return Err(format!(
+                        "{text}: the file of rank {rank}: expected that of rank 0, {prefix}.0.et, which stands for those of \
+                         all ranks"
+                    ));
+                }
                 Err(format!("{text}: expected the file of a rank, named such as {}", names[0]))
             }
             None => Err(format!("{}: no such file", names[0])),
