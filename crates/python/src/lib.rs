@@ -12,6 +12,7 @@ pub use pyo3;
 pub use weftline_sim as sim;
 
 mod bench;
+mod captures;
 mod collect;
 mod controllers;
 mod errors;
@@ -37,6 +38,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
+    #[pymodule_export]
+    use crate::captures::{captured_links, write_capture};
     #[pymodule_export]
     use crate::collect::{LiveCollector, collect, write_rows};
     #[pymodule_export]

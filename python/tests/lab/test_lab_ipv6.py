@@ -154,7 +154,7 @@ def test_the_experiment_has_its_rows_and_its_networks_are_networks(tmp_path: Pat
     assert isinstance(found, traced.Experiment)
     assert [found.shapes[row.switches] for row in found.rows] == ["diamond", "chain"]
     for row, switches in zip(found.rows, (5, 5), strict=True):
-        found._networks(row, tmp_path)
+        found._networks(row, tmp_path, 64)
         changes = {
             "topology.file": str(tmp_path / "network.toml"),
             "telemetry.queries": str(found.queries),
@@ -163,9 +163,13 @@ def test_the_experiment_has_its_rows_and_its_networks_are_networks(tmp_path: Pat
         source = scenarios.load(str(found.scenario))
         scenario = Scenario.of(source, scenarios.settings(changes), seed=1)
         assert scenario.check()["topology"]["switches"] == switches
-        # The library's path is of switches that the collector knows, and the lab's.
-        numbers = [n for n, node in enumerate(scenario.network()["nodes"]) if node["kind"] == "switch"]
-        assert {hop["switch-id"] for hop in found._path(row)} <= set(numbers)
+        changes["topology.file"] = str(tmp_path / "known.toml")
+        known = Scenario.of(source, scenarios.settings(changes), seed=1)
+        numbers, of_known = (
+            {n for n, node in enumerate(one.network()["nodes"]) if node["kind"] == "switch"}
+            for one in (scenario, known)
+        )
+        assert numbers <= of_known and len(of_known) == 64, "the collector knows the lab's switches"
 
 
 def test_bits_of_queries_are_found_where_the_plan_has_them() -> None:

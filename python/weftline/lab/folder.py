@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import engine_hosts, engine_ports, ioam, lateness, priority, stamps
+from weftline.lab import captured, engine_hosts, engine_ports, ioam, lateness, priority, stamps
 from weftline.lab.plan import Plan
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -41,6 +41,7 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
         "jobs.parquet",
         "telemetry.parquet",
         ioam.TABLE,
+        captured.FILE,
     )
     for name in parts:
         (place / name).unlink(missing_ok=True)
@@ -65,6 +66,10 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
         (place / ioam.FOLDER / f"{name}.pcap").write_bytes(outcome.captures.get(name, b""))
     (place / "scenario.toml").write_text(scenario.resolved, "utf-8")
     summary = summary_of(scenario, made, simulated, outcome, rows)
+    if made.captured:
+        kept = outcome.captures, outcome.capture_reports
+        summary["capture"], warnings = captured.write(place, scenario, made, outcome.zero_ns, *kept)
+        summary["warnings"] += warnings
     if traces:
         summary["lab"]["ioam"], warnings = traces
         summary["warnings"] += warnings

@@ -197,9 +197,9 @@ def write(
     folder.mkdir(exist_ok=True)
     rows: list[dict[str, Any]] = []
     facts = {"frames": 0, "lost": 0, "traces": 0, "strangers": 0, "overflows": 0}
-    for name, data in captures.items():
-        if name in made.watched:
-            continue
+    receivers = {host.name for host in hosts} - set(made.watched)
+    for name in sorted(receivers & set(captures)):
+        data = captures[name]
         file = folder / f"{name}.pcap"
         file.write_bytes(data)
         facts["lost"] += reports.get(name, {}).get("lost", 0)
@@ -242,6 +242,6 @@ def write(
         ("overflows", "traces had no room for all switches"),
     )
     warnings = [f"IOAM: {facts[name]} {text}" for name, text in texts if facts[name]]
-    if missing := [name for name in captures if "lost" not in reports.get(name, {})]:
+    if missing := [name for name in receivers & set(captures) if "lost" not in reports.get(name, {})]:
         warnings.append(f"IOAM: what was captured at {', '.join(missing)} may be incomplete")
     return facts, warnings

@@ -174,8 +174,6 @@ def not_measured(values: dict[str, Any], measured: Collection[str]) -> list[str]
     """Return what of [measure] the lab leaves out, or does for more ports; `measured`: what it does."""
     asked = {key: value for key, value in values.get("measure", {}).items() if value not in (None, False, "")}
     found = []
-    if asked.get("pcap"):
-        found.append("measure.pcap: the lab does not write captures")
     extra = sorted(key for key in asked if key not in (*measured, "ideal") and not key.startswith("pcap"))
     if extra:
         found.append(f"measure: the lab measures {' and '.join(measured)}, not {', '.join(extra)}")

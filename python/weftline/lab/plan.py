@@ -17,6 +17,7 @@ from typing import Any
 from weftline.errors import InputError
 from weftline.lab import (
     balancers,
+    captured,
     dctcp,
     ecn_switches,
     engine_hosts,
@@ -118,6 +119,8 @@ class Plan:
     dctcp: dctcp.Control | None = None
     """What a run registers, since the kernel lacks it."""
     ip: internet.Internet = internet.IPV4
+    captured: captured.Links | None = None
+    """What `measure.pcap` asks for."""
     watched: list[str] = field(default_factory=list)
     """Switches at which the headers of arriving packets are kept."""
     ioam_switches: int = 0

@@ -16,7 +16,7 @@ from typing import Any
 
 from weftline import _native
 from weftline.errors import RunFailed
-from weftline.lab import engine_hosts, ioam, lateness
+from weftline.lab import captured, engine_hosts, ioam, lateness
 from weftline.lab import priority as priorities
 from weftline.lab.network import Network, tool
 from weftline.lab.plan import WIRES
@@ -115,6 +115,8 @@ class Processes:
             receivers = sorted({flow["dst"] for flow in made.flows})
             self.start_captures([hosts[number].name for number in receivers], "traces")
         self.start_captures(made.watched, "ipv4")
+        for place, links in (made.captured.tasks if made.captured else {}).items():
+            self.start_capture(captured.KEY + place, place, "links", links)
         addresses = [node.address for node in hosts]
         for number, node in enumerate(hosts):
             mine = [flow for flow in made.flows if flow["src"] == number]
@@ -167,16 +169,21 @@ class Processes:
     def start_captures(self, nodes: Sequence[str], keeps: str) -> None:
         """Start what keeps the headers of arriving packets at these nodes."""
         for name in nodes:
-            file = tempfile.TemporaryFile()  # noqa: SIM115
-            started = self._start(
-                self.network.name(name),
-                "capture.py",
-                priorities.HOSTS,
-                arguments=[keeps],
-                output=file.fileno(),
-            )
-            self.capturing[name] = started, file
-            _expect_ready(started, f"the process that captures at {name}")
+            self.start_capture(name, name, keeps)
+
+    def start_capture(self, key: str, node: str, keeps: str, *task: str) -> None:
+        """Start what keeps frames at a node."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+        started = self._start(
+            self.network.name(node),
+            "capture.py",
+            priorities.HOSTS,
+            *task,
+            arguments=[keeps],
+            output=file.fileno(),
+        )
+        self.capturing[key] = started, file
+        _expect_ready(started, f"the process that captures at {node}")
 
     def start_balancers(self) -> None:
         """Start what runs next to the programs of switches."""

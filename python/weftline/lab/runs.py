@@ -18,7 +18,17 @@ from typing import Any
 
 from weftline import scenarios
 from weftline.errors import InputError, RunFailed
-from weftline.lab import dctcp, doctor, engine_hosts, engine_ports, internet, lateness, plan, stamps
+from weftline.lab import (
+    captured,
+    dctcp,
+    doctor,
+    engine_hosts,
+    engine_ports,
+    internet,
+    lateness,
+    plan,
+    stamps,
+)
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
 from weftline.lab.network import Network, folder_for_a_while
@@ -121,6 +131,9 @@ def planned(
     if not own_hosts:
         _check_files(flows)
     made = plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    if links := captured.asked(scenario, made):
+        made.captured = links
+        made.differs += links.differs()
     return made, simulated
 
 
