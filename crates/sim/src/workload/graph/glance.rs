@@ -30,8 +30,8 @@ impl JobGraph {
         (wave.numbers, wave.count)
     }
 
-    /// Those with which the ranks begin their largest operation, as
-    /// each later one takes the place of another. Of a list also the first send of each rank.
+    /// Those with which the ranks begin their largest operation, as each later one takes the place of
+    /// another. Of a list also the first send of each rank.
     fn opening_wave(&self, limit: usize) -> (Vec<u32>, u64) {
         match &self.work {
             Work::Repeated(work) => {
