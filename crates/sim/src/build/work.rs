@@ -14,7 +14,7 @@ use crate::workload::graph::JobGraph;
 use crate::workload::merge::Merged;
 use crate::workload::{FlowSource, FlowSpec, Traffic};
 
-/// Flows that are looked at.
+/// Flows that are looked at; in larger networks one a host, as those of a permutation come host by host.
 const MAX_FLOWS: usize = 20_000;
 /// Walks of all flows together, about, dealt out by size.
 const WALKS: u64 = 40_000;
@@ -46,14 +46,15 @@ impl Work {
         let (large, sources): (Vec<_>, Vec<_>) =
             traffic.clone().sources.into_iter().partition(|source| is_large(source.as_ref()));
         let mut merged = Merged::new(&Traffic { sources, groups: traffic.groups.clone() });
+        let limit = MAX_FLOWS.max(routes.hosts());
         let mut flows: Vec<FlowSpec> = Vec::new();
-        while flows.len() < MAX_FLOWS
+        while flows.len() < limit
             && let Some(arrival) = merged.next()
             && arrival.spec.start < end
         {
             flows.push(arrival.spec);
         }
-        let complete = flows.len() < MAX_FLOWS;
+        let complete = flows.len() < limit;
         let begin_to_begin = match (flows.first(), flows.last()) {
             (Some(first), Some(last)) => last.start.saturating_sub(first.start),
             _ => Time::ZERO,

@@ -72,6 +72,18 @@ fn what_links_of_hosts_cannot_carry_before_the_end_is_no_work() {
 }
 
 #[test]
+fn the_last_hosts_of_a_permutation_count_in_a_large_network() {
+    let (host_link, bottleneck_link) = (LinkSpec::HOST, LinkSpec::HOST);
+    let (left, right) = (MAX_FLOWS as u64 / 2 + 50, MAX_FLOWS as u64 / 2 + 50);
+    let topology =
+        Dumbbell { left, right, host_link, bottleneck_link, ..Dumbbell::default() }.build().unwrap();
+    let hosts = (left + right) as u32;
+    let found = work(&topology, (0..hosts).map(|host| flow(host, (host + 1) % hosts, 10_000)).collect());
+    let all = &found.nodes[..hosts as usize];
+    assert!(all.iter().all(|&work| work == all[0]), "{:?}", &all[all.len() - 60..]);
+}
+
+#[test]
 fn no_traffic_is_no_work_and_no_division_by_zero() {
     let topology = HpccFatTree::default().build().unwrap();
     let found = work(&topology, vec![]);
