@@ -155,6 +155,7 @@ impl Simulation {
             changes: Changes::new(config.topology, &config.failures),
             now: Time::ZERO,
             samples: Vec::new(),
+            given_up: Vec::new(),
             windows: Windows::default(),
             memo: config.memo.then(Box::default),
             plan,

@@ -33,7 +33,7 @@ impl Simulation {
             self.finish();
             Ok(ending)
         });
-        self.flush(sink)?;
+        self.hand_on(sink, true)?;
         let ending = led.unwrap_or_else(|panic| Err(panic.into()))?;
         caught(|| self.outcome(ending)).map_err(RunError::from)
     }

@@ -26,7 +26,7 @@ use crate::engine::worker_pool;
 use crate::external::{SchemePanic, caught};
 use crate::ideal::Ideals;
 use crate::measure::recorder::{BATCH, Collected};
-use crate::measure::{Balance, Ending, Outcome, Progress, Sample, Sink};
+use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::transport::Settings;
 use crate::units::Time;
@@ -69,6 +69,8 @@ pub struct Simulation {
     pub(crate) now: Time,
     /// Samples that have not been handed on.
     pub(crate) samples: Vec<Sample>,
+    /// Flows that will not end, whose rows come last.
+    pub(crate) given_up: Vec<FlowRecord>,
     /// Where packets of some links are written down.
     pub(crate) capture: Option<Capture>,
     pub(crate) windows: Windows,
@@ -182,7 +184,7 @@ impl Simulation {
         let mut ending = led.unwrap_or_else(|panic| Err(panic.into()));
         match &mut ending {
             Ok(ending) => self.flush_rest(sink, ending, watch)?,
-            Err(RunError::Scheme(_)) => self.flush(sink)?,
+            Err(RunError::Scheme(_)) => self.hand_on(sink, true)?,
             Err(_) => {}
         }
         let ending = ending?;
@@ -337,18 +339,30 @@ impl Simulation {
         }
     }
 
-    /// Hands on what was recorded.
+    /// Hands on what was recorded, but rows of flows that have not ended.
     fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+        self.hand_on(sink, false)
+    }
+
+    /// The same; `last`: the run has ended, and all rows are handed on.
+    fn hand_on(&mut self, sink: &mut dyn Sink, last: bool) -> std::io::Result<()> {
         let mut collected = Collected::default();
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
         }
-        let unreported = self.regions.iter_mut().flat_map(|r| r.net.recorder.unreported_timeouts.drain(..));
-        let unreported: FxHashMap<FlowId, u32> = unreported.collect();
-        for record in &mut collected.flows {
-            if record.finish.is_none() {
+        let given_up = collected.flows.iter().filter(|record| record.finish.is_none());
+        self.given_up.extend(given_up.cloned());
+        collected.flows.retain(|record| record.finish.is_some());
+        if last {
+            let regions = self.regions.iter_mut();
+            let unreported = regions.flat_map(|r| r.net.recorder.unreported_timeouts.drain(..));
+            let unreported: FxHashMap<FlowId, u32> = unreported.collect();
+            for record in &mut self.given_up {
                 record.timeouts += unreported.get(&record.flow).copied().unwrap_or(0);
             }
+            collected.flows.append(&mut self.given_up);
+        }
+        for record in &mut collected.flows {
             let ended = record.finish.unwrap_or(self.now);
             record.ideal = self.ideals.of(&record.asked(), record.start, ended);
         }
@@ -366,7 +380,7 @@ impl Simulation {
         ending: &mut Ending,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> std::io::Result<()> {
-        self.flush(sink)?;
+        self.hand_on(sink, true)?;
         let started = Instant::now();
         for (graph, messages) in self.regions[0].graphs.messages().into_iter().enumerate() {
             for from in (0..messages).step_by(BATCH) {
@@ -376,7 +390,7 @@ impl Simulation {
                 }
                 let numbers = from..messages.min(from + BATCH as u32);
                 self.regions.iter_mut().for_each(|region| region.record_unstarted(graph, numbers.clone()));
-                self.flush(sink)?;
+                self.hand_on(sink, true)?;
             }
         }
         Ok(())
@@ -396,7 +410,7 @@ impl Simulation {
     /// Hands on what was recorded and returns why the run cannot continue.
     #[cold]
     fn gives_up(&mut self, sink: &mut dyn Sink, why: String) -> RunError {
-        match self.flush(sink) {
+        match self.hand_on(sink, true) {
             Ok(()) => RunError::Impossible(why),
             Err(error) => RunError::Sink(error),
         }
