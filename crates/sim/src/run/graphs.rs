@@ -342,28 +342,36 @@ impl Region {
         host.start_flow(flow, &spec, &mut cx);
     }
 
+    /// Ranks of a job learn of an event: `learn` gives it to them, and what follows from it happens.
+    fn ranks_learn(
+        &mut self,
+        index: usize,
+        event: RankEvent,
+        learn: impl FnOnce(&mut Player, Time, &mut Vec<Effect>),
+    ) {
+        let mut effects = std::mem::take(&mut self.graphs.effects);
+        let now = self.net.now;
+        learn(&mut self.graphs.playing[index].player, now, &mut effects);
+        self.take_effects(index, now, event, effects);
+    }
+
     /// A rank's computation has ended.
     pub(super) fn wake_rank(&mut self, index: usize, rank: u32, op: u32) {
         if let Some(computing) = &mut self.graphs.computing {
             computing.remove(&rank);
         }
-        let mut effects = std::mem::take(&mut self.graphs.effects);
-        let now = self.net.now;
-        self.graphs.playing[index].player.woken(rank, op, now, &mut effects);
-        self.take_effects(index, now, RankEvent::Woken(op), effects);
+        self.ranks_learn(index, RankEvent::Woken(op), |player, now, effects| {
+            player.woken(rank, op, now, effects);
+        });
     }
 
     /// A message within a domain has reached its rank. No packet acknowledges it: a sender of the same host
     /// knows at once, one of another by an event of its own.
     pub(super) fn arrived_inside(&mut self, index: usize, number: u32) {
-        let mut effects = std::mem::take(&mut self.graphs.effects);
-        let now = self.net.now;
-        let playing = &mut self.graphs.playing[index];
-        playing.player.arrived(number, now, &mut effects);
-        let event = RankEvent::Arrived(playing.first + number);
+        let playing = &self.graphs.playing[index];
         let graph = playing.player.graph();
         let known = graph.awaits_acknowledgement(number) && graph.stays_at_host(number);
-        self.take_effects(index, now, event, effects);
+        self.arrived(index, playing.first + number, number);
         if known {
             self.known_inside(index, number);
         }
@@ -371,31 +379,30 @@ impl Region {
 
     /// The sender of a message within a domain knows that it has reached its rank.
     pub(super) fn known_inside(&mut self, index: usize, number: u32) {
-        let mut effects = std::mem::take(&mut self.graphs.effects);
-        let now = self.net.now;
-        let playing = &mut self.graphs.playing[index];
-        playing.player.acknowledged(number, now, &mut effects);
-        let event = RankEvent::Acknowledged(playing.first + number);
-        self.take_effects(index, now, event, effects);
+        self.acknowledged(index, self.graphs.playing[index].first + number, number);
     }
 
     /// A flow ended at one of its hosts; false: it does not belong to a graph.
     pub(super) fn message_ended(&mut self, ended: &Ended) -> bool {
         let Some((index, number)) = self.graphs.of_flow(ended.flow) else { return false };
-        if !ended.at_receiver && !self.graphs.playing[index].heeds_acknowledgements {
-            return true;
+        if ended.at_receiver {
+            self.arrived(index, ended.flow, number);
+        } else if self.graphs.playing[index].heeds_acknowledgements {
+            self.acknowledged(index, ended.flow, number);
         }
-        let mut effects = std::mem::take(&mut self.graphs.effects);
-        let (now, player) = (self.net.now, &mut self.graphs.playing[index].player);
-        let event = if ended.at_receiver {
-            player.arrived(number, now, &mut effects);
-            RankEvent::Arrived(ended.flow)
-        } else {
-            player.acknowledged(number, now, &mut effects);
-            RankEvent::Acknowledged(ended.flow)
-        };
-        self.take_effects(index, now, event, effects);
         true
+    }
+
+    fn arrived(&mut self, index: usize, flow: FlowId, number: u32) {
+        self.ranks_learn(index, RankEvent::Arrived(flow), |player, now, effects| {
+            player.arrived(number, now, effects);
+        });
+    }
+
+    fn acknowledged(&mut self, index: usize, flow: FlowId, number: u32) {
+        self.ranks_learn(index, RankEvent::Acknowledged(flow), |player, now, effects| {
+            player.acknowledged(number, now, effects);
+        });
     }
 }
 
