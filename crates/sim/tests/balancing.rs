@@ -8,14 +8,15 @@ use weftline_sim::balance::ecmp::EcmpParameters;
 use weftline_sim::balance::hula::{Hula, HulaParameters};
 use weftline_sim::balance::letflow::LetFlowParameters;
 use weftline_sim::balance::mp_hula::MpHulaParameters;
-use weftline_sim::balance::{BalancerConfig, Fabric, FlowletParameters, Neighbour, Place, Side};
+use weftline_sim::balance::{BalancerConfig, Fabric, FlowletParameters, Neighbour, NetworkView, Place, Side};
 use weftline_sim::config::*;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::hpcc_fat_tree::HpccFatTree;
+use weftline_sim::topology::hpn::Hpn;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::pods::Pods;
-use weftline_sim::topology::{NextHopOrder, NodeKind, Routes, Topology};
+use weftline_sim::topology::{Link, NextHopOrder, NodeKind, Routes, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 
 fn hula(interval_us: u64) -> HulaParameters {
@@ -190,6 +191,31 @@ fn on_a_leaf_spine_a_round_of_probes_is_one_up_and_one_down_each_leaf_spine_and_
     assert!((10 * 18 - 2..=10 * 18).contains(&total(&outcome, "probes")), "{}", total(&outcome, "probes"));
     assert_eq!(total(&outcome, "probe_bytes"), total(&outcome, "probes") * 64);
     assert_eq!(sum_of(&outcome, |p| p.bytes_sent), total(&outcome, "probe_bytes"), "nothing else was sent");
+}
+
+#[test]
+fn where_hosts_have_a_switch_in_each_of_two_planes_every_plane_has_its_probes() {
+    let planes = Hpn { segments: 3, nodes_per_segment: 1, gpus: 1, spines: 2, ..Hpn::default() };
+    let mut config = with_balancer(BalancerConfig::Hula(hula(200)), planes.build().unwrap(), vec![]);
+    config.until = Until::At(Time::from_us(2000));
+    let (_, outcome) = run(config);
+    // Two leaf-spines as above.
+    assert!((20 * 18 - 4..=20 * 18).contains(&total(&outcome, "probes")), "{}", total(&outcome, "probes"));
+}
+
+#[test]
+fn a_host_on_two_switches_of_one_plane_is_refused_where_switches_know_the_racks() {
+    let mut topology = leaf_spine(2, 2, 1);
+    let (host, other) = (node_named(&topology, "host0"), node_named(&topology, "leaf1"));
+    let first = topology.links[0].clone();
+    topology.links.push(Link { a: host, b: other, ..first });
+    let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
+    let network = NetworkView::of(&topology, &routes);
+    for balancer in [BalancerConfig::Hula(hula(200)), BalancerConfig::Conga(conga())] {
+        let [(key, message)] = &balancer.problems(&network)[..] else { panic!("one problem") };
+        assert_eq!(*key, "kind");
+        assert!(message.contains("host0 has links to leaf0 and to leaf1, which are connected"), "{message}");
+    }
 }
 
 /// A flow from leaf 0 to leaf 1 over two spines, one of which loses its link to leaf 1: utilisation of leaf 0's links to the

@@ -37,6 +37,9 @@ a while (a suspended machine, SIGSTOP), the first passes as soon as they continu
 BUSY = 10
 """The same for a process that has had less CPU time than its deadline, as on a busy machine."""
 MEMORY = 6 << 30
+BEYOND_THE_CLOCK = "the limit of the clock"
+"""What the error of a run contains that would last longer than the engine counts. Losses and repeats decide
+that, so that only the run can tell."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,8 @@ class Judge:
         """CPU time of the runs through the module, over all scenarios."""
         self.hops = 0
         self.longer = 0
-        """Runs that took more than ten times their estimate because they lasted longer in simulated time."""
+        """Runs that took more than ten times their estimate because they lasted longer in simulated time, or that
+        reached the end of the clock."""
 
     def judge(self, text: str) -> Failure | None:
         """Return the first thing that is wrong with a scenario; of one that would take too long, nothing."""
@@ -140,6 +144,9 @@ class Judge:
         try:
             answer = self.run(text, seconds)
         except ValueError as error:
+            if BEYOND_THE_CLOCK in str(error):
+                self.longer += 1
+                return None
             return Failure("refused after check accepted it", str(error))
         except GoneError as error:
             return Failure("run", str(error))

@@ -3,16 +3,16 @@
 
 use crate::units::Time;
 
-/// The switches with hosts, numbered: probes, feedback and tables are by them.
+/// The switches with hosts of one plane, numbered: probes, feedback and tables are by them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fabric {
-    /// By host, the number of the switch that it hangs on.
+    /// By host, the number of the switch of the plane that it hangs on; [`u32::MAX`]: of none.
     pub tor_of: Vec<u32>,
     /// By number, a host on it: the ways to it are those to the switch.
     pub host_on: Vec<u32>,
-    /// By number, the switch as a node.
+    /// By number, the switch as a node; in order.
     pub node_of: Vec<u32>,
-    /// By node and port, where it leads, and the link's delay.
+    /// By node and port, where it leads, and the link's delay; empty for nodes outside the plane.
     pub links: Vec<Vec<(u32, Time)>>,
 }
 

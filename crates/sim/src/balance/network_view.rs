@@ -1,12 +1,14 @@
 //! The network that a scenario asks for, as a balancer looks at it to say whether it can serve it.
 
-use crate::topology::{NextHops, NodeId, NodeKind, Ports, Routes, Topology};
+use crate::topology::{NextHops, NodeId, NodeKind, Ports, Routes, Topology, planes};
 
 /// A network as balancers see it.
 pub struct NetworkView<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
     ports: Ports,
+    /// By node, which switches are connected through switches.
+    planes: Vec<u32>,
     /// Of each switch with hosts, one of them.
     racks: Vec<(NodeId, u32)>,
     has_hosts: Vec<bool>,
@@ -17,12 +19,14 @@ impl NetworkView<'_> {
         let ports = topology.ports();
         let (mut racks, mut has_hosts) = (Vec::new(), vec![false; topology.nodes.len()]);
         for (id, &host) in topology.hosts().iter().enumerate() {
-            let Some(&(_, tor)) = ports[host as usize].first() else { continue };
-            if !std::mem::replace(&mut has_hosts[tor as usize], true) {
-                racks.push((tor, id as u32));
+            for &(_, peer) in &ports[host as usize] {
+                let is_switch = topology.nodes[peer as usize].kind == NodeKind::Switch;
+                if is_switch && !std::mem::replace(&mut has_hosts[peer as usize], true) {
+                    racks.push((peer, id as u32));
+                }
             }
         }
-        NetworkView { topology, routes, ports, racks, has_hosts }
+        NetworkView { topology, routes, planes: planes(topology, &ports), ports, racks, has_hosts }
     }
 
     pub fn tier(&self, node: NodeId) -> u8 {
@@ -57,14 +61,39 @@ impl NetworkView<'_> {
         links.into_iter().find(|&(_, links)| links > 1)
     }
 
-    /// Whether probes that go up from every rack, and never up again after down, tell every switch of every rack by all ports on
-    /// shortest paths to it; else why not.
+    /// Whether probes that go up from every rack, and never up again after down, tell every switch of its plane of it by all ports
+    /// on shortest paths to it; else why not.
     pub fn reach_everywhere(&self) -> Result<(), String> {
+        self.one_rack_a_plane()?;
         for &(tor, host) in &self.racks {
-            for switch in self.switches().filter(|&switch| switch != tor) {
+            let plane = self.planes[tor as usize];
+            let others =
+                self.switches().filter(|&switch| switch != tor && self.planes[switch as usize] == plane);
+            for switch in others {
                 for &port in self.routes.next_hops(switch, host) {
                     let next = self.ports[switch as usize][port as usize].1;
                     self.tells(next, switch, tor, host)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A host may be in several planes, but not on two racks of one: probes name one of them for it.
+    fn one_rack_a_plane(&self) -> Result<(), String> {
+        for host in self.topology.hosts() {
+            let racks = self.ports[host as usize].iter().map(|&(_, peer)| peer);
+            let racks: Vec<NodeId> = racks.filter(|&peer| self.planes[peer as usize] != u32::MAX).collect();
+            for (at, &one) in racks.iter().enumerate() {
+                let other = |&&other: &&NodeId| {
+                    other != one && self.planes[other as usize] == self.planes[one as usize]
+                };
+                if let Some(&other) = racks[at..].iter().find(other) {
+                    let (host, one, other) = (self.name(host), self.name(one), self.name(other));
+                    return Err(format!(
+                        "{host} has links to {one} and to {other}, which are connected by other switches; its links must \
+                         lead to one switch, or into separate planes"
+                    ));
                 }
             }
         }

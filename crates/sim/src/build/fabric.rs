@@ -4,41 +4,63 @@ use crate::balance::{Events, Fabric, Neighbour, Place, Side};
 use crate::config::Config;
 use crate::net::map::Map;
 use crate::net::switch::leads_to;
-use crate::topology::{NodeKind, Topology};
+use crate::topology::{NodeKind, planes};
 use crate::units::Rate;
 use std::sync::Arc;
 
-/// The switches with hosts, in the order of the nodes; empty where no balancer asks for them.
-pub fn of(config: &Config, map: &Map) -> Fabric {
-    if !config.switch.balancer.facts().knows_fabric {
-        return Fabric::default();
-    }
-    let ports = |node: usize| map.first_port[node] as usize..map.first_port[node + 1] as usize;
-    let links =
-        |node: usize| map.sides[ports(node)].iter().map(|side| (side.peer_node, side.line.delay)).collect();
-    let links = (0..config.topology.nodes.len()).map(links).collect();
-    Fabric { links, ..racks(&config.topology, &|node, port| map.side(node, port).peer_node) }
+/// What is known in each plane of the network ([`planes`]): hosts with links to several planes have a ToR in each.
+pub struct Fabrics {
+    /// By node; empty where no balancer asks.
+    plane_of: Vec<u32>,
+    planes: Vec<Arc<Fabric>>,
 }
 
-/// Numbers the switches with hosts; `peer` is the node that a port leads to. A host with several links counts to the first.
-fn racks(topology: &Topology, peer: &dyn Fn(u32, u32) -> u32) -> Fabric {
-    let hosts = topology.hosts();
-    let mut number = vec![u32::MAX; topology.nodes.len()];
-    hosts.iter().for_each(|&host| number[peer(host, 0) as usize] = 0);
-    let mut count = 0;
-    for number in number.iter_mut().filter(|number| **number == 0) {
-        *number = count;
-        count += 1;
+impl Fabrics {
+    pub fn of(config: &Config, map: &Map) -> Fabrics {
+        if !config.switch.balancer.facts().knows_fabric {
+            return Fabrics { plane_of: Vec::new(), planes: Vec::from([Arc::default()]) };
+        }
+        let plane_of = planes(&config.topology, &config.topology.ports());
+        let count = plane_of.iter().filter(|&&plane| plane != u32::MAX).max().map_or(0, |&last| last + 1);
+        let planes = (0..count).map(|plane| Arc::new(within(config, map, &plane_of, plane))).collect();
+        Fabrics { plane_of, planes }
     }
-    let tor_of: Vec<u32> = hosts.iter().map(|&host| number[peer(host, 0) as usize]).collect();
-    let mut host_on = vec![0; count as usize];
-    (0..hosts.len()).rev().for_each(|host| host_on[tor_of[host] as usize] = host as u32);
-    let node_of = (0..number.len() as u32).filter(|&node| number[node as usize] != u32::MAX).collect();
-    Fabric { host_on, tor_of, node_of, links: Vec::new() }
+
+    /// What a switch knows.
+    pub fn at(&self, switch: u32) -> &Arc<Fabric> {
+        let plane = self.plane_of.get(switch as usize).map_or(0, |&plane| plane as usize);
+        &self.planes[plane]
+    }
+}
+
+/// The switches with hosts in a plane, numbered in the order of the nodes. Of a host's links into the plane the first counts.
+fn within(config: &Config, map: &Map, plane_of: &[u32], plane: u32) -> Fabric {
+    let sides = |node: u32| {
+        let node = node as usize;
+        &map.sides[map.first_port[node] as usize..map.first_port[node + 1] as usize]
+    };
+    let nodes = 0..config.topology.nodes.len() as u32;
+    let is_here = |node: u32| plane_of[node as usize] == plane;
+    let tor = |host: u32| sides(host).iter().map(|side| side.peer_node).find(|&peer| is_here(peer));
+    let hosts = config.topology.hosts();
+    let mut node_of: Vec<u32> = hosts.iter().filter_map(|&host| tor(host)).collect();
+    node_of.sort_unstable();
+    node_of.dedup();
+    let number = |tor: u32| node_of.binary_search(&tor).map_or(u32::MAX, |number| number as u32);
+    let tor_of: Vec<u32> = hosts.iter().map(|&host| tor(host).map_or(u32::MAX, number)).collect();
+    let mut host_on = vec![0; node_of.len()];
+    for (host, &tor) in tor_of.iter().enumerate().rev().filter(|&(_, &tor)| tor != u32::MAX) {
+        host_on[tor as usize] = host as u32;
+    }
+    let links = |node: u32| match is_here(node) {
+        true => sides(node).iter().map(|side| (side.peer_node, side.line.delay)).collect(),
+        false => Vec::new(),
+    };
+    Fabric { links: nodes.map(links).collect(), host_on, tor_of, node_of }
 }
 
 /// Of one switch: its number among those with hosts, and where its ports lead.
-pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option<u32>, Vec<Neighbour>) {
+pub fn around(config: &Config, fabrics: &Fabrics, map: &Map, node: u32) -> (Option<u32>, Vec<Neighbour>) {
     if !config.switch.balancer.facts().knows_fabric {
         return (None, Vec::new());
     }
@@ -60,11 +82,7 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
             }
         })
         .collect();
-    let hosts = neighbours.iter().filter(|neighbour| neighbour.side == Side::Host);
-    // A host that hangs on another switch first counts to that.
-    let mut own = hosts.filter(|host| map.side(host.node, 0).peer_node == node);
-    let tor =
-        own.next().and_then(|host| map.routes.host_at(host.node)).map(|host| fabric.tor_of[host as usize]);
+    let tor = fabrics.at(node).node_of.binary_search(&node).ok().map(|number| number as u32);
     (tor, neighbours)
 }
 
@@ -72,7 +90,7 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
 pub fn place<'a>(
     config: &'a Config,
     node: u32,
-    fabric: &'a Arc<Fabric>,
+    fabrics: &'a Fabrics,
     (tor, neighbours): (Option<u32>, &'a [Neighbour]),
 ) -> Place<'a> {
     let spec = &config.topology.nodes[node as usize];
@@ -83,7 +101,7 @@ pub fn place<'a>(
         tier: spec.tier,
         tor,
         neighbours,
-        fabric,
+        fabric: fabrics.at(node),
         subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
         murmur: config.rules.murmur_ecmp,
         only_data: config.rules.only_data_balanced,
@@ -115,10 +133,10 @@ impl Surroundings<'_> {
 /// Visits the switches of a network in the order of its nodes. Neighbours and fabric are empty unless the balancer asks for them.
 pub fn each_switch(config: &Config, visit: &mut dyn FnMut(&Surroundings)) {
     let map = super::map(config);
-    let fabric = Arc::new(of(config, &map));
+    let fabrics = Fabrics::of(config, &map);
     for (node, _) in (0..).zip(&config.topology.nodes).filter(|(_, spec)| spec.kind == NodeKind::Switch) {
-        let (tor, neighbours) = around(config, &fabric, &map, node);
-        visit(&Surroundings { place: place(config, node, &fabric, (tor, &neighbours)), map: &map });
+        let (tor, neighbours) = around(config, &fabrics, &map, node);
+        visit(&Surroundings { place: place(config, node, &fabrics, (tor, &neighbours)), map: &map });
     }
 }
 

@@ -8,7 +8,7 @@ mod work;
 pub use execution::Execution;
 pub use fabric::{Surroundings, each_switch};
 
-use crate::balance::{Events, Fabric, LoadBalancer};
+use crate::balance::{Events, LoadBalancer};
 use crate::capture::Capture;
 use crate::compat::Rules;
 use crate::config::{Config, Forwarding};
@@ -48,6 +48,7 @@ use crate::transport::{
 };
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
+use fabric::Fabrics;
 use split::Split;
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ impl Simulation {
             split: &split,
             windows,
             horizon: longest_base_rtt(&config, &map.routes),
-            fabric: Arc::new(fabric::of(&config, &map)),
+            fabrics: Fabrics::of(&config, &map),
             nic_rate: nic_rate(&config.topology),
             memory: Memory::new(&config.telemetry, settings.int_layout, map.sides.len()),
         };
@@ -336,7 +337,7 @@ struct Builder<'a> {
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
-    fabric: Arc<Fabric>,
+    fabrics: Fabrics,
     nic_rate: Rate,
     memory: Memory,
 }
@@ -507,8 +508,8 @@ impl Builder<'_> {
             own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
         let packet = largest_packet(&config.transports, &config.telemetry);
         let settings = &config.switch;
-        let (tor, neighbours) = fabric::around(config, &self.fabric, self.map, node);
-        let place = fabric::place(config, node, &self.fabric, (tor, &neighbours));
+        let (tor, neighbours) = fabric::around(config, &self.fabrics, self.map, node);
+        let place = fabric::place(config, node, &self.fabrics, (tor, &neighbours));
         let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
         let balancer = settings.balancer.start(&place);
         let events = balancer.events();

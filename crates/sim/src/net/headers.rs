@@ -3,7 +3,7 @@
 
 use crate::packet::PacketId;
 
-/// The words; empty where no balancer writes any.
+/// The words; empty where none is written. A place in which no packet of this region lies has 0.
 #[derive(Default)]
 pub struct Headers(Vec<u64>);
 
@@ -18,6 +18,13 @@ impl Headers {
             self.0.resize(id as usize + 1, 0);
         }
         self.0[id as usize] = word;
+    }
+
+    /// The packet leaves this place.
+    pub fn clear(&mut self, id: PacketId) {
+        if let Some(word) = self.0.get_mut(id as usize) {
+            *word = 0;
+        }
     }
 
     /// None was ever written.

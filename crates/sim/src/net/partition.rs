@@ -248,9 +248,8 @@ impl Partition {
         for (&trail, event) in inbox.trails.iter().zip(&inbox.arrivals) {
             self.trails.set(event.packet(), trail);
         }
-        if !(self.waits.is_empty() && inbox.waits.is_empty()) {
-            let waits = inbox.waits.iter().copied().chain(std::iter::repeat(0));
-            inbox.arrivals.iter().zip(waits).for_each(|(event, wait)| self.waits.set(event.packet(), wait));
+        for (&wait, event) in inbox.waits.iter().zip(&inbox.arrivals) {
+            self.waits.set(event.packet(), wait);
         }
         self.agenda.push_all(&inbox.nodes, &inbox.arrivals);
         inbox.clear();
@@ -311,6 +310,7 @@ impl Partition {
             outbox.stacks += 1;
             self.stacks.hand_over();
         }
+        self.clear_words(id);
         self.packets.hand_over();
     }
 
@@ -377,7 +377,19 @@ impl Partition {
         if stack != NONE {
             self.stacks.remove(stack);
         }
+        self.clear_words(id);
         self.packets.remove(id);
+    }
+
+    /// A packet leaves its place: what it carried for others than its transport leaves too.
+    #[inline]
+    fn clear_words(&mut self, id: PacketId) {
+        if self.headers.is_empty() & self.trails.is_empty() & self.waits.is_empty() {
+            return;
+        }
+        for words in [&mut self.headers, &mut self.trails, &mut self.waits] {
+            words.clear(id);
+        }
     }
 
     /// Counts a packet that was refused at this port and frees it.

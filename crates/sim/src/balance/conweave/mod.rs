@@ -326,8 +326,9 @@ impl LoadBalancer for ConWeave {
 
     /// At its first ToR a packet gets its label.
     fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
+        let label = std::mem::take(&mut self.label);
         if self.side(forward.from) == Side::Host {
-            *word = std::mem::take(&mut self.label);
+            *word = label;
         }
         0
     }

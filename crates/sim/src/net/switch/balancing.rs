@@ -164,10 +164,6 @@ impl Switch {
         let (class, port) = (probe.class, self.first_port + local);
         let (kind, ingress) = (PacketKind::Probe, local as u16);
         let id = net.packets.insert(Packet { kind, ingress, wire_class: class, telemetry: NONE, ..probe });
-        if self.events.has(Events::WORDS) {
-            // Its place may have held a packet with a word.
-            net.headers.set(id, 0);
-        }
         if class > 0 {
             return self.queue(net, port, id);
         }
