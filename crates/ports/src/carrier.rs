@@ -231,7 +231,6 @@ fn read(from: &[u8]) -> Option<Packet> {
         transport,
         profile,
         trimming,
-        telemetry: NONE,
         next: NONE,
         ..Packet::default()
     })
@@ -281,7 +280,6 @@ mod tests {
                 transport: 1,
                 profile: 2,
                 trimming: 4,
-                telemetry: NONE,
                 next: NONE,
                 ..Packet::default()
             };
@@ -341,7 +339,7 @@ mod tests {
         let int = Int::of(&telemetry, Some(layout)).unwrap();
         assert_eq!((int.bytes, int.growth()), (42, 24 + 5 * 28 - 42));
         let sent = Packet { size: 1090, payload: 1000, kind: PacketKind::Data, ..Packet::default() };
-        let sent = Packet { src: 1, dst: 2, telemetry: NONE, next: NONE, ..sent };
+        let sent = Packet { src: 1, dst: 2, next: NONE, ..sent };
         let empty = [IntRecord::default()];
         for hops in 0..7u32 {
             let mut bytes = frame(&sent, &empty, &ENDS, Some(&int));

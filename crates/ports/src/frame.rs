@@ -2,7 +2,7 @@
 
 use crate::carrier::{self, Int};
 use rustc_hash::FxHashMap;
-use weftline_sim::packet::{NONE, Packet, PacketKind, flag};
+use weftline_sim::packet::{Packet, PacketKind, flag};
 use weftline_sim::tag;
 use weftline_sim::units::Time;
 
@@ -63,7 +63,6 @@ impl Names {
             class: CLASS,
             wire_class: CLASS,
             sent: now,
-            telemetry: NONE,
             ..Packet::default()
         };
         if let Some((class, size)) = self.probe.filter(|_| is_probe(frame)) {
@@ -225,7 +224,7 @@ mod tests {
             class: 2,
             ..Packet::default()
         };
-        let sent = Packet { kind: PacketKind::Data, telemetry: NONE, next: NONE, ..sent };
+        let sent = Packet { kind: PacketKind::Data, next: weftline_sim::packet::NONE, ..sent };
         let ends = carrier::Ends { macs: [[2; 6]; 2], host: 3, addresses: [[10, 0, 0, 3], [10, 0, 0, 5]] };
         let bytes = carrier::frame(&sent, &[], &ends, None);
         let hosts = || Names::new([(0x0a00_0003, 3), (0x0a00_0005, 5)]);

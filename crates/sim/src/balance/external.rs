@@ -271,7 +271,7 @@ fn check_changes(before: &Packet, packet: &Packet) {
     possible(i32::from(packet.size) - i32::from(before.size), before);
     let rest = |p: &Packet| {
         let ends = (p.src, p.dst, p.flow, p.sender, p.seq, p.sent, p.payload, p.group, p.aux);
-        (ends, p.kind, p.class, p.wire_class, p.transport, p.profile, p.telemetry, p.next)
+        (ends, p.kind, p.class, p.wire_class, p.transport, p.profile, p.carries, p.next)
     };
     let same = rest(before) == rest(packet) && (before.flags ^ packet.flags) & !flag::MARKED == 0;
     assert!(same, "it may change only hash, size and marks of a packet");

@@ -35,7 +35,7 @@ const FIXED: usize = 8;
 /// Of [`IntLayout::sent_unit`].
 const UNIT: u32 = 128;
 
-/// The telemetry of a packet with its header, or nothing. `places`: its places in the telemetry slab.
+/// The telemetry of a packet with its header, or nothing. `places`: what it carries, its head first.
 pub fn telemetry(packet: &Packet, settings: &Settings, of: &RdmaConfig, places: &mut [IntRecord]) -> Vec<u8> {
     let mut shim = vec![VERSION << 4, 0, 0, 0, 0, 0, 0, 0];
     shim[4..6].copy_from_slice(&super::rdma::PORT.to_be_bytes());

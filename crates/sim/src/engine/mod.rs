@@ -5,7 +5,6 @@ pub mod murmur;
 pub mod prefetch;
 pub mod queue;
 pub mod random;
-pub mod segments;
 pub mod shared_memory;
 pub mod soonest;
 mod sync;

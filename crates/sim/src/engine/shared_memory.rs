@@ -27,6 +27,8 @@ pub struct Share<T> {
     /// The memory; of no elements between turns.
     base: *mut T,
     len: usize,
+    /// The elements at which a whole place may begin.
+    firsts: usize,
     stride: usize,
     /// Within a turn.
     at_work: bool,
@@ -76,6 +78,12 @@ impl<T> State<T> {
     }
 }
 
+/// Numbers that any bytes are.
+///
+/// # Safety
+/// Every pattern of bits is a value of the type, and its alignment is at most a cache line.
+pub unsafe trait Plain: Copy {}
+
 /// What an owner gets that has no free place.
 pub enum Taken {
     /// A place that was never used.
@@ -103,7 +111,7 @@ impl<T> Share<T> {
 
     fn of(common: Arc<Common<T>>, stride: usize) -> Share<T> {
         let base = std::ptr::NonNull::dangling().as_ptr();
-        Share { base, len: 0, stride, at_work: false, fresh: 0..0, taken: 0, common }
+        Share { base, len: 0, firsts: 0, stride, at_work: false, fresh: 0..0, taken: 0, common }
     }
 
     /// One more owner, not within a turn.
@@ -137,7 +145,7 @@ impl<T> Share<T> {
     pub fn end_turn(&mut self) {
         if self.at_work {
             self.at_work = false;
-            (self.base, self.len) = (std::ptr::NonNull::dangling().as_ptr(), 0);
+            (self.base, self.len, self.firsts) = (std::ptr::NonNull::dangling().as_ptr(), 0, 0);
             self.common.state().at_work -= 1;
             self.common.calmer.notify_all();
         }
@@ -148,6 +156,7 @@ impl<T> Share<T> {
         if self.at_work {
             state.at_work += 1;
             (self.base, self.len) = (state.memory.as_mut_ptr().cast(), state.elements());
+            self.firsts = (self.len + 1).saturating_sub(self.stride);
         }
     }
 
@@ -231,6 +240,49 @@ impl<T> Share<T> {
         self.accesses();
         // SAFETY: as above.
         unsafe { &mut *self.base.add(index) }
+    }
+
+    /// The rest of a place after its first element, which has this index, as numbers.
+    ///
+    /// # Panics
+    /// As [`Share::at`] does.
+    #[inline(always)]
+    pub fn after<U: Plain>(&self, first: usize) -> &[U] {
+        let rest = self.rest(first);
+        self.accesses();
+        // SAFETY: as in `at`; it is within the memory, begins at a cache line where an element is one, and was
+        // written by `clear_after` before.
+        unsafe { std::slice::from_raw_parts(rest, self.room::<U>()) }
+    }
+
+    /// The first element of a place, and the rest of it as numbers.
+    #[inline(always)]
+    pub fn with_after<U: Plain>(&mut self, first: usize) -> (&mut T, &mut [U]) {
+        let rest = self.rest(first);
+        self.accesses();
+        // SAFETY: as above; the two do not overlap.
+        unsafe { (&mut *self.base.add(first), std::slice::from_raw_parts_mut(rest, self.room::<U>())) }
+    }
+
+    /// Makes the rest of a place zeros, which was never used.
+    pub fn clear_after(&mut self, first: usize) {
+        let rest = self.rest::<u8>(first);
+        self.accesses();
+        // SAFETY: as above.
+        unsafe { rest.write_bytes(0, (self.stride - 1) * size_of::<T>()) };
+    }
+
+    #[inline(always)]
+    fn rest<U>(&self, first: usize) -> *mut U {
+        const { assert!(size_of::<T>() % align_of::<Line>() == 0 && size_of::<U>() <= size_of::<T>()) };
+        assert!(first < self.firsts);
+        self.base.wrapping_add(first + 1).cast()
+    }
+
+    /// How many numbers the rest of a place has room for.
+    #[inline(always)]
+    fn room<U>(&self) -> usize {
+        (self.stride - 1) * (size_of::<T>() / size_of::<U>())
     }
 
     /// Writes into an element of a place that was never used.

@@ -3,6 +3,7 @@
 pub mod agenda;
 pub mod awaited;
 pub mod buffer;
+mod carried;
 pub mod ecn;
 pub mod failures;
 pub mod headers;

@@ -6,6 +6,7 @@
 
 use super::agenda::Event;
 use crate::engine::queue::Timed;
+use crate::telemetry::int::IntRecord;
 use crate::units::Time;
 
 /// What one partition sends to one other.
@@ -13,8 +14,8 @@ pub struct Outbox {
     /// In the order in which packets were sent, of each its node and its arrival.
     pub nodes: Vec<u32>,
     pub arrivals: Vec<Event>,
-    /// How many of them carry telemetry.
-    pub stacks: usize,
+    /// What those carry that have no room for it in their places: which of them, and what.
+    pub apart: Vec<(usize, [IntRecord; 2])>,
     /// What packets carry for load balancers, once one of them carries something.
     pub headers: Vec<u64>,
     /// Where they have been, likewise.
@@ -30,7 +31,7 @@ impl Default for Outbox {
         Outbox {
             nodes: Vec::new(),
             arrivals: Vec::new(),
-            stacks: 0,
+            apart: Vec::new(),
             headers: Vec::new(),
             trails: Vec::new(),
             waits: Vec::new(),
@@ -65,6 +66,11 @@ impl Outbox {
         self.headers.push(header);
     }
 
+    /// What the packet that was appended last carries apart from its place.
+    pub fn post_apart(&mut self, places: [IntRecord; 2]) {
+        self.apart.push((self.arrivals.len() - 1, places));
+    }
+
     /// Where the packet that was appended last has been.
     pub fn post_trail(&mut self, trail: u64) {
         self.trails.resize(self.arrivals.len() - 1, 0);
@@ -81,7 +87,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.arrivals.clear();
-        self.stacks = 0;
+        self.apart.clear();
         self.headers.clear();
         self.trails.clear();
         self.waits.clear();

@@ -3,9 +3,10 @@
 
 use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::awaited::Awaited;
+use super::carried::Numbers;
 use super::headers::Headers;
 use super::loss::Losses;
-use super::memory::Memory;
+use super::memory::{Carried, Memory};
 use super::outbox::Outbox;
 use super::port::Port;
 use super::tap::{Destination, Seen, Taps};
@@ -15,7 +16,7 @@ use crate::measure::recorder::Recorder;
 use crate::measure::{LossCounters, PortTotals};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::queue::QueueDiscipline;
-use crate::telemetry::int::IntStacks;
+use crate::telemetry::int::IntWriter;
 use crate::transport::binding::Bindings;
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -30,7 +31,10 @@ pub struct Partition {
     /// The destination of packets that stay here.
     own: Destination,
     pub packets: PacketSlab,
-    pub stacks: IntStacks,
+    /// What packets carry where telemetry is on, how INT is written, and what they carry where it is off.
+    pub(super) carried: Carried,
+    pub int: IntWriter,
+    pub(super) apart: Numbers,
     pub headers: Headers,
     /// Where they have been, if that is measured.
     pub trails: Headers,
@@ -71,9 +75,8 @@ pub struct Partition {
     pub hosts: u32,
 }
 
-/// How many events before its own a packet is fetched, and, once it is there, what it carries.
+/// How many events before its own a packet is fetched.
 const PACKETS_AHEAD: usize = 6;
-const RECORDS_AHEAD: usize = 3;
 
 /// How a link lost a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +104,7 @@ pub struct PartitionPlan<'a> {
 
 impl Partition {
     pub fn new(plan: PartitionPlan<'_>) -> Partition {
-        let (packets, stacks) = plan.memory.share();
+        let (packets, carried, int) = plan.memory.share();
         let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
@@ -109,7 +112,9 @@ impl Partition {
             number: plan.number,
             own: Destination::partition(plan.number),
             packets,
-            stacks,
+            carried,
+            int,
+            apart: Numbers::default(),
             headers: Headers::default(),
             trails: Headers::default(),
             waits: Headers::default(),
@@ -191,7 +196,7 @@ impl Partition {
     #[inline]
     pub fn open_window(&mut self, limit: Time) -> bool {
         const CACHE: usize = 1 << 20;
-        self.fetches_far = self.packets.bytes() + self.stacks.bytes() > CACHE;
+        self.fetches_far = self.packets.bytes() > CACHE;
         let Agenda::Windows(windows) = &mut self.agenda else { return false };
         windows.open(limit)
     }
@@ -215,12 +220,11 @@ impl Partition {
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
-        self.packets.prefetch(windows.event_ahead(PACKETS_AHEAD).packet());
-        if self.fetches_far
-            && self.stacks.bytes() > 0
-            && let Some((_, packet)) = windows.event_ahead(RECORDS_AHEAD).arrival()
-        {
-            self.stacks.prefetch(self.packets[packet].telemetry);
+        let ahead = windows.event_ahead(PACKETS_AHEAD).packet();
+        if self.fetches_far && self.packets.have_room() {
+            self.packets.prefetch_all(ahead);
+        } else {
+            self.packets.prefetch(ahead);
         }
         self.now = event.time();
         Some(event)
@@ -241,7 +245,6 @@ impl Partition {
     /// Takes in all that another partition sent here.
     pub fn take_in(&mut self, inbox: &mut Outbox) {
         self.packets.receive(inbox.arrivals.len());
-        self.stacks.receive(inbox.stacks);
         for (&word, event) in inbox.headers.iter().zip(&inbox.arrivals) {
             self.headers.set(event.packet(), word);
         }
@@ -251,6 +254,7 @@ impl Partition {
         for (&wait, event) in inbox.waits.iter().zip(&inbox.arrivals) {
             self.waits.set(event.packet(), wait);
         }
+        self.take_in_apart(inbox);
         self.agenda.push_all(&inbox.nodes, &inbox.arrivals);
         inbox.clear();
     }
@@ -258,13 +262,11 @@ impl Partition {
     /// From now on there are packets and what they carry, until the end of the turn.
     pub fn begin_turn(&mut self) {
         self.packets.begin_turn();
-        self.stacks.begin_turn();
     }
 
     /// The partition has worked; others may then take in what it sent.
     pub fn end_turn(&mut self) {
         self.packets.end_turn();
-        self.stacks.end_turn();
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -292,10 +294,11 @@ impl Partition {
     /// A packet leaves for another partition.
     #[inline(never)]
     fn cross(&mut self, there: Destination, at: Time, node: u32, port: PortId, id: PacketId) {
-        let outbox = match there.target() {
-            Ok(partition) => &mut self.outboxes[partition],
+        let to = match there.target() {
+            Ok(partition) => partition,
             Err(tap) => return self.pass_tap(tap, at, node, port, id),
         };
+        let outbox = &mut self.outboxes[to];
         outbox.post(node, Event::of_arrival(at, port, id));
         if !self.headers.is_empty() {
             outbox.post_header(self.headers.get(id));
@@ -306,9 +309,8 @@ impl Partition {
         if !self.waits.is_empty() {
             outbox.post_wait(self.waits.get(id));
         }
-        if self.packets[id].telemetry != NONE {
-            outbox.stacks += 1;
-            self.stacks.hand_over();
+        if let Some(places) = self.carried_apart(id) {
+            self.outboxes[to].post_apart(places);
         }
         self.clear_words(id);
         self.packets.hand_over();
@@ -326,12 +328,9 @@ impl Partition {
             return self.arrive(there, node, at, port, id);
         }
         let seen = Seen { time: self.now, link, packet, header: self.headers.get(id), records: 0..0 };
-        let stacks = &self.stacks;
-        self.taps.note(seen, |records| {
-            if packet.telemetry != NONE {
-                stacks.copy_out(packet.telemetry, records);
-            }
-        });
+        let mut taps = std::mem::take(&mut self.taps);
+        taps.note(seen, |records| self.copy_carried(id, records));
+        self.taps = taps;
         self.arrive(there, node, at, port, id);
     }
 
@@ -370,13 +369,9 @@ impl Partition {
         }
     }
 
-    /// Frees a packet and the telemetry that it carries.
+    /// Frees a packet.
     #[inline]
     pub fn discard(&mut self, id: PacketId) {
-        let stack = self.packets[id].telemetry;
-        if stack != NONE {
-            self.stacks.remove(stack);
-        }
         self.clear_words(id);
         self.packets.remove(id);
     }

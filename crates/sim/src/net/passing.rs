@@ -25,7 +25,7 @@ impl Partition {
     /// it is lost is not known here.
     pub fn take_out(&mut self, sent: &mut Outbox, mut take: impl FnMut(Passing)) {
         self.packets.receive(sent.arrivals.len());
-        self.stacks.receive(sent.stacks);
+        self.take_in_apart(sent);
         for event in &sent.arrivals {
             let Some((port, id)) = event.arrival() else { continue };
             let at_switch = &self.ports[port as usize];
@@ -34,9 +34,7 @@ impl Partition {
             self.leave_in_flight(id);
             let packet = self.packets[id];
             let mut records = Vec::new();
-            if packet.telemetry != NONE {
-                self.stacks.copy_out(packet.telemetry, &mut records);
-            }
+            self.copy_carried(id, &mut records);
             take(Passing { at: event.time(), node, local, packet, records });
             self.discard(id);
         }
@@ -50,13 +48,13 @@ impl Partition {
         port.bytes_sent += u64::from(came.packet.size);
         let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         let (generation, ingress) = (port.generation, port.peer_local);
-        let telemetry = if came.records.is_empty() { NONE } else { self.stacks.copy_in(&came.records) };
-        let packet = Packet { generation, ingress, telemetry, next: NONE, ..came.packet };
+        let packet = Packet { generation, ingress, next: NONE, ..came.packet };
         if packet.kind == PacketKind::Data {
             let under_way = &mut self.recorder.losses[usize::from(packet.group)].data_in_flight;
             *under_way = under_way.saturating_sub(1);
         }
         let id = self.packets.insert(packet);
+        self.carry(id, &came.records);
         self.arrive(there, node, at, peer, id);
     }
 }

@@ -16,7 +16,8 @@ use crate::counters::CounterSet;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
-use crate::telemetry::int::{HopState, IntStacks};
+use crate::telemetry::int::{HopState, IntRecord, IntWriter};
+use crate::telemetry::packet_digest::PacketDigest;
 use crate::telemetry::pint::{DepartingPacket, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
@@ -145,7 +146,7 @@ impl Switch {
     /// Sends a packet by port `out` at once, or takes it into the buffer and queues it there.
     #[inline(always)]
     fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
-        let packet = &mut net.packets[id];
+        let (packet, carried) = net.packets.with_room_of(id);
         let port = &mut net.ports[out as usize];
         let passes = (port.is_idle(net.now) & port.up)
             && (self.lets_pass || self.is_unwatched(out))
@@ -154,7 +155,7 @@ impl Switch {
         if !passes {
             return self.queue(net, out, id);
         }
-        let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
+        let marks = departs(self, port, (packet, carried), net.now, &net.int, false);
         let at = port.launch(packet, net.now);
         let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         net.arrive(there, node, at, peer, id);
@@ -178,9 +179,10 @@ impl Switch {
         }
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
-        let carries = packet.telemetry != NONE && packet.kind == PacketKind::Data;
+        let carries = packet.carries && packet.kind == PacketKind::Data;
         if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
-            net.stacks.packet_digest(packet.telemetry).set_arrival(net.now);
+            let now = net.now;
+            net.packet_digest(id).set_arrival(now);
         }
         let port = &mut net.ports[out as usize];
         if !port.up {
@@ -300,8 +302,8 @@ impl Switch {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
         }
-        let (packet, port) = (&mut net.packets[id], &net.ports[port_id as usize]);
-        if departs(self, port, packet, net.now, &mut net.stacks, true) {
+        let (packet, port) = (net.packets.with_room_of(id), &net.ports[port_id as usize]);
+        if departs(self, port, packet, net.now, &net.int, true) {
             net.totals[port_id as usize].ecn_marks += 1;
         }
         let same_port = self.first_port + u32::from(ingress) == port_id;
@@ -344,13 +346,7 @@ impl Switch {
     /// Sends a pause or resume frame for `class` to the peer of a port.
     #[cold]
     fn send_pfc(&mut self, net: &mut Partition, local: u16, class: u8, kind: PacketKind) {
-        let frame = Packet {
-            kind,
-            size: PFC_FRAME_BYTES,
-            aux: u32::from(class),
-            telemetry: NONE,
-            ..Packet::default()
-        };
+        let frame = Packet { kind, size: PFC_FRAME_BYTES, aux: u32::from(class), ..Packet::default() };
         let id = net.packets.insert(frame);
         let port = self.first_port + u32::from(local);
         // Class 0 is never refused.
@@ -388,9 +384,9 @@ impl Switch {
 fn departs(
     switch: &mut Switch,
     port: &Port,
-    packet: &mut Packet,
+    (packet, carried): (&mut Packet, &mut [IntRecord]),
     now: Time,
-    stacks: &mut IntStacks,
+    int: &IntWriter,
     was_queued: bool,
 ) -> bool {
     let class = packet.class;
@@ -401,7 +397,7 @@ fn departs(
     if marks && packet.kind == PacketKind::Data {
         packet.flags |= flag::MARKED;
     }
-    if packet.telemetry != NONE {
+    if packet.carries {
         match &mut switch.telemetry {
             SwitchTelemetry::Int if packet.kind == PacketKind::Data => {
                 let hop = HopState {
@@ -411,11 +407,11 @@ fn departs(
                     rate_kbps: port.rate_kbps,
                     size: packet.size,
                 };
-                stacks.push(packet.telemetry, switch.path_id, hop);
+                int.push(carried, switch.path_id, hop);
             }
             SwitchTelemetry::Int => {}
             SwitchTelemetry::Pint(pint) if packet.kind == PacketKind::Data => {
-                digest(pint, port, packet, now, stacks, was_queued);
+                digest(pint, carried, &Departing { now, port, packet, was_queued });
             }
             SwitchTelemetry::Pint(pint) => {
                 pint.other(port.local, now, port.queue.bytes(), u32::from(packet.size));
@@ -427,15 +423,8 @@ fn departs(
 
 /// PINT's part of what a switch does to a data packet that leaves.
 #[inline(never)]
-fn digest(
-    pint: &mut PintSwitch,
-    port: &Port,
-    packet: &Packet,
-    now: Time,
-    stacks: &mut IntStacks,
-    was_queued: bool,
-) {
-    pint.data(&mut stacks.packet_digest(packet.telemetry), &Departing { now, port, packet, was_queued });
+fn digest(pint: &mut PintSwitch, carried: &mut [IntRecord], departing: &Departing) {
+    pint.data(&mut PacketDigest::of(carried), departing);
 }
 
 /// A data packet that leaves by a port.

@@ -43,7 +43,7 @@ pub struct Seen {
     pub packet: Packet,
     /// The header that it carries for load balancers.
     pub header: u64,
-    /// Its places in use of the telemetry slab, as a range of [`Notes::records`].
+    /// What it carries, as a range of [`Notes::records`].
     pub records: Range<usize>,
 }
 
@@ -78,7 +78,7 @@ impl Taps {
         self.links[tap]
     }
 
-    /// Records a packet; `copy` appends its places of the telemetry slab.
+    /// Records a packet; `copy` appends what it carries.
     pub fn note(&mut self, mut seen: Seen, copy: impl FnOnce(&mut Vec<IntRecord>)) {
         if self.closed {
             return;

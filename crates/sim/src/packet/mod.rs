@@ -1,16 +1,17 @@
 //! One packet of fixed size, and the slab that holds all packets of a partition.
 //!
-//! A packet is 64 bytes, one cache line, and is referred to by its index. Larger and rarer data (telemetry
-//! records) are in a slab of their own, so that only the packets that carry them pay for them.
+//! A packet is 64 bytes, one cache line, and is referred to by its index. In runs with telemetry every place
+//! has lines for its records after that of the packet, so that both are found, fetched and handed over
+//! together.
 
 pub mod hash;
 
-use crate::engine::shared_memory::{Share, Taken};
+use crate::engine::shared_memory::{Plain, Share, Taken};
 use crate::units::Time;
 
 /// Index of a packet in its [`PacketSlab`].
 pub type PacketId = u32;
-/// "No packet" and "no telemetry".
+/// "No packet".
 pub const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,8 +73,6 @@ pub struct Packet {
     pub sender: u32,
     /// Selects among equal-cost paths; in the compat mode the sender's UDP port, and above it the receiver's.
     pub hash: u32,
-    /// Records in the telemetry slab.
-    pub telemetry: u32,
     /// Data: remaining bytes of the flow, or the other priorities by which pFabric's queues order packets.
     /// Selective acknowledgements: number of the packet that arrived. Pauses: the class.
     pub aux: u32,
@@ -96,6 +95,8 @@ pub struct Packet {
     pub generation: u8,
     /// Whether queues may cut the payload off, and did: bits of [`trimming`].
     pub trimming: u8,
+    /// It carries telemetry, or numbers of its transport.
+    pub carries: bool,
 }
 
 const _: () = assert!(std::mem::size_of::<Packet>() == 64);
@@ -125,6 +126,8 @@ impl Packet {
 /// the other partitions of a run, so that packets cross between them by index.
 pub struct PacketSlab {
     packets: Share<Packet>,
+    /// Of a place: the packet, and what it carries.
+    lines: u32,
     /// The first free place; each leads to the next one.
     free: u32,
     live: usize,
@@ -141,16 +144,22 @@ impl Default for PacketSlab {
 impl PacketSlab {
     /// The slab of a sole partition, which is at work.
     pub fn new() -> PacketSlab {
-        PacketSlab::of(Share::new(1))
+        PacketSlab::with_room(0)
     }
 
-    fn of(packets: Share<Packet>) -> PacketSlab {
-        PacketSlab { packets, free: NONE, live: 0, places: 0 }
+    /// The same, with room for this number of bytes after each packet.
+    pub fn with_room(bytes: usize) -> PacketSlab {
+        let lines = 1 + bytes.div_ceil(size_of::<Packet>());
+        PacketSlab::of(Share::new(lines), lines as u32)
+    }
+
+    fn of(packets: Share<Packet>, lines: u32) -> PacketSlab {
+        PacketSlab { packets, lines, free: NONE, live: 0, places: 0 }
     }
 
     /// The slab of one more partition, with the same memory; the partition is not at work.
     pub fn another(&self) -> PacketSlab {
-        PacketSlab::of(self.packets.another())
+        PacketSlab::of(self.packets.another(), self.lines)
     }
 
     /// Allocates memory for this many packets of all partitions, without touching it.
@@ -200,16 +209,18 @@ impl PacketSlab {
     fn grow(&mut self) -> PacketId {
         let taken = match self.packets.take() {
             Taken::One(place) => {
-                self.packets.write(place as usize, Packet { next: NONE, ..Packet::default() });
+                let id = place * self.lines;
+                self.packets.write(id as usize, Packet { next: NONE, ..Packet::default() });
+                self.packets.clear_after(id as usize);
                 self.places += 1;
-                return place;
+                return id;
             }
-            Taken::Spare(places) => places,
+            Taken::Spare(ids) => ids,
         };
         self.places += taken.len();
-        for place in taken {
-            self[place].next = self.free;
-            self.free = place;
+        for id in taken {
+            self[id].next = self.free;
+            self.free = id;
         }
         self.free
     }
@@ -241,6 +252,29 @@ impl PacketSlab {
     #[inline(always)]
     pub fn prefetch(&self, id: PacketId) {
         self.packets.prefetch(id as usize, 1);
+    }
+
+    /// Prefetches it with what it carries, as far as this lies in the first two lines after it.
+    #[inline(always)]
+    pub fn prefetch_all(&self, id: PacketId) {
+        self.packets.prefetch(id as usize, 3);
+    }
+
+    /// What is in the room after a packet; empty where there is no room for it.
+    #[inline(always)]
+    pub fn room<U: Plain>(&self, id: PacketId) -> &[U] {
+        self.packets.after(id as usize)
+    }
+
+    /// A packet, and the room after it.
+    #[inline(always)]
+    pub fn with_room_of<U: Plain>(&mut self, id: PacketId) -> (&mut Packet, &mut [U]) {
+        self.packets.with_after(id as usize)
+    }
+
+    /// There is room after the packets.
+    pub fn have_room(&self) -> bool {
+        self.lines > 1
     }
 
     /// Memory of all places that were taken for this partition.

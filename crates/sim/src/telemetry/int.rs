@@ -9,11 +9,9 @@
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Fig 7; field widths as in the
 //! authors' simulator, which has no path id.
 
-use super::packet_digest::{PLACES, PacketDigest};
 use crate::doc::SchemeDoc;
 use crate::engine::random::mix64;
-use crate::engine::segments::Segments;
-use crate::engine::shared_memory::Taken;
+use crate::engine::shared_memory::Plain;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "int",
@@ -25,6 +23,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
 
 /// One hop's record, quantised as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
 pub struct IntRecord {
     /// Departure time in [`IntLayout::time_unit`], modulo 2^24.
     pub time: u32,
@@ -35,6 +34,9 @@ pub struct IntRecord {
     /// Rate of the port in kb/s.
     pub rate_kbps: u32,
 }
+
+// SAFETY: four 32-bit numbers.
+unsafe impl Plain for IntRecord {}
 
 /// Units of the quantised fields, equal in the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub struct IntLayout {
 }
 
 impl<'a> IntView<'a> {
-    /// A view of a stack that [`IntStacks::copy_out`] copied; none if there are no places.
+    /// A view of a head and its records; none if there are no places.
     pub fn of(places: &'a [IntRecord]) -> Option<IntView<'a>> {
         let (head, records) = places.split_first()?;
         Some(IntView { hops: head.time, records, path_id: head.sent as u16 })
@@ -77,7 +79,7 @@ impl IntLayout {
 }
 
 impl IntRecord {
-    /// A place of the slab as four 32-bit words: for data other than INT records that uses the same places.
+    /// A place as four 32-bit words: for data other than INT records that uses the same places.
     #[inline(always)]
     pub const fn words(&self) -> [u32; 4] {
         [self.time, self.sent, self.queue, self.rate_kbps]
@@ -158,17 +160,9 @@ pub struct IntView<'a> {
     pub path_id: u16,
 }
 
-/// The records that packets carry, by index. Places are reused. The memory is shared with the other
-/// partitions of a run, as that of the packets is.
-pub struct IntStacks {
+/// How switches write into what packets carry: a head, stored as a record, and the records after it.
+pub struct IntWriter {
     max_hops: usize,
-    /// The stacks carry digests.
-    digests: bool,
-    /// Each stack is its head, stored as a record, followed by its records, so that what one hop accesses is
-    /// contiguous.
-    records: Segments<IntRecord>,
-    free: Vec<u32>,
-    live: usize,
     layout: IntLayout,
     /// Set if bytes sent are counted, in a unit that is a power of two.
     sent_shift: Option<u32>,
@@ -177,185 +171,42 @@ pub struct IntStacks {
     queue_reciprocal: u64,
 }
 
-/// Number of hops that have written into a stack, and the id of their path.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StackHead {
-    hops: u32,
-    path_id: u32,
-}
-
-impl IntStacks {
-    /// Stacks with one digest each ([`PacketDigest`]).
-    pub fn of_digests(layout: IntLayout) -> IntStacks {
-        let mut stacks = IntStacks::new(PLACES - 1, layout);
-        stacks.digests = true;
-        stacks
-    }
-
-    /// Stacks with room for `max_hops` records each.
-    pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
+impl IntWriter {
+    /// For packets with room for the records of `max_hops` hops.
+    pub fn new(max_hops: usize, layout: IntLayout) -> IntWriter {
         let unit = layout.sent_unit;
-        IntStacks {
+        IntWriter {
             max_hops,
-            digests: false,
-            records: Segments::new(places_of(max_hops)),
-            free: Vec::new(),
-            live: 0,
             layout,
             sent_shift: (unit.is_power_of_two() && !layout.counts_arrivals).then(|| unit.trailing_zeros()),
             queue_reciprocal: (u64::MAX / u64::from(layout.queue_unit.max(1))).saturating_add(1),
         }
     }
 
-    /// The stacks of one more partition, with the same memory; the partition is not at work.
-    pub fn another(&self) -> IntStacks {
-        let mut stacks = IntStacks::new(self.max_hops, self.layout);
-        (stacks.records, stacks.digests) = (self.records.another(), self.digests);
-        stacks
-    }
-
-    /// The partition begins to work, perhaps with stacks that came from others.
-    pub fn begin_turn(&mut self) {
-        self.records.begin_turn();
-    }
-
-    /// Others may take free places of which there are too many.
-    pub fn end_turn(&mut self) {
-        let spare = self.free.len().saturating_sub(2 * self.live);
-        if spare > ENOUGH_FREE && self.records.lacks_spare() {
-            self.records.give_back(self.free.split_off(self.free.len() - spare / 2));
-        }
-    }
-
-    pub fn layout(&self) -> IntLayout {
-        self.layout
-    }
-
-    /// Memory of all stacks that were taken for this partition.
-    pub fn bytes(&self) -> usize {
-        self.records.bytes()
-    }
-
-    /// Prefetches a stack into the cache: its head and the cache line after it.
+    /// No hop has written yet.
     #[inline(always)]
-    pub fn prefetch(&self, id: u32) {
-        self.records.prefetch(id, 2);
+    pub fn begin(carried: &mut [IntRecord]) {
+        carried[0] = IntRecord::default();
     }
 
-    /// Returns an empty stack.
-    #[inline]
-    pub fn insert(&mut self) -> u32 {
-        self.live += 1;
-        let id = self.free.pop().unwrap_or_else(|| self.grow());
-        self.set_head(id, StackHead::default());
-        id
-    }
-
-    /// A free place, where there is none.
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) -> u32 {
-        match self.records.take() {
-            Taken::One(place) => {
-                self.records.fill(place, IntRecord::default());
-                place
-            }
-            Taken::Spare(mut places) => {
-                let first = places.pop();
-                self.free = places;
-                first.unwrap_or_else(|| self.grow())
-            }
-        }
-    }
-
-    /// A stack leaves for another partition, with its place.
-    #[inline]
-    pub fn hand_over(&mut self) {
-        self.live -= 1;
-    }
-
-    /// This number of stacks comes from another partition, with their places.
-    pub fn receive(&mut self, stacks: usize) {
-        self.live += stacks;
-    }
-
-    fn head(&self, id: u32) -> StackHead {
-        let head = self.records.elements(id, 1)[0];
-        StackHead { hops: head.time, path_id: head.sent }
-    }
-
-    /// Stores six numbers for a packet instead of records: SACK blocks. Two places are used, whatever the
-    /// stacks of the run are for.
-    #[inline]
-    pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
-        let [a, b, c, d, e, f] = numbers;
-        // The head contains the number of records in use, here 1, and two of the numbers.
-        let words = [[1, 0, a, b], [c, d, e, f]].map(IntRecord::from_words);
-        self.records.elements_mut(id, 2).copy_from_slice(&words);
-    }
-
-    /// The numbers stored by [`IntStacks::carry_numbers`].
-    #[inline]
-    pub fn numbers(&self, id: u32) -> [u32; 6] {
-        let places = self.records.elements(id, 2);
-        numbers_in([places[0], places[1]])
-    }
-
-    /// The digest in a stack, in a run with digests.
-    #[inline(always)]
-    pub fn packet_digest(&mut self, id: u32) -> PacketDigest<'_> {
-        debug_assert!(self.digests);
-        PacketDigest::of(self.records.elements_mut(id, PLACES))
-    }
-
-    fn set_head(&mut self, id: u32, head: StackHead) {
-        let place = &mut self.records.elements_mut(id, 1)[0];
-        (place.time, place.sent) = (head.hops, head.path_id);
-    }
-
-    /// Appends a stack, its head first, to a list of records.
-    #[inline]
-    pub fn copy_out(&self, id: u32, to: &mut Vec<IntRecord>) {
-        let used = self.places_in_use(&self.records.elements(id, 1)[0]);
-        to.extend_from_slice(self.records.elements(id, used));
-    }
-
-    /// A stack with what [`IntStacks::copy_out`] copied out of one, as far as it has places for it.
-    pub fn copy_in(&mut self, places: &[IntRecord]) -> u32 {
-        let id = self.insert();
-        let kept = places.len().min(self.max_hops + 1);
-        self.records.elements_mut(id, kept).copy_from_slice(&places[..kept]);
-        id
-    }
-
-    /// Number of places in use, including the head.
-    #[inline]
-    fn places_in_use(&self, head: &IntRecord) -> usize {
-        if self.digests {
-            return PacketDigest::places_in_use(head).min(PLACES);
-        }
-        (head.time as usize).min(self.max_hops) + 1
-    }
-
-    #[inline]
-    pub fn remove(&mut self, id: u32) {
-        self.live -= 1;
-        self.free.push(id);
+    /// Number of places in use, the head included.
+    pub fn places_in_use(&self, carried: &[IntRecord]) -> usize {
+        (carried[0].time as usize).min(self.max_hops) + 1
     }
 
     /// Writes the record of one hop. `switch` is XORed into the path id (12 bits). If a packet has no place
     /// left, records overwrite the oldest, and the count tells the receiver that they are invalid.
     #[inline(always)]
-    pub fn push(&mut self, id: u32, switch: u16, hop: HopState) {
+    pub fn push(&self, carried: &mut [IntRecord], switch: u16, hop: HopState) {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
         const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
         let time = self.time_of(hop.now);
-        let stack = self.records.elements_mut(id, self.max_hops + 1);
-        let hops = stack[0].time as usize;
+        let Some((head, records)) = carried.split_first_mut() else { return };
+        let hops = head.time as usize;
         let place = if hops < self.max_hops { hops } else { hops % self.max_hops };
-        stack[0].time += 1;
-        stack[0].sent ^= u32::from(switch & 0xfff);
+        head.time += 1;
+        head.sent ^= u32::from(switch & 0xfff);
         // The unit of bytes sent is a power of two for every NIC rate in the authors' table.
         let sent = match self.sent_shift {
             Some(shift) => hop.bytes_sent >> shift,
@@ -365,7 +216,7 @@ impl IntStacks {
             None => hop.bytes_sent / u64::from(self.layout.sent_unit),
         };
         let queue = (u128::from(hop.queue_bytes as u32) * u128::from(self.queue_reciprocal)) >> 64;
-        stack[place + 1] = IntRecord {
+        records[place] = IntRecord {
             time: (time & TIME) as u32,
             sent: (sent & SENT) as u32,
             queue: queue as u32 & QUEUE,
@@ -382,10 +233,8 @@ impl IntStacks {
     }
 
     #[inline]
-    pub fn view(&self, id: u32) -> IntView<'_> {
-        let head = self.head(id);
-        let records = &self.records.elements(id, (head.hops as usize).min(self.max_hops) + 1)[1..];
-        IntView { hops: head.hops, records, path_id: head.path_id as u16 }
+    pub fn view<'a>(&self, carried: &'a [IntRecord]) -> Option<IntView<'a>> {
+        IntView::of(&carried[..self.places_in_use(carried)])
     }
 }
 
@@ -394,19 +243,19 @@ pub fn path_id(node: u32) -> u16 {
     (mix64(u64::from(node)) % 0xfff + 1) as u16
 }
 
-/// Records in a cache line.
-const LINE: usize = 4;
-
-/// Places from one stack to the next: whole cache lines, where stacks are not much smaller, so that no line
-/// is in stacks of two partitions, and a stack in as few as possible.
+/// Places that a packet has room for, whole cache lines of them: the head and a record a hop.
 pub const fn places_of(max_hops: usize) -> usize {
-    if max_hops < LINE { max_hops + 1 } else { (max_hops + 1).next_multiple_of(LINE) }
+    /// Records in a cache line.
+    const LINE: usize = 4;
+    (max_hops + 1).next_multiple_of(LINE)
 }
 
-/// Free stacks that a partition keeps in any case.
-const ENOUGH_FREE: usize = 4096;
+/// Six numbers of a transport in two places, such as SACK blocks; the head counts one record.
+pub fn places_of_numbers([a, b, c, d, e, f]: [u32; 6]) -> [IntRecord; 2] {
+    [[1, 0, a, b], [c, d, e, f]].map(IntRecord::from_words)
+}
 
-/// The numbers that [`IntStacks::carry_numbers`] stored in these two places.
+/// The numbers that [`places_of_numbers`] put into these two places.
 pub fn numbers_in([first, second]: [IntRecord; 2]) -> [u32; 6] {
     let ([_, _, a, b], [c, d, e, f]) = (first.words(), second.words());
     [a, b, c, d, e, f]
@@ -448,9 +297,8 @@ mod tests {
         {
             let layout = IntLayout::for_nic(nic, slower);
             assert_eq!(layout.queue_unit, if nic == Rate::from_gbps(25) { 80 } else { 320 });
-            let mut stacks = IntStacks::new(3, layout);
-            stacks.begin_turn();
-            let id = stacks.insert();
+            let writer = IntWriter::new(3, layout);
+            let mut carried = [IntRecord::default(); places_of(3)];
             let at = [
                 (7u64, 0u64, 0u64),
                 (16_777_300, 134_217_800, 123_456),
@@ -458,11 +306,11 @@ mod tests {
             ];
             for (ns, bytes_sent, queue_bytes) in at {
                 let hop = HopState { now: Time::from_ns(ns), bytes_sent, queue_bytes, rate_kbps: 7, size: 1 };
-                stacks.push(id, path_id(2), hop);
+                writer.push(&mut carried, path_id(2), hop);
             }
             let records: Vec<IntRecord> =
                 at.iter().map(|&(ns, sent, queue)| IntRecord::of(ns, sent, queue, 7, layout)).collect();
-            assert_eq!(stacks.view(id).records, records);
+            assert_eq!(writer.view(&carried).unwrap().records, records);
             let ns = records[2].ns_since(&records[1], layout);
             let span = u64::from(slower) << IntRecord::TIME_BITS;
             assert!(ns.abs_diff((90_000_000_123 - 16_777_300) % span) < u64::from(slower).max(1));

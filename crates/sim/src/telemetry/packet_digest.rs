@@ -4,7 +4,7 @@
 //! of all hops are encoded together when the digest is read, or when there is no place for another note. The digest has the same bits
 //! as if every hop had encoded its own part, and packets whose digest is not read cost no encoding.
 //!
-//! A digest uses the places of the slab of INT records, each as four 32-bit words ([`IntRecord::words`]):
+//! A digest uses the places of INT records after its packet, each as four 32-bit words ([`IntRecord::words`]):
 //!
 //! | place | words |
 //! |---|---|
@@ -67,8 +67,8 @@ impl<'a> PacketDigest<'a> {
 
     /// Number of places in use by a packet with this head.
     #[inline(always)]
-    pub(super) fn places_in_use(head: &IntRecord) -> usize {
-        2 + note_count(head)
+    pub fn places_in_use(head: &IntRecord) -> usize {
+        (2 + note_count(head)).min(PLACES)
     }
 
     #[inline(always)]

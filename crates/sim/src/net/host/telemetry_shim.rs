@@ -7,7 +7,7 @@
 
 use crate::measure::DigestRecord;
 use crate::net::partition::Partition;
-use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::packet::{Packet, PacketId, PacketKind};
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::{PintConfig, packet_id};
 use crate::transport::TransportConfig;
@@ -63,13 +63,12 @@ impl TelemetryShim {
         if packet.kind != PacketKind::Data || profile.bytes == 0 {
             return;
         }
-        debug_assert!(packet.telemetry == NONE, "the transport has attached telemetry to a data packet");
+        debug_assert!(!packet.carries, "the transport has attached telemetry to a data packet");
         let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
-        let stack = net.stacks.insert();
+        net.begin_telemetry(id);
         if let Some(pint) = &self.pint {
-            net.stacks.packet_digest(stack).begin(name, pint.set_of(name));
+            net.packet_digest(id).begin(name, pint.set_of(name));
         }
-        net.packets[id].telemetry = stack;
         net.telemetry_bytes += u64::from(profile.bytes);
     }
 
@@ -78,14 +77,13 @@ impl TelemetryShim {
     pub fn on_ingress(&self, net: &mut Partition, id: PacketId) {
         let packet = net.packets[id];
         let profile = self.profiles[usize::from(packet.profile)];
-        if packet.kind != PacketKind::Data || profile.bytes == 0 || packet.telemetry == NONE {
+        if packet.kind != PacketKind::Data || profile.bytes == 0 || !packet.carries {
             return;
         }
         if let Some(pint) = &self.pint {
-            record_digest(pint, &packet, profile.subflow(&packet), self.seed, net);
+            record_digest(pint, id, profile.subflow(&packet), self.seed, net);
         }
-        net.stacks.remove(packet.telemetry);
-        net.packets[id].telemetry = NONE;
+        net.packets[id].carries = false;
     }
 }
 
@@ -97,16 +95,17 @@ impl Profile {
 
 /// The digest of a packet that has arrived is recorded.
 #[inline(never)]
-pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64, net: &mut Partition) {
+pub fn record_digest(pint: &PintConfig, id: PacketId, subflow: u32, seed: u64, net: &mut Partition) {
     if pint.recorded == 0 {
         return;
     }
-    let mut packet_digest = net.stacks.packet_digest(packet.telemetry);
+    let (packet, now) = (net.packets[id], net.now);
+    let mut packet_digest = net.packet_digest(id);
     if !pint.records(seed, packet_digest.packet()) {
         return;
     }
-    net.recorder.digest(DigestRecord {
-        time: net.now,
+    let record = DigestRecord {
+        time: now,
         flow: packet.flow,
         subflow,
         src: packet.src,
@@ -117,5 +116,6 @@ pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64
         looped: packet_digest.looped(),
         hops: packet_digest.hops(),
         plan_version: pint.version,
-    });
+    };
+    net.recorder.digest(record);
 }

@@ -20,7 +20,7 @@ impl Switch {
     /// The same as for others in [`Switch::admit`]: sends a packet at once if nothing is in its way.
     #[inline(never)]
     pub(super) fn pass_watched(&mut self, net: &mut Partition, out: PortId, id: PacketId) -> bool {
-        let packet = &mut net.packets[id];
+        let (packet, carried) = net.packets.with_room_of(id);
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
@@ -29,7 +29,7 @@ impl Switch {
         if !passes {
             return false;
         }
-        let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
+        let marks = departs(self, port, (packet, carried), net.now, &net.int, false);
         net.totals[out as usize].ecn_marks += u64::from(marks);
         self.tell_departure(net, out, id);
         net.transmit(out, id, false);
@@ -54,8 +54,8 @@ impl Switch {
     #[inline(never)]
     pub(super) fn tell_arrival(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
         let packet = &net.packets[id];
-        let has_more = packet.kind == PacketKind::Control && packet.telemetry != NONE;
-        let options = has_more.then(|| net.stacks.numbers(packet.telemetry));
+        let has_more = packet.kind == PacketKind::Control && packet.carries;
+        let options = has_more.then(|| net.numbers(id));
         let arrival = Arrival { packet, port: port - self.first_port, options, now: net.now };
         let mut word = net.headers.get(id);
         let more = self.balancer.on_arrival(&arrival, &mut word);
@@ -163,7 +163,7 @@ impl Switch {
     fn send_probe(&mut self, net: &mut Partition, local: u32, probe: Packet) {
         let (class, port) = (probe.class, self.first_port + local);
         let (kind, ingress) = (PacketKind::Probe, local as u16);
-        let id = net.packets.insert(Packet { kind, ingress, wire_class: class, telemetry: NONE, ..probe });
+        let id = net.packets.insert(Packet { kind, ingress, wire_class: class, carries: false, ..probe });
         if class > 0 {
             return self.queue(net, port, id);
         }

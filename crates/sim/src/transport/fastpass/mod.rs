@@ -30,7 +30,7 @@ use super::arrived::Arrived;
 use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
-use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::packet::{Packet, PacketId, PacketKind};
 use crate::transport::settings::Settings;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -113,7 +113,6 @@ impl Fastpass {
         let label = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
         let id = cx.net.packets.insert(Packet {
             hash: label,
-            telemetry: NONE,
             size: config.control as u16,
             class: config.class,
             wire_class: config.class,

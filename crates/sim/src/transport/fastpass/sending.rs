@@ -6,7 +6,7 @@ use super::source::{SourceFlow, Timeslot};
 use super::{Fastpass, Kicks, code, config_of, schedule, timer};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -157,7 +157,6 @@ impl Fastpass {
             dst: flow.spec.dst,
             sender: timeslot.slot,
             hash: flow.hash,
-            telemetry: NONE,
             aux: number,
             size: (payload + u64::from(config.header)) as u16,
             payload: payload as u16,

@@ -29,7 +29,7 @@ use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
-use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::packet::{Packet, PacketId, PacketKind};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 use receiver::{Incoming, Peer};
@@ -109,7 +109,6 @@ impl Homa {
         let id = cx.net.packets.insert(Packet {
             src: cx.host,
             hash: label,
-            telemetry: NONE,
             size: config.control as u16,
             class,
             wire_class: class,

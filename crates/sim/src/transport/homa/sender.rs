@@ -7,7 +7,7 @@ use super::{Homa, Rank, code};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::transport::silence::Silence;
 use crate::transport::{Ended, HostContext, Leaving};
 use crate::units::Time;
@@ -222,7 +222,6 @@ impl Homa {
             dst: message.spec.dst,
             sender: slot,
             hash: message.hash,
-            telemetry: NONE,
             size: message.layout.wire_bytes(number) as u16,
             payload: payload as u16,
             group: message.spec.group,

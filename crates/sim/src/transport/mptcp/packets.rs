@@ -10,7 +10,7 @@
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::transport::HostContext;
 use crate::transport::tcp::TcpConfig;
 use crate::wire::mptcp::{LONGEST, MptcpOption, code, find, option_bytes, subflow_of};
@@ -68,7 +68,6 @@ pub fn signal(
     cx: &mut HostContext,
 ) -> PortId {
     let (bytes, length) = option.map_or(([0; LONGEST], 0), |option| option.write());
-    let telemetry = if length > 0 { carry(&bytes, cx) } else { NONE };
     // A header for acknowledgements has room for a data acknowledgement, in whose place the option stands.
     let plain = match code {
         code::SYN | code::SYN_ACK => config.syn_header + length as u32,
@@ -78,12 +77,14 @@ pub fn signal(
         kind: PacketKind::Control,
         flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
         size: plain as u16,
-        telemetry,
         class: config.class,
         wire_class: config.class,
         transport: cx.transport,
         ..header
     });
+    if length > 0 {
+        carry(id, &bytes, cx);
+    }
     cx.enqueue_control(port, id);
     port
 }
@@ -93,22 +94,18 @@ const DATA_ACK: u32 = 12;
 
 /// Puts the bytes of an option beside a packet.
 #[inline(never)]
-fn carry(bytes: &[u8; LONGEST], cx: &mut HostContext) -> u32 {
+fn carry(id: PacketId, bytes: &[u8; LONGEST], cx: &mut HostContext) {
     let mut numbers = [0; LONGEST / 4];
     for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(4)) {
         *number = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     }
-    let stack = cx.net.stacks.insert();
-    cx.net.stacks.carry_numbers(stack, numbers);
-    stack
+    cx.net.carry_numbers(id, numbers);
 }
 
 /// The option of a packet of the set-up.
 pub fn option_of(id: PacketId, cx: &HostContext) -> Option<MptcpOption> {
     let packet = &cx.net.packets[id];
-    (packet.telemetry != NONE)
-        .then(|| find(&option_bytes(&cx.net.stacks.numbers(packet.telemetry))))
-        .flatten()
+    packet.carries.then(|| find(&option_bytes(&cx.net.numbers(id)))).flatten()
 }
 
 #[cfg(test)]

@@ -339,7 +339,7 @@ impl Mptcp {
             marked: false,
             duplicate: (0, 0),
         };
-        let id = cx.net.packets.insert(Packet { telemetry: crate::packet::NONE, ..Packet::default() });
+        let id = cx.net.packets.insert(Packet::default());
         let plain = if to.kind == PacketKind::Data { to.code() & code::PLAIN } else { 0 };
         self.send(id, turned(to), answer, (length, plain), config, cx);
     }
@@ -350,7 +350,7 @@ impl Mptcp {
         let complete = arrival.assembly.is_complete();
         let Some(slot) = self.incoming.find(key_of(to)) else { return };
         let answer = self.incoming.answer(slot);
-        let id = cx.net.packets.insert(Packet { telemetry: crate::packet::NONE, ..Packet::default() });
+        let id = cx.net.packets.insert(Packet::default());
         self.acknowledge(id, to, answer, cx);
         if complete {
             self.complete(to.flow, cx);

@@ -25,7 +25,7 @@ use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, trimming};
+use crate::packet::{Packet, PacketId, PacketKind, trimming};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 use receiver::{Pacer, Receiver};
@@ -114,7 +114,6 @@ impl Ndp {
         let id = cx.net.packets.insert(Packet {
             src: cx.host,
             hash: label,
-            telemetry: NONE,
             size: config.control as u16,
             class: config.class,
             wire_class: config.class,

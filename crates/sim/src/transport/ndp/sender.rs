@@ -5,7 +5,7 @@ use super::{Ndp, PULLS};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, flag, trimming};
+use crate::packet::{Packet, PacketId, PacketKind, flag, trimming};
 use crate::transport::arrived::Arrived;
 use crate::transport::silence::Silence;
 use crate::transport::{Ended, HostContext};
@@ -257,7 +257,6 @@ impl Ndp {
             dst: flow.spec.dst,
             sender: slot,
             hash: flow.hash,
-            telemetry: NONE,
             size: (payload + u64::from(config.header)) as u16,
             payload: payload as u16,
             group: flow.spec.group,

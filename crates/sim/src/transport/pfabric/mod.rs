@@ -142,7 +142,6 @@ impl Pfabric {
             dst: flow.spec.dst,
             sender: slot,
             hash: flow.hash,
-            telemetry: NONE,
             aux: urgency(config, flow),
             size: (u32::from(sending.payload) + config.header) as u16,
             payload: sending.payload,

@@ -28,7 +28,7 @@ use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
-use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::packet::{Packet, PacketId, PacketKind};
 use crate::transport::policy::Policy;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -124,7 +124,6 @@ impl Phost {
         let id = cx.net.packets.insert(Packet {
             src: cx.host,
             hash: label,
-            telemetry: NONE,
             size: settings.control as u16,
             class,
             wire_class: class,

@@ -8,7 +8,7 @@ use super::source::{SourceFlow, Token, packets_of};
 use super::{Phost, TokenLife, code};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -175,7 +175,6 @@ impl Phost {
             dst: flow.dst,
             sender: slot,
             hash: flow.hash,
-            telemetry: NONE,
             aux: token.number,
             size: (payload + u64::from(config.header)) as u16,
             payload: payload as u16,

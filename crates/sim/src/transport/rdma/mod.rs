@@ -35,7 +35,8 @@ use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::{RandomStream, mix64};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::packet::{Packet, PacketId, PacketKind};
+use crate::telemetry::int::IntView;
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -114,7 +115,6 @@ impl Rdma {
             pair.tell_sent(seq, payload, settings.mtu, now);
         }
         let size = settings.data_bytes(u64::from(payload)) as u16;
-        let telemetry = if settings.derived.stack { stack_for(pair.flow, seq, cx) } else { NONE };
         let packet = Packet {
             seq,
             sent: now,
@@ -123,7 +123,6 @@ impl Rdma {
             dst: pair.dst,
             sender: slot,
             hash: pair.hash,
-            telemetry,
             // What pFabric's queues order by.
             aux: u32::try_from(left).unwrap_or(u32::MAX),
             size,
@@ -155,7 +154,12 @@ impl Rdma {
             }
         }
         cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
-        cx.net.packets.insert(packet)
+        let (flow, carries) = (pair.flow, settings.derived.stack);
+        let id = cx.net.packets.insert(packet);
+        if carries {
+            begin_telemetry(id, flow, seq, cx);
+        }
+        id
     }
 
     /// An acknowledgement has come back.
@@ -186,7 +190,7 @@ impl Rdma {
         if negative {
             pair.missing(packet.seq);
         }
-        let load = settings.derived.load.as_deref().and_then(|pint| path_load(pint, &packet, cx));
+        let load = settings.derived.load.as_deref().and_then(|pint| path_load(pint, id, cx));
         let ack = Ack {
             now,
             acknowledged: packet.seq,
@@ -195,13 +199,10 @@ impl Rdma {
             marked: packet.marked(),
             rtt: now - packet.sent,
             negative,
-            telemetry: (packet.telemetry != NONE && cx.settings.pint.is_none()).then(|| {
-                let mut view = cx.net.stacks.view(packet.telemetry);
-                if !cx.settings.path_ids {
-                    view.path_id = 0;
-                }
-                view
-            }),
+            telemetry: (packet.carries && cx.settings.pint.is_none())
+                .then(|| cx.net.int_view(id))
+                .flatten()
+                .map(|view| if cx.settings.path_ids { view } else { IntView { path_id: 0, ..view } }),
             load,
         };
         let rate = pair.control.rate;
@@ -326,22 +327,22 @@ fn pacing_gap(bytes: u64, rate: Rate, rules: &Rules) -> Time {
 
 /// What a data packet takes telemetry along in.
 #[inline]
-fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
-    let stack = cx.net.stacks.insert();
+fn begin_telemetry(id: PacketId, flow: FlowId, first_byte: u64, cx: &mut HostContext) {
+    cx.net.begin_telemetry(id);
     if let Some(pint) = &cx.settings.pint {
         let packet = packet_id(flow, first_byte);
-        cx.net.stacks.packet_digest(stack).begin(packet, pint.set_of(packet));
+        cx.net.packet_digest(id).begin(packet, pint.set_of(packet));
     }
-    stack
 }
 
 /// The load that an acknowledgement brings back: its packet's id went with the digest.
 #[inline(never)]
-fn path_load(pint: &PintConfig, packet: &Packet, cx: &mut HostContext) -> Option<PathLoad> {
-    if packet.telemetry == NONE {
+fn path_load(pint: &PintConfig, id: PacketId, cx: &mut HostContext) -> Option<PathLoad> {
+    let packet = cx.net.packets[id];
+    if !packet.carries {
         return None;
     }
-    let load = pint.load_of(&cx.net.stacks.packet_digest(packet.telemetry))?;
+    let load = pint.load_of(&cx.net.packet_digest(id))?;
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 

@@ -14,7 +14,7 @@ impl Rdma {
     pub fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
         if let Some(pint) = &cx.settings.pint {
-            record_digest(pint, &packet, 0, cx.settings.seed, cx.net);
+            record_digest(pint, id, 0, cx.settings.seed, cx.net);
         }
         let entry = self.receivers.entry(packet.flow);
         let new = matches!(entry, Entry::Vacant(_));

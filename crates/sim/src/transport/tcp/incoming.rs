@@ -6,7 +6,7 @@
 use super::packets::{syn_timeout, turned};
 use super::reading::{Reading, whole_window};
 use super::receiver::{Answer, Incoming as Segment, Receiver, Reply};
-use crate::packet::{NONE, Packet, PacketKind};
+use crate::packet::{Packet, PacketKind};
 use crate::transport::HostContext;
 use crate::transport::tcp::config::TcpConfig;
 use crate::units::Time;
@@ -91,7 +91,6 @@ impl Incoming {
                 class: config.class,
                 wire_class: config.class,
                 transport: cx.transport,
-                telemetry: NONE,
                 ..turned(packet)
             },
             due: Time::MAX,

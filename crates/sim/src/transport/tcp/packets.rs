@@ -9,7 +9,7 @@ use super::receiver::{Answer, Incoming};
 use super::scoreboard::BLOCKS;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::transport::HostContext;
 use crate::transport::tcp::config::{EcnEcho, TcpConfig};
 use crate::units::Time;
@@ -24,7 +24,6 @@ impl Connection {
             dst: self.spec.dst,
             sender: slot,
             hash: self.hash,
-            telemetry: NONE,
             group: self.spec.group,
             profile: self.spec.transport as u8,
             ..Packet::default()
@@ -65,7 +64,6 @@ pub fn signal(code: u8, header: Packet, config: &TcpConfig, cx: &mut HostContext
         kind: PacketKind::Control,
         flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
         size: size as u16,
-        telemetry: NONE,
         class: config.class,
         wire_class: config.class,
         transport: cx.transport,
@@ -98,7 +96,6 @@ pub fn turned(packet: &Packet) -> Packet {
         dst: packet.src,
         sender: packet.sender,
         hash: flow_hash(packet.dst, packet.src, packet.flow),
-        telemetry: NONE,
         group: packet.group,
         profile: packet.profile,
         ..Packet::default()
@@ -134,10 +131,9 @@ pub fn send_answer_by(
     cx: &mut HostContext,
 ) {
     let blocks = answer.blocks();
-    let stack = if blocks > 0 { carry_blocks(answer, blocks, cx) } else { NONE };
     let sacks = if blocks > 0 { config.sack_header + 8 * blocks as u32 } else { 0 };
     let ack = &mut cx.net.packets[id];
-    debug_assert!(ack.telemetry == NONE);
+    debug_assert!(!ack.carries);
     *ack = Packet {
         seq: answer.expected,
         sent: answer.echo,
@@ -147,10 +143,12 @@ pub fn send_answer_by(
         class: config.class,
         wire_class: config.class,
         flags: flag::NOT_CAPABLE | if answer.marked { flag::MARKED } else { 0 },
-        telemetry: stack,
         transport: cx.transport,
         ..back
     };
+    if blocks > 0 {
+        carry_blocks(id, answer, blocks, cx);
+    }
     if !cx.net.waits.is_empty() {
         cx.net.waits.set(id, answer.wait);
     }
@@ -159,7 +157,7 @@ pub fn send_answer_by(
 
 /// Puts the blocks of an acknowledgement beside its packet.
 #[inline(never)]
-fn carry_blocks(answer: &Answer, blocks: usize, cx: &mut HostContext) -> u32 {
+fn carry_blocks(id: PacketId, answer: &Answer, blocks: usize, cx: &mut HostContext) {
     let mut numbers = [0; 2 * BLOCKS];
     let duplicate = Some(&answer.duplicate).filter(|block| block.0 < block.1);
     let all = duplicate.into_iter().chain(&answer.blocks).take(blocks);
@@ -168,9 +166,7 @@ fn carry_blocks(answer: &Answer, blocks: usize, cx: &mut HostContext) -> u32 {
         place[0] = block.0.wrapping_sub(answer.expected) as u32;
         place[1] = block.1.wrapping_sub(answer.expected) as u32;
     }
-    let stack = cx.net.stacks.insert();
-    cx.net.stacks.carry_numbers(stack, numbers);
-    stack
+    cx.net.carry_numbers(id, numbers);
 }
 
 /// What an acknowledgement says.
@@ -186,8 +182,8 @@ pub fn acknowledgement(id: PacketId, cx: &HostContext) -> Acknowledgement {
         window: u64::from(packet.aux),
         marked: packet.marked(),
     };
-    if packet.telemetry != NONE {
-        let numbers = cx.net.stacks.numbers(packet.telemetry);
+    if packet.carries {
+        let numbers = cx.net.numbers(id);
         let at = |offset: u32| packet.seq.wrapping_add_signed(i64::from(offset as i32));
         for pair in numbers.chunks_exact(2).filter(|pair| pair[0] != pair[1]) {
             ack.blocks[ack.count] = (at(pair[0]), at(pair[1]));

@@ -47,7 +47,7 @@ pub fn sender_of(slot: u32, subflow: u8) -> u32 {
     slot | u32::from(subflow) << SLOT_BITS
 }
 
-/// The bytes of the option of a set-up packet, which the telemetry slab has as these numbers.
+/// The bytes of the option of a set-up packet, which a packet carries as these numbers.
 pub fn option_bytes(numbers: &[u32; LONGEST / 4]) -> [u8; LONGEST] {
     let mut bytes = [0; LONGEST];
     for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
