@@ -184,7 +184,8 @@ pub struct Switch {
     pub tors: Vec<Tor>,
 }
 
-/// All switches of a network, in the order of its nodes; and by host the number of its ToR. Error: what the maps have no room for.
+/// All switches of a network, in the order of its nodes; and by host the number of its ToR, in each plane alike. Error: planes
+/// in which it has different numbers; what the maps have no room for.
 pub fn switches(
     network: &sim::config::Config,
     hula: &HulaParameters,
@@ -205,6 +206,11 @@ pub fn switches(
             let allowed = mask(&|port| fabric(port) && switch.leads_to(port, host));
             Tor::new(allowed, mask(&|port| fabric(port) && switch.leads_here(port, host)))
         };
+        if !tor_of.is_empty() && tor_of != place.fabric.tor_of {
+            let why =
+                "its planes number the switches with hosts differently; the programs know one number a host";
+            return wrong = Some(why.to_owned());
+        }
         tor_of.clone_from(&place.fabric.tor_of);
         found.push(Switch {
             node: place.node,

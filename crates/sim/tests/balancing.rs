@@ -283,12 +283,10 @@ fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_learns_of_eve
 #[test]
 fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_learns_of_it() {
     // Routes never follow. A hash loses packets until the end, HULA until its probes are missed.
-    let last = |balancer| {
-        let topology = leaf_spine(2, 2, 4);
-        let (leaf1, spine0) = (node_named(&topology, "leaf1"), node_named(&topology, "spine0"));
-        let broken = link_between(&topology, spine0, leaf1);
+    let last = |topology: &Topology, [spine, tor]: [&str; 2], balancer| {
+        let broken = link_between(topology, node_named(topology, spine), node_named(topology, tor));
         let flows = (0..4).map(|h| flow(h, 4 + h, 20_000_000, Time::ZERO)).collect();
-        let mut config = with_balancer(balancer, topology, flows);
+        let mut config = with_balancer(balancer, topology.clone(), flows);
         let (at, change) = (Time::from_us(1000), Change::LinkDown(broken));
         let events = vec![Failure { at, change }];
         config.failures = Failures { detection: Time::from_ms(10_000), events, loss: None };
@@ -296,12 +294,21 @@ fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_learns_of_it() {
         rdma_of(&mut config).rto = Some(Time::from_us(200));
         run(config).1.last_loss.unwrap()
     };
+    // Two segments of four nodes of one GPU: tor2 and spine0 are in the first plane, tor3 and spine2 in the second.
+    let (host_link, fabric_link) =
+        (link(Rate::from_gbps(10), Time::from_us(1)), link(Rate::from_gbps(10), Time::from_us(1)));
+    let planes = Hpn { gpus: 1, spines: 2, host_link, fabric_link, ..Hpn::default() }.build().unwrap();
+    let of_leaves = leaf_spine(2, 2, 4);
     let config = hula(50);
-    let hula = last(BalancerConfig::Hula(config));
     let limit = Time::from_us(1000) + config.failure_time + config.interval + Time::from_us(10);
-    assert!(hula > Time::from_us(1000) && hula < limit, "{hula}, limit {limit}");
-    let ecmp = last(BalancerConfig::Ecmp(EcmpParameters { salt: 0 }));
-    assert!(ecmp > limit + Time::from_us(500), "{ecmp}");
+    for (topology, at) in
+        [(&of_leaves, ["spine0", "leaf1"]), (&planes, ["spine0", "tor2"]), (&planes, ["spine2", "tor3"])]
+    {
+        let hula = last(topology, at, BalancerConfig::Hula(config));
+        assert!(hula > Time::from_us(1000) && hula < limit, "{at:?}: {hula}, limit {limit}");
+        let ecmp = last(topology, at, BalancerConfig::Ecmp(EcmpParameters { salt: 0 }));
+        assert!(ecmp > limit + Time::from_us(500), "{at:?}: {ecmp}");
+    }
 }
 
 fn conga() -> CongaParameters {

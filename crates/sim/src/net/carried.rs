@@ -78,8 +78,9 @@ impl Partition {
         let (packet, room) = self.packets.with_room_of(id);
         packet.carries = !places.is_empty();
         if room.is_empty() {
-            if let [first, second, ..] = places {
-                self.apart.set(id, [*first, *second]);
+            if packet.carries {
+                let place = |at: usize| places.get(at).copied().unwrap_or_default();
+                self.apart.set(id, [place(0), place(1)]);
             }
             return;
         }
