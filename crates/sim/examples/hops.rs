@@ -82,6 +82,9 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
         let crossings: u64 = balance.regions.iter().map(|region| region.crossings).sum();
         let speedup = events as f64 / balance.critical_path.max(1) as f64;
         let (windows, alone) = (balance.windows, balance.share_alone);
+        for region in &balance.regions {
+            eprintln!("{region:?}");
+        }
         let regions = balance.regions.len();
         eprintln!(
             "regions {regions} most_speedup {speedup:.2} windows {windows} crossings {crossings} \

@@ -3,10 +3,10 @@
 //! The speed is the number of events per wall-clock second. While all threads work, a trial every half second
 //! compares them with one thread: two short spells of each, alternating, so that changes of the machine's
 //! load affect both, or one of each if all threads are faster beyond doubt. Where rounds are long, so are
-//! spells, and trials become rarer: the time that they lose stays below 0.5 % of the run. If all threads are
-//! not faster by a factor of `STAY_PARALLEL`, the run continues with one thread. Trials then become rarer,
-//! and the run returns to all threads if they are faster by `RETURN_PARALLEL`, which is larger, so that the
-//! choice does not oscillate. A sudden loss of speed, for example because another program takes the cores,
+//! spells, and trials become rarer and the first one comes later: the time that they lose stays about 1 % of the
+//! run. If all threads are not faster by a factor of `STAY_PARALLEL`, the run continues with one thread. Trials
+//! then become rarer, and the run returns to all threads if they are faster by `RETURN_PARALLEL`, which is
+//! larger, so that the choice does not oscillate. A sudden loss of speed, for example because another program takes the cores,
 //! starts a trial at once.
 //!
 //! The choice changes the wall-clock time of a run and nothing else.
@@ -27,6 +27,8 @@ const TRIAL_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_TRIAL_INTERVAL: Duration = Duration::from_secs(8);
 /// Time between trials, in units of what the last trial lost.
 const LOSS_TO_INTERVAL: f64 = 200.0;
+/// Rounds before the first trial, which may lose about the time of one.
+const ROUNDS_TO_FIRST: u32 = 100;
 /// Speed relative to the last trial below which a new trial starts at once.
 const SLOWDOWN: f64 = 0.5;
 
@@ -106,6 +108,9 @@ impl ThreadChoice {
             let time = now.saturating_sub(before);
             let mode = self.mode();
             self.spell.add(Speed { work: work - done, time });
+            if self.ratio.is_none() {
+                self.until = self.until.max(time * ROUNDS_TO_FIRST).min(MAX_TRIAL_INTERVAL);
+            }
             self.time += time;
             self.since += time;
             self.time_one += if mode == Threads::One { time } else { Duration::ZERO };

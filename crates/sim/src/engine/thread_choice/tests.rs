@@ -80,3 +80,15 @@ fn long_rounds_make_trials_rare() {
     }
     assert!(choice.share_alone() < 0.03, "{choice:?}");
 }
+
+#[test]
+fn a_run_of_few_long_rounds_is_over_before_a_trial() {
+    let mut choice = ThreadChoice::default();
+    let (mut now, mut work) = (0.0, 0u64);
+    for _ in 0..90 {
+        assert_eq!(choice.next(Duration::from_secs_f64(now), work), Threads::All);
+        now += 0.050;
+        work += 1000;
+    }
+    assert_eq!((choice.share_alone(), choice.ratio()), (0.0, None));
+}
