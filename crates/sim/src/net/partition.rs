@@ -277,7 +277,9 @@ impl Partition {
         let at = port.launch(&mut self.packets[id], self.now);
         let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
         if more || self.always_departs {
-            self.expect_departure(port_id);
+            port.departure_pending = true;
+            let (own, free) = (port.slot, Event::of_departure(port.busy_until, port_id));
+            self.push_departure(own, free);
         }
         self.arrive(there, node, at, peer, id);
     }
@@ -348,7 +350,7 @@ impl Partition {
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.
-    #[inline(never)]
+    #[inline]
     pub fn expect_departure(&mut self, port_id: PortId) {
         let port = &mut self.ports[port_id as usize];
         if port.departure_pending {
@@ -356,7 +358,12 @@ impl Partition {
         }
         port.departure_pending = true;
         let (at, node) = (port.busy_until.max(self.now), port.slot);
-        self.agenda.push(node, Event::of_departure(at, port_id));
+        self.push_departure(node, Event::of_departure(at, port_id));
+    }
+
+    #[inline(never)]
+    fn push_departure(&mut self, node: u32, event: Event) {
+        self.agenda.push(node, event);
     }
 
     /// The node that a port belongs to.

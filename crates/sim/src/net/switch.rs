@@ -177,14 +177,11 @@ impl Switch {
         if self.watched && self.pass_watched(net, out, id) {
             return;
         }
-        let packet = &net.packets[id];
-        let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
-        let carries = packet.carries && packet.kind == PacketKind::Data;
-        if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
-            let now = net.now;
-            net.packet_digest(id).set_arrival(now);
+        if matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
+            note_arrival(net, id);
         }
-        let port = &mut net.ports[out as usize];
+        let (packet, port) = (&net.packets[id], &net.ports[out as usize]);
+        let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
         if !port.up {
             return net.drop_unroutable(out, id);
         }
@@ -201,15 +198,26 @@ impl Switch {
         }
         let port = &mut net.ports[out as usize];
         if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets, net.now) {
-            let packet = &net.packets[dropped];
-            let (ingress, class) = (packet.ingress, packet.class);
-            self.buffer.release(ingress, class, u64::from(packet.size));
-            net.drop_packet(out, dropped);
-            if self.buffer.may_resume(ingress, class) {
-                self.send_pfc(net, ingress, class, PacketKind::Resume);
-            }
+            self.drop_queued(net, out, dropped);
+            return self.kick(net, out);
         }
-        self.kick(net, out);
+        if port.is_idle(net.now) {
+            self.serve(net, out);
+        } else if !port.departure_pending {
+            net.expect_departure(out);
+        }
+    }
+
+    /// A queue took another packet in the place of one of its own, or not the one that came.
+    #[cold]
+    fn drop_queued(&mut self, net: &mut Partition, out: PortId, dropped: PacketId) {
+        let packet = &net.packets[dropped];
+        let (ingress, class) = (packet.ingress, packet.class);
+        self.buffer.release(ingress, class, u64::from(packet.size));
+        net.drop_packet(out, dropped);
+        if self.buffer.may_resume(ingress, class) {
+            self.send_pfc(net, ingress, class, PacketKind::Resume);
+        }
     }
 
     /// Marks a packet that comes to a queue above its threshold, where the switch marks them then.
@@ -293,18 +301,21 @@ impl Switch {
     /// `charged`: it was charged to the shared buffer, unless it is a pause.
     #[inline]
     fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId, charged: bool) {
-        let packet = &net.packets[id];
-        let (ingress, class) = (packet.ingress, packet.class);
+        let (packet, carried) = net.packets.with_room_of(id);
+        let port = &net.ports[port_id as usize];
+        let (ingress, class, more) = (packet.ingress, packet.class, !port.queue.is_empty());
         let mut resumes = false;
         if packet.is_uncharged() {
-            self.count_pause(&net.ports[port_id as usize], packet, net.now);
+            self.count_pause(port, packet, net.now);
         } else if charged {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
         }
-        let (packet, port) = (net.packets.with_room_of(id), &net.ports[port_id as usize]);
-        if departs(self, port, packet, net.now, &net.int, true) {
+        if departs(self, port, (packet, carried), net.now, &net.int, true) {
             net.totals[port_id as usize].ecn_marks += 1;
+        }
+        if !resumes && !self.watched {
+            return net.transmit(port_id, id, more);
         }
         let same_port = self.first_port + u32::from(ingress) == port_id;
         if resumes && !same_port {
@@ -419,6 +430,15 @@ fn departs(
         }
     }
     marks
+}
+
+/// PINT's part of what a switch does to a packet that comes to a queue.
+#[inline(never)]
+fn note_arrival(net: &mut Partition, id: PacketId) {
+    let (packet, now) = (&net.packets[id], net.now);
+    if packet.carries && packet.kind == PacketKind::Data {
+        net.packet_digest(id).set_arrival(now);
+    }
 }
 
 /// PINT's part of what a switch does to a data packet that leaves.

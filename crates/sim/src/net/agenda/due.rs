@@ -68,7 +68,7 @@ impl Due {
             self.own[at] = self.own[at - 1];
             at -= 1;
         }
-        if at == near {
+        if at == near && near > self.next {
             let far = self.next + self.own[self.next..near].partition_point(|other| *other < event);
             self.own.copy_within(far..near, far + 1);
             at = far;
