@@ -64,6 +64,15 @@ struct PortShare {
     shift: u32,
 }
 
+/// What becomes of a packet that is to come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    Refused,
+    Taken,
+    /// The same, and the sender behind its port must be paused now, which is remembered.
+    Pauses,
+}
+
 /// Bytes in the switch that came in by one port and class.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ingress {
@@ -113,18 +122,19 @@ impl SharedBuffer {
 
     /// Whether a packet may come in; it is charged if so. `queued` is what its egress queue holds.
     #[inline]
-    pub fn admit(&mut self, port: u16, class: u8, size: u64, queued: u64) -> bool {
-        let admitted = match &mut self.lossless {
+    pub fn admit(&mut self, port: u16, class: u8, size: u64, queued: u64) -> Admission {
+        let admission = match &mut self.lossless {
             Some(lossless) => lossless.admit(port, class, size),
             None => {
                 let free = self.size.saturating_sub(self.held);
-                size <= free && ((queued + size) as f64) <= self.lossy_alpha * free as f64
+                let fits = size <= free && ((queued + size) as f64) <= self.lossy_alpha * free as f64;
+                if fits { Admission::Taken } else { Admission::Refused }
             }
         };
-        if admitted {
+        if admission != Admission::Refused {
             self.held += size;
         }
-        admitted
+        admission
     }
 
     /// A packet that came in by this port and class leaves the switch.
@@ -137,29 +147,16 @@ impl SharedBuffer {
         }
     }
 
-    /// Whether the sender behind this port must be paused now; remembers that it was.
-    #[inline]
-    pub fn must_pause(&mut self, port: u16, class: u8) -> bool {
-        let Some(lossless) = &mut self.lossless else { return false };
-        let threshold = lossless.threshold(port);
-        let reserve = lossless.reserve;
-        let ingress = lossless.at(port, class);
-        let pause = !ingress.paused
-            && (ingress.headroom_used > 0 || u64::from(ingress.bytes).saturating_sub(reserve) >= threshold);
-        ingress.paused |= pause;
-        pause
-    }
-
     /// Whether the paused sender behind this port may go on; remembers that it does.
     #[inline]
     pub fn may_resume(&mut self, port: u16, class: u8) -> bool {
         let Some(lossless) = &mut self.lossless else { return false };
+        if !lossless.at(port, class).paused {
+            return false;
+        }
         let threshold = lossless.threshold(port);
         let (reserve, offset) = (lossless.reserve, lossless.resume_offset);
         let ingress = lossless.at(port, class);
-        if !ingress.paused {
-            return false;
-        }
         let shared = u64::from(ingress.bytes).saturating_sub(reserve);
         let resume = ingress.headroom_used == 0 && (shared == 0 || shared + offset <= threshold);
         ingress.paused &= !resume;
@@ -239,25 +236,31 @@ impl Lossless {
     }
 
     #[inline]
-    fn admit(&mut self, port: u16, class: u8, size: u64) -> bool {
-        let threshold = self.threshold(port);
-        let headroom = self.ports[usize::from(port)].headroom;
-        let reserve = self.reserve;
-        let ingress = self.at(port, class);
-        let shared = u64::from(ingress.bytes).saturating_sub(reserve);
-        if u64::from(ingress.headroom_used) + size > headroom && shared + size > threshold {
-            return false;
+    fn admit(&mut self, port: u16, class: u8, size: u64) -> Admission {
+        let PortShare { headroom, shift } = self.ports[usize::from(port)];
+        let threshold = |shared_used: u64| self.pool.saturating_sub(shared_used) >> shift;
+        let before = threshold(self.shared_used);
+        let ingress = &mut self.ingress[usize::from(port) * CLASSES + usize::from(class)];
+        let shared = u64::from(ingress.bytes).saturating_sub(self.reserve);
+        if u64::from(ingress.headroom_used) + size > headroom && shared + size > before {
+            return Admission::Refused;
         }
         let charged = u64::from(ingress.bytes) + size;
-        if charged <= reserve {
+        if charged <= self.reserve {
             ingress.bytes = charged as u32;
-        } else if charged - reserve > threshold {
+        } else if charged - self.reserve > before {
             ingress.headroom_used += size as u32;
         } else {
             ingress.bytes = charged as u32;
-            self.shared_used += size.min(charged - reserve);
+            self.shared_used += size.min(charged - self.reserve);
         }
-        true
+        let shared = u64::from(ingress.bytes).saturating_sub(self.reserve);
+        let full = ingress.headroom_used > 0 || shared >= threshold(self.shared_used);
+        if ingress.paused || !full {
+            return Admission::Taken;
+        }
+        ingress.paused = true;
+        Admission::Pauses
     }
 
     #[inline]

@@ -71,6 +71,8 @@ pub struct Partition {
     pub agenda: Agenda,
     /// The packets and what they carry do not fit the cache of a core: more is fetched ahead of its turn.
     pub fetches_far: bool,
+    /// What they carry, too, where they carry anything.
+    fetches_all: bool,
     /// Nodes of the partition are numbered hosts first, then switches.
     pub hosts: u32,
 }
@@ -135,6 +137,7 @@ impl Partition {
             agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
             fetches_far: false,
+            fetches_all: false,
             links_fail: plan.links_fail || plan.losses.is_some(),
             losses: plan.losses,
         }
@@ -197,6 +200,7 @@ impl Partition {
     pub fn open_window(&mut self, limit: Time) -> bool {
         const CACHE: usize = 1 << 20;
         self.fetches_far = self.packets.bytes() > CACHE;
+        self.fetches_all = self.fetches_far && self.packets.have_room();
         let Agenda::Windows(windows) = &mut self.agenda else { return false };
         windows.open(limit)
     }
@@ -221,7 +225,7 @@ impl Partition {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
         let ahead = windows.event_ahead(PACKETS_AHEAD).packet();
-        if self.fetches_far && self.packets.have_room() {
+        if self.fetches_all {
             self.packets.prefetch_all(ahead);
         } else {
             self.packets.prefetch(ahead);

@@ -6,7 +6,7 @@ mod config;
 pub use config::SwitchConfig;
 
 use super::agenda::Action;
-use super::buffer::SharedBuffer;
+use super::buffer::{Admission, SharedBuffer};
 use super::ecn::EcnMarker;
 use super::partition::Partition;
 use super::port::Port;
@@ -189,11 +189,12 @@ impl Switch {
             return self.queue_at_own(net, out, id);
         }
         let queued = port.queue.class_bytes(class);
-        if !self.buffer.admit(ingress, class, size, queued) {
+        let admission = self.buffer.admit(ingress, class, size, queued);
+        if admission == Admission::Refused {
             return net.drop_packet(out, id);
         }
         self.mark_arriving(net, out, id);
-        if self.buffer.must_pause(ingress, class) {
+        if admission == Admission::Pauses {
             self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
         let port = &mut net.ports[out as usize];
