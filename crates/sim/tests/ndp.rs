@@ -5,6 +5,7 @@ use crate::common::*;
 use std::path::Path;
 use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::measure::Outcome;
+use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
 /// Payload of a full packet, and packets of the first window.
@@ -145,6 +146,23 @@ fn headers_without_room_come_back_and_nothing_is_lost() {
     let (_, dropping) = run(network("star_incast16", (1436, 72), &sets[..1], &flows));
     let dropped = |outcome: &Outcome| sum_of(outcome, |port| port.packets_dropped);
     assert!(dropped(&outcome) < dropped(&dropping), "{} {}", dropped(&outcome), dropped(&dropping));
+}
+
+#[test]
+fn the_packets_of_a_flow_take_all_paths_equally_also_where_its_host_answers_another() {
+    let text = "[topology]\nkind = \"fat-tree\"\nk = 4\n[transport]\nkind = \"ndp\"\nmtu = \"9000B\"\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let config = load(text, &[]).and_then(|scenario| scenario.config().map_err(|error| error.to_string()));
+    let both = [(0, 15), (15, 0)].map(|(src, dst)| flow(src, dst, 400 * 9000, Time::ZERO));
+    let (kept, outcome) = run(Config { traffic: traffic(both.to_vec()), ..config.unwrap() });
+    assert!(kept.flows.iter().all(|flow| flow.packets_sent == 400));
+    // Of each port in data packets: answers and pulls make up less than ten of them.
+    let mut found: Vec<u64> = outcome.ports.iter().map(|(_, _, port)| port.bytes_sent / 9064).collect();
+    found.retain(|&packets| packets >= 10);
+    found.sort_unstable();
+    // There and back: two hosts and their switches, two ports to aggregation switches and two from them, four core switches.
+    let rounded: Vec<u64> = found.iter().map(|packets| packets / 10 * 10).collect();
+    assert_eq!(rounded, [[100; 16].as_slice(), &[200; 8], &[400; 4]].concat(), "{found:?}");
 }
 
 #[test]

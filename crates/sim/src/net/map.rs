@@ -69,6 +69,21 @@ impl Map {
         0
     }
 
+    /// How many ways the switches between the node of a host and another host can choose: the product of their next hops, along
+    /// the first of each.
+    pub fn paths_between(&self, from: u32, dst: u32) -> u32 {
+        let (mut node, goal, mut paths) = (from, self.routes.host_node(dst), 1u32);
+        for _ in 0..self.first_port.len() {
+            let Some(&local) = self.routes.next_hops(node, dst).first() else { break };
+            node = self.side(node, local).peer_node;
+            if node == goal {
+                break;
+            }
+            paths = paths.saturating_mul(self.routes.next_hops(node, dst).len() as u32);
+        }
+        paths
+    }
+
     pub fn set_rate(&mut self, port: u32, rate: Rate) {
         self.sides[port as usize].line.set_rate(rate);
     }

@@ -18,6 +18,7 @@ pub mod mptcp;
 pub mod ndp;
 mod nic;
 mod parameters;
+mod paths;
 pub mod pfabric;
 pub mod phost;
 pub mod plb;
@@ -119,6 +120,11 @@ impl HostContext<'_> {
     /// Switches on a shortest path to `dst`; 0 if there is no path.
     pub fn switches_to(&self, dst: u32) -> u32 {
         self.map.switches_between(self.node, dst)
+    }
+
+    /// How many ways to `dst` the switches can choose.
+    pub fn paths_to(&self, dst: u32) -> u32 {
+        self.map.paths_between(self.node, dst)
     }
 
     /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own:

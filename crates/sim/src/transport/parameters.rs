@@ -173,12 +173,9 @@ pub fn far_text(
     )
 }
 
-/// Reads whether a sender gives each packet a label of its own.
-pub fn labels_packets(p: &mut Parameters, key: &'static str) -> bool {
-    let help = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; false: a \
-                flow keeps its path";
-    p.flag(key, true, help)
-}
+/// Labels that a host counts up, whatever the packet.
+pub const COUNTED: &str = "every packet with a choice of paths gets a new label, counting up, so that balancers spread it; \
+                           false: a flow keeps its path";
 
 impl RunContext<'_> {
     /// The rates at which flows can leave hosts, each once, the lowest first: of a link, or of all links of a host.

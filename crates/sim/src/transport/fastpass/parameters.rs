@@ -15,7 +15,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeKind, Topology};
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+    COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -133,7 +133,7 @@ impl TransportParameters for FastpassConfig {
         let request_timeout = bounded(p, "request_timeout", default, (MIN_TIMEOUT, MAX_TIME), help);
         let help = "traffic class of requests, schedules and acknowledgements; data are in the next one";
         let class = p.integer("class", 1, (1, 6), help) as u8;
-        let spray = labels_packets(p, "spray");
+        let spray = p.flag("spray", true, COUNTED);
         let help = "whose packets get a timeslot first";
         let policy = policy(p, help);
         let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share as few \

@@ -73,14 +73,13 @@ pub struct Homa {
     peer_of: FxHashMap<u32, u32>,
     /// The best message of every peer that has one to grant to.
     ranking: BTreeSet<Rank>,
-    /// The label of the next packet that has a choice of paths.
-    label: u32,
+    /// Of the paths that packets take.
+    random: RandomStream,
 }
 
 impl Homa {
-    /// `host` names the stream that the first label is drawn from.
+    /// `host` names the stream that labels are drawn from.
     pub fn new(nics: usize, seed: u64, host: u32) -> Homa {
-        let mut random = RandomStream::new(seed, &format!("homa.host{host}.label"));
         Homa {
             outgoing: Vec::new(),
             free_outgoing: Vec::new(),
@@ -92,19 +91,19 @@ impl Homa {
             peers: Vec::new(),
             peer_of: FxHashMap::default(),
             ranking: BTreeSet::new(),
-            label: random.next_u64() as u32,
+            random: RandomStream::new(seed, &format!("homa.host{host}.label")),
         }
     }
 
-    /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
-    fn label_for(&mut self, dst: u32, port: PortId, hash: u32, spray: bool, cx: &HostContext) -> u32 {
-        if spray { cx.next_label(dst, port, &mut self.label) } else { hash }
+    /// What a packet is labelled with: balancers choose its path by it.
+    fn label_for(&mut self, hash: u32, spray: bool) -> u32 {
+        if spray { self.random.next_u64() as u32 } else { hash }
     }
 
     /// Sends a packet without data, at the highest level: `packet` has its kind and receiver.
     fn signal(&mut self, packet: Packet, config: &HomaConfig, cx: &mut HostContext) -> Option<PortId> {
         let port = cx.port_to(packet.dst, packet.hash)?;
-        let label = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        let label = self.label_for(packet.hash, config.spray);
         let class = config.class(0);
         let id = cx.net.packets.insert(Packet {
             src: cx.host,

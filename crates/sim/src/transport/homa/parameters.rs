@@ -11,9 +11,7 @@ use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
-use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
-};
+use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
@@ -156,7 +154,11 @@ impl TransportParameters for HomaConfig {
                 format!("{rto} expires before an answer can arrive: the longest base RTT is {base_rtt}");
             p.complain("rto", message);
         }
-        let spray = labels_packets(p, "spray");
+        let spray = p.flag(
+            "spray",
+            true,
+            "every packet gets a random label, so that balancers spread it; false: a message keeps its path",
+        );
         let levels = Levels::default();
         Some(HomaConfig {
             mtu,

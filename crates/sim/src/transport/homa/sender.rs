@@ -234,7 +234,7 @@ impl Homa {
             ..Packet::default()
         };
         self.rank(slot, config);
-        let hash = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        let hash = self.label_for(packet.hash, config.spray);
         Some(cx.net.packets.insert(Packet { hash, ..packet }))
     }
 

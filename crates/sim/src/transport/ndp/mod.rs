@@ -50,8 +50,10 @@ pub struct Ndp {
     /// Packets of the flows received in full, of which packets may still come.
     received: FxHashMap<FlowId, u32>,
     pacer: Pacer,
-    /// The label of the next packet that has a choice of paths.
+    /// The label of the next answer or pull that has a choice of paths; data have those of their flow.
     label: u32,
+    /// Of the orders in which flows take their paths.
+    random: RandomStream,
 }
 
 /// Flows that are served in turn, one packet each, by their numbers.
@@ -88,7 +90,7 @@ impl Turns {
 }
 
 impl Ndp {
-    /// `host` names the stream that the first label is drawn from.
+    /// `host` names the stream that labels are drawn from.
     pub fn new(nics: usize, seed: u64, host: u32) -> Ndp {
         let mut random = RandomStream::new(seed, &format!("ndp.host{host}.label"));
         Ndp {
@@ -99,10 +101,11 @@ impl Ndp {
             received: FxHashMap::default(),
             pacer: Pacer::default(),
             label: random.next_u64() as u32,
+            random,
         }
     }
 
-    /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
+    /// What an answer or a pull to `dst` by this port is labelled with: balancers choose its path by it.
     fn label_for(&mut self, dst: u32, port: PortId, hash: u32, spray: bool, cx: &HostContext) -> u32 {
         if spray { cx.next_label(dst, port, &mut self.label) } else { hash }
     }
@@ -110,7 +113,7 @@ impl Ndp {
     /// Sends a packet without payload of the flow that `packet` describes: kind, flags, addresses and what it says.
     fn signal(&mut self, packet: Packet, config: &NdpConfig, cx: &mut HostContext) -> Option<PortId> {
         let port = cx.port_to(packet.dst, packet.hash)?;
-        let label = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        let label = if config.spray { cx.next_label(packet.dst, port, &mut self.label) } else { packet.hash };
         let id = cx.net.packets.insert(Packet {
             src: cx.host,
             hash: label,

@@ -11,7 +11,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+    Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -78,9 +78,10 @@ impl TransportParameters for NdpConfig {
         let help = "share of a receiver's link that its pulls ask for (released code: 0.99; paper: 1)";
         let pull_share = p.number("pull_share", 0.99, (0.01, 1.0), help);
         let default = PUBLISHED_RTO.max(Time(base_rtt.0.saturating_mul(10))).min(MAX_RTO);
-        let help = "a sender that receives nothing within this time repeats unanswered packets, and doubles \
-                    the time with every repetition (default: the larger of 200 us, the paper's, and 10 base RTTs; the \
-                    authors' simulator has no timeout, and never completes a flow whose header is lost)";
+        let help = "a sender that receives nothing within this time, or twice the time by which packets to it are apart, repeats \
+                    unanswered packets, and doubles the time with every repetition, up to 16 times of this (default: the \
+                    larger of 200 us, the paper's, and 10 base RTTs; the authors' simulator has no timeout, and never \
+                    completes a flow whose header is lost)";
         let rto = p.time("rto", default, help);
         if !(MIN_RTO..=MAX_RTO).contains(&rto) {
             p.complain("rto", format!("expected a time from {MIN_RTO} to {MAX_RTO}, found {rto}"));
@@ -92,7 +93,8 @@ impl TransportParameters for NdpConfig {
         }
         let help = "traffic class of acknowledgements, pulls and trimmed packets; data are in the next one";
         let class = p.integer("class", 1, (1, 6), help) as u8;
-        let spray = labels_packets(p, "spray");
+        let spray = p.flag("spray", true, "the packets of a flow take all paths, each once, in a random order, then again in another one: they have labels, by \
+                     which balancers choose; answers and pulls have labels that count up. false: a flow keeps its path");
         Some(NdpConfig { mtu, header, control, class, first_window, pull_share, rto, spray })
     }
 

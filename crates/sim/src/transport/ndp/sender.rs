@@ -7,7 +7,8 @@ use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag, trimming};
 use crate::transport::arrived::Arrived;
-use crate::transport::silence::Silence;
+use crate::transport::paths::Paths;
+use crate::transport::silence::{MAX_DOUBLINGS, Silence};
 use crate::transport::{Ended, HostContext};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -28,6 +29,7 @@ pub struct Sender {
     pub packets: u32,
     mtu: u32,
     pub hash: u32,
+    paths: Paths,
     /// The first packet that has never been let go.
     next_new: u32,
     /// Packets to send again, by number.
@@ -39,7 +41,10 @@ pub struct Sender {
     pulled: u32,
     pub start: Time,
     /// The timeout while nothing is received.
-    silence: Silence,
+    pub silence: Silence,
+    /// When something was received last, or else the start, and how far apart that comes at most: forgotten by an eighth a time.
+    heard: Time,
+    apart: Time,
     sent: u64,
     /// One more than the highest packet that has left; new ones leave in order.
     highest: u32,
@@ -64,6 +69,7 @@ impl Sender {
             packets,
             mtu: config.mtu,
             hash: 0,
+            paths: Paths::default(),
             next_new: first,
             repeat: BTreeSet::new(),
             acknowledged: Arrived::new(packets),
@@ -71,6 +77,8 @@ impl Sender {
             pulled: 0,
             start: now,
             silence: Silence::starting(now, config.rto),
+            heard: now,
+            apart: Time::ZERO,
             sent: 0,
             highest: 0,
             timeouts: 0,
@@ -162,6 +170,15 @@ impl Sender {
         self.acknowledged.missing() == 0
     }
 
+    /// Something was received. The pulls of a receiver that serves many flows come far apart: the timeout is at least twice the
+    /// time between them, as far as it doubles.
+    pub fn hear(&mut self, now: Time, rto: Time) {
+        let apart = now - std::mem::replace(&mut self.heard, now);
+        self.apart = apart.max(Time(self.apart.0 - self.apart.0 / 8));
+        let longest = rto.0 << MAX_DOUBLINGS;
+        self.silence.broken(now, Time(self.apart.0.saturating_mul(2).clamp(rto.0, longest)));
+    }
+
     /// Packets that have been let go and that were not answered.
     fn unanswered(&self) -> u32 {
         let settled = self.packets - self.acknowledged.missing();
@@ -241,14 +258,18 @@ impl Ndp {
             self.nics[nic].remove(flow.flow, slot);
         }
         let number = number?;
-        Some(self.build(slot, number, port, cx))
+        Some(self.build(slot, number, cx))
     }
 
-    fn build(&mut self, slot: u32, number: u32, port: PortId, cx: &mut HostContext) -> PacketId {
+    fn build(&mut self, slot: u32, number: u32, cx: &mut HostContext) -> PacketId {
         let flow = &mut self.flows[slot as usize];
         let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
         let before = u64::from(number) * u64::from(flow.mtu);
         let payload = flow.spec.size.saturating_sub(before).min(u64::from(flow.mtu));
+        let label = match config.spray {
+            true => flow.paths.next_label(flow.spec.dst, &mut self.random, cx),
+            false => flow.hash,
+        };
         let packet = Packet {
             seq: u64::from(flow.packets) << 32 | u64::from(number),
             sent: cx.net.now,
@@ -256,7 +277,7 @@ impl Ndp {
             src: cx.host,
             dst: flow.spec.dst,
             sender: slot,
-            hash: flow.hash,
+            hash: label,
             size: (payload + u64::from(config.header)) as u16,
             payload: payload as u16,
             group: flow.spec.group,
@@ -269,8 +290,7 @@ impl Ndp {
             trimming: trimming::ALLOWED,
             ..Packet::default()
         };
-        let hash = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
-        cx.net.packets.insert(Packet { hash, ..packet })
+        cx.net.packets.insert(packet)
     }
 
     /// An acknowledgement, of a whole packet or a trimmed one, or a pull.
@@ -280,7 +300,7 @@ impl Ndp {
             return None;
         }
         let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
-        flow.silence.broken(cx.net.now, config.rto);
+        flow.hear(cx.net.now, config.rto);
         let (number, in_order) = ((packet.seq >> 32) as u32, packet.seq as u32);
         match packet.kind {
             PacketKind::Ack => flow.acknowledge(packet.aux, in_order),

@@ -87,3 +87,25 @@ fn after_silence_what_nothing_answered_is_sent_again() {
         assert!(!sent(&mut sender).is_empty());
     }
 }
+
+#[test]
+fn a_sender_that_is_pulled_rarely_is_patient() {
+    let (us, rto) = (Time::from_us, Time::from_us(200));
+    let mut sender = sender(1000, 4);
+    let patience = |sender: &mut Sender, now: u64| {
+        sender.hear(us(now), rto);
+        sender.silence.deadline - us(now)
+    };
+    assert_eq!(patience(&mut sender, 10), rto);
+    // One of many flows of a receiver: a pull every 1000 us, and the answer to what it let go.
+    for pull in 1..20 {
+        assert_eq!(patience(&mut sender, pull * 1000), us(2 * 990));
+        assert!(patience(&mut sender, pull * 1000 + 10) > us(1700));
+    }
+    // Alone again.
+    for packet in 0..50 {
+        patience(&mut sender, 20_000 + packet);
+    }
+    assert_eq!(patience(&mut sender, 20_050), rto);
+    assert_eq!(patience(&mut sender, 1_000_000), us(16 * 200));
+}

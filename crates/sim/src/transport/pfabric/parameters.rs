@@ -14,7 +14,7 @@ use crate::queue::{QueueConfig, QueueDefaults};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+    COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
@@ -99,7 +99,7 @@ impl TransportParameters for PfabricConfig {
         let help =
             "traffic class of data and acknowledgements, for pauses; the queues serve by remaining bytes";
         let class = p.integer("class", 1, (1, 7), help) as u8;
-        let spray = labels_packets(p, "spray");
+        let spray = p.flag("spray", true, COUNTED);
         let priority =
             match p.choice("priority", "remaining", PRIORITIES, "what determines the urgency of a packet") {
                 "deadline" => PfabricPriority::Deadline,

@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, labels_packets,
+    Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -153,7 +153,7 @@ impl TransportParameters for PhostConfig {
             "a stopped token clock restarts when arriving data open a flow's window (released code: false)";
         let wake_on_data = p.flag("wake_on_data", false, help);
         let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
-        let spray = labels_packets(p, "spray");
+        let spray = p.flag("spray", true, COUNTED);
         let packet_time = cx.host_rate.0.max(1);
         let packet_time = Rate(packet_time).transmission_time(u64::from(mtu + header)).min(Time::from_ms(1));
         let default =
