@@ -1,5 +1,5 @@
-//! NDP on the networks of the reference, against exact unit cases and the completion times of its authors' simulator
-//! (csg-htsim), whose packets are all full: sizes are rounded up.
+//! NDP on the networks of the reference, against exact unit cases and the completion times of its authors'
+//! simulator (csg-htsim), whose packets are all full: sizes are rounded up.
 
 use crate::common::*;
 use std::path::Path;
@@ -160,7 +160,8 @@ fn the_packets_of_a_flow_take_all_paths_equally_also_where_its_host_answers_anot
     let mut found: Vec<u64> = outcome.ports.iter().map(|(_, _, port)| port.bytes_sent / 9064).collect();
     found.retain(|&packets| packets >= 10);
     found.sort_unstable();
-    // There and back: two hosts and their switches, two ports to aggregation switches and two from them, four core switches.
+    // There and back: two hosts and their switches, two ports to aggregation switches and two from them, four
+    // core switches.
     let rounded: Vec<u64> = found.iter().map(|packets| packets / 10 * 10).collect();
     assert_eq!(rounded, [[100; 16].as_slice(), &[200; 8], &[400; 4]].concat(), "{found:?}");
 }

@@ -3,11 +3,11 @@
 //! The speed is the number of events per wall-clock second. While all threads work, a trial every half second
 //! compares them with one thread: two short spells of each, alternating, so that changes of the machine's
 //! load affect both, or one of each if all threads are faster beyond doubt. Where rounds are long, so are
-//! spells, and trials become rarer and the first one comes later: the time that they lose stays about 1 % of the
-//! run. If all threads are not faster by a factor of `STAY_PARALLEL`, the run continues with one thread. Trials
-//! then become rarer, and the run returns to all threads if they are faster by `RETURN_PARALLEL`, which is
-//! larger, so that the choice does not oscillate. A sudden loss of speed, for example because another program takes the cores,
-//! starts a trial at once.
+//! spells, and trials become rarer and the first one comes later: the time that they lose stays about 1 % of
+//! the run. If all threads are not faster by a factor of `STAY_PARALLEL`, the run continues with one thread.
+//! Trials then become rarer, and the run returns to all threads if they are faster by `RETURN_PARALLEL`,
+//! which is larger, so that the choice does not oscillate. A sudden loss of speed, for example because
+//! another program takes the cores, starts a trial at once.
 //!
 //! The choice changes the wall-clock time of a run and nothing else.
 

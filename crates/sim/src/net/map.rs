@@ -1,5 +1,5 @@
-//! What every node may know of the network: its routes and its links. Partitions share one map; it changes between their
-//! windows, when links change or routes follow.
+//! What every node may know of the network: its routes and its links. Partitions share one map; it changes
+//! between their windows, when links change or routes follow.
 
 use super::port::Line;
 use crate::balance::Wiring;
@@ -69,8 +69,8 @@ impl Map {
         0
     }
 
-    /// How many ways the switches between the node of a host and another host can choose: the product of their next hops, along
-    /// the first of each.
+    /// How many ways the switches between the node of a host and another host can choose: the product of
+    /// their next hops, along the first of each.
     pub fn paths_between(&self, from: u32, dst: u32) -> u32 {
         let (mut node, goal, mut paths) = (from, self.routes.host_node(dst), 1u32);
         for _ in 0..self.first_port.len() {

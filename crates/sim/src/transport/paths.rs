@@ -1,7 +1,9 @@
-//! The paths of a flow whose packets take all of them: each once, in a random order, then again in another one.
+//! The paths of a flow whose packets take all of them: each once, in a random order, then again in another
+//! one.
 //!
-//! Source: senders of NDP (Handley et al., SIGCOMM 2017, and its authors' simulator, csg-htsim). Packets that take paths by chance, or
-//! by a counter that other packets of the host share, meet at some links and leave others free.
+//! Source: senders of NDP (Handley et al., SIGCOMM 2017, and its authors' simulator, csg-htsim). Packets that
+//! take paths by chance, or by a counter that other packets of the host share, meet at some links and leave
+//! others free.
 
 use super::HostContext;
 use crate::balance::Wiring;
@@ -15,7 +17,8 @@ pub struct Paths {
     /// Of the network as it was at this version: how many there are.
     count: u32,
     version: Option<u32>,
-    /// Labels of earlier rounds are below; a multiple of the paths, so that the switches' choices by digits stay the same.
+    /// Labels of earlier rounds are below; a multiple of the paths, so that the switches' choices by digits
+    /// stay the same.
     base: u32,
 }
 

@@ -1,16 +1,19 @@
-//! NDP: senders begin at line rate, switches trim what does not fit, receivers pull the rest at the pace of their link.
+//! NDP: senders begin at line rate, switches trim what does not fit, receivers pull the rest at the pace of
+//! their link.
 //!
-//! A flow begins without a handshake with a *first window* of packets, sent back to back, every packet over a path of its
-//! own. A switch port that has no room cuts the payload off and forwards the header before all data, so a receiver learns of
-//! every packet: it answers a whole one with an ACK and a trimmed one with a NACK, and for each it owes the sender one
-//! *pull*, the right to send one more packet. A receiver's pulls are paced for all its flows together, at (nearly) the rate
-//! of its link. What was trimmed is sent again before new data.
+//! A flow begins without a handshake with a *first window* of packets, sent back to back, every packet over a
+//! path of its own. A switch port that has no room cuts the payload off and forwards the header before all
+//! data, so a receiver learns of every packet: it answers a whole one with an ACK and a trimmed one with a
+//! NACK, and for each it owes the sender one *pull*, the right to send one more packet. A receiver's pulls
+//! are paced for all its flows together, at (nearly) the rate of its link. What was trimmed is sent again
+//! before new data.
 //!
-//! Source: Handley, Raiciu, Agache, Voinescu, Moore, Antichi, Wójcik, "Re-architecting datacenter networks and stacks for low
-//! latency and high performance", SIGCOMM 2017, and its authors' simulator (csg-htsim, commit 841d9e7), whose states these
-//! are.
-//! Differs from the source: the last packet of a flow is no longer than its data (there every packet is full); a timeout sends
-//! again what nothing answers (there it is compiled out: a header that is lost stays lost).
+//! Source: Handley, Raiciu, Agache, Voinescu, Moore, Antichi, Wójcik, "Re-architecting datacenter networks
+//! and stacks for low latency and high performance", SIGCOMM 2017, and its authors' simulator (csg-htsim,
+//! commit 841d9e7), whose states these are.
+//! Differs from the source: the last packet of a flow is no longer than its data (there every packet is
+//! full); a timeout sends again what nothing answers (there it is compiled out: a header that is lost stays
+//! lost).
 //! Validated by: tests/ndp.rs.
 
 mod parameters;
@@ -110,10 +113,11 @@ impl Ndp {
         if spray { cx.next_label(dst, port, &mut self.label) } else { hash }
     }
 
-    /// Sends a packet without payload of the flow that `packet` describes: kind, flags, addresses and what it says.
+    /// Sends a packet without payload of the flow that `packet` describes: kind, flags, addresses and what it
+    /// says.
     fn signal(&mut self, packet: Packet, config: &NdpConfig, cx: &mut HostContext) -> Option<PortId> {
         let port = cx.port_to(packet.dst, packet.hash)?;
-        let label = if config.spray { cx.next_label(packet.dst, port, &mut self.label) } else { packet.hash };
+        let label = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
         let id = cx.net.packets.insert(Packet {
             src: cx.host,
             hash: label,

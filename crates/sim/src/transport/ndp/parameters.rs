@@ -1,7 +1,7 @@
 //! The keys of `transport.kind = "ndp"`: published values, with a first window that follows from the network.
 //!
-//! Source: Handley et al., "NDP", SIGCOMM 2017 (packets of 9 000 B, ports of eight packets, a first window of 30 at 10 Gb/s);
-//! its authors' simulator (csg-htsim): headers of 64 B, pulls at 0.99 of the link.
+//! Source: Handley et al., "NDP", SIGCOMM 2017 (packets of 9 000 B, ports of eight packets, a first window of
+//! 30 at 10 Gb/s); its authors' simulator (csg-htsim): headers of 64 B, pulls at 0.99 of the link.
 
 use super::Ndp;
 use crate::balance;

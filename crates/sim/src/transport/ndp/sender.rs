@@ -42,8 +42,9 @@ pub struct Sender {
     pub start: Time,
     /// The timeout while nothing is received.
     pub silence: Silence,
-    /// When something was received last, or else the start, and how far apart that comes at most: forgotten by an eighth a time.
-    heard: Time,
+    /// When something was received last, or else the start, and how far apart that comes at most: forgotten
+    /// by an eighth a time.
+    received: Time,
     apart: Time,
     sent: u64,
     /// One more than the highest packet that has left; new ones leave in order.
@@ -77,7 +78,7 @@ impl Sender {
             pulled: 0,
             start: now,
             silence: Silence::starting(now, config.rto),
-            heard: now,
+            received: now,
             apart: Time::ZERO,
             sent: 0,
             highest: 0,
@@ -134,7 +135,8 @@ impl Sender {
         next.is_some()
     }
 
-    /// A pull with this number: as many packets as it is beyond the last one. What cannot be sent yet is not forgotten.
+    /// A pull with this number: as many packets as it is beyond the last one. What cannot be sent yet is not
+    /// forgotten.
     pub fn pull(&mut self, number: u32) {
         while self.pulled < number && self.let_go() {
             self.pulled += 1;
@@ -170,10 +172,10 @@ impl Sender {
         self.acknowledged.missing() == 0
     }
 
-    /// Something was received. The pulls of a receiver that serves many flows come far apart: the timeout is at least twice the
-    /// time between them, as far as it doubles.
-    pub fn hear(&mut self, now: Time, rto: Time) {
-        let apart = now - std::mem::replace(&mut self.heard, now);
+    /// Something was received. The pulls of a receiver that serves many flows come far apart: the timeout is
+    /// at least twice the time between them, as far as it doubles.
+    pub fn receives(&mut self, now: Time, rto: Time) {
+        let apart = now - std::mem::replace(&mut self.received, now);
         self.apart = apart.max(Time(self.apart.0 - self.apart.0 / 8));
         let longest = rto.0 << MAX_DOUBLINGS;
         self.silence.broken(now, Time(self.apart.0.saturating_mul(2).clamp(rto.0, longest)));
@@ -186,14 +188,14 @@ impl Sender {
         self.next_new.saturating_sub(known)
     }
 
-    /// A header came back: whether its packet is to be sent at once. It is if nothing will pull it, or if most packets come
-    /// through, so that the path is at fault and not the receiver.
+    /// A header came back: whether its packet is to be sent at once. It is if nothing will pull it, or if
+    /// most packets come through, so that the path is at fault and not the receiver.
     fn resends_at_once(&self) -> bool {
         self.unanswered() <= 1 && !self.may_send() || self.answers > 8 && self.whole >= self.answers / 4
     }
 
-    /// Nothing was received within the timeout: unanswered packets are to be repeated, and as many packets may go as were
-    /// unanswered, at least one.
+    /// Nothing was received within the timeout: unanswered packets are to be repeated, and as many packets
+    /// may go as were unanswered, at least one.
     pub fn time_out(&mut self) {
         let unanswered = self.unanswered();
         let mut from = 0;
@@ -300,7 +302,7 @@ impl Ndp {
             return None;
         }
         let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
-        flow.hear(cx.net.now, config.rto);
+        flow.receives(cx.net.now, config.rto);
         let (number, in_order) = ((packet.seq >> 32) as u32, packet.seq as u32);
         match packet.kind {
             PacketKind::Ack => flow.acknowledge(packet.aux, in_order),

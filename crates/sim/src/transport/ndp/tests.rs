@@ -93,7 +93,7 @@ fn a_sender_that_is_pulled_rarely_is_patient() {
     let (us, rto) = (Time::from_us, Time::from_us(200));
     let mut sender = sender(1000, 4);
     let patience = |sender: &mut Sender, now: u64| {
-        sender.hear(us(now), rto);
+        sender.receives(us(now), rto);
         sender.silence.deadline - us(now)
     };
     assert_eq!(patience(&mut sender, 10), rto);
