@@ -127,8 +127,8 @@ class Judge:
         """CPU time of the runs through the module, over all scenarios."""
         self.hops = 0
         self.longer = 0
-        """Runs that took more than ten times their estimate because they lasted longer in simulated time, or that
-        reached the end of the clock."""
+        """Runs that took more than ten times their estimate because they lasted longer in simulated time, or
+        that reached the end of the clock."""
 
     def judge(self, text: str) -> Failure | None:
         """Return the first thing that is wrong with a scenario; of one that would take too long, nothing."""
@@ -160,7 +160,10 @@ class Judge:
             self.longer += longer > 1
         limit = FACTOR * seconds * longer + GRACE_SECONDS
         if answer["cpu_seconds"] > limit:
-            fastest = min(self.run(text, seconds)["cpu_seconds"] for _ in range(3))
+            try:
+                fastest = min(self.run(text, seconds)["cpu_seconds"] for _ in range(3))
+            except GoneError as error:
+                return Failure("run again", str(error))
             if fastest > limit:
                 return Failure("time", f"took {fastest:.3f} s of CPU time, estimated at {seconds:.4f} s")
         stalled = (report["estimate"].get("if_stalled") or {}).get("seconds", 0)
@@ -272,5 +275,8 @@ def last(message: str) -> str:
     panic = re.search(r"panicked at (.*?):\d+:\d+:\n(.*)", message)
     if panic:
         return f"panic in {panic[1]}: {panic[2]}"
+    memory = re.search(r"memory allocation of \d+ bytes failed", message)
+    if memory:
+        return memory[0]
     lines = [line for line in message.splitlines() if line.strip()]
     return lines[-1] if lines else "without a word"

@@ -269,7 +269,7 @@ impl Ndp {
         let before = u64::from(number) * u64::from(flow.mtu);
         let payload = flow.spec.size.saturating_sub(before).min(u64::from(flow.mtu));
         let label = match config.spray {
-            true => flow.paths.next_label(flow.spec.dst, &mut self.random, cx),
+            true => flow.paths.next_label(flow.spec.dst, flow.packets, &mut self.random, cx),
             false => flow.hash,
         };
         let packet = Packet {
@@ -349,6 +349,7 @@ impl Ndp {
     fn end(&mut self, slot: u32, cx: &mut HostContext) {
         let flow = &mut self.flows[slot as usize];
         flow.done = true;
+        flow.paths.clear();
         self.nics[usize::from(flow.nic)].remove(flow.flow, slot);
         let record = flow.record(cx.host, Some(cx.now()));
         let (number, dst) = (flow.flow, flow.spec.dst);
