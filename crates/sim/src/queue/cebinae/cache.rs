@@ -24,6 +24,8 @@ pub fn own_hash(flow: u64, stage: u32) -> u64 {
 pub struct FlowCache {
     kind: CacheKind,
     slots: usize,
+    stage_count: usize,
+    /// None until a flow is counted: most ports of a large network have no flow.
     stages: Vec<Vec<Slot>>,
     /// Exact counts, in the order in which flows came, and where each is.
     exact: Vec<Slot>,
@@ -41,12 +43,15 @@ pub struct Slot {
 
 impl FlowCache {
     pub fn new(kind: CacheKind, stages: u32, slots: u32) -> FlowCache {
-        let slots = slots.max(1) as usize;
-        let stages = match kind {
-            CacheKind::Exact => Vec::new(),
-            _ => vec![vec![Slot::default(); slots]; stages.max(1) as usize],
-        };
-        FlowCache { kind, slots, stages, exact: Vec::new(), places: FxHashMap::default(), missed: 0 }
+        FlowCache {
+            kind,
+            slots: slots.max(1) as usize,
+            stage_count: stages.max(1) as usize,
+            stages: Vec::new(),
+            exact: Vec::new(),
+            places: FxHashMap::default(),
+            missed: 0,
+        }
     }
 
     /// Counts bytes of a flow, whose hash at each stage is given.
@@ -62,6 +67,9 @@ impl FlowCache {
             }
             self.exact[place as usize].bytes += bytes;
             return;
+        }
+        if self.stages.is_empty() {
+            self.stages = vec![vec![Slot::default(); self.slots]; self.stage_count];
         }
         let last = self.stages.len() - 1;
         for (number, stage) in self.stages.iter_mut().enumerate() {
