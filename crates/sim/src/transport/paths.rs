@@ -22,7 +22,7 @@ pub struct Paths {
     base: u32,
 }
 
-/// A flow takes so many in turn at most, and so few that no list of all is needed.
+/// The maximum number of paths that a flow takes in turn, and a number so low that no list of all is needed.
 const MAX: u32 = 1024;
 const FEW: u32 = 32;
 
@@ -54,7 +54,7 @@ impl Paths {
     }
 }
 
-/// Different numbers below `count`, all of them or at least as many as are wanted, in a random order.
+/// Different numbers below `count`, all of them or no fewer than are wanted, in a random order.
 fn draw(numbers: &mut Vec<u16>, count: u32, wanted: u32, random: &mut RandomStream) {
     if wanted <= FEW && wanted < count / 2 {
         while numbers.len() < wanted.max(1) as usize {

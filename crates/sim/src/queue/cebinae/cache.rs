@@ -25,7 +25,7 @@ pub struct FlowCache {
     kind: CacheKind,
     slots: usize,
     stage_count: usize,
-    /// None until a flow is counted: most ports of a large network have no flow.
+    /// None until a flow is counted: many ports of a large network have no flow.
     stages: Vec<Vec<Slot>>,
     /// Exact counts, in the order in which flows came, and where each is.
     exact: Vec<Slot>,
