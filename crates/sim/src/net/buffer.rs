@@ -69,7 +69,7 @@ struct PortShare {
 pub enum Admission {
     Refused,
     Taken,
-    /// The same, and the sender behind its port must be paused now, which is remembered.
+    /// The same, and its sender must be paused now, which is remembered.
     Pauses,
 }
 

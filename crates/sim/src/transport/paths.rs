@@ -27,8 +27,8 @@ const MAX: u32 = 1024;
 const FEW: u32 = 32;
 
 impl Paths {
-    /// What the next packet to `dst` of a flow of so many packets is labelled with: balancers choose its path
-    /// by it.
+    /// What the next packet to `dst` of a flow with this number of packets is labelled with: balancers choose
+    /// its path by it.
     #[inline]
     pub fn next_label(&mut self, dst: u32, packets: u32, random: &mut RandomStream, cx: &HostContext) -> u32 {
         if self.left.is_empty() {
@@ -37,7 +37,7 @@ impl Paths {
         self.base.wrapping_add(u32::from(self.left.pop().unwrap_or_default()))
     }
 
-    /// All paths have been taken, or as many as the flow has packets: draws the order of the next ones.
+    /// All paths have been taken, or one for each packet of the flow: draws the order of the next ones.
     fn begin_round(&mut self, dst: u32, packets: u32, random: &mut RandomStream, cx: &HostContext) {
         let version = cx.map.version();
         if self.version.replace(version) != Some(version) {
