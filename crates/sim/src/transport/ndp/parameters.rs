@@ -93,8 +93,10 @@ impl TransportParameters for NdpConfig {
         }
         let help = "traffic class of acknowledgements, pulls and trimmed packets; data are in the next one";
         let class = p.integer("class", 1, (1, 6), help) as u8;
-        let spray = p.flag("spray", true, "the packets of a flow take all paths, each once, in a random order, then again in another one: they have labels, by \
-                     which balancers choose; answers and pulls have labels that count up. false: a flow keeps its path");
+        let help = "the packets of a flow take all paths, each once, in a random order, then again in another one: they have \
+                    labels, by which balancers choose; answers and pulls have labels that count up. false: a flow keeps its \
+                    path";
+        let spray = p.flag("spray", true, help);
         Some(NdpConfig { mtu, header, control, class, first_window, pull_share, rto, spray })
     }
 
