@@ -111,6 +111,7 @@ fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
         node,
         name: "s",
         tier: tier(node),
+        ways_below: 1,
         tor: None,
         neighbours: &neighbours,
         fabric,

@@ -148,22 +148,44 @@ fn headers_without_room_come_back_and_nothing_is_lost() {
     assert!(dropped(&outcome) < dropped(&dropping), "{} {}", dropped(&outcome), dropped(&dropping));
 }
 
+/// How many data packets every port carries, rounded to tens, in order, with a flow of 400 to the last host
+/// of a tree and one back. Answers and pulls make up less than ten of them.
+fn there_and_back(tree: &str) -> Vec<u64> {
+    let text = format!(
+        "[topology]\n{tree}\n[transport]\nkind = \"ndp\"\nmtu = \"9000B\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+    );
+    let config =
+        load(&text, &[]).and_then(|scenario| scenario.config().map_err(|error| error.to_string())).unwrap();
+    let last = config.topology.hosts().len() as u32 - 1;
+    let both = [(0, last), (last, 0)].map(|(src, dst)| flow(src, dst, 400 * 9000, Time::ZERO));
+    let (kept, outcome) = run(Config { traffic: traffic(both.to_vec()), ..config });
+    assert!(kept.flows.iter().all(|flow| flow.packets_sent == 400));
+    let mut found: Vec<u64> =
+        outcome.ports.iter().map(|(_, _, port)| port.bytes_sent / 9064 / 10 * 10).collect();
+    found.retain(|&packets| packets > 0);
+    found.sort_unstable();
+    found
+}
+
 #[test]
 fn the_packets_of_a_flow_take_all_paths_equally_also_where_its_host_answers_another() {
-    let text = "[topology]\nkind = \"fat-tree\"\nk = 4\n[transport]\nkind = \"ndp\"\nmtu = \"9000B\"\n\
-                [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
-    let config = load(text, &[]).and_then(|scenario| scenario.config().map_err(|error| error.to_string()));
-    let both = [(0, 15), (15, 0)].map(|(src, dst)| flow(src, dst, 400 * 9000, Time::ZERO));
-    let (kept, outcome) = run(Config { traffic: traffic(both.to_vec()), ..config.unwrap() });
-    assert!(kept.flows.iter().all(|flow| flow.packets_sent == 400));
-    // Of each port in data packets: answers and pulls make up less than ten of them.
-    let mut found: Vec<u64> = outcome.ports.iter().map(|(_, _, port)| port.bytes_sent / 9064).collect();
-    found.retain(|&packets| packets >= 10);
-    found.sort_unstable();
-    // There and back: two hosts and their switches, two ports to aggregation switches and two from them, four
-    // core switches.
-    let rounded: Vec<u64> = found.iter().map(|packets| packets / 10 * 10).collect();
-    assert_eq!(rounded, [[100; 16].as_slice(), &[200; 8], &[400; 4]].concat(), "{found:?}");
+    // Two hosts and their switches, two ports to aggregation switches and two from them, four core switches.
+    let equal = [[100; 16].as_slice(), &[200; 8], &[400; 4]].concat();
+    assert_eq!(there_and_back("kind = \"fat-tree\"\nk = 4"), equal);
+    // Four links up from the first tier, and two from each of four switches of the second;
+    // two and five.
+    let tree = |aggs, cores| {
+        format!(
+            "kind = \"hpcc-fat-tree\"\npods = 2\ntors_per_pod = 1\naggs_per_pod = {aggs}\ncores_per_agg = {cores}"
+        )
+    };
+    let narrower = [[50; 32].as_slice(), &[100; 16], &[400; 4]].concat();
+    assert_eq!(there_and_back(&tree(4, 2)), narrower);
+    let wider = [[40; 40].as_slice(), &[200; 8], &[400; 4]].concat();
+    assert_eq!(there_and_back(&tree(2, 5)), wider);
+    // Two links from each of two leaves to each of two spines.
+    let bundles = "kind = \"clos\"\nleaves = 2\nhosts_per_leaf = 4\nuplinks = 4\nbundle = 2";
+    assert_eq!(there_and_back(bundles), [[100; 16].as_slice(), &[400; 4]].concat());
 }
 
 #[test]

@@ -202,6 +202,7 @@ impl Rig {
             node: 33,
             name: "s",
             tier: 1,
+            ways_below: 1,
             tor: case.own,
             neighbours: &neighbours,
             fabric: &fabric,

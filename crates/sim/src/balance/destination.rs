@@ -30,7 +30,7 @@ impl BalancerParameters for DestinationParameters {
         DestinationParameters
     }
     fn start(&self, at: &Place) -> Destination {
-        Destination::new(at.tier)
+        Destination { ways_below: at.ways_below }
     }
     fn facts(&self) -> BalancerFacts {
         BalancerFacts { repeats: true, ..BalancerFacts::default() }
@@ -41,21 +41,13 @@ impl BalancerParameters for DestinationParameters {
 }
 
 pub struct Destination {
-    /// 0 at the switches next to the hosts.
-    tier: u32,
-}
-
-impl Destination {
-    /// `tier` as the topology counts: 1 next to the hosts.
-    pub fn new(tier: u8) -> Destination {
-        Destination { tier: u32::from(tier).saturating_sub(1).min(8) }
-    }
+    /// What the digits of the switches below make up.
+    ways_below: u32,
 }
 
 impl LoadBalancer for Destination {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
-        let paths = candidates.len();
-        packet.dst as usize / paths.pow(self.tier) % paths
+        (packet.dst / self.ways_below) as usize % candidates.len()
     }
 }
 
@@ -68,7 +60,7 @@ mod tests {
     fn each_tier_reads_its_own_digit_of_the_destination() {
         let ports = [0, 1, 2, 3];
         let to = |dst| Packet { dst, ..Packet::default() };
-        let (mut tor, mut agg) = (Destination::new(1), Destination::new(2));
+        let (mut tor, mut agg) = (Destination { ways_below: 1 }, Destination { ways_below: 4 });
         assert_eq!([7, 8, 9].map(|dst| tor.choose(&to(dst), &ports, &Still::default())), [3, 0, 1]);
         assert_eq!([7, 8, 16].map(|dst| agg.choose(&to(dst), &ports, &Still::default())), [1, 2, 0]);
     }

@@ -30,7 +30,7 @@ impl BalancerParameters for LabelParameters {
         LabelParameters
     }
     fn start(&self, at: &Place) -> Label {
-        Label::new(at.tier)
+        Label { ways_below: at.ways_below }
     }
     fn order(&self) -> Reorders {
         Reorders::Never
@@ -41,31 +41,18 @@ impl BalancerParameters for LabelParameters {
 }
 
 pub struct Label {
-    /// 0 at the switches next to the hosts.
-    tier: u32,
-}
-
-impl Label {
-    /// `tier` as the topology counts: 1 next to the hosts.
-    pub fn new(tier: u8) -> Label {
-        Label { tier: u32::from(tier).saturating_sub(1).min(8) }
-    }
+    /// What the digits of the switches below make up.
+    ways_below: u32,
 }
 
 impl LoadBalancer for Label {
     #[inline]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         let paths = candidates.len() as u32;
-        let digit = if self.tier == 0 { packet.hash } else { higher_digits(packet.hash, paths, self.tier) };
+        let digits = if self.ways_below == 1 { packet.hash } else { packet.hash / self.ways_below };
         // Most have a power of two; a division takes the time of a dozen other instructions.
-        (if paths.is_power_of_two() { digit & (paths - 1) } else { digit % paths }) as usize
+        (if paths.is_power_of_two() { digits & (paths - 1) } else { digits % paths }) as usize
     }
-}
-
-/// The label without its last `count` digits.
-#[inline(never)]
-fn higher_digits(label: u32, base: u32, count: u32) -> u32 {
-    base.checked_pow(count).map_or(0, |power| label / power)
 }
 
 #[cfg(test)]
@@ -75,15 +62,14 @@ mod tests {
 
     #[test]
     fn labels_that_count_up_take_every_path_in_turn() {
-        let ports = [0, 1, 2];
         let labelled = |hash| Packet { hash, ..Packet::default() };
-        let (mut tor, mut agg) = (Label::new(1), Label::new(2));
-        let mut met = [[0; 3]; 3];
-        for hash in 100..109 {
+        let (mut tor, mut agg) = (Label { ways_below: 1 }, Label { ways_below: 4 });
+        let mut met = [[0; 3]; 4];
+        for hash in 100..112 {
             let packet = labelled(hash);
-            met[tor.choose(&packet, &ports, &Still::default())]
-                [agg.choose(&packet, &ports, &Still::default())] += 1;
+            met[tor.choose(&packet, &[0, 1, 2, 3], &Still::default())]
+                [agg.choose(&packet, &[0, 1, 2], &Still::default())] += 1;
         }
-        assert_eq!(met, [[1; 3]; 3]);
+        assert_eq!(met, [[1; 3]; 4]);
     }
 }

@@ -421,6 +421,8 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// As the topology counts: 1 next to the hosts.
     pub tier: u8,
+    /// The number of ways from which the switches below choose one ([`crate::topology::ways_below`]).
+    pub ways_below: u32,
     /// Its number among the switches with hosts, if it has some.
     pub tor: Option<u32>,
     /// By port. Empty, as the fabric is, for balancers that do not ask for it ([`BalancerFacts::knows_fabric`]).

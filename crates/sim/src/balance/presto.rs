@@ -16,6 +16,7 @@ use crate::engine::random::hash_salt;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::units::Bytes;
+use num_integer::gcd;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrestoParameters {
@@ -42,7 +43,7 @@ impl BalancerParameters for PrestoParameters {
         PrestoParameters { cell }
     }
     fn start(&self, at: &Place) -> Presto {
-        Presto::new(self.cell, at.tier, at.seed)
+        Presto::new(self.cell, at.ways_below, at.seed)
     }
     fn order(&self) -> Reorders {
         Reorders::Blocks
@@ -56,14 +57,13 @@ pub struct Presto {
     cell: u64,
     /// Of the flows' hashes, the same at all switches; 0: they are taken as they are.
     salt: u64,
-    /// 0 at the switches next to the hosts.
-    tier: u32,
+    /// What the digits of the switches below make up.
+    ways_below: u64,
 }
 
 impl Presto {
-    /// `tier` as the topology counts: 1 next to the hosts.
-    pub fn new(cell: Bytes, tier: u8, seed: u64) -> Presto {
-        Presto { cell: cell.0.max(1), salt: hash_salt(seed), tier: u32::from(tier).saturating_sub(1).min(8) }
+    pub fn new(cell: Bytes, ways_below: u32, seed: u64) -> Presto {
+        Presto { cell: cell.0.max(1), salt: hash_salt(seed), ways_below: u64::from(ways_below) }
     }
 }
 
@@ -72,7 +72,7 @@ impl LoadBalancer for Presto {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         let paths = candidates.len() as u64;
         let hash = if self.salt == 0 { packet.hash } else { salted(packet.hash, self.salt) };
-        let number = u64::from(hash).wrapping_add(packet.seq / self.cell) / paths.pow(self.tier);
+        let number = u64::from(hash).wrapping_add(packet.seq / self.cell) / self.ways_below;
         let rate = |at: usize| (ports.rate(candidates[at]).0 / 1_000_000).max(1);
         let first = rate(0);
         if (1..candidates.len()).all(|at| rate(at) == first) {
@@ -95,14 +95,8 @@ impl LoadBalancer for Presto {
 
 /// A step through a round that comes to every place once: near the golden section of it, so that steps in a row lie apart.
 fn stride(round: u64) -> u64 {
-    let shared = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
     let near = (round as u128 * 618_034 / 1_000_000).max(1) as u64;
-    (near..).find(|&step| shared(step, round) == 1).unwrap_or(1)
+    (near..).find(|&step| gcd(step, round) == 1).unwrap_or(1)
 }
 
 #[cfg(test)]

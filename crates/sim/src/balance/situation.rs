@@ -13,6 +13,7 @@ pub fn place(fabric: &Arc<Fabric>) -> Place<'_> {
         node: 0,
         name: "s",
         tier: 1,
+        ways_below: 1,
         tor: None,
         neighbours: &[],
         fabric,

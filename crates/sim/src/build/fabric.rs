@@ -4,7 +4,7 @@ use crate::balance::{Events, Fabric, Neighbour, Place, Side};
 use crate::config::Config;
 use crate::net::map::Map;
 use crate::net::switch::leads_to;
-use crate::topology::{NodeKind, planes};
+use crate::topology::{NodeKind, planes, ways_below};
 use crate::units::Rate;
 use std::sync::Arc;
 
@@ -13,17 +13,19 @@ pub struct Fabrics {
     /// By node; empty where no balancer asks.
     plane_of: Vec<u32>,
     planes: Vec<Arc<Fabric>>,
+    ways_below: Vec<u32>,
 }
 
 impl Fabrics {
     pub fn of(config: &Config, map: &Map) -> Fabrics {
+        let ways_below = ways_below(&config.topology);
         if !config.switch.balancer.facts().knows_fabric {
-            return Fabrics { plane_of: Vec::new(), planes: Vec::from([Arc::default()]) };
+            return Fabrics { plane_of: Vec::new(), planes: Vec::from([Arc::default()]), ways_below };
         }
         let plane_of = planes(&config.topology, &config.topology.ports());
         let count = plane_of.iter().filter(|&&plane| plane != u32::MAX).max().map_or(0, |&last| last + 1);
         let planes = (0..count).map(|plane| Arc::new(within(config, map, &plane_of, plane))).collect();
-        Fabrics { plane_of, planes }
+        Fabrics { plane_of, planes, ways_below }
     }
 
     /// What a switch knows.
@@ -99,6 +101,7 @@ pub fn place<'a>(
         node,
         name: &spec.name,
         tier: spec.tier,
+        ways_below: fabrics.ways_below[node as usize],
         tor,
         neighbours,
         fabric: fabrics.at(node),

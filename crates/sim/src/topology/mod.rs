@@ -17,6 +17,7 @@ mod planes;
 mod ports;
 mod routes;
 mod validity;
+mod ways;
 mod zoo;
 
 pub mod clos;
@@ -48,6 +49,7 @@ pub use ports::Ports;
 pub use routes::{NextHopOrder, NextHops, Routes, Row};
 pub use toml_file::write_toml;
 pub use validity::{MAX_LINKS, MAX_NODES, MAX_PORTS};
+pub use ways::ways_below;
 pub use zoo::ZooOptions;
 
 use crate::doc::SchemeDoc;

@@ -17,7 +17,7 @@ fn cells_take_the_paths_in_turn_and_the_packets_of_one_stay_together() {
 
 #[test]
 fn the_tier_above_takes_the_next_digit() {
-    let (mut presto, ports) = (Presto::new(Bytes(CELL), 2, 1), Still::default());
+    let (mut presto, ports) = (Presto::new(Bytes(CELL), 3, 1), Still::default());
     // 6 and 7 and 8 divided by 3 are 2, 9 to 11 are 3: digits 2 and 0.
     let digits: Vec<usize> = (0..6).map(|cell| at_byte(&mut presto, cell * CELL, &ports)).collect();
     assert_eq!(digits, [2, 2, 2, 0, 0, 0]);
