@@ -27,6 +27,7 @@ use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntRecord, places_of};
 use crate::telemetry::packet_digest::PLACES;
+use crate::topology::{NodeId, NodeKind};
 use crate::transport::TransportConfig;
 use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
@@ -78,6 +79,8 @@ const OTHER_PORT_BYTES: u64 = 250;
 /// Node, name (three copies), and the state of a host or a switch.
 const HOST_BYTES: u64 = 1200;
 const SWITCH_BYTES: u64 = 600;
+/// Ports of switches that the data and the acknowledgements of a flow pass: there and back through three tiers.
+const PASSED_PORTS: f64 = 10.0;
 /// An entry of the event queue: time, key, action, link.
 const EVENT_BYTES: u64 = 40;
 /// A flow in flight: queue pair, receiver, gate, timers.
@@ -288,7 +291,8 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
     let timers = (ended as f64 * timers_left(scenario, replay.end)) as u64;
     Memory {
         program: PROGRAM_BYTES,
-        network: ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES,
+        network: (ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES)
+            .saturating_add(disciplines_bytes(scenario, replay.flows)),
         // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
@@ -308,6 +312,19 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
             .saturating_add(timers.saturating_mul(TIMER_BYTES)),
         summary: replay.flows.saturating_sub(jobs.unrecorded).saturating_mul(SUMMARY_FLOW_BYTES),
     }
+}
+
+/// Memory of the disciplines at the ports of switches: of all ports, and of those that flows pass.
+fn disciplines_bytes(scenario: &Scenario, flows: u64) -> u64 {
+    let (topology, switch) = (&scenario.network.topology, &scenario.switch);
+    let is_switch = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Switch;
+    let ends = topology.links.iter().flat_map(|link| [link.a, link.b]);
+    let ports = ends.filter(|&node| is_switch(node)).count() as u64;
+    let flows = flows as f64 * PASSED_PORTS / ports.max(1) as f64;
+    let others: u64 = switch.port_queues.iter().map(|(ports, _)| ports.len() as u64).sum();
+    let own = switch.port_queues.iter().map(|(ports, queue)| (ports.len() as u64, queue));
+    let all = own.chain([(ports.saturating_sub(others), &switch.queue)]);
+    all.map(|(ports, queue)| queue.facts().memory.of_ports(ports, flows)).fold(0, u64::saturating_add)
 }
 
 /// What job graphs keep, and what their messages do not.

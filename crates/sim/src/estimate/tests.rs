@@ -1,6 +1,9 @@
 //! Tests of what estimates add up.
 
 use super::*;
+use crate::queue::PortMemory;
+use crate::scenario::Hooks;
+use std::path::Path;
 
 #[test]
 fn what_does_not_fit_the_caches_costs_more_and_never_less() {
@@ -13,4 +16,31 @@ fn what_does_not_fit_the_caches_costs_more_and_never_less() {
 #[test]
 fn sizes_are_reported_with_two_digits() {
     assert_eq!([8_765_432_100, 99, 0].map(two_digits), [8_700_000_000, 99, 0]);
+}
+
+/// What an estimate has for the network of 128 hosts, 384 links and 640 ports of switches with this discipline.
+fn network(queue: &str, workload: &str) -> u64 {
+    let text = format!(
+        "[topology]\nkind = \"fat-tree\"\nk = 8\n[switch.queue]\nkind = \"{queue}\"\n\
+         [transport]\nkind = \"tcp\"\n[[workload]]\n{workload}\n"
+    );
+    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+    scenario.unwrap_or_else(|error| panic!("{error}")).estimate().memory.network
+}
+
+#[test]
+fn tables_of_disciplines_count_at_the_ports_that_flows_come_by() {
+    let every = "kind = \"permutation\"\nsize = \"1MB\"";
+    let one = "kind = \"incast\"\nsize = \"1MB\"\nsenders = 1\nreceiver = 0";
+    // Two stages of 2 048 slots of 16 bytes, at all ports or at ten.
+    let cache = 2 * 2048 * 16;
+    let state = network("cebinae", one) - network("fifo", one) - 10 * cache;
+    assert!((100 * 640..1000 * 640).contains(&state), "{state}");
+    assert_eq!(network("cebinae", every) - network("fifo", every), state + 640 * cache);
+    // A sketch takes what its flows need, up to its size.
+    let sketch = PortMemory { state: 5, each_flow: 64, max: 1000 };
+    assert_eq!(
+        [0.0, 0.5, 1.0, 3.0, 1e9].map(|flows| sketch.of_ports(10, flows)),
+        [50, 370, 690, 1970, 10_050]
+    );
 }

@@ -10,6 +10,7 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
+use super::PortMemory;
 use super::managed::{
     BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued, cause,
 };
@@ -17,6 +18,7 @@ use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
 use crate::parameters::Parameters;
 use crate::units::Bytes;
+use rustc_hash::FxHashMap;
 
 cause!(
     HORIZON,
@@ -66,16 +68,24 @@ impl DisciplineParameters for AfqConfig {
         AfqConfig { rounds, round_bytes, sketch_rows, sketch_slots }
     }
 
+    fn tables(&self) -> PortMemory {
+        // Of a counter in a map that is half full.
+        const COUNTER: u64 = 2 * size_of::<(u32, u64)>() as u64;
+        let (rows, slots) = (u64::from(self.sketch_rows), u64::from(self.sketch_slots));
+        let state = u64::from(self.rounds) * size_of::<List>() as u64;
+        PortMemory { state, each_flow: rows * COUNTER, max: rows * slots * COUNTER }
+    }
+
     fn start(&self, _limit: Limit, place: &PortPlace) -> Afq {
-        let (rows, slots) = (self.sketch_rows.max(1) as usize, self.sketch_slots.max(1) as usize);
+        let (rows, slots) = (self.sketch_rows.max(1), self.sketch_slots.max(1));
         Afq {
             round_bytes: u64::from(self.round_bytes.max(1)),
             round: 0,
             salt: hash_salt(place.seed),
             queues: vec![List::default(); self.rounds.max(1) as usize],
             rows,
-            slots: slots as u64,
-            sketch: vec![0; rows * slots],
+            slots,
+            sketch: FxHashMap::default(),
         }
     }
 }
@@ -87,29 +97,31 @@ pub struct Afq {
     /// Of the hash; the run's seed.
     salt: u64,
     queues: Vec<List>,
-    rows: usize,
-    slots: u64,
-    /// Row after row; memory that is touched only where a flow has a counter.
-    sketch: Vec<u64>,
+    rows: u32,
+    slots: u32,
+    /// The counters that are not zero, by their place, row after row: few, as most ports of a large network have few flows.
+    sketch: FxHashMap<u32, u64>,
 }
 
 impl Afq {
     /// Where the counter of a flow is in a row.
-    fn slot(&self, row: usize, key: u64) -> usize {
-        let slot = mix64(key ^ self.salt ^ mix64(row as u64 + 1)) % self.slots;
-        row * self.slots as usize + slot as usize
+    fn slot(&self, row: u32, key: u64) -> u32 {
+        let slot = mix64(key ^ self.salt ^ mix64(u64::from(row) + 1)) % u64::from(self.slots);
+        row * self.slots + slot as u32
     }
 
     /// Bytes after which the flow's next packet is bid.
     fn bid(&self, key: u64) -> u64 {
-        let min = (0..self.rows).map(|row| self.sketch[self.slot(row, key)]).min().unwrap_or(0);
+        let counter = |row| self.sketch.get(&self.slot(row, key)).copied().unwrap_or(0);
+        let min = (0..self.rows).map(counter).min().unwrap_or(0);
         min.max(self.round * self.round_bytes)
     }
 
     fn raise(&mut self, key: u64, bid: u64) {
         for row in 0..self.rows {
             let slot = self.slot(row, key);
-            self.sketch[slot] = self.sketch[slot].max(bid);
+            let counter = self.sketch.entry(slot).or_insert(0);
+            *counter = bid.max(*counter);
         }
     }
 }

@@ -11,6 +11,7 @@
 //! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
 
+use super::PortMemory;
 use super::codel::{Codel, CodelConfig, Law};
 use super::drr::read_quantum;
 use super::five_tuple::{FiveTuples, ns3_senders};
@@ -73,6 +74,14 @@ impl DisciplineParameters for FqCodelConfig {
 
     fn marks(&self) -> bool {
         self.codel.ecn
+    }
+
+    fn tables(&self) -> PortMemory {
+        const QUEUE: u64 = size_of::<FlowQueue>() as u64;
+        match u64::from(self.queues) {
+            0 => PortMemory { each_flow: 2 * QUEUE, max: u64::MAX, ..PortMemory::default() },
+            queues => PortMemory::of_tables(queues * QUEUE),
+        }
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> FqCodel {

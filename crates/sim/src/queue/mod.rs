@@ -151,6 +151,32 @@ pub struct QueueFacts {
     pub serves_in_turn: bool,
     /// Once empty, it serves the packets of one class as if none had come before.
     pub repeats: bool,
+    pub memory: PortMemory,
+}
+
+/// Bytes of the discipline of a port, without its packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortMemory {
+    /// Of every port.
+    pub state: u64,
+    /// Of tables, for each flow that passes, up to a maximum.
+    pub each_flow: u64,
+    pub max: u64,
+}
+
+impl PortMemory {
+    /// Tables of one size, which exist from the first flow on.
+    pub fn of_tables(bytes: u64) -> PortMemory {
+        PortMemory { state: 0, each_flow: bytes, max: bytes }
+    }
+
+    /// Of a number of ports, each of which this number of flows pass on average.
+    pub fn of_ports(self, ports: u64, flows: f64) -> u64 {
+        // Where flows are fewer than ports, the other ports have no tables.
+        let (passed, flows) = (ports as f64 * flows.min(1.0), flows.max(1.0));
+        let tables = (flows * self.each_flow as f64).min(self.max as f64);
+        ports.saturating_mul(self.state).saturating_add((passed * tables) as u64)
+    }
 }
 
 /// The parameters of a queue discipline: a file of this room, and a line in the registry below.

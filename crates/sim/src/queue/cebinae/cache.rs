@@ -10,6 +10,7 @@
 
 use super::read::CacheKind;
 use crate::engine::random::mix64;
+use crate::queue::PortMemory;
 use rustc_hash::FxHashMap;
 
 /// Between the hashes of two stages, in the authors' code.
@@ -51,6 +52,16 @@ impl FlowCache {
             exact: Vec::new(),
             places: FxHashMap::default(),
             missed: 0,
+        }
+    }
+
+    /// What such a cache takes.
+    pub fn memory(kind: CacheKind, stages: u32, slots: u32) -> PortMemory {
+        const SLOT: u64 = size_of::<Slot>() as u64;
+        match kind {
+            // Of the counts and of the places.
+            CacheKind::Exact => PortMemory { each_flow: 3 * SLOT, max: u64::MAX, ..PortMemory::default() },
+            _ => PortMemory::of_tables(u64::from(stages.max(1)) * u64::from(slots.max(1)) * SLOT),
         }
     }
 

@@ -22,6 +22,7 @@ mod counters;
 mod filter;
 mod read;
 
+use super::PortMemory;
 use super::five_tuple::FiveTuples;
 use super::managed::{
     BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued,
@@ -66,6 +67,10 @@ impl DisciplineParameters for CebinaeConfig {
                 port()
             )
         })
+    }
+
+    fn tables(&self) -> PortMemory {
+        FlowCache::memory(self.cache, self.cache_stages, self.cache_slots)
     }
 
     fn start(&self, limit: Limit, place: &PortPlace) -> Cebinae {

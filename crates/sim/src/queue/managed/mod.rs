@@ -10,7 +10,7 @@
 mod waiting;
 
 use super::five_tuple::FiveTuples;
-use super::{CLASSES, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
+use super::{CLASSES, PortMemory, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag, trimming};
@@ -64,6 +64,10 @@ pub trait DisciplineParameters: Sized {
     fn marks(&self) -> bool {
         false
     }
+    /// What a port takes in addition to this state and its packets.
+    fn tables(&self) -> PortMemory {
+        PortMemory::default()
+    }
     /// What deserves a look at a port of this rate and limit, which `port` names.
     fn warning(&self, _rate: Rate, _limit: Limit, _port: &dyn Fn() -> String) -> Option<String> {
         None
@@ -98,11 +102,13 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
     }
 
     fn facts(&self) -> QueueFacts {
+        let tables = self.discipline.tables();
         QueueFacts {
             owns_buffer: true,
             marks: self.discipline.marks(),
             capacity: Some(self.limit.full()),
             largest: Some(self.limit.bytes),
+            memory: PortMemory { state: tables.state + size_of::<Managed<P::State>>() as u64, ..tables },
             ..QueueFacts::default()
         }
     }
