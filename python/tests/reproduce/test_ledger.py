@@ -384,7 +384,7 @@ def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
 
 
 THREE_SEEDS = {
-    *("hula-fct", "pint-fig7", "pint-fig9", "pint-isp"),
+    *("hula-fct", "pint-fig9", "pint-isp"),
     *("phost-buffer", "phost-commodity", "phost-load"),
     *("phost-parameters", "phost-permutation", "phost-stability"),
     "phost-throughput",
