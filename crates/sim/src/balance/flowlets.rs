@@ -13,6 +13,7 @@ use super::keys;
 use crate::counters::CounterSet;
 use crate::parameters::Parameters;
 use crate::units::Time;
+use rustc_hash::FxHashMap;
 
 /// A table of flowlets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,16 +48,17 @@ impl FlowletParameters {
 /// Slots by hash.
 #[derive(Debug, Clone)]
 pub struct FlowletTable {
-    slots: Vec<Slot>,
+    count: u32,
+    /// The slots that had a packet: few, as most switches of a large network have few flows.
+    slots: FxHashMap<u32, Slot>,
     gap: u64,
     /// Flowlets begun, and those of them that left a port that an earlier one of their slot had taken.
     begun: u64,
     moved: u64,
 }
 
-/// When the last packet of a slot came, and where it goes: 0 before the first, else 1 more than the port. A table of zeros takes
-/// memory only where a packet has come.
-type Slot = [u64; 2];
+/// When the last packet of a slot came, and the port that it takes.
+type Slot = (u64, u32);
 
 /// What a table says of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,20 +73,21 @@ pub struct Flowlet {
 impl FlowletTable {
     /// With so many slots, at least one. A flowlet ends when more than `gap` passes between two packets.
     pub fn new(slots: usize, gap: u64) -> FlowletTable {
-        FlowletTable { slots: vec![[0; 2]; slots.max(1)], gap, begun: 0, moved: 0 }
+        FlowletTable { count: slots.max(1) as u32, slots: FxHashMap::default(), gap, begun: 0, moved: 0 }
     }
 
     /// Where a packet with this well mixed hash belongs. If its flowlet goes on, this is its last packet now.
     #[inline]
     pub fn find(&mut self, hash: u32, now: u64) -> Flowlet {
-        let slot = ((u64::from(hash) * self.slots.len() as u64) >> 32) as u32;
-        let [last, place] = &mut self.slots[slot as usize];
-        let before = port_of(*place);
-        let port = before.filter(|_| now - *last <= self.gap);
-        if port.is_some() {
+        let slot = ((u64::from(hash) * u64::from(self.count)) >> 32) as u32;
+        let Some((last, port)) = self.slots.get_mut(&slot) else {
+            return Flowlet { slot, port: None, before: None };
+        };
+        let goes_on = now - *last <= self.gap;
+        if goes_on {
             *last = now;
         }
-        Flowlet { slot, port, before }
+        Flowlet { slot, port: goes_on.then_some(*port), before: Some(*port) }
     }
 
     /// A flowlet begins, or is sent elsewhere: its packets take this port from now on.
@@ -92,23 +95,19 @@ impl FlowletTable {
     pub fn put(&mut self, flowlet: Flowlet, port: u32, now: u64) {
         self.begun += 1;
         self.moved += u64::from(flowlet.before.is_some_and(|before| before != port));
-        self.slots[flowlet.slot as usize] = [now, u64::from(port) + 1];
+        self.slots.insert(flowlet.slot, (now, port));
     }
 
     /// By slot: when its last packet came, and the port that it has.
     pub fn slots(&self) -> impl Iterator<Item = (u64, Option<u32>)> + '_ {
-        self.slots.iter().map(|&[last, place]| (last, port_of(place)))
+        let slot = |slot| self.slots.get(&slot).map_or((0, None), |&(last, port)| (last, Some(port)));
+        (0..self.count).map(slot)
     }
 
     /// Adds flowlets begun so far, and how many of them took another port than the last one of their slot.
     pub fn count(&self, counters: &mut CounterSet) {
         counters.add(&FLOWLETS, [self.begun, self.moved]);
     }
-}
-
-#[inline]
-fn port_of(place: u64) -> Option<u32> {
-    place.checked_sub(1).map(|port| port as u32)
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ impl BalancerParameters for HulaParameters {
             knows_fabric: true,
             probes,
             probe_packet,
+            rack_bytes: rack_bytes(1),
             ..BalancerFacts::default()
         }
     }
@@ -211,6 +212,11 @@ pub struct Hula {
 }
 
 const NEVER: u64 = u64::MAX;
+
+/// Bytes that a switch keeps of a ToR with this number of ranks.
+pub(super) const fn rack_bytes(ranks: u8) -> u64 {
+    ranks as u64 * size_of::<Hop>() as u64 + 1 + size_of::<PassedOn>() as u64
+}
 
 /// What was passed on of a ToR last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -103,6 +103,8 @@ pub struct BalancerFacts {
     pub probe_packet: Option<(u8, u16)>,
     /// It chooses by what is in the packet, whatever passed before and whenever.
     pub repeats: bool,
+    /// Bytes that a switch has for each switch with hosts.
+    pub rack_bytes: u64,
 }
 
 registry! {

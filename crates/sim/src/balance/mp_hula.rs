@@ -6,7 +6,7 @@
 //! Differs from the source, and parameters: see [`super::hula`], [`super::steering`] and [`super::subflows`].
 
 use super::counted::{FLOWLETS, HEADERS, PROBES};
-use super::hula::{Hula, HulaParameters, no_tiers};
+use super::hula::{Hula, HulaParameters, no_tiers, rack_bytes};
 pub use super::steering::word;
 use super::steering::{self, Steering};
 use super::subflows::RankForm;
@@ -86,7 +86,8 @@ impl BalancerParameters for MpHulaParameters {
     }
     /// A mark has four bits for the subflow.
     fn facts(&self) -> BalancerFacts {
-        BalancerFacts { distinguishable_subflows: (self.ranks > 1).then_some(16), ..self.hula.facts() }
+        let distinguishable_subflows = (self.ranks > 1).then_some(16);
+        BalancerFacts { distinguishable_subflows, rack_bytes: rack_bytes(self.ranks), ..self.hula.facts() }
     }
 
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {

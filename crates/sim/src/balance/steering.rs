@@ -14,6 +14,7 @@ use super::subflows::{RankRule, SubflowMark, disjoint};
 use crate::engine::random::mix64;
 use crate::packet::PacketKind;
 use crate::wire::mptcp::{self, LONGEST};
+use rustc_hash::FxHashMap;
 
 /// Bit of a header's word that says that there is a mark in it, and the place of the subflow below.
 const MARKED: u64 = 1 << 63;
@@ -71,8 +72,8 @@ pub struct Steering {
     size: u16,
     /// Of a ToR: the subflows that it knows.
     known: Option<Connections>,
-    /// Ports in use, by connection; none where ranks alone decide.
-    used: Vec<Used>,
+    /// Ports in use, by the place of the connection; none where ranks alone decide.
+    used: Option<FxHashMap<u32, Used>>,
     /// A port counts as used so long after a packet left by it.
     lasts: u64,
     mark_bytes: u64,
@@ -92,7 +93,7 @@ pub type InUse = (u64, Vec<Option<(u32, u64)>>);
 
 const NOWHERE: Used = Used { connection: 0, ports: [u32::MAX; 16], at: [0; 16] };
 /// Connections that a switch with disjoint subflows remembers.
-const USED: usize = 1 << 10;
+const USED: u32 = 1 << 10;
 
 impl Steering {
     /// For a switch `tier` steps above the ToRs, one of which it is if `tor`; `lasts`: how long a port counts as used.
@@ -103,7 +104,7 @@ impl Steering {
             tier,
             size: config.mark,
             known: tor.then(|| Connections::new(config.known as usize, config.idle.0)),
-            used: if config.disjoint { vec![NOWHERE; USED] } else { Vec::new() },
+            used: config.disjoint.then(FxHashMap::default),
             lasts,
             mark_bytes: 0,
         }
@@ -144,7 +145,9 @@ impl Steering {
     /// The table of ports in use, by place.
     pub fn used(&self) -> impl Iterator<Item = InUse> + '_ {
         let port = |used: &Used, s: usize| (used.ports[s] != u32::MAX).then(|| (used.ports[s], used.at[s]));
-        self.used.iter().map(move |used| (used.connection, (0..16).map(|s| port(used, s)).collect()))
+        let places =
+            self.used.iter().flat_map(|used| (0..USED).map(|place| used.get(&place).unwrap_or(&NOWHERE)));
+        places.map(move |used| (used.connection, (0..16).map(|s| port(used, s)).collect()))
     }
 
     /// Subflows that this ToR knows.
@@ -168,15 +171,14 @@ impl Steering {
 
     /// Subflows of a connection pass over ports that others of them use.
     pub fn parts(&self) -> bool {
-        !self.used.is_empty()
+        self.used.is_some()
     }
 
     /// Another subflow of the connection uses the port.
     pub fn is_taken(&self, mark: SubflowMark, port: u32, now: u64) -> bool {
-        if !self.parts() {
+        let Some(used) = self.used.as_ref().and_then(|used| used.get(&place(mark.connection))) else {
             return false;
-        }
-        let used = &self.used[place(mark.connection)];
+        };
         let uses = |s: usize| used.ports[s] == port && now.saturating_sub(used.at[s]) <= self.lasts;
         used.connection == mark.connection && (0..16).any(|s| s != usize::from(mark.subflow & 15) && uses(s))
     }
@@ -184,10 +186,8 @@ impl Steering {
     /// A packet of a subflow leaves by a port.
     #[inline]
     pub fn uses(&mut self, mark: SubflowMark, port: u32, now: u64) {
-        if !self.parts() {
-            return;
-        }
-        let used = &mut self.used[place(mark.connection)];
+        let Some(used) = &mut self.used else { return };
+        let used = used.entry(place(mark.connection)).or_insert(NOWHERE);
         if used.connection != mark.connection {
             *used = Used { connection: mark.connection, ..NOWHERE };
         }
@@ -196,8 +196,8 @@ impl Steering {
     }
 }
 
-fn place(connection: u64) -> usize {
-    mix64(connection) as usize % USED
+fn place(connection: u64) -> u32 {
+    mix64(connection) as u32 % USED
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntRecord, places_of};
 use crate::telemetry::packet_digest::PLACES;
-use crate::topology::{NodeId, NodeKind};
+use crate::topology::{NodeId, NodeKind, Topology};
 use crate::transport::TransportConfig;
 use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
@@ -292,7 +292,10 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
     Memory {
         program: PROGRAM_BYTES,
         network: (ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES)
-            .saturating_add(disciplines_bytes(scenario, replay.flows)),
+            .saturating_add(disciplines_bytes(scenario, replay.flows))
+            .saturating_add(
+                switches * with_hosts(topology) as u64 * scenario.switch.balancer.facts().rack_bytes,
+            ),
         // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
@@ -325,6 +328,11 @@ fn disciplines_bytes(scenario: &Scenario, flows: u64) -> u64 {
     let own = switch.port_queues.iter().map(|(ports, queue)| (ports.len() as u64, queue));
     let all = own.chain([(ports.saturating_sub(others), &switch.queue)]);
     all.map(|(ports, queue)| queue.facts().memory.of_ports(ports, flows)).fold(0, u64::saturating_add)
+}
+
+/// The number of switches with hosts.
+fn with_hosts(topology: &Topology) -> usize {
+    topology.nodes.iter().filter(|node| node.tier == 1).count()
 }
 
 /// What job graphs keep, and what their messages do not.

@@ -85,8 +85,8 @@ fn all(scenario: &Scenario) -> Vec<Recurring> {
     let disciplines = series("disciplines", count(&measure.disciplines), ROWS_OF_DISCIPLINE);
     let probes = scenario.switch.balancer.facts().probes.map(|(key, every)| {
         // The probe of a switch with hosts goes once over each link between switches.
-        let with_hosts = topology.nodes.iter().filter(|node| node.tier == 1).count();
-        let packet_hops = (with_hosts * topology.links.len().saturating_sub(topology.hosts().len())) as f64;
+        let packet_hops = (super::with_hosts(topology)
+            * topology.links.len().saturating_sub(topology.hosts().len())) as f64;
         let (key, ns) = (format!("switch.balancer.{key}"), packet_hops * ns_per_hop(scenario));
         Recurring { key, every, rows: 0.0, packet_hops, ns }
     });

@@ -100,7 +100,7 @@ pub type NodeId = u32;
 pub type LinkId = u32;
 /// Index of a host among the hosts, in the order of the topology.
 pub type HostId = u32;
-/// Ports by (node, port of the node).
+/// Ports by (node, port of the node), in order.
 pub type PortSet = Vec<(NodeId, u32)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,8 @@ pub struct SwitchConfig {
 impl SwitchConfig {
     /// The queue of a switch's port.
     pub fn queue_at(&self, node: NodeId, local: u32) -> &QueueConfig {
-        let named = self.port_queues.iter().rev().find(|(ports, _)| ports.contains(&(node, local)));
+        let named =
+            self.port_queues.iter().rev().find(|(ports, _)| ports.binary_search(&(node, local)).is_ok());
         named.map_or(&self.queue, |(_, queue)| queue)
     }
 
