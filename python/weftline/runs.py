@@ -132,6 +132,7 @@ class Run:
         self.summary = summary
         self.reused = False
         self._slowdowns: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._completions: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Run:
@@ -259,7 +260,10 @@ class Run:
         if old:
             known = {"min_size": min_size, "max_size": max_size}
             return self.completion(group=group, **known | renamed.arguments(old, renamed.SIZE_ARGUMENTS))
-        return json.loads(_native.completion(str(self.out), min_size, max_size, group))
+        asked = (min_size, max_size, group)
+        if asked not in self._completions:
+            self._completions[asked] = json.loads(_native.completion(str(self.out), *asked))
+        return self._completions[asked]
 
     def distribution(
         self, column: str = "slowdown", *, group: str | None = None, max_points: int = 300, **old: int

@@ -10,7 +10,7 @@ use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress,
 use weftline_sim::scenario::Scenario;
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{
-    Account, Breadth, Cause, Findings, Interval, Traced, accounts, alone, breadth, limits, trace,
+    Account, Breadth, Cause, Findings, Interval, Traced, accounts, alone, breadth, fitting, limits, trace,
 };
 use weftline_sim::{Execution, RunError, Simulation};
 
@@ -86,15 +86,28 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     let step = asked.step.map(|step| chosen_step(&outcome, &config, step, asked)).transpose()?;
     let causes = outcome.causes.as_ref();
     let legs = step.zip(causes).map(|(step, causes)| chain(step, causes, &config.traffic));
-    let traced: Vec<Traced> = match &legs {
-        Some(legs) => legs.iter().filter_map(|(leg, _)| leg.traced()).collect(),
-        None => chosen(&flows.0, &config, asked)?.iter().filter_map(traced_of).collect(),
+    let (mut traced, asked_for) = match &legs {
+        Some(legs) => (legs.iter().filter_map(|(leg, _)| leg.traced()).collect(), 0),
+        None => {
+            let all: Vec<Traced> = chosen(&flows.0, &config, asked)?.iter().filter_map(traced_of).collect();
+            (fitting(&all, &outcome).map_err(failed)?, all.len())
+        }
     };
     let mut again = Flows::default();
     let breadth = if step.is_some() { breadth(&traced, &config, &outcome) } else { Ok(Breadth::All) };
     let covers = matches!(breadth, Ok(Breadth::Paths)).then_some(PATHS);
-    let traced_run =
-        breadth.and_then(|breadth| trace(config.clone(), &traced, breadth, &mut again, &mut goes_on));
+    let traced_run = breadth.and_then(|breadth| {
+        loop {
+            match trace(config.clone(), &traced, breadth, &mut again, &mut goes_on) {
+                // More than the mean of the run lets expect.
+                Err(RunError::Impossible(_)) if step.is_none() && traced.len() > 1 => {
+                    traced.truncate(traced.len() / 2);
+                    again = Flows::default();
+                }
+                result => return result,
+            }
+        }
+    });
     let (found_accounts, findings, undivided) = match traced_run {
         Ok((repeated, findings)) if repeated.fingerprint == outcome.fingerprint => {
             (accounts(&traced, &findings), Some(findings), None)
@@ -143,6 +156,7 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         answer["step"]["covers"] = json!(covers);
     }
     answer["flows"] = json!(reports);
+    answer["left_out"] = json!(asked_for.saturating_sub(traced.len()));
     Ok(answer.to_string())
 }
 

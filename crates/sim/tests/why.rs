@@ -128,6 +128,45 @@ fn a_lone_flow_took_what_it_takes() {
 }
 
 #[test]
+fn what_passes_while_no_traced_flow_lasts_is_not_kept_and_changes_no_account() {
+    let small = |start| flow(0, 2, 20_000, start);
+    let flows = vec![flow(1, 2, 20_000_000, Time::ZERO), small(Time::from_us(50)), small(Time::from_ms(1))];
+    let config = || normal("none", star(3), flows.clone());
+    let (both, findings) = accounts_with(config(), |number| number > 0);
+    let alone = [1, 2].map(|one| accounts(config(), |number| number == one).remove(0));
+    assert_eq!(
+        both.iter().map(|one| &one.intervals).collect::<Vec<_>>(),
+        [&alone[0].intervals, &alone[1].intervals]
+    );
+    let lasts =
+        |time: Time| both.iter().any(|one| one.flow.start.0 < time.0 + 6_000_000 && time <= one.flow.finish);
+    assert!(findings.trace.passed.iter().all(|one| lasts(one.time)));
+}
+
+#[test]
+fn of_the_slowest_flows_those_are_traced_that_a_trace_can_keep() {
+    let traced = |flow, start, finish| Traced {
+        flow,
+        src: 0,
+        dst: 1,
+        start: Time::from_ms(start),
+        finish: Time::from_ms(finish),
+    };
+    let (_, mut outcome) =
+        crate::common::run_in(1, normal("none", star(3), vec![flow(0, 1, 1000, Time::ZERO)]));
+    // A million packet-hops a millisecond, and sixteen million are taken.
+    (outcome.end, outcome.packet_hops) = (Time::from_ms(1000), 1_000_000_000);
+    let all =
+        [traced(0, 10, 20), traced(1, 15, 24), traced(2, 0, 900), traced(3, 500, 502), traced(4, 505, 506)];
+    let numbers = |flows: &[Traced]| {
+        why::fitting(flows, &outcome).map(|all| all.iter().map(|one| one.flow).collect::<Vec<_>>())
+    };
+    assert_eq!(numbers(&all).unwrap(), [0, 1, 3]);
+    assert_eq!(numbers(&all[..2]).unwrap(), [0, 1]);
+    assert!(numbers(&all[2..3]).unwrap_err().to_string().contains("32 million"));
+}
+
+#[test]
 fn of_two_flows_through_one_link_one_waits_for_the_other() {
     let flows = vec![flow(0, 2, 1000, Time::ZERO), flow(1, 2, 1000, Time::ZERO)];
     let (accounts, findings) = accounts_with(normal("none", star(3), flows), |_| true);

@@ -95,6 +95,8 @@ def _why(options: argparse.Namespace) -> int:
         print("\n\n".join(flow_text(flow) for flow in answer["flows"]))
     if not one_by_one or len(answer["flows"]) > 1:
         print(("\n" if one_by_one else "") + links_text(answer))
+    if answer["left_out"]:
+        print(f"\n{wrapped(left_text(answer))}")
     return 0
 
 
@@ -351,6 +353,15 @@ def step_sentence(answer: dict[str, Any]) -> str:
         f"step {step['step']} of {step['job']}: {step['operation']} of {bytes_text(step['bytes'])} on "
         f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; {overlap}"
         f"{len(step['chain'])} computations and messages, one after the other, decided when it ended"
+    )
+
+
+def left_text(answer: dict[str, Any]) -> str:
+    """Return which of the slowest flows have no account."""
+    left = answer["left_out"]
+    return (
+        f"{left} of the {left + len(answer['flows'])} slowest flows are left out: more packets crossed links "
+        "while they lasted than a trace keeps (32 million); --flow asks for one by itself"
     )
 
 

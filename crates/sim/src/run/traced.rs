@@ -91,6 +91,21 @@ pub enum Breadth {
     Paths,
 }
 
+/// When one of the flows lasts, or will begin within `margin`: from, to, in order and apart from each other.
+pub fn lifetimes(flows: &[Traced], margin: Time) -> Vec<(Time, Time)> {
+    let mut each: Vec<_> =
+        flows.iter().map(|flow| (flow.start.saturating_sub(margin), flow.finish)).collect();
+    each.sort_unstable();
+    let mut all: Vec<(Time, Time)> = Vec::new();
+    for (from, to) in each {
+        match all.last_mut() {
+            Some(last) if from <= last.1 => last.1 = to.max(last.1),
+            _ => all.push((from, to)),
+        }
+    }
+    all
+}
+
 /// The links on shortest paths from the source of a flow to its destination and back, a bit each.
 fn links_of_paths(run: &Simulation, flow: &Traced) -> Vec<u64> {
     let mut bits = vec![0u64; run.map.sides.len().div_ceil(64)];
@@ -127,17 +142,15 @@ impl Simulation {
             let message = format!("{} links to trace: expected fewer than {}", links.len() / 2, 1 << 14);
             return Err(RunError::Impossible(message));
         }
-        let begins = |flow: &Traced| flow.start.saturating_sub(margin);
         let windows = match breadth {
             Breadth::All => {
-                let from = flows.iter().map(begins).min().unwrap_or(Time::ZERO);
-                let to = flows.iter().map(|flow| flow.finish).max().unwrap_or(Time::ZERO);
-                vec![Window { from, to, links: None }]
+                let spans = lifetimes(flows, margin).into_iter();
+                spans.map(|(from, to)| Window { from, to, links: None }).collect()
             }
             Breadth::Paths => {
                 let window = |flow: &Traced| {
                     let links = Some(links_of_paths(run, flow));
-                    Window { from: begins(flow), to: flow.finish, links }
+                    Window { from: flow.start.saturating_sub(margin), to: flow.finish, links }
                 };
                 flows.iter().map(window).collect()
             }

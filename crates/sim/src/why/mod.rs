@@ -24,6 +24,7 @@ use crate::build::Execution;
 use crate::config::Config;
 use crate::measure::{Outcome, Progress, Sink};
 use crate::net::trace::LIMIT;
+use crate::run::traced::lifetimes;
 use crate::run::{RunError, Simulation};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -188,17 +189,37 @@ impl Account {
     }
 }
 
-/// What can be kept of a run while these flows last, by its mean: all, or, as the flows of a step's chain
-/// follow each other, the links on their paths. Where routes change, paths are not known before.
+/// How many packets cross links while the flows last, by the mean of the run.
+fn passed(flows: &[Traced], run: &Outcome) -> f64 {
+    let time: f64 = lifetimes(flows, Time::ZERO).iter().map(|&(from, to)| (to - from).as_seconds()).sum();
+    run.packet_hops as f64 * time / run.end.as_seconds().max(f64::MIN_POSITIVE)
+}
+
+/// What can be kept of a run while the flows of a step's chain last, by its mean: all, or, as the flows follow each other, the
+/// links on their paths. Where routes change, paths are not known before.
 pub fn breadth(flows: &[Traced], config: &Config, run: &Outcome) -> Result<Breadth, RunError> {
-    let from = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
-    let to = flows.iter().map(|flow| flow.finish).max().unwrap_or_default();
-    let share = to.saturating_sub(from).as_seconds() / run.end.as_seconds().max(f64::MIN_POSITIVE);
-    match run.packet_hops as f64 * share > LIMIT as f64 {
+    match passed(flows, run) > LIMIT as f64 {
         false => Ok(Breadth::All),
         true if config.failures.events.is_empty() => Ok(Breadth::Paths),
         true => Err(too_much()),
     }
+}
+
+/// Those of the flows, the first ones first, of which all can be kept. Slow flows are in busy times, hence half of the limit.
+/// Errors: not even of one.
+pub fn fitting(flows: &[Traced], run: &Outcome) -> Result<Vec<Traced>, RunError> {
+    let fits = |flows: &[Traced]| passed(flows, run) <= LIMIT as f64 / 2.0;
+    if fits(flows) {
+        return Ok(flows.to_vec());
+    }
+    let mut kept = Vec::new();
+    for flow in flows {
+        kept.push(*flow);
+        if !fits(&kept) {
+            kept.pop();
+        }
+    }
+    if kept.is_empty() { Err(too_much()) } else { Ok(kept) }
 }
 
 fn too_much() -> RunError {
