@@ -5,7 +5,7 @@ use super::section::Section;
 use crate::config::{Change, Failure, Failures, LinkLoss};
 use crate::engine::random::RandomStream;
 use crate::parameters::{Source, Value, describe};
-use crate::topology::{Link, LinkId, NodeId, NodeKind, pattern};
+use crate::topology::{Link, LinkId, NodeId, NodeKind, Topology, pattern};
 use crate::units::{Rate, Time};
 use crate::workload::hosts::draw_to_front;
 use rustc_hash::FxHashMap;
@@ -178,7 +178,7 @@ fn link_change(
     let topology = &network.topology;
     if draw.is_none() {
         for name in names.into_iter().flatten().filter(|name| topology.find_node(name).is_none()) {
-            table.complain("link", topology.unknown_node(name));
+            table.complain("link", no_node(topology, name));
         }
         if !table.is_clean() {
             return Vec::new();
@@ -221,6 +221,17 @@ fn link_change(
     bundles.into_iter().flat_map(|(_, links)| links).map(change_of).collect()
 }
 
+/// No node has this name.
+fn no_node(topology: &Topology, name: &str) -> String {
+    let unknown = topology.unknown_node(name);
+    match name.contains('*') {
+        true => {
+            format!("{unknown} (* stands for any text only with random = N, which draws N of what matches)")
+        }
+        false => unknown,
+    }
+}
+
 fn switch_change(
     table: &mut Section,
     name: &str,
@@ -244,7 +255,7 @@ fn switch_change(
         }
         None => {
             let Some(node) = topology.find_node(name) else {
-                table.complain("switch", topology.unknown_node(name));
+                table.complain("switch", no_node(topology, name));
                 return Vec::new();
             };
             if topology.nodes[node as usize].kind != NodeKind::Switch {

@@ -317,6 +317,13 @@ fn failures_name_links_and_switches_that_exist() {
         event("at = \"1ms\"\nswitch = \"host0\""),
         ["s.toml:8: failures.event.0.switch: host0 is a host: expected the name of a switch"]
     );
+    let drawn = "(* stands for any text only with random = N, which draws N of what matches)";
+    for (key, names) in [("link", "[\"host*\", \"host1\"]"), ("switch", "\"host*\"")] {
+        let found = event(&format!("at = \"1ms\"\n{key} = {names}"));
+        let expected =
+            format!("failures.event.0.{key}: unknown node \"host*\": did you mean \"host0\"? {drawn}");
+        assert!(found.len() == 1 && found[0].ends_with(&expected), "{found:?}");
+    }
     assert_eq!(
         event("at = \"1ms\"\nrandom = 2"),
         ["s.toml:8: failures.event.0.random: 2 of 0 links that the names stand for"]
