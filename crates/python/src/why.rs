@@ -90,7 +90,7 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         Some(legs) => (legs.iter().filter_map(|(leg, _)| leg.traced()).collect(), 0),
         None => {
             let all: Vec<Traced> = chosen(&flows.0, &config, asked)?.iter().filter_map(traced_of).collect();
-            (fitting(&all, &outcome).map_err(failed)?, all.len())
+            (fitting(&all, &outcome), all.len())
         }
     };
     let mut again = Flows::default();

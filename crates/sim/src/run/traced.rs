@@ -91,19 +91,39 @@ pub enum Breadth {
     Paths,
 }
 
-/// When one of the flows lasts, or will begin within `margin`: from, to, in order and apart from each other.
-pub fn lifetimes(flows: &[Traced], margin: Time) -> Vec<(Time, Time)> {
-    let mut each: Vec<_> =
-        flows.iter().map(|flow| (flow.start.saturating_sub(margin), flow.finish)).collect();
-    each.sort_unstable();
-    let mut all: Vec<(Time, Time)> = Vec::new();
-    for (from, to) in each {
-        match all.last_mut() {
-            Some(last) if from <= last.1 => last.1 = to.max(last.1),
-            _ => all.push((from, to)),
-        }
+/// Times that lie apart from each other, in order: from, to.
+#[derive(Default)]
+pub struct Spans {
+    all: Vec<(Time, Time)>,
+    pub total: Time,
+}
+
+impl Spans {
+    /// When one of the flows lasts, or will begin within `margin`.
+    pub fn of(flows: &[Traced], margin: Time) -> Spans {
+        let mut spans = Spans::default();
+        flows.iter().for_each(|flow| {
+            spans.add_within(flow.start.saturating_sub(margin), flow.finish, Time::MAX);
+        });
+        spans
     }
-    all
+
+    /// Adds a time unless there would be more than `max` in total; whether it did.
+    pub fn add_within(&mut self, from: Time, to: Time, max: Time) -> bool {
+        let met =
+            self.all.partition_point(|span| span.1 < from)..self.all.partition_point(|span| span.0 <= to);
+        let joined = &self.all[met.clone()];
+        let from = joined.first().map_or(from, |first| first.0.min(from));
+        let to = joined.last().map_or(to, |last| last.1.max(to));
+        let before: u64 = joined.iter().map(|span| span.1.0 - span.0.0).sum();
+        let total = Time(self.total.0 - before + (to - from).0);
+        if total > max {
+            return false;
+        }
+        self.all.splice(met, [(from, to)]);
+        self.total = total;
+        true
+    }
 }
 
 /// The links on shortest paths from the source of a flow to its destination and back, a bit each.
@@ -144,7 +164,7 @@ impl Simulation {
         }
         let windows = match breadth {
             Breadth::All => {
-                let spans = lifetimes(flows, margin).into_iter();
+                let spans = Spans::of(flows, margin).all.into_iter();
                 spans.map(|(from, to)| Window { from, to, links: None }).collect()
             }
             Breadth::Paths => {

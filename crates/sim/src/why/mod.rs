@@ -24,7 +24,7 @@ use crate::build::Execution;
 use crate::config::Config;
 use crate::measure::{Outcome, Progress, Sink};
 use crate::net::trace::LIMIT;
-use crate::run::traced::lifetimes;
+use crate::run::traced::Spans;
 use crate::run::{RunError, Simulation};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -189,37 +189,28 @@ impl Account {
     }
 }
 
-/// How many packets cross links while the flows last, by the mean of the run.
-fn passed(flows: &[Traced], run: &Outcome) -> f64 {
-    let time: f64 = lifetimes(flows, Time::ZERO).iter().map(|&(from, to)| (to - from).as_seconds()).sum();
-    run.packet_hops as f64 * time / run.end.as_seconds().max(f64::MIN_POSITIVE)
+/// The time in which as many packets cross links, by the mean of the run, as a trace keeps.
+fn kept_time(run: &Outcome) -> Time {
+    Time((run.end.0 as f64 * LIMIT as f64 / run.packet_hops.max(1) as f64) as u64)
 }
 
 /// What can be kept of a run while the flows of a step's chain last, by its mean: all, or, as the flows follow each other, the
 /// links on their paths. Where routes change, paths are not known before.
 pub fn breadth(flows: &[Traced], config: &Config, run: &Outcome) -> Result<Breadth, RunError> {
-    match passed(flows, run) > LIMIT as f64 {
+    match Spans::of(flows, Time::ZERO).total > kept_time(run) {
         false => Ok(Breadth::All),
         true if config.failures.events.is_empty() => Ok(Breadth::Paths),
         true => Err(too_much()),
     }
 }
 
-/// Those of the flows, the first ones first, of which all can be kept. Slow flows are in busy times, hence half of the limit.
-/// Errors: not even of one.
-pub fn fitting(flows: &[Traced], run: &Outcome) -> Result<Vec<Traced>, RunError> {
-    let fits = |flows: &[Traced]| passed(flows, run) <= LIMIT as f64 / 2.0;
-    if fits(flows) {
-        return Ok(flows.to_vec());
-    }
-    let mut kept = Vec::new();
-    for flow in flows {
-        kept.push(*flow);
-        if !fits(&kept) {
-            kept.pop();
-        }
-    }
-    if kept.is_empty() { Err(too_much()) } else { Ok(kept) }
+/// Those of the flows, the first ones first, of which all can probably be kept, but at least one: whether it can is known when
+/// it is tried. Slow flows are in busy times, hence half of the time.
+pub fn fitting(flows: &[Traced], run: &Outcome) -> Vec<Traced> {
+    let (mut spans, max) = (Spans::default(), Time(kept_time(run).0 / 2));
+    let kept: Vec<Traced> =
+        flows.iter().filter(|flow| spans.add_within(flow.start, flow.finish, max)).copied().collect();
+    if kept.is_empty() { flows.iter().take(1).copied().collect() } else { kept }
 }
 
 fn too_much() -> RunError {
