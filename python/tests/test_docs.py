@@ -34,7 +34,7 @@ from snippets import (
 from weftline import _native
 from weftline.cli import explain, start
 from weftline.cli.main import main, parser
-from weftline.reproduce import experiments
+from weftline.reproduce import checks
 
 BUILT = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
 
@@ -290,11 +290,10 @@ def _try_toml(block: Block, capsys) -> None:
 
 
 def _keys_are_known(experiment: dict) -> None:
-    """Keys of figures and claims; whole experiments are run by the page's own command."""
+    """Keys of figures and claims, and their types; whole experiments are run by the page's own command."""
     for table in ("figure", "claim"):
-        known = experiments._KEYS[table].split()
         for given in experiment.get(table, []):
-            assert [key for key in given if key not in known] == []
+            checks.keys(given, table)
 
 
 def test_the_first_page_names_every_template():

@@ -7,7 +7,7 @@ from weftline.errors import InputError
 from weftline.figures import goodput_figures
 from weftline.measures import decoded
 from weftline.measures.lines import Line
-from weftline.reproduce import agreement, experiments, panels, runner, trial_kinds
+from weftline.reproduce import agreement, checks, experiments, panels, runner, trial_kinds
 from weftline.reproduce.claims import as_json
 from weftline.reproduce.experiments import FigureDefinition
 from weftline.reproduce.panels import Panel
@@ -86,11 +86,12 @@ def test_relative_bounds_are_of_the_published_number():
 
 
 def test_a_claim_needs_its_bounds():
-    for bad in ({}, {"within": []}, {"within": [{"figure": "f"}]}):
+    for bad in ({"within": []}, {"within": [{"figure": "f"}]}):
         with pytest.raises(InputError, match="within: expected"):
-            agreement.check(None, CLAIM | bad, [panel([Share(a=[1])], [1])])
-    with pytest.raises(InputError, match='expected "outside"'):
-        agreement.check(None, {"text": "near", "kind": "agreement"}, [])
+            checks.check_claim(CLAIM | bad, {})
+    without = {key: value for key, value in CLAIM.items() if key != "outside"}
+    with pytest.raises(InputError, match='expected the key "outside"'):
+        checks.check_claim({**without, "within": [{"figure": "f", "relative": 1}]}, {})
 
 
 def test_the_same_groups_win_and_lose():

@@ -209,7 +209,7 @@ def test_a_claim_on_a_point_that_failed_is_left_open(engine, folder):
         ('along = "hosts"', 'along = "host"', 'did you mean "hosts"?'),
         ('name = "1 024"', 'name = "many"', 'expected a number such as "1 024", found "many"'),
         ("threads = 2", "threads = 0", "threads: expected 1 to 65535, found 0"),
-        ("threads = 2", "threads = true", "threads: expected 1 to 65535, found True"),
+        ("threads = 2", "threads = true", "threads: expected whole number, found True"),
         ("repeats = 2", "repeats = 0", "repeats: expected a number from 1 to 1000"),
         ('along = "hosts"', 'along = "hosts"\nmetrics = ["memori"]', 'did you mean "memory"?'),
         ('size = "full"', 'size = "ful"', 'size: expected "full" or "asked", found "ful"'),

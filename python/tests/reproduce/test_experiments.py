@@ -1,5 +1,6 @@
 """Experiments: their files, the runner, claims and the page."""
 
+import copy
 import json
 import re
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from weftline import runs
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import lines
-from weftline.reproduce import claims, experiments, runner
+from weftline.reproduce import checks, claims, experiments, runner
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -229,7 +230,7 @@ def test_a_claim_may_compare_its_number_with_that_of_another_figure():
     assert verdict.measured == pytest.approx(1.5) and verdict.ratio
     claim["than"] = {"figure": "al"}
     with pytest.raises(InputError, match='unknown figure "al": did you mean "all"'):
-        experiments._check_references(loaded, loaded.folder / "experiment.toml")
+        checks.references(loaded)
 
 
 def test_between_two_bounds_the_number_farthest_from_one_counts():
@@ -250,3 +251,63 @@ def test_a_metric_claim_without_number_is_left_open(engine, scenario):
 def test_an_interval_over_three_seeds_is_students():
     mean = lines.Mean.of([1.0, 2.0, 3.0])
     assert mean.value == 2.0 and mean.interval == pytest.approx(4.303 / 3**0.5, rel=1e-3)
+
+
+def _keys(data, at=()):
+    """Paths of all that a file says, each once, whatever its number in a list; settings excepted."""
+    found = {}
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+        here = (*at, key)
+        found.setdefault(tuple("#" if isinstance(part, int) else part for part in here), here)
+        if isinstance(value, dict | list) and key not in ("set", "full"):
+            for path, of in _keys(value, here).items():
+                found.setdefault(path, of)
+    return found
+
+
+@pytest.mark.parametrize("name", ["hpcc-fct", "hpcc-asymmetry", "cebinae-rtt", "laws", "pint-fig10", "scale"])
+@pytest.mark.parametrize("instead", [None, 7, "x", True, [], {}, [3], {"a": 1}], ids=repr)
+def test_a_key_that_is_missing_or_of_another_type_is_an_error_that_names_the_file(name, instead, monkeypatch):
+    """Also in claims, which are looked at once all has run."""
+    folder = experiments.names()[name]
+    data = experiments._parsed(folder / "experiment.toml")
+    for path in _keys(data).values():
+        changed = copy.deepcopy(data)
+        table = changed
+        for key in path[:-1]:
+            table = table[key]
+        if instead is None:
+            del table[path[-1]]
+        else:
+            table[path[-1]] = instead
+        monkeypatch.setattr(experiments, "_parsed", lambda path, changed=changed: changed)
+        try:
+            experiments.load(name)
+        except InputError as error:
+            assert str(folder) in str(error), path
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        ({"kind": "trnd"}, 'claim "c": kind: unknown "trnd": did you mean "trend"?'),
+        ({"metric": None}, 'claim "c": expected the key "metric"'),
+        ({"metric": "fct_men"}, 'did you mean "fct_mean"?'),
+        ({"kind": "trend", "at": "1"}, 'a figure of kind "bars" has claims of kind metric, not trend'),
+        ({"above": None}, 'claim "c": expected "below", "above" or "at_most"'),
+        ({"panel": "HPCC"}, "claim \"c\": panel: expected table of texts, found 'HPCC'"),
+        ({"above": "2"}, "claim \"c\": above: expected number, found '2'"),
+    ],
+)
+def test_what_is_wrong_with_a_claim_is_reported_before_anything_runs(claim, says, tmp_path):
+    bounds = {"text": "c", "figure": "f", "line": "one", "metric": "fct_mean", "above": 1, **claim}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in bounds.items() if value is not None]
+    (tmp_path / "experiment.toml").write_text(
+        'title = "t"\nscenario = "s.toml"\n[small]\n[full]\n'
+        '[[axis]]\nname = "a"\nvariants = [{ name = "one" }]\n'
+        '[[figure]]\nname = "f"\ntitle = ""\nkind = "bars"\nlines = "a"\nmetric = "fct_mean"\n'
+        "[[claim]]\n" + "\n".join(lines)
+    )
+    with pytest.raises(InputError, match=re.escape(says)):
+        experiments.load(str(tmp_path))

@@ -7,7 +7,7 @@ import pytest
 from weftline.errors import InputError
 from weftline.measures import over_time
 from weftline.measures.metrics import metric
-from weftline.reproduce import agreement, experiments, formulas
+from weftline.reproduce import experiments, formulas
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_statistics_that_lack_or_have_too_much_are_refused(name):
 )
 def test_a_tolerance_is_a_ratio_or_a_difference(tolerance):
     with pytest.raises(InputError, match="tolerance"):
-        agreement._tolerance({"text": "t", "tolerance": tolerance})
+        formulas.tolerance({"text": "t", "tolerance": tolerance})
 
 
 def test_the_laws_have_a_formula_for_every_claim():

@@ -160,7 +160,7 @@ def test_options_that_mean_nothing_here_are_refused(book, capsys, options, messa
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("order = 2", 'order = "2"', "published: order: expected a number"),
+        ("order = 2", 'order = "2"', "published: order: expected whole number, found '2'"),
         ('only = { scheme = ["HPCC"] }', 'only = { scheem = ["HPCC"] }', 'did you mean "scheme"'),
         ('only = { scheme = ["HPCC"] }', 'only = { scheme = ["HPPC"] }', 'did you mean "HPCC"'),
         ("order = 2", 'order = 2\nfigures = ["bar"]', 'unknown figure "bar": did you mean "bars"'),

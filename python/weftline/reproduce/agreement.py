@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weftline import quantities
-from weftline.errors import InputError
 from weftline.measures import evidence, sharing
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import Flows, metric
@@ -61,8 +60,6 @@ def check(
 
     `seeded`: whether a seed can change what the places come to.
     """
-    if "outside" not in claim:
-        raise InputError(f'claim "{claim["text"]}": expected "outside", how many places may differ')
     found = _order(experiment, claim, panels) if claim["kind"] == "order" else _within(claim, panels)
     columns, places = found
     if not places:
@@ -136,11 +133,7 @@ def _lines(panels: Sequence[Panel], figure: str, label: str) -> tuple[Panel | No
 
 
 def _within(claim: dict[str, Any], panels: Sequence[Panel]) -> tuple[list[str], list[Place]]:
-    bounds = claim.get("within", [])
-    if not bounds or any(("absolute" in bound) == ("relative" in bound) for bound in bounds):
-        raise InputError(
-            f'claim "{claim["text"]}": within: expected {{ figure, absolute }} or {{ figure, relative }}'
-        )
+    bounds = claim["within"]
     columns: list[str] = []
     by_place: dict[str, Place] = {}
     for bound in bounds:
@@ -219,9 +212,7 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel]) -> Verdict | None:
     lines = [line for line in panel.lines if line.label == claim["line"]] if panel else []
     if panel is None or not lines:
         return None
-    relative, bound = _tolerance(claim)
-    if "expected" not in panel.figure.options:
-        raise InputError(f'claim "{claim["text"]}": figure "{panel.figure.name}" has no key "expected"')
+    relative, bound = formulas.tolerance(claim)
     name = panel.figure.options["metric"]
     over = panel.figure.options.get("over")
     base = next((line for line in lines if line.place == over), None)
@@ -251,23 +242,6 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel]) -> Verdict | None:
         places=[_law_as_json(place) for place in known],
         seeds=seeds,
         counts="agreement",
-    )
-
-
-def _tolerance(claim: dict[str, Any]) -> tuple[float, float]:
-    """Return the middle and half the width of what a ratio may be; of a difference the middle is 0."""
-    match claim.get("tolerance"):
-        case {"relative": int() | float() as bound, **rest} if not rest:
-            return 1.0, float(bound)
-        case {"from": int() | float() as low, "to": int() | float() as high, **rest} if (
-            not rest and low < high
-        ):
-            return (low + high) / 2, (high - low) / 2
-        case {"absolute": int() | float() as bound, **rest} if not rest:
-            return 0.0, float(bound)
-    raise InputError(
-        f'claim "{claim["text"]}": tolerance: expected {{ relative }} or {{ from, to }} of the ratio,'
-        " or { absolute }"
     )
 
 

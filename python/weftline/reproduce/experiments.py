@@ -44,33 +44,13 @@ from typing import Any
 from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
-from weftline.reproduce import formulas
+from weftline.reproduce import checks, formulas
 
-KINDS = (
-    *("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials"),
-    *("cdf", "groups", "matrix"),
-)
 OWN = "own"
 """The folder of experiments that are of no paper."""
-ALONG = ("trend", "cost", "trials", "matrix")
-"""Kinds of figures with an axis of x, or of columns."""
 SEEDS = {"small": [1, 2, 3, 4, 5], "full": [1, 2, 3]}
 """Seeds of an experiment that has claims and does not name any: five at the small size, whose runs take less
 than ten seconds, and at the full size the minimum for a verdict."""
-_KEYS = {
-    "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
-    " repeats seeded published",
-    "size": "says duration hosts seeds set",
-    "published": "order figures only seeds says set",
-    "axis": "name variants",
-    "variant": "name set full size threads with",
-    "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
-    " scale combine entities group log sizes over against seeds expected where",
-    "claim": "text kind figure panel line against at against_at percentile sizes metric below above at_most"
-    " published within outside groups apart seconds tolerance than",
-    "than": "figure panel line against at against_at percentile sizes metric",
-}
-
 Choice = tuple[tuple[str, str], ...]
 """One variant of each axis that matters: ((axis, variant), ...)."""
 
@@ -273,32 +253,31 @@ def load(name: str) -> Experiment:
         raise InputError(f'unknown experiment "{name}": {hint}known: {", ".join(known) or "none was found"}')
     path = folder / "experiment.toml"
     data = _parsed(path)
-    _check_keys(data, "experiment", path)
+    shipped = (known_name for known_name, at in known.items() if at.resolve() == folder.resolve())
     try:
-        shipped = (known_name for known_name, at in known.items() if at.resolve() == folder.resolve())
-        experiment = _read(next(shipped, folder.resolve().name), folder, data, path)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: a key is missing or of the wrong type: {error}") from None
-    _check_references(experiment, path)
+        experiment = _read(next(shipped, folder.resolve().name), folder, data)
+        checks.references(experiment)
+    except InputError as error:
+        here = "" if str(error).startswith(str(path)) else f"{path}: "
+        raise InputError(f"{here}{error}") from None
     return experiment
 
 
-def _read(name: str, folder: Path, data: dict[str, Any], path: Path) -> Experiment:
-    data = dict(data)
+def _read(name: str, folder: Path, data: dict[str, Any]) -> Experiment:
+    checks.keys(data, "experiment")
+    data, path = dict(data), folder / "experiment.toml"
     for kind in ("figure", "claim"):
         data[kind] = [renamed.section(entry, f"{path}: {kind}: ") for entry in data.get(kind, [])]
     data["claim"] = [renamed.keys(claim, renamed.CLAIM, f"{path}: claim") for claim in data["claim"]]
     for kind in ("axis", "figure", "claim"):
         for entry in data.get(kind, []):
-            _check_keys(entry, kind, path)
+            checks.keys(entry, kind)
     for claim in data["claim"]:
-        if not isinstance(claim.get("than", {}), dict):
-            raise InputError(
-                f'{path}: than: expected a table such as {{ line = "..." }}, found {claim["than"]!r}'
-            )
-        _check_keys(claim.get("than", {}), "than", path)
+        checks.keys(claim.get("than", {}), "than")
+        for bound in claim.get("within", []):
+            checks.keys(bound, "within")
     for size in ("small", "full"):
-        _check_keys(data.get(size, {}), "size", path)
+        checks.keys(data.get(size, {}), "size")
     plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along", "seeds"}
     return Experiment(
         name=name,
@@ -311,7 +290,7 @@ def _read(name: str, folder: Path, data: dict[str, Any], path: Path) -> Experime
         sizes={size: data.get(size, {}) for size in ("small", "full")},
         duration_keys=list(data.get("duration_keys", [])),
         hosts=data.get("hosts", {}),
-        axes={axis["name"]: _variants(axis, path) for axis in data.get("axis", [])},
+        axes={axis["name"]: _variants(axis) for axis in data.get("axis", [])},
         figures=[
             FigureDefinition(
                 **{key: entry[key] for key in plain if key in entry},
@@ -321,32 +300,28 @@ def _read(name: str, folder: Path, data: dict[str, Any], path: Path) -> Experime
         ],
         claims=data["claim"],
         repeats=data.get("repeats", 3),
-        seeded=_flag(data, "seeded", path),
-        published_part=_published(data, path),
+        seeded=data.get("seeded", True),
+        published_part=_published(data),
     )
 
 
-def _published(data: dict[str, Any], path: Path) -> Published | None:
+def _published(data: dict[str, Any]) -> Published | None:
     part = data.get("published")
     if part is None:
         return None
-    _check_keys(part, "published", path)
+    checks.keys(part, "published")
     figures = [entry["name"] for entry in data["figure"]]
     wanted = part.get("figures", figures)
     for name in wanted:
         if name not in figures:
             hint = nearest(name, figures)
-            raise InputError(f'{path}: published: unknown figure "{name}": {hint}known: {", ".join(figures)}')
+            raise InputError(f'published: unknown figure "{name}": {hint}known: {", ".join(figures)}')
     axes = {axis["name"]: [str(v["name"]) for v in axis["variants"]] for axis in data.get("axis", [])}
     for axis, variants in part.get("only", {}).items():
         for name, known in [(axis, list(axes)), *((variant, axes.get(axis, [])) for variant in variants)]:
             if name not in known:
                 hint = nearest(name, known)
-                raise InputError(
-                    f'{path}: published: only: unknown "{name}": {hint}known: {", ".join(known)}'
-                )
-    if not isinstance(part.get("order"), int):
-        raise InputError(f"{path}: published: order: expected a number, found {part.get('order')!r}")
+                raise InputError(f'published: only: unknown "{name}": {hint}known: {", ".join(known)}')
     return Published(
         order=part["order"],
         figures=tuple(wanted),
@@ -357,25 +332,19 @@ def _published(data: dict[str, Any], path: Path) -> Published | None:
     )
 
 
-def _flag(data: dict[str, Any], key: str, path: Path) -> bool:
-    if not isinstance(data.get(key, True), bool):
-        raise InputError(f"{path}: {key}: expected true or false, found {data[key]!r}")
-    return data.get(key, True)
-
-
 def _maybe_scenario(data: dict[str, Any], folder: Path) -> Path:
     """Path of the scenario of an experiment, which may not have one."""
-    if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
-        raise KeyError("scenario")
+    if any(figure.get("kind") in checks.KINDS and figure["kind"] != "trials" for figure in data["figure"]):
+        raise InputError('expected the key "scenario"')
     return folder / "scenario.toml"
 
 
-def _variants(axis: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+def _variants(axis: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for variant in axis["variants"]:
-        _check_keys(variant, "variant", path)
+        checks.keys(variant, "variant")
         if variant.get("size", "full") not in ("full", "asked"):
             raise InputError(
-                f'{path}: {variant["name"]}: size: expected "full" or "asked", found "{variant["size"]}"'
+                f'{variant["name"]}: size: expected "full" or "asked", found "{variant["size"]}"'
             )
     return {str(variant["name"]): variant for variant in axis["variants"]}
 
@@ -385,111 +354,3 @@ def _parsed(path: Path) -> dict[str, Any]:
         return tomllib.loads(scenarios.read_text(path, "an experiment"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _check_keys(table: dict[str, Any], kind: str, path: Path) -> None:
-    for key in table:
-        known = sorted(_KEYS[kind].split())
-        if key not in known:
-            raise InputError(
-                f'{path}: unknown key "{key}" of {kind}: {nearest(key, known)}known: {", ".join(known)}'
-            )
-
-
-def _check_references(experiment: Experiment, path: Path) -> None:
-    def known(what: str, name: str, names: list[str]) -> None:
-        if name not in names:
-            raise InputError(
-                f'{path}: unknown {what} "{name}": {nearest(name, names)}known: {", ".join(names)}'
-            )
-
-    figures = {figure.name: figure for figure in experiment.figures}
-    for figure in experiment.figures:
-        known("kind of figure", figure.kind, list(KINDS))
-        along = [figure.along] if figure.along or figure.kind in ALONG else []
-        for axis in [figure.lines, *along, *figure.panels, *figure.only]:
-            known("axis", axis, list(experiment.axes))
-        for axis, variants in figure.only.items():
-            for variant in variants:
-                known(f"variant of {axis}", variant, list(experiment.axes[axis]))
-        if figure.kind == "slowdown" and "over" in figure.options:
-            known("line", figure.options["over"], experiment.named(figure, figure.lines))
-        if figure.kind == "bars":
-            _check_bars(figure, path)
-        if figure.kind == "trend":
-            if "against" in figure.options:
-                known("line", figure.options["against"], experiment.variants(figure, figure.lines))
-            formulas.check_trend(figure, experiment.named(figure, figure.along), path)
-            lines, places = (experiment.named(figure, axis) for axis in (figure.lines, figure.along))
-            formulas.check_figure(figure, lines, places, path)
-        if figure.kind == "matrix":
-            metrics.metric(str(figure.options.get("metric", "")))
-    _check_cost(experiment, path)
-    _check_trials(experiment, path)
-    for claim in experiment.claims:
-        for side in (claim, {**claim, **claim.get("than", {})}):
-            known("figure", side.get("figure", ""), list(figures))
-            figure = figures[side["figure"]]
-            against = side.get("against", [])
-            for line in [side.get("line", ""), *([against] if isinstance(against, str) else against)]:
-                known("line", line, experiment.named(figure, figure.lines))
-            for place in (side[key] for key in ("at", "against_at") if key in side):
-                known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
-            for axis, variant in side.get("panel", {}).items():
-                known("axis", axis, list(experiment.axes))
-                known(f"variant of {axis}", variant, experiment.named(figure, axis))
-        for bound in claim.get("within", []):
-            known("figure", bound.get("figure", ""), list(figures))
-
-
-def _check_bars(figure: FigureDefinition, path: Path) -> None:
-    """What a figure of bars draws: `metric`, or several as `metrics`."""
-    wanted = figure.options.get(
-        "metrics", [figure.options[key] for key in ("metric",) if key in figure.options]
-    )
-    if (
-        not isinstance(wanted, list)
-        or not wanted
-        or ("metric" in figure.options and "metrics" in figure.options)
-    ):
-        raise InputError(f'{path}: figure "{figure.name}": expected a metric, or a list of metrics')
-    for name in wanted:
-        metrics.metric(str(name))
-
-
-def _check_cost(experiment: Experiment, path: Path) -> None:
-    """Check figures of kind "cost": no other kinds in the experiment, and numbers along them."""
-    if not experiment.measures_cost:
-        return
-    if not isinstance(experiment.repeats, int) or not 1 <= experiment.repeats <= 1000:
-        raise InputError(f"{path}: repeats: expected a number from 1 to 1000, found {experiment.repeats!r}")
-    _check_like(experiment, path, "cost", "1 024")
-    for figure in experiment.figures:
-        for variant in experiment.variants(figure, figure.lines):
-            threads = experiment.axes[figure.lines][variant].get("threads", 1)
-            if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 65535:
-                raise InputError(
-                    f"{path}: axis {figure.lines}: {variant}: threads: expected 1 to 65535, found {threads!r}"
-                )
-
-
-def _check_trials(experiment: Experiment, path: Path) -> None:
-    """Check figures of kind "trials": no other kinds in the experiment, and numbers along them."""
-    if not experiment.tries:
-        return
-    _check_like(experiment, path, "trials", "59")
-
-
-def _check_like(experiment: Experiment, path: Path, kind: str, example: str) -> None:
-    """All figures are of one kind, and have numbers along them."""
-    for figure in experiment.figures:
-        if figure.kind != kind:
-            raise InputError(
-                f'{path}: figure "{figure.name}": one of kind "{kind}" can be '
-                f"combined only with others of its kind"
-            )
-        for variant in experiment.variants(figure, figure.along):
-            if not variant.replace(" ", "").isdecimal():
-                raise InputError(
-                    f'{path}: axis {figure.along}: expected a number such as "{example}", found "{variant}"'
-                )

@@ -43,11 +43,9 @@ def sizes(options: dict[str, Any]) -> tuple[int, int | None]:
     return smallest, int(quantities.parse_bytes(wanted["max"])) if "max" in wanted else None
 
 
-def check_trend(figure: FigureDefinition, places: Sequence[str], path: object) -> None:
+def check_trend(figure: FigureDefinition, places: Sequence[str]) -> None:
     """Raise InputError if a figure of this kind is not as it should be."""
-    here = f'{path}: figure "{figure.name}"'
-    if "metric" not in figure.options:
-        raise InputError(f'{here}: expected the key "metric"')
+    here = f'figure "{figure.name}"'
     metric(figure.options["metric"])
     sizes(figure.options)
     for place in places:
@@ -122,9 +120,9 @@ def _value(node: ast.expr, names: Mapping[str, float], formula: str) -> float:
     raise InputError(f'"{formula}": "{ast.unparse(node)}" is not allowed in a formula')
 
 
-def check_figure(figure: FigureDefinition, lines: Sequence[str], places: Sequence[str], path: object) -> None:
+def check_figure(figure: FigureDefinition, lines: Sequence[str], places: Sequence[str]) -> None:
     """Raise InputError if the formula of a figure, or what it uses, is not valid."""
-    here = f'{path}: figure "{figure.name}"'
+    here = f'figure "{figure.name}"'
     if "expected" not in figure.options:
         if figure.options.keys() & {"where", "metrics"} and figure.kind == "trend":
             raise InputError(f'{here}: where and metrics need the key "expected"')
@@ -134,6 +132,8 @@ def check_figure(figure: FigureDefinition, lines: Sequence[str], places: Sequenc
     where, read = figure.options.get("where", {}), figure.options.get("metrics", {})
     if not isinstance(where, dict) or not all(isinstance(v, int | float) for v in where.values()):
         raise InputError(f"{here}: where: expected numbers by name")
+    if not isinstance(read, dict):
+        raise InputError(f"{here}: metrics: expected metrics by name, for the formula, found {read!r}")
     for name in read.values():
         metric(str(name))
     names = {"x": 1.0, **where, **dict.fromkeys(read, 1.0)}
@@ -150,6 +150,23 @@ def formula_of(figure: FigureDefinition, line: str) -> Any:
     """Return the formula of a line, None without one."""
     formulas = figure.options["expected"]
     return formulas.get(line) if isinstance(formulas, dict) else formulas
+
+
+def tolerance(claim: dict[str, Any]) -> tuple[float, float]:
+    """Return the middle and half the width of what a ratio may be; of a difference the middle is 0."""
+    match claim.get("tolerance"):
+        case {"relative": int() | float() as bound, **rest} if not rest:
+            return 1.0, float(bound)
+        case {"from": int() | float() as low, "to": int() | float() as high, **rest} if (
+            not rest and low < high
+        ):
+            return (low + high) / 2, (high - low) / 2
+        case {"absolute": int() | float() as bound, **rest} if not rest:
+            return 0.0, float(bound)
+    raise InputError(
+        f'claim "{claim["text"]}": tolerance: expected {{ relative }} or {{ from, to }} of the ratio,'
+        " or { absolute }"
+    )
 
 
 def _number(place: str) -> float:
