@@ -5,7 +5,8 @@
     folder                  where results go below out/ (default experiments/NAME)
     [small], [full]         says, duration, hosts, seeds, set: the two sizes; without seeds those of `SEEDS`
     [published]             what has to have the published size to decide claims: order, its place among all
-                            experiments; figures = [names] and only = { axis = [variants] }, a part of them;
+                            experiments; figures = [names] and only = { axis = [variants] }, a part of them,
+                            whose panels are run in this order of variants;
                             seeds, the first of which is run before the others of any experiment; says; and
                             set = { settings on top of those of [full] }
     seeded                  false: no seed changes a result (default true), so one seed decides its claims

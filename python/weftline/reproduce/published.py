@@ -8,7 +8,7 @@ this call before it takes longer: a point that would probably end later is left 
 runs some of the seeds alone, as where each machine takes one (`weftline.reproduce.joined`).
 
 Points are in the store of all experiments, so those that several share, or that `--full` ran, are run once.
-Claims are checked on the seeds that are finished; what they came to goes into the ledger as
+Claims are checked on the seeds of which their panels are finished; what they came to goes into the ledger as
 `OUT/ledger/results/NAME-published.json`, where a claim at its published size
 replaces that at the small one.
 """
@@ -19,15 +19,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
-from weftline.reproduce import all_experiments, experiments, findings, joined, ledger, runner
+from weftline.reproduce import all_experiments, claims, experiments, findings, joined, ledger, runner
+from weftline.reproduce.claims import Verdict
 from weftline.reproduce.experiments import Experiment, Published
+from weftline.reproduce.panels import Panel
 from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
 from weftline.sweeps.states import state_of
@@ -188,10 +191,18 @@ def _size(experiment: Experiment, seeds: list[int]) -> Size:
 
 
 def _points(experiment: Experiment, part: Published, size: Size, out: Path) -> list[Point]:
-    """The points of a part, each once, seed by seed."""
+    """The points of a part, each once, panel by panel, so that claims are decided as early as can be.
+
+    Panels are in the order in which the part's `only` has their variants.
+    """
     found = runner.plan_points(experiment, size, out / experiment.store, part=part)
-    by_seed = sorted((p for *_, points in found for p in points), key=lambda point: point.seed)
-    return list({point.folder: point for point in by_seed}.values())
+
+    def place(choice: experiments.Choice) -> list[int]:
+        chosen = dict(choice)
+        return [names.index(chosen[axis]) for axis, names in part.only.items() if axis in chosen]
+
+    found.sort(key=lambda entry: place(entry[1]))
+    return list({point.folder: point for *_, points in found for point in points}.values())
 
 
 def within(rounds: Sequence[Round], seconds: float) -> None:
@@ -288,31 +299,68 @@ def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argpa
 
 
 def _collect(rounds: Sequence[Round], out: Path) -> None:
-    """Check the claims of each experiment on the seeds of which all points are finished, and keep it.
+    """Check the claims of each experiment on the seeds that its panels have whole, and keep the results.
 
     Those that an earlier call ran count as well.
     """
     for experiment in {one.experiment.name: one.experiment for one in rounds}.values():
         part = _part(experiment)
-        root = out / experiment.store
-        seeds = []
-        for seed in part.seeds:
-            points = _points(experiment, part, _size(experiment, [seed]), out)
-            if all(state_of(point.folder) == "finished" for point in points):
-                seeds.append(seed)
-        if not seeds:
+        size = _size(experiment, part.seeds)
+        plan = runner.plan_points(experiment, size, out / experiment.store, part=part)
+        seeds_of = _whole_seeds(plan)
+        panels: list[list[Panel]] = []
+        verdicts: dict[str, Verdict] = {}
+        marked: dict[str, dict[str, Any]] = {}
+        used: runner.Plan = []
+        for seeds in sorted({seeds for seeds in seeds_of.values() if seeds}, key=len, reverse=True):
+            # A claim on several panels has the seeds that all of them have.
+            having = [
+                (figure, choice, label, [point for point in points if point.seed in seeds])
+                for figure, choice, label, points in plan
+                if {*seeds} <= {*seeds_of[figure.name, choice]}
+            ]
+            found = runner.collect(experiment, having, lost=set())
+            asked = replace(experiment, claims=[c for c in experiment.claims if c["text"] not in verdicts])
+            for verdict in runner.check_claims(asked, found):
+                verdicts[verdict.text] = verdict
+                marked[verdict.text] = joined.marked(claims.as_json(verdict), seeds)
+            exactly = [[p for p in of if seeds_of[p.figure.name, p.choice] == seeds] for of in found]
+            panels += [of for of in exactly if of]
+            used += [entry for entry in having if seeds_of[entry[0].name, entry[1]] == seeds]
+        if not panels:
             continue
-        size = _size(experiment, seeds)
-        found = runner.plan_points(experiment, size, root, part=part)
-        panels = runner.collect(experiment, found, lost=set())
-        verdicts = runner.check_claims(experiment, panels)
-        came = runner.findings_of(experiment, size, found, panels, verdicts, {})
+        order = [claim["text"] for claim in experiment.claims if claim["text"] in verdicts]
+        size = replace(size, says=f"Published size: {_extent(part, seeds_of)}")
+        ordered = [verdicts[text] for text in order]
+        came = runner.findings_of(experiment, size, used, panels, ordered, {})
         findings.write_page(came, out / experiment.out / "published.html")
         result = findings.as_json(came)
         result.pop("points")
-        result["claims"] = [joined.marked(claim, seeds) for claim in result["claims"]]
+        result["claims"] = [marked[text] for text in order]
         file = out / "ledger" / "results" / f"{experiment.name}-published.json"
         all_experiments.keep(file, result, all_experiments.published_key(experiment))
+
+
+def _whole_seeds(plan: runner.Plan) -> dict[tuple[str, experiments.Choice], tuple[int, ...]]:
+    """Return the seeds of which all points of a panel are finished, by figure and choice."""
+    found: dict[tuple[str, experiments.Choice], dict[int, bool]] = {}
+    for figure, choice, _, points in plan:
+        whole = found.setdefault((figure.name, choice), {})
+        for point in points:
+            finished = state_of(point.folder) == "finished"
+            whole[point.seed] = whole.get(point.seed, True) and finished
+    return {panel: tuple(seed for seed, done in whole.items() if done) for panel, whole in found.items()}
+
+
+def _extent(part: Published, seeds_of: Mapping[Any, tuple[int, ...]]) -> str:
+    """Say how many seeds there are of how many panels."""
+    counts = Counter(len(seeds) for seeds in seeds_of.values())
+    seeds = {count: f"{count} seed{'s' if count != 1 else ''}" for count in counts}
+    if len(counts) == 1:
+        (text,) = seeds.values()
+        return f"{part.says}, {text}" if part.says else text
+    of = ", ".join(f"{seeds[count]} of {counts[count]}" for count in sorted(counts, reverse=True))
+    return f"{part.says}, {of} panels" if part.says else f"{of} panels"
 
 
 def merge(small: dict[str, Any] | None, published: dict[str, Any] | None) -> dict[str, Any]:
