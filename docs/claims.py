@@ -2,9 +2,9 @@
 
 ``python docs/claims.py RESULT.json...`` takes results into `claims.json`, experiment by experiment in place
 of older ones, and writes `claims.md`; without files it writes the page alone. A result is the `ledger.json`
-of ``weftline reproduce --all``, or what ``weftline reproduce NAME --json`` printed. Claims at the published
-size are joined with stored ones of other seeds.
-"""
+of ``weftline reproduce --all``, what ``weftline reproduce NAME --json`` printed, or a file of
+`ledger/results`. Claims at the published size are joined with those of other seeds, of other files and stored
+ones; with fewer seeds than a verdict needs they do not take the place of stored ones that have enough."""
 
 from __future__ import annotations
 
@@ -96,13 +96,17 @@ def markdown(results: dict[str, dict]) -> str:
     return f"{INTRODUCTION}\n{ledger.markdown(book, found, results)}\n{SEEDS}"
 
 
-def taken(results: dict[str, dict], found: dict) -> dict[str, dict]:
-    """Return the results with those of a file in place of older ones.
+def taken(results: dict[str, dict], *files: dict) -> dict[str, dict]:
+    """Return the results with those of files, which are joined with each other first, in place of older ones.
 
     A result that answers only some of the bounds of an older one, as at the published size, leaves the rest.
     """
-    new = found["experiments"] if "experiments" in found else {found["experiment"]: found}
-    merged = {name: _merged(name, results.get(name), _short(result)) for name, result in new.items()}
+    new: dict[str, dict] = {}
+    for found in files:
+        found = found.get("result", found)
+        several = found["experiments"] if "experiments" in found else {found["experiment"]: found}
+        new |= {name: _merged(name, new.get(name), _short(result)) for name, result in several.items()}
+    merged = {name: _merged(name, results.get(name), result) for name, result in new.items()}
     return dict(sorted({**results, **merged}.items()))
 
 
@@ -119,7 +123,8 @@ def _merged(name: str, old: dict | None, new: dict) -> dict:
         found = joined.with_older(experiments.load(name).claims, known, new["claims"])
         if found != new["claims"]:
             new = {**new, "claims": found, "size": f"{new['size']}, joined with {old['size']}"}
-    answered = {claim["text"]: claim for claim in new["claims"]}
+    older = {claim["text"]: claim for claim in known}
+    answered = {c["text"]: c for c in new["claims"] if joined.answering(older.get(c["text"]), c) is c}
     rest = [claim for claim in known if claim["text"] not in answered]
     if not old or not rest:
         return new
@@ -138,9 +143,8 @@ def _short(result: dict) -> dict:
 
 def main(paths: list[str]) -> None:
     """Take results and write the page."""
-    results = stored() if STORED.exists() else {}
-    for path in paths:
-        results = taken(results, json.loads(Path(path).read_text("utf-8")))
+    files = [json.loads(Path(path).read_text("utf-8")) for path in paths]
+    results = taken(stored() if STORED.exists() else {}, *files)
     STORED.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(markdown(results), "utf-8")
 

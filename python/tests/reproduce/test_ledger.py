@@ -12,7 +12,7 @@ from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import pooling
 from weftline.measures.lines import Line
-from weftline.reproduce import claims, experiments, ledger
+from weftline.reproduce import claims, experiments, ledger, published
 from weftline.reproduce import verdicts as rules
 from weftline.reproduce.runner import chosen_size
 from weftline.runs import Run
@@ -439,6 +439,27 @@ def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
     apart = {**one, "claims": one["claims"][1:]}
     both = made.taken({"first": few}, apart)["first"]["claims"]
     assert [claim["text"] for claim in both] == [claim["text"] for claim in one["claims"]], "none is lost"
+
+
+def test_a_claim_with_too_few_seeds_does_not_take_the_place_of_one_that_has_enough(book, engine, capsys):
+    made = page_maker()
+    main(["reproduce", "first", "--json"])
+    small = json.loads(capsys.readouterr().out)
+
+    def at_size(*seeds):
+        measured = [1.0 + seed for seed in seeds]
+        claim = {**small["claims"][0], "seeds": len(seeds), "of_seeds": list(seeds), "by_seed": measured}
+        return {**small, "size": "Published size", "claims": [{**claim, "measured": measured[0]}]}
+
+    assert small["claims"][0]["seeds"] >= rules.MIN_SEEDS
+    few = made.taken({"first": small}, {"result": at_size(1)})["first"]
+    assert few["claims"] == small["claims"]
+    assert published.merge(small, at_size(1, 2))["claims"] == small["claims"]
+    # Files of other seeds are joined before they are held against what is stored.
+    joined = made.taken({"first": small}, at_size(1), at_size(2), at_size(3))["first"]
+    assert joined["claims"][0]["of_seeds"] == [1, 2, 3] and joined["claims"][1:] == small["claims"][1:]
+    assert published.merge(small, at_size(1, 2, 3))["claims"][0] != small["claims"][0]
+    assert made.taken({"first": at_size(1)}, at_size(2))["first"]["claims"][0]["of_seeds"] == [1, 2]
 
 
 def test_a_ledger_that_there_is_not_is_an_error(monkeypatch, tmp_path):

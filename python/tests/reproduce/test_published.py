@@ -124,6 +124,34 @@ def test_seeds_of_an_earlier_call_stay_when_one_of_them_is_run_alone(book, engin
     )
 
 
+def test_each_claim_has_the_seeds_of_which_its_own_panel_is_finished(book, engine):
+    """Panels come in the order of `only`, so the claims of the first are decided before the others ran."""
+    file = book / "first/experiment.toml"
+    text = file.read_text().replace('lines = "scheme"', 'lines = "scheme"\npanels = ["load"]')
+    loads = '[[axis]]\nname = "load"\nvariants = [{ name = "low" }, { name = "high" }]\n[[figure]]'
+    text = text.replace("[[figure]]", loads).replace(
+        "order = 2", 'order = 2\nonly = { load = ["high", "low"] }'
+    )
+    text = text.replace('{ name = "low"', '{ set = { "workload.0.load" = 0.2 }, name = "low"')
+    text, claim = text.split("[[claim]]")
+    for load in ("low", "high"):
+        text += f'[[claim]]\npanel = {{ load = "{load}" }}' + claim.replace("faster", f"faster, {load}")
+        text = text.replace("faster, high", "faster")
+    both = 'than = { panel = { load = "high" } }\npanel = { load = "low" }'
+    file.write_text(text + f"[[claim]]\n{both}" + claim.replace("faster", "faster than at high"))
+    # The runs of seed 1, and those of the others at high load.
+    assert main(["reproduce", "--published", "first", "--quiet", "--jobs", "1", "--budget", "0.19h"]) == 0
+    assert len(engine.runs) == 8
+    result = json.loads(Path("out/ledger/results/first-published.json").read_text())["result"]
+    assert [(claim["text"], claim["of_seeds"], claim["seeds"]) for claim in result["claims"]] == [
+        ("HPCC is faster, low", [1], 1),
+        ("HPCC is faster", [1, 2, 3], 3),
+        ("HPCC is faster than at high", [1], 1),
+    ]
+    assert "3 seeds of 1, 1 seed of 1 panels" in result["size"]
+    assert "3 seeds of 1, 1 seed of 1 panels" in Path("out/experiments/first/published.html").read_text()
+
+
 def test_results_of_a_part_that_has_changed_are_left_out_with_a_note(book, engine, capsys):
     main(["reproduce", "--published", "--quiet"])
     file = book / "first/experiment.toml"

@@ -17,7 +17,7 @@ from weftline import quantities
 from weftline.measures import evidence
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import metric
-from weftline.reproduce import claims
+from weftline.reproduce import claims, verdicts
 
 WHOLE = ("agreement", "order", "law")
 """Kinds whose result is not a number for each seed."""
@@ -26,6 +26,18 @@ WHOLE = ("agreement", "order", "law")
 def marked(claim: dict[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
     """Return a result of a claim with the seeds that it was measured on."""
     return claim if claim.get("unseeded") else {**claim, "of_seeds": list(seeds)}
+
+
+def answering(known: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """Return which of two results of a claim counts, the known one or a new one, as at its published size.
+
+    The new one, unless it has too few seeds for a verdict where the known one has enough.
+    """
+    return new if known is None or _enough(new) or not _enough(known) else dict(known)
+
+
+def _enough(result: Mapping[str, Any]) -> bool:
+    return bool(result.get("unseeded")) or result.get("seeds", 1) >= verdicts.MIN_SEEDS
 
 
 def with_older(

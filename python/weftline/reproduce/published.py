@@ -364,12 +364,16 @@ def _extent(part: Published, seeds_of: Mapping[Any, tuple[int, ...]]) -> str:
 
 
 def merge(small: dict[str, Any] | None, published: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the results of an experiment with its claims at their published size in place of others."""
+    """Return the results of an experiment with its claims at their published size in place of others.
+
+    One that has not enough seeds yet does not take the place of one that has.
+    """
     if small is None or published is None:
         return dict(published or small or {})
     at_size = {claim["text"]: {**claim, "at": "published size"} for claim in published["claims"]}
+    answers = [joined.answering(claim, at_size.pop(claim["text"], claim)) for claim in small["claims"]]
     return {
         **small,
         "size": f"{small['size']}; {published['size']}",
-        "claims": [at_size.pop(claim["text"], claim) for claim in small["claims"]] + list(at_size.values()),
+        "claims": answers + list(at_size.values()),
     }
