@@ -353,7 +353,7 @@ def _whole_seeds(plan: runner.Plan) -> dict[tuple[str, experiments.Choice], tupl
 
 
 def _extent(part: Published, seeds_of: Mapping[Any, tuple[int, ...]]) -> str:
-    """Say how many seeds there are of how many panels."""
+    """Return text such as "3 seeds of 12, 1 seed of 24 panels"."""
     counts = Counter(len(seeds) for seeds in seeds_of.values())
     seeds = {count: f"{count} seed{'s' if count != 1 else ''}" for count in counts}
     if len(counts) == 1:
