@@ -136,6 +136,7 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ('[[axis]]\nname = "x"\nvariants = [{ nmae = "a" }]', 'unknown key "nmae" of variant'),
         ('zip = [["a", "b"]]', "unknown axis 'a'"),
         ('[report]\nmetrics = ["slowdwon_p99"]', 'did you mean "slowdown_p99"'),
+        ("[report]\nmetrics = 7", "report.metrics: expected a list of metrics, found 7"),
         ('[report]\nrows = "scheme"', "report.rows: expected an axis"),
         ('[report]\nanswer = "slowdown_p99 5"', "expected a bound on a metric"),
         ('[report]\nwarmup = "1"', "a time such as"),

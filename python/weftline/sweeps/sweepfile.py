@@ -254,7 +254,7 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
         if table.get(key, "") and table[key] not in axes:
             raise wrong(key, f"an axis; {nearest(table[key], list(axes))}known: {', '.join(axes) or 'none'}")
     names = table.get("metrics", Report.metrics)
-    if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(n, str) for n in names):
         raise wrong("metrics", "a list of metrics")
     report = Report(**{**table, "metrics": tuple(names)})
     if report.interval not in stats.METHODS:
