@@ -35,6 +35,7 @@ from weftline import _native
 from weftline.cli import explain, start
 from weftline.cli.main import main, parser
 from weftline.reproduce import checks
+from weftline.toml_lines import Where
 
 BUILT = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
 
@@ -293,7 +294,7 @@ def _keys_are_known(experiment: dict) -> None:
     """Keys of figures and claims, and their types; whole experiments are run by the page's own command."""
     for table in ("figure", "claim"):
         for given in experiment.get(table, []):
-            checks.keys(given, table)
+            checks.keys(given, table, Where("", ""))
 
 
 def test_the_first_page_names_every_template():

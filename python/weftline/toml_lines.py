@@ -41,7 +41,7 @@ def check_keys(
     table: Mapping[str, Any], kind: str, keys: str, where: Where, header: str = "", number: int = 0
 ) -> None:
     """Refuse a table of the given kind if it has a key other than `keys`, which are separated by blanks."""
-    known = sorted(keys.split())
+    known = sorted({*keys.split()})
     for key in table:
         if key not in known:
             raise InputError(

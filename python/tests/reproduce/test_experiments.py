@@ -12,6 +12,7 @@ from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import lines
 from weftline.reproduce import checks, claims, experiments, runner
+from weftline.toml_lines import Where
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -230,7 +231,7 @@ def test_a_claim_may_compare_its_number_with_that_of_another_figure():
     assert verdict.measured == pytest.approx(1.5) and verdict.ratio
     claim["than"] = {"figure": "al"}
     with pytest.raises(InputError, match='unknown figure "al": did you mean "all"'):
-        checks.references(loaded)
+        checks.references(loaded, Where("", ""))
 
 
 def test_between_two_bounds_the_number_farthest_from_one_counts():
@@ -291,13 +292,13 @@ def test_a_key_that_is_missing_or_of_another_type_is_an_error_that_names_the_fil
 @pytest.mark.parametrize(
     ("claim", "says"),
     [
-        ({"kind": "trnd"}, 'claim "c": kind: unknown "trnd": did you mean "trend"?'),
+        ({"kind": "trnd"}, 'experiment.toml:14: claim "c": kind: unknown "trnd": did you mean "trend"?'),
         ({"metric": None}, 'claim "c": expected the key "metric"'),
         ({"metric": "fct_men"}, 'did you mean "fct_mean"?'),
         ({"kind": "trend", "at": "1"}, 'a figure of kind "bars" has claims of kind metric, not trend'),
         ({"above": None}, 'claim "c": expected "below", "above" or "at_most"'),
         ({"panel": "HPCC"}, "claim \"c\": panel: expected table of texts, found 'HPCC'"),
-        ({"above": "2"}, "claim \"c\": above: expected number, found '2'"),
+        ({"above": "2"}, "experiment.toml:19: claim \"c\": above: expected number, found '2'"),
     ],
 )
 def test_what_is_wrong_with_a_claim_is_reported_before_anything_runs(claim, says, tmp_path):

@@ -1,16 +1,18 @@
 """What is checked of an experiment's file before anything is run: keys, their types, and what they name.
 
-Errors are without the file's name, which `experiments.load` puts before them.
+Errors have the line of the key, the figure or the claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
 from weftline.reproduce import formulas
+from weftline.toml_lines import Where, check_keys
 
 if TYPE_CHECKING:
     from weftline.reproduce.experiments import Experiment, FigureDefinition
@@ -135,17 +137,31 @@ _IS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def keys(table: dict[str, Any], kind: str) -> None:
-    """Check that a table of the file has the keys that its kind needs, no unknown ones, and their types."""
+@contextmanager
+def located(where: Where, *place: Any) -> Iterator[None]:
+    """Put the place, as `where` takes it, before errors that occur here and have none."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(where()):
+            raise
+        raise InputError(f"{where(*place)}: {error}") from None
+
+
+def keys(table: dict[str, Any], kind: str, where: Where, header: str = "", number: int = 0) -> None:
+    """Check that a table of the file has the keys that its kind needs, no unknown ones, and their types.
+
+    It lies below the `number`-th header of this name.
+    """
     kinds, here = _KEYS[kind], _called(table, kind)
-    known = sorted({key for keys in kinds.values() for key in keys.split()})
+    check_keys(table, kind, " ".join(kinds.values()), where, header, number)
     for key, value in table.items():
-        if key not in known:
-            raise InputError(f'unknown key "{key}" of {kind}: {nearest(key, known)}known: {", ".join(known)}')
         expected = [what for what, keys in kinds.items() if key in keys.split()]
         if not any(_IS[what](value) for what in expected):
-            raise InputError(f"{here}{key}: expected {' or '.join(expected)}, found {value!r}")
-    _needs(table, _NEEDED.get(kind, ""), here)
+            at = where(key, header, number)
+            raise InputError(f"{at}: {here}{key}: expected {' or '.join(expected)}, found {value!r}")
+    with located(where, "", header, number):
+        _needs(table, _NEEDED.get(kind, ""), here)
 
 
 def _needs(table: Mapping[str, Any], keys: str, here: str) -> None:
@@ -160,52 +176,65 @@ def _called(table: dict[str, Any], kind: str) -> str:
     return "" if kind == "experiment" else f'{kind} "{name}": ' if name else f"{kind}: "
 
 
-def references(experiment: Experiment) -> None:
+def references(experiment: Experiment, where: Where) -> None:
     """Check that what figures and claims name exists, and that each has what its kind needs."""
-
-    def known(what: str, name: str, names: list[str]) -> None:
-        if name not in names:
-            raise InputError(f'unknown {what} "{name}": {nearest(name, names)}known: {", ".join(names)}')
-
-    figures = {figure.name: figure for figure in experiment.figures}
-    for figure in experiment.figures:
-        known("kind of figure", figure.kind, list(KINDS))
-        along = {"along": figure.along} if figure.along else {}
-        _needs({**figure.options, **along}, KINDS[figure.kind], f'figure "{figure.name}": ')
-        for axis in [figure.lines, *along.values(), *figure.panels, *figure.only]:
-            known("axis", axis, list(experiment.axes))
-        for axis, variants in figure.only.items():
-            for variant in variants:
-                known(f"variant of {axis}", variant, list(experiment.axes[axis]))
-        if figure.kind == "slowdown" and "over" in figure.options:
-            known("line", figure.options["over"], experiment.named(figure, figure.lines))
-        if figure.kind == "bars":
-            _check_bars(figure)
-        if figure.kind == "trend":
-            if "against" in figure.options:
-                known("line", figure.options["against"], experiment.variants(figure, figure.lines))
-            formulas.check_trend(figure, experiment.named(figure, figure.along))
-            lines, places = (experiment.named(figure, axis) for axis in (figure.lines, figure.along))
-            formulas.check_figure(figure, lines, places)
-        if figure.kind == "matrix":
-            metrics.metric(str(figure.options.get("metric", "")))
+    for number, figure in enumerate(experiment.figures):
+        with located(where, "", "figure", number):
+            _check_figure(experiment, figure)
     _check_cost(experiment)
     _check_trials(experiment)
-    for claim in experiment.claims:
-        check_claim(claim, figures)
-        for side in (claim, {**claim, **claim.get("than", {})}):
-            known("figure", side.get("figure", ""), list(figures))
-            figure = figures[side["figure"]]
-            against = side.get("against", [])
-            for line in [side.get("line", ""), *([against] if isinstance(against, str) else against)]:
-                known("line", line, experiment.named(figure, figure.lines))
-            for place in (side[key] for key in ("at", "against_at") if key in side):
-                known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
-            for axis, variant in side.get("panel", {}).items():
-                known("axis", axis, list(experiment.axes))
-                known(f"variant of {axis}", variant, experiment.named(figure, axis))
-        for bound in claim.get("within", []):
-            known("figure", bound.get("figure", ""), list(figures))
+    figures = {figure.name: figure for figure in experiment.figures}
+    for number, claim in enumerate(experiment.claims):
+        with located(where, "", "claim", number):
+            check_claim(claim, figures)
+            _check_names(experiment, claim, figures)
+
+
+def _known(what: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        raise InputError(f'unknown {what} "{name}": {nearest(name, names)}known: {", ".join(names)}')
+
+
+def _check_figure(experiment: Experiment, figure: FigureDefinition) -> None:
+    _known("kind of figure", figure.kind, list(KINDS))
+    along = {"along": figure.along} if figure.along else {}
+    _needs({**figure.options, **along}, KINDS[figure.kind], f'figure "{figure.name}": ')
+    for axis in [figure.lines, *along.values(), *figure.panels, *figure.only]:
+        _known("axis", axis, list(experiment.axes))
+    for axis, variants in figure.only.items():
+        for variant in variants:
+            _known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+    if figure.kind == "slowdown" and "over" in figure.options:
+        _known("line", figure.options["over"], experiment.named(figure, figure.lines))
+    if figure.kind == "bars":
+        _check_bars(figure)
+    if figure.kind == "trend":
+        if "against" in figure.options:
+            _known("line", figure.options["against"], experiment.variants(figure, figure.lines))
+        formulas.check_trend(figure, experiment.named(figure, figure.along))
+        lines, places = (experiment.named(figure, axis) for axis in (figure.lines, figure.along))
+        formulas.check_figure(figure, lines, places)
+    if figure.kind == "matrix":
+        metrics.metric(str(figure.options.get("metric", "")))
+
+
+def _check_names(
+    experiment: Experiment, claim: dict[str, Any], figures: Mapping[str, FigureDefinition]
+) -> None:
+    """Check that there is what a claim, and the side that it compares with, names."""
+    for side in (claim, {**claim, **claim.get("than", {})}):
+        _known("figure", side.get("figure", ""), list(figures))
+        figure = figures[side["figure"]]
+        against = side.get("against", [])
+        for line in [side.get("line", ""), *([against] if isinstance(against, str) else against)]:
+            _known("line", line, experiment.named(figure, figure.lines))
+        for place in (side[key] for key in ("at", "against_at") if key in side):
+            _known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
+        for axis, variant in side.get("panel", {}).items():
+            _known("axis", axis, list(experiment.axes))
+            _known(f"variant of {axis}", variant, experiment.named(figure, axis))
+    for bound in claim.get("within", []):
+        _known("figure", bound.get("figure", ""), list(figures))
 
 
 def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) -> None:

@@ -46,6 +46,7 @@ from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
 from weftline.reproduce import checks, formulas
+from weftline.toml_lines import Where
 
 OWN = "own"
 """The folder of experiments that are of no paper."""
@@ -255,30 +256,31 @@ def load(name: str) -> Experiment:
     path = folder / "experiment.toml"
     data = _parsed(path)
     shipped = (known_name for known_name, at in known.items() if at.resolve() == folder.resolve())
-    try:
-        experiment = _read(next(shipped, folder.resolve().name), folder, data)
-        checks.references(experiment)
-    except InputError as error:
-        here = "" if str(error).startswith(str(path)) else f"{path}: "
-        raise InputError(f"{here}{error}") from None
+    where = Where(str(path), path.read_text("utf-8"))
+    with checks.located(where):
+        experiment = _read(next(shipped, folder.resolve().name), folder, data, where)
+        checks.references(experiment, where)
     return experiment
 
 
-def _read(name: str, folder: Path, data: dict[str, Any]) -> Experiment:
-    checks.keys(data, "experiment")
-    data, path = dict(data), folder / "experiment.toml"
+def _read(name: str, folder: Path, data: dict[str, Any], where: Where) -> Experiment:
+    checks.keys(data, "experiment", where)
+    data, path = dict(data), where()
     for kind in ("figure", "claim"):
         data[kind] = [renamed.section(entry, f"{path}: {kind}: ") for entry in data.get(kind, [])]
     data["claim"] = [renamed.keys(claim, renamed.CLAIM, f"{path}: claim") for claim in data["claim"]]
     for kind in ("axis", "figure", "claim"):
-        for entry in data.get(kind, []):
-            checks.keys(entry, kind)
-    for claim in data["claim"]:
-        checks.keys(claim.get("than", {}), "than")
-        for bound in claim.get("within", []):
-            checks.keys(bound, "within")
+        for number, entry in enumerate(data.get(kind, [])):
+            checks.keys(entry, kind, where, kind, number)
+            inner = {"variant": entry.get("variants"), "within": entry.get("within")}
+            inner |= {"than": [entry["than"]] if "than" in entry else None}
+            for of, tables in inner.items():
+                for table in tables or []:
+                    checks.keys(table, of, where, kind, number)
     for size in ("small", "full"):
-        checks.keys(data.get(size, {}), "size")
+        checks.keys(data.get(size, {}), "size", where, size)
+    if "published" in data:
+        checks.keys(data["published"], "published", where, "published")
     plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along", "seeds"}
     return Experiment(
         name=name,
@@ -310,7 +312,6 @@ def _published(data: dict[str, Any]) -> Published | None:
     part = data.get("published")
     if part is None:
         return None
-    checks.keys(part, "published")
     figures = [entry["name"] for entry in data["figure"]]
     wanted = part.get("figures", figures)
     for name in wanted:
@@ -342,7 +343,6 @@ def _maybe_scenario(data: dict[str, Any], folder: Path) -> Path:
 
 def _variants(axis: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for variant in axis["variants"]:
-        checks.keys(variant, "variant")
         if variant.get("size", "full") not in ("full", "asked"):
             raise InputError(
                 f'{variant["name"]}: size: expected "full" or "asked", found "{variant["size"]}"'
