@@ -148,8 +148,8 @@ def test_each_claim_has_the_seeds_of_which_its_own_panel_is_finished(book, engin
         ("HPCC is faster", [1, 2, 3], 3),
         ("HPCC is faster than at high", [1], 1),
     ]
-    assert "3 seeds of 1, 1 seed of 1 panels" in result["size"]
-    assert "3 seeds of 1, 1 seed of 1 panels" in Path("out/experiments/first/published.html").read_text()
+    assert "1 panel with 3 seeds, 1 with 1" in result["size"]
+    assert "1 panel with 3 seeds, 1 with 1" in Path("out/experiments/first/published.html").read_text()
 
 
 def test_results_of_a_part_that_has_changed_are_left_out_with_a_note(book, engine, capsys):

@@ -353,14 +353,14 @@ def _whole_seeds(plan: runner.Plan) -> dict[tuple[str, experiments.Choice], tupl
 
 
 def _extent(part: Published, seeds_of: Mapping[Any, tuple[int, ...]]) -> str:
-    """Return text such as "3 seeds of 12, 1 seed of 24 panels"."""
-    counts = Counter(len(seeds) for seeds in seeds_of.values())
-    seeds = {count: f"{count} seed{'s' if count != 1 else ''}" for count in counts}
-    if len(counts) == 1:
-        (text,) = seeds.values()
-        return f"{part.says}, {text}" if part.says else text
-    of = ", ".join(f"{seeds[count]} of {counts[count]}" for count in sorted(counts, reverse=True))
-    return f"{part.says}, {of} panels" if part.says else f"{of} panels"
+    """Return text such as "3 seeds", or "12 panels with 3 seeds, 24 with 1"."""
+    counts = sorted(Counter(len(seeds) for seeds in seeds_of.values()).items(), reverse=True)
+    (most, panels), *others = counts
+    text = f"{most} seed{'s' if most != 1 else ''}"
+    if others:
+        rest = "".join(f", {number} with {count}" for count, number in others)
+        text = f"{panels} panel{'s' if panels != 1 else ''} with {text}{rest}"
+    return f"{part.says}, {text}" if part.says else text
 
 
 def merge(small: dict[str, Any] | None, published: dict[str, Any] | None) -> dict[str, Any]:
