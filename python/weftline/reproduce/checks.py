@@ -139,7 +139,7 @@ _IS: dict[str, Callable[[Any], bool]] = {
 
 @contextmanager
 def located(where: Where, *place: Any) -> Iterator[None]:
-    """Put the place, as `where` takes it, before errors that occur here and have none."""
+    """Put `where(*place)` before errors that occur here and name no place."""
     try:
         yield
     except InputError as error:

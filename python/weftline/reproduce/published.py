@@ -355,8 +355,8 @@ def _whole_seeds(plan: runner.Plan) -> dict[tuple[str, experiments.Choice], tupl
 def _extent(part: Published, seeds_of: Mapping[Any, tuple[int, ...]]) -> str:
     """Return text such as "3 seeds", or "12 panels with 3 seeds, 24 with 1"."""
     counts = sorted(Counter(len(seeds) for seeds in seeds_of.values()).items(), reverse=True)
-    (most, panels), *others = counts
-    text = f"{most} seed{'s' if most != 1 else ''}"
+    (seeds, panels), *others = counts
+    text = f"{seeds} seed{'s' if seeds != 1 else ''}"
     if others:
         rest = "".join(f", {number} with {count}" for count, number in others)
         text = f"{panels} panel{'s' if panels != 1 else ''} with {text}{rest}"
