@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from weftline.reproduce import experiments, joined, ledger
@@ -125,14 +126,14 @@ def _merged(name: str, old: dict | None, new: dict) -> dict:
             new = {**new, "claims": found, "size": f"{new['size']}, joined with {old['size']}"}
     older = {claim["text"]: claim for claim in known}
     answered = {c["text"]: c for c in new["claims"] if joined.answering(older.get(c["text"]), c) is c}
-    rest = [claim for claim in known if claim["text"] not in answered]
-    if not old or not rest:
+    if not old or answered.keys() >= older.keys():
         return new
-    claims = [answered.pop(claim["text"], claim) for claim in known]
+    dated = f"{old['size']}, {old['date']}" if old["date"] != new["date"] else old["size"]
+    claims = [answered.pop(claim["text"], {"ran": dated, **claim}) for claim in known]
     claims += answered.values()  # bounds that are new
-    dated = f", {old['date']}" if old["date"] != new["date"] else ""
-    size = f"{new['size']}; {len(rest)} of {len(claims)} bounds: {old['size']}{dated}"
-    return {**new, "size": size, "claims": claims}
+    kept = Counter(claim["ran"] for claim in claims if "ran" in claim)
+    of_older = "".join(f"; {count} of {len(claims)} bounds: {ran}" for ran, count in kept.items())
+    return {**new, "size": f"{new['size']}{of_older}", "claims": claims}
 
 
 def _short(result: dict) -> dict:
