@@ -4,7 +4,8 @@
 of older ones, and writes `claims.md`; without files it writes the page alone. A result is the `ledger.json`
 of ``weftline reproduce --all``, what ``weftline reproduce NAME --json`` printed, or a file of
 `ledger/results`. Claims at the published size are joined with those of other seeds, of other files and stored
-ones; with fewer seeds than a verdict needs they do not take the place of stored ones that have enough."""
+ones; with fewer seeds than a verdict needs they do not take the place of stored ones that have enough.
+"""
 
 from __future__ import annotations
 

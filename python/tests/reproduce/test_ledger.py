@@ -456,6 +456,9 @@ def test_a_claim_with_too_few_seeds_does_not_take_the_place_of_one_that_has_enou
     kept = [{key: value for key, value in claim.items() if key != "ran"} for claim in few["claims"]]
     assert kept == small["claims"] and few["claims"][0]["ran"] == small["size"]
     assert few["size"] == f"Published size; 2 of 2 bounds: {small['size']}"
+    other = at_size(1)
+    other["claims"][0]["bounds"] = {"below": 0.1}
+    assert published.merge(small, other)["claims"][0]["bounds"] == {"below": 0.1}, "it answers another bound"
     again = made.taken({"first": few}, at_size(1, 2, 3))["first"]
     assert again["size"] == f"Published size; 1 of 2 bounds: {small['size']}"
     assert published.merge(small, at_size(1, 2))["claims"] == small["claims"]

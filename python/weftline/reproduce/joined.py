@@ -31,9 +31,12 @@ def marked(claim: dict[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
 def answering(known: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
     """Return which of two results of a claim counts, the known one or a new one, as at its published size.
 
-    The new one, unless it has too few seeds for a verdict where the known one has enough.
+    The new one, unless it has too few seeds for a verdict where the known one, under the same bounds, has
+    enough.
     """
-    return new if known is None or _enough(new) or not _enough(known) else dict(known)
+    if known is None or known.get("bounds") != new.get("bounds") or _enough(new) or not _enough(known):
+        return new
+    return dict(known)
 
 
 def _enough(result: Mapping[str, Any]) -> bool:

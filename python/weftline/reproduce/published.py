@@ -312,8 +312,10 @@ def _collect(rounds: Sequence[Round], out: Path) -> None:
         verdicts: dict[str, Verdict] = {}
         marked: dict[str, dict[str, Any]] = {}
         used: runner.Plan = []
-        for seeds in sorted({seeds for seeds in seeds_of.values() if seeds}, key=len, reverse=True):
-            # A claim on several panels has the seeds that all of them have.
+        whole = {*seeds_of.values()}
+        # A claim on two panels has the seeds that both have.
+        common = {tuple(seed for seed in one if seed in other) for one in whole for other in whole}
+        for seeds in sorted(common - {()}, key=lambda seeds: (-len(seeds), seeds)):
             having = [
                 (figure, choice, label, [point for point in points if point.seed in seeds])
                 for figure, choice, label, points in plan
