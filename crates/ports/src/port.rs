@@ -210,7 +210,7 @@ impl EnginePort {
         }
         let sent = self.port.bytes_sent;
         let packet = &mut self.packets[id];
-        let at = self.port.launch(packet, self.now);
+        let at = self.port.launch(packet, self.now, false).at;
         let (marked, size) = (packet.marked(), u64::from(packet.size));
         let mut bytes = std::mem::take(&mut self.frames[id as usize]);
         if let Some(node) = self.node {

@@ -81,7 +81,7 @@ impl LoadBalancer for Adaptive {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         if packet.size < SMALL {
-            return self.small.choose(packet, candidates, ports);
+            return self.small.way(packet.hash, candidates.len());
         }
         let fastest = candidates.iter().map(|&port| ports.rate(port).0).max().unwrap_or(1);
         let full = u128::from(self.full);

@@ -173,10 +173,10 @@ pub enum Clove {
 }
 
 impl LoadBalancer for Clove {
-    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         match self {
-            Clove::Hashes(above) => above.choose(packet, candidates, ports),
-            Clove::Raises(switch) => switch.above.choose(packet, candidates, ports),
+            Clove::Hashes(above) => above.way(packet.hash, candidates.len()),
+            Clove::Raises(switch) => switch.above.way(packet.hash, candidates.len()),
             // A host has one link.
             Clove::Host(_) => 0,
         }

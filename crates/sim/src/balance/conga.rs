@@ -285,7 +285,7 @@ impl LoadBalancer for Conga {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         if self.own.is_none() || self.passes_over(packet) {
-            return self.above.choose(packet, candidates, ports);
+            return self.above.way(packet.hash, candidates.len());
         }
         let now = ports.now().0;
         let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);

@@ -76,7 +76,7 @@ impl LoadBalancer for LetFlow {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         if let Some(hash) = self.hash.as_mut().filter(|_| packet.kind != PacketKind::Data) {
-            return hash.choose(packet, candidates, ports);
+            return hash.way(packet.hash, candidates.len());
         }
         let now = ports.now().0;
         let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);

@@ -514,6 +514,9 @@ impl Builder<'_> {
         let balancer = settings.balancer.start(&place);
         let events = balancer.events();
         let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
+        let looks_closer =
+            waits_for_tails || events.has(Events::FORWARDS.and(Events::HOLDS)) || config.measure.paths;
+        let lets_pass = !config.rules.departure_events && !watched;
         let markers = |at: MarkedAt| {
             let marker = |port: &Port| {
                 let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
@@ -529,9 +532,8 @@ impl Builder<'_> {
             cuts_through: cut_through_header(config),
             waits_for_tails,
             traces: config.measure.paths,
-            looks_closer: waits_for_tails
-                || events.has(Events::FORWARDS.and(Events::HOLDS))
-                || config.measure.paths,
+            looks_closer,
+            is_plain: lets_pass && !looks_closer && !events.has(Events::ARRIVALS),
             path_id: path_id(node),
             buffer: SharedBuffer::new(
                 settings.buffer,
@@ -547,7 +549,7 @@ impl Builder<'_> {
             } else {
                 fabric::unwatched_ports(events, &neighbours)
             },
-            lets_pass: !config.rules.departure_events && !watched,
+            lets_pass,
             events,
             balancer,
             held: Default::default(),

@@ -380,15 +380,15 @@ impl Hpcc {
         if tau_ns == 0 || new.rate_kbps == 0 {
             return (0.0, 0);
         }
-        let duration = tau_ns as f64 * 1e-9;
-        let tx_rate = (new.bytes_since(old, self.layout) * 8) as f64 / duration;
-        let queue = new.queue_bytes(self.layout).min(old.queue_bytes(self.layout)) as f64;
-        if queue == 0.0 {
+        let duration = float(tau_ns) * 1e-9;
+        let tx_rate = float(new.bytes_since(old, self.layout) * 8) / duration;
+        let queue = new.queue_bytes(self.layout).min(old.queue_bytes(self.layout));
+        if queue == 0 {
             // The queue adds nothing; saves two divisions.
             return (tx_rate / capacity, tau_ns);
         }
         let line_rate = self.law.range.max as f64;
-        (tx_rate / capacity + queue * line_rate / capacity / self.window_bytes, tau_ns)
+        (tx_rate / capacity + float(queue) * line_rate / capacity / self.window_bytes, tau_ns)
     }
 
     /// Moving average of the load over T.
@@ -396,8 +396,14 @@ impl Hpcc {
     fn average(&self, u: f64, load: f64, tau_ns: u64) -> f64 {
         let t = self.base_rtt_ns;
         let dt = tau_ns.min(t);
-        (u * (t - dt) as f64 + load * dt as f64) / t as f64
+        (u * float(t - dt) + load * float(dt)) / float(t)
     }
+}
+
+/// A number of bits or nanoseconds, far below 2^63: the processor converts it by one instruction.
+#[inline(always)]
+fn float(number: u64) -> f64 {
+    number as i64 as f64
 }
 
 #[cfg(test)]

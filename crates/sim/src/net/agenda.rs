@@ -23,7 +23,8 @@ use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
 use calendar::Calendar;
-use due::Due;
+pub use due::{Due, InOrder};
+use due::{Own, Sorter};
 use insertion::Insertion;
 use wires::Wires;
 
@@ -164,18 +165,25 @@ impl Event {
         (self.order() >> 60 == rank::DEPARTURE).then(|| self.port())
     }
 
+    /// Port, serial number and transport, if this is a wake-up of a NIC: what most others at a host are.
+    #[inline(always)]
+    pub fn wake(self) -> Option<(PortId, u32, u8)> {
+        let low = self.order() as u32;
+        let serial = low & ((1 << SERIAL_BITS) - 1);
+        (self.order() >> 60 == rank::WAKE).then(|| (self.port(), serial, (low >> SERIAL_BITS) as u8))
+    }
+
     #[inline]
     pub fn action(self) -> Action {
+        if let Some((port, serial, transport)) = self.wake() {
+            return Action::Wake { port, serial, transport };
+        }
         let port = self.port();
         let low = (self.order() & LOW) as u32;
         match self.order() >> 60 {
             rank::ARRIVAL => Action::Arrival { port, packet: low },
             rank::FORWARD => Action::Forward { port, packet: low },
             rank::DEPARTURE => Action::Departure { port },
-            rank::WAKE => {
-                let (serial, transport) = (low & ((1 << SERIAL_BITS) - 1), (low >> SERIAL_BITS) as u8);
-                Action::Wake { port, serial, transport }
-            }
             rank::TIMER => {
                 let (host, transport) = (port & ((1 << 24) - 1), (self.order() >> 56) as u8 & 0xf);
                 match transport {
@@ -276,11 +284,11 @@ impl Agenda {
         }
     }
 
-    /// Takes out the next event before `limit`; under windows, the next one of the node at work.
+    /// Takes out the next event before `limit`; none under windows, where nodes take turns.
     #[inline(always)]
     pub fn next(&mut self, limit: Time) -> Option<Event> {
         match self {
-            Agenda::Windows(windows) => windows.next_of_node(),
+            Agenda::Windows(_) => None,
             Agenda::Calendar(calendar) => calendar.pop_before(limit).map(|(_, event)| event),
             Agenda::Insertion(insertion) => insertion.next(limit),
         }
@@ -322,7 +330,8 @@ pub struct Windows {
     first: Time,
     far: EventQueue<Far>,
     /// Of the node at work.
-    due: Due,
+    sorter: Sorter,
+    own: Own,
     /// Events that nodes have worked off, or are about to.
     pub handled: u64,
 }
@@ -344,7 +353,8 @@ impl Windows {
             coming: vec![0; words],
             first: Time::MAX,
             far: EventQueue::new(Time(length.0 / 64)),
-            due: Due::default(),
+            sorter: Sorter::default(),
+            own: Own::default(),
             handled: 0,
         }
     }
@@ -366,11 +376,20 @@ impl Windows {
     /// What is far off, or comes up for the node at work within the window.
     #[inline(never)]
     fn push_outside(&mut self, node: u32, event: Event) {
-        if event.time() >= self.until {
-            return self.far.push(Far { event, node });
+        if !self.push_own(event) {
+            self.far.push(Far { event, node });
         }
-        self.handled += 1;
-        self.due.insert(event);
+    }
+
+    /// Adds what comes up for the node at work; false if it comes after the window.
+    #[inline(always)]
+    pub fn push_own(&mut self, event: Event) -> bool {
+        let comes = event.time() < self.until;
+        if comes {
+            self.handled += 1;
+            self.own.insert(event);
+        }
+        comes
     }
 
     /// Adds what happens at other nodes than the one at work, in no order.
@@ -439,36 +458,39 @@ impl Windows {
     pub fn begin(&mut self, node: u32) -> bool {
         self.active[node as usize / 64] &= !(1 << (node % 64));
         let inbox = &mut self.inboxes[node as usize];
-        let later = self.due.take_in(inbox, self.start, self.until);
+        self.own.clear();
+        let later = self.sorter.take_in(inbox, self.start, self.until);
         if !later.is_empty() {
             let first = later.iter().map(|event| event.time()).min();
             self.first = self.first.min(first.unwrap_or(Time::MAX));
-            // They were taken from the back.
-            self.next_inboxes[node as usize].extend(later.iter().rev());
+            self.next_inboxes[node as usize].extend(later);
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
-        self.handled += self.due.left() as u64;
-        self.due.left() > 0
+        self.handled += self.sorter.left() as u64;
+        self.sorter.left() > 0
     }
 
-    /// The next event of the node at work.
+    /// What lay in the inbox of the node that begins, for [`Windows::next_of_node`] until it is given back.
     #[inline(always)]
-    pub fn next_of_node(&mut self) -> Option<Event> {
-        self.due.pop()
+    pub fn in_order(&mut self) -> InOrder {
+        std::mem::take(&mut self.sorter.sorted)
     }
 
-    /// The event at this distance after the one taken last, among those that lay in the node's inbox; after
-    /// the last one, an event without a packet.
     #[inline(always)]
-    pub fn event_ahead(&self, ahead: usize) -> Event {
-        self.due.ahead(ahead)
+    pub fn give_back(&mut self, in_order: InOrder) {
+        self.sorter.sorted = in_order;
+    }
+
+    /// As [`Due::next`].
+    #[inline(always)]
+    pub fn next_of_node(&mut self, due: &mut Due) -> Option<(Event, Option<Event>)> {
+        due.next(&mut self.own)
     }
 
     fn drain(&mut self) -> Vec<Event> {
         let boxes = self.inboxes.iter_mut().chain(&mut self.next_inboxes);
         let mut all: Vec<Event> = boxes.flat_map(|events| events.drain(..)).collect();
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
-        all.extend(std::iter::from_fn(|| self.due.pop()));
         all
     }
 }

@@ -57,8 +57,7 @@ impl Host {
         if !cx.net.arrives(port, id) {
             return;
         }
-        let packet = &cx.net.packets[id];
-        if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume | PacketKind::Probe) {
+        if cx.net.packets[id].kind.is_for_neighbour() {
             return self.handle_pfc(port, id, cx);
         }
         // What a host received follows from what was sent; where assertions are on it is counted too.

@@ -1,14 +1,14 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a
 //! link.
 
-use super::agenda::{Action, Agenda, AgendaKind, Event};
+use super::agenda::{Action, Agenda, AgendaKind, Due, Event, InOrder};
 use super::awaited::Awaited;
 use super::carried::Numbers;
 use super::headers::Headers;
 use super::loss::Losses;
 use super::memory::{Carried, Memory};
 use super::outbox::Outbox;
-use super::port::Port;
+use super::port::{Launched, Port};
 use super::tap::{Destination, Seen, Taps};
 use super::{NodeIndex, PortId};
 use crate::engine::queue::Timed;
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 pub struct Partition {
     pub now: Time,
     /// Every transmission has an event at its end, whether or not more waits.
-    always_departs: bool,
+    pub always_departs: bool,
     /// Index among the partitions.
     pub number: u16,
     /// The destination of packets that stay here.
@@ -76,9 +76,6 @@ pub struct Partition {
     /// Nodes of the partition are numbered hosts first, then switches.
     pub hosts: u32,
 }
-
-/// How many events before its own a packet is fetched.
-const PACKETS_AHEAD: usize = 6;
 
 /// How a link lost a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,19 +216,32 @@ impl Partition {
         windows.some_of(node).iter().for_each(|event| self.packets.prefetch(event.packet()));
     }
 
-    /// Under windows: the next event of the node at work.
+    /// Under windows: the next event of the node at work, of those that are `due` and what came up since.
     #[inline(always)]
-    pub fn next_of_node(&mut self) -> Option<Event> {
+    pub fn next_of_node(&mut self, due: &mut Due) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
-        let event = windows.next_of_node()?;
-        let ahead = windows.event_ahead(PACKETS_AHEAD).packet();
-        if self.fetches_all {
-            self.packets.prefetch_all(ahead);
-        } else {
-            self.packets.prefetch(ahead);
+        let (event, ahead) = windows.next_of_node(due)?;
+        match ahead {
+            None => {}
+            Some(ahead) if self.fetches_all => self.packets.prefetch_all(ahead.packet()),
+            Some(ahead) => self.packets.prefetch(ahead.packet()),
         }
         self.now = event.time();
         Some(event)
+    }
+
+    /// Under windows: what lay in the inbox of the node that begins.
+    #[inline(always)]
+    pub fn in_order(&mut self) -> InOrder {
+        let Agenda::Windows(windows) = &mut self.agenda else { return InOrder::default() };
+        windows.in_order()
+    }
+
+    #[inline(always)]
+    pub fn give_back(&mut self, in_order: InOrder) {
+        if let Agenda::Windows(windows) = &mut self.agenda {
+            windows.give_back(in_order);
+        }
     }
 
     /// Under windows: puts a node's events of this window in order; whether there are any.
@@ -278,14 +288,17 @@ impl Partition {
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
         debug_assert!(port.is_idle(self.now) && port.up);
-        let at = port.launch(&mut self.packets[id], self.now);
-        let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
-        if more || self.always_departs {
-            port.departure_pending = true;
-            let (own, free) = (port.slot, Event::of_departure(port.busy_until, port_id));
-            self.push_departure(own, free);
+        let launched = port.launch(&mut self.packets[id], self.now, more | self.always_departs);
+        self.follow(&launched, port_id, id);
+    }
+
+    /// Schedules what follows from a packet on the link of a port.
+    #[inline(always)]
+    pub fn follow(&mut self, launched: &Launched, port: PortId, id: PacketId) {
+        if let Some((own, free)) = launched.free {
+            self.push_departure(own, Event::of_departure(free, port));
         }
-        self.arrive(there, node, at, peer, id);
+        self.arrive(launched.there, launched.node, launched.at, launched.peer, id);
     }
 
     /// A packet is to reach a port of a node, here or in another partition.
@@ -367,6 +380,11 @@ impl Partition {
 
     #[inline(never)]
     fn push_departure(&mut self, node: u32, event: Event) {
+        if let Agenda::Windows(windows) = &mut self.agenda
+            && windows.push_own(event)
+        {
+            return;
+        }
         self.agenda.push(node, event);
     }
 

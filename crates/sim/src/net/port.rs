@@ -57,6 +57,8 @@ pub struct Port {
     pub generation: u8,
     /// Number of this port at its node.
     pub local: u16,
+    /// What waits here is in a buffer of its own, not charged to the one of the switch.
+    pub owns_buffer: bool,
     /// The node that it belongs to, among those of the partition.
     pub slot: u32,
     pub queue: Queue,
@@ -177,6 +179,17 @@ impl Line {
     }
 }
 
+/// A packet that was put on the link of a port.
+pub struct Launched {
+    /// When it arrives at the other end (its head, if that cuts through).
+    pub at: Time,
+    pub there: Destination,
+    pub node: u32,
+    pub peer: PortId,
+    /// If something will want to leave after it: the node of the port, and when its transmitter is free.
+    pub free: Option<(u32, Time)>,
+}
+
 /// A port as it is before the run.
 pub struct PortPlan {
     pub slot: u32,
@@ -204,6 +217,7 @@ impl Port {
             departure_pending: false,
             up: true,
             generation: 0,
+            owns_buffer: queue.owns_buffer(),
             queue,
             slot: plan.slot,
             peer_slot: plan.peer_slot,
@@ -220,9 +234,9 @@ impl Port {
         self.queue.set_rate(rate);
     }
 
-    /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).
+    /// Puts a packet on the link. `more` says that something will want to leave after it.
     #[inline(always)]
-    pub fn launch(&mut self, packet: &mut Packet, now: Time) -> Time {
+    pub fn launch(&mut self, packet: &mut Packet, now: Time, more: bool) -> Launched {
         let size = u64::from(packet.size);
         let (whole, to_head) = self.line.times(size);
         self.busy_until = now + whole;
@@ -230,7 +244,14 @@ impl Port {
         self.packets_sent += 1;
         packet.generation = self.generation;
         packet.ingress = self.peer_local;
-        now + to_head + self.line.delay
+        self.departure_pending |= more;
+        Launched {
+            at: now + to_head + self.line.delay,
+            there: self.destination,
+            node: self.peer_slot,
+            peer: self.peer,
+            free: more.then_some((self.slot, self.busy_until)),
+        }
     }
 
     /// The transmitter sends nothing and nothing waits for it to become free.

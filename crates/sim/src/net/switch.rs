@@ -46,6 +46,9 @@ pub struct Switch {
     pub traces: bool,
     /// One of these, or the balancer is told of packets that pass.
     pub looks_closer: bool,
+    /// None of these holds, its balancer gets no event of arrivals, and what finds its port idle may leave at
+    /// once: the way of packets through it is compiled without all that.
+    pub is_plain: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// Packets that the balancer holds.
@@ -56,12 +59,13 @@ pub struct Switch {
     pub watched: bool,
     /// A bit for each of the first 64 local ports of which it need not be told.
     pub unwatched_ports: u64,
-    /// What finds its port idle may leave at once. Not where every transmission ends with an event, as it then begins with a
-    /// queued packet, nor where a balancer watches, which is looked after apart.
+    /// What finds its port idle may leave at once. Not where every transmission ends with an event, as it
+    /// then begins with a queued packet, nor where a balancer watches, which is looked after apart.
     pub lets_pass: bool,
     /// What it writes into packets.
     pub telemetry: SwitchTelemetry,
-    /// By local port: what marks packets that leave, and, where the switch marks them as they come, what does that.
+    /// By local port: what marks packets that leave, and, where the switch marks them as they come, what does
+    /// that.
     pub markers: Vec<EcnMarker>,
     pub arrival_markers: Vec<EcnMarker>,
     pub random: RandomStream,
@@ -74,17 +78,27 @@ impl Switch {
         if !net.arrives(port, id) {
             return;
         }
-        match net.packets[id].kind {
-            PacketKind::Pause | PacketKind::Resume => self.handle_pfc(net, port, id),
-            PacketKind::Probe => self.receive_probe(net, routes, port, id),
-            _ => self.forward(net, routes, port, id),
+        if net.packets[id].kind.is_for_neighbour() {
+            return self.receive_frame(net, routes, port, id);
+        }
+        match self.is_plain {
+            true => self.forward::<true>(net, routes, port, id),
+            false => self.forward_closely(net, routes, port, id),
         }
     }
 
-    /// A pause or resume frame has come in by a port.
+    #[inline(never)]
+    fn forward_closely(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        self.forward::<false>(net, routes, port, id);
+    }
+
+    /// A probe, or a pause or resume frame, has come in by a port.
     #[cold]
-    fn handle_pfc(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
+    fn receive_frame(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         let frame = net.packets[id];
+        if frame.kind == PacketKind::Probe {
+            return self.receive_probe(net, routes, port, id);
+        }
         net.discard(id);
         if net.handle_pause(port, &frame) {
             self.kick(net, port);
@@ -93,22 +107,30 @@ impl Switch {
 
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
     #[inline(always)]
-    fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
-        if self.events.has(Events::ARRIVALS) {
+    fn forward<const PLAIN: bool>(
+        &mut self,
+        net: &mut Partition,
+        routes: &Routes,
+        port: PortId,
+        id: PacketId,
+    ) {
+        if !PLAIN && self.events.has(Events::ARRIVALS) {
             self.tell_arrival(net, port, id);
         }
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
             NextHops::One(port) => port,
             NextHops::Many(ports) => {
-                let (first, count) = (self.first_port, self.markers.len() as u32);
-                let seen = OwnPorts { net, routes, first, count, packet: id };
-                ports[self.balancer.choose(packet, ports, &seen)]
+                let way = self.balancer.choose_by_hash(packet, ports).unwrap_or_else(|| {
+                    let (first, count) = (self.first_port, self.markers.len() as u32);
+                    self.balancer.choose(packet, ports, &OwnPorts { net, routes, first, count, packet: id })
+                });
+                ports[way]
             }
             NextHops::None => return net.drop_unroutable(port, id),
         };
         let out = self.first_port + out_local;
-        if self.looks_closer {
+        if !PLAIN && self.looks_closer {
             if self.traces {
                 self.leave_trail(net, out_local, id);
             }
@@ -127,13 +149,13 @@ impl Switch {
                 return net.schedule(node, at, Action::Forward { port, packet: id });
             }
         }
-        self.admit(net, out, id);
+        self.admit::<PLAIN>(net, out, id);
     }
 
     /// A packet that was held back for its tail goes on.
     pub fn go_on(&mut self, net: &mut Partition, id: PacketId) {
         let out = net.packets[id].next;
-        self.admit(net, out, id);
+        self.admit::<false>(net, out, id);
     }
 
     /// The transmitter of a port becomes free.
@@ -145,23 +167,21 @@ impl Switch {
 
     /// Sends a packet by port `out` at once, or takes it into the buffer and queues it there.
     #[inline(always)]
-    fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+    fn admit<const PLAIN: bool>(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let (packet, carried) = net.packets.with_room_of(id);
         let port = &mut net.ports[out as usize];
         let passes = (port.is_idle(net.now) & port.up)
-            && (self.lets_pass || self.is_unwatched(out))
+            && (PLAIN || self.lets_pass || self.is_unwatched(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
             return self.queue(net, out, id);
         }
-        let marks = departs(self, port, (packet, carried), net.now, &net.int, false);
-        let at = port.launch(packet, net.now);
-        let (there, node, peer) = (port.destination, port.peer_slot, port.peer);
-        net.arrive(there, node, at, peer, id);
-        if marks {
+        if departs(self, port, (packet, carried), net.now, &net.int, false) {
             net.totals[out as usize].ecn_marks += 1;
         }
+        let launched = port.launch(packet, net.now, false);
+        net.follow(&launched, out, id);
     }
 
     /// The balancer has no use for what leaves by this port.
@@ -185,7 +205,7 @@ impl Switch {
         if !port.up {
             return net.drop_unroutable(out, id);
         }
-        if port.queue.owns_buffer() {
+        if port.owns_buffer {
             return self.queue_at_own(net, out, id);
         }
         let queued = port.queue.class_bytes(class);
@@ -258,7 +278,7 @@ impl Switch {
         while id != NONE {
             let next = net.packets[id].next;
             let back = self.first_port + u32::from(net.packets[id].ingress);
-            self.admit(net, back, id);
+            self.admit::<false>(net, back, id);
             id = next;
         }
     }
@@ -282,12 +302,11 @@ impl Switch {
             return;
         }
         let next = port.queue.dequeue(port.paused, &mut net.packets, net.now);
-        let charged = !port.queue.owns_buffer();
-        if !charged {
+        if port.owns_buffer {
             net.settle(port_id);
         }
         let Some(id) = next else { return };
-        self.send(net, port_id, id, charged);
+        self.send(net, port_id, id);
     }
 
     /// The NIC behind a discipline asks for more.
@@ -297,18 +316,18 @@ impl Switch {
         self.kick(net, port_id);
     }
 
-    /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
-    /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
-    /// `charged`: it was charged to the shared buffer, unless it is a pause.
+    /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes
+    /// before it, but behind it where both leave by the same port (the packet goes back where it came from,
+    /// as after a failure).
     #[inline]
-    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId, charged: bool) {
+    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
         let (packet, carried) = net.packets.with_room_of(id);
-        let port = &net.ports[port_id as usize];
+        let port = &mut net.ports[port_id as usize];
         let (ingress, class, more) = (packet.ingress, packet.class, !port.queue.is_empty());
         let mut resumes = false;
         if packet.is_uncharged() {
             self.count_pause(port, packet, net.now);
-        } else if charged {
+        } else if !port.owns_buffer {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
         }
@@ -316,7 +335,8 @@ impl Switch {
             net.totals[port_id as usize].ecn_marks += 1;
         }
         if !resumes && !self.watched {
-            return net.transmit(port_id, id, more);
+            let launched = port.launch(packet, net.now, more | net.always_departs);
+            return net.follow(&launched, port_id, id);
         }
         let same_port = self.first_port + u32::from(ingress) == port_id;
         if resumes && !same_port {
@@ -366,11 +386,11 @@ impl Switch {
         self.kick(net, port);
     }
 
-    /// The link behind a port went down: what waits for it is lost, its pauses are forgotten, and senders that were
-    /// paused for what is lost may go on.
+    /// The link behind a port went down: what waits for it is lost, its pauses are forgotten, and senders
+    /// that were paused for what is lost may go on.
     pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
         let mut freed = Vec::new();
-        let charged = !net.ports[port_id as usize].queue.owns_buffer();
+        let charged = !net.ports[port_id as usize].owns_buffer;
         while let Some(id) = net.ports[port_id as usize].queue.evict(&mut net.packets) {
             let packet = net.packets[id];
             if !packet.is_uncharged() && charged {
@@ -480,8 +500,8 @@ impl DepartingPacket for Departing<'_> {
     }
 }
 
-/// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave before
-/// it has come.
+/// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not
+/// leave before it has come.
 fn must_wait_for_tail(
     net: &Partition,
     port: PortId,

@@ -23,13 +23,21 @@ pub enum PacketKind {
     Ack,
     /// An acknowledgement that reports the byte `seq` as missing.
     Nack,
+    /// A transport's own signal (a request, a token, a schedule). [`Packet::code`] says which.
+    Control,
     /// PFC: the peer must not send `aux`'s class until a [`PacketKind::Resume`] comes.
     Pause,
     Resume,
     /// A load balancer's probe between switches: the path to the ToR `src` has a utilisation of `aux` / 256.
     Probe,
-    /// A transport's own signal (a request, a token, a schedule). [`Packet::code`] says which.
-    Control,
+}
+
+impl PacketKind {
+    /// A frame for whoever is at the other end of the link; other packets are for a host.
+    #[inline(always)]
+    pub fn is_for_neighbour(self) -> bool {
+        self as u8 >= PacketKind::Pause as u8
+    }
 }
 
 /// Bits of [`Packet::flags`].
@@ -111,7 +119,7 @@ impl Packet {
     /// A pause, or a probe that goes before all others: charged to no buffer.
     #[inline]
     pub fn is_uncharged(&self) -> bool {
-        self.class == 0 && matches!(self.kind, PacketKind::Pause | PacketKind::Resume | PacketKind::Probe)
+        self.class == 0 && self.kind.is_for_neighbour()
     }
     pub fn is_last(&self) -> bool {
         self.flags & flag::LAST != 0

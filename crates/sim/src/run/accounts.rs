@@ -184,7 +184,7 @@ impl Region {
         for id in 0..self.net.ports.len() {
             let owner = self.net.owner(id as u32);
             let port = &self.net.ports[id];
-            let charges = !port.queue.owns_buffer();
+            let charges = !port.owns_buffer;
             while let Some(packet) = self.net.ports[id].queue.evict(&mut self.net.packets) {
                 let sent = &self.net.packets[packet];
                 if let NodeIndex::Switch(s) = owner

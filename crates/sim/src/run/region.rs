@@ -174,18 +174,24 @@ impl Region {
 
     /// The events of a host in this window.
     fn work_host(&mut self, host: u32) {
-        while let Some(event) = self.net.next_of_node() {
+        let in_order = self.net.in_order();
+        let mut due = in_order.due();
+        while let Some(event) = self.net.next_of_node(&mut due) {
             self.event_of_host(host, event);
         }
+        self.net.give_back(in_order);
     }
 
     /// The events of a switch in this window.
     fn work_switch(&mut self, switch: u32) {
         let Region { net, switches, map, .. } = self;
         let (switch, routes) = (&mut switches[switch as usize], &map.routes);
-        while let Some(event) = net.next_of_node() {
+        let in_order = net.in_order();
+        let mut due = in_order.due();
+        while let Some(event) = net.next_of_node(&mut due) {
             event_of_switch(switch, net, routes, event);
         }
+        net.give_back(in_order);
     }
 
     #[inline(always)]
@@ -197,6 +203,9 @@ impl Region {
             self.net.ports[port as usize].departure_pending = false;
             let (host, mut cx) = self.host(host);
             host.kick(port, &mut cx);
+        } else if let Some((port, serial, transport)) = event.wake() {
+            let (host, mut cx) = self.host(host);
+            host.wake(transport, port, serial, &mut cx);
         } else if let Some((transport, token)) = event.timer() {
             let (host, mut cx) = self.host(host);
             host.timer(transport, token, &mut cx);

@@ -267,6 +267,7 @@ registry! {
     /// A transport with all its parameters.
     TransportConfig: TransportParameters(&ReadContext) =>
     /// A transport at one host.
+    #[repr(u8)]
     TransportState {
         Rdma = rdma::RdmaConfig;
         Phost = phost::PhostConfig;

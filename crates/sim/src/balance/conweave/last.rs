@@ -2,7 +2,7 @@
 
 use super::label::{EPOCHS, Flag, Label, Reply};
 use super::{ConWeave, ConWeaveParameters, key};
-use crate::balance::{Held, LoadBalancer, SwitchContext};
+use crate::balance::{Held, SwitchContext};
 use crate::packet::Packet;
 use crate::topology::NextHops;
 use crate::units::Time;
@@ -122,7 +122,7 @@ impl ConWeave {
     pub(super) fn pass_on(&mut self, probe: Packet, cx: &mut impl SwitchContext) {
         let port = match cx.hops(self.node, probe.dst) {
             NextHops::One(port) => port,
-            NextHops::Many(ports) => ports[self.hash.choose(&probe, ports, cx)],
+            NextHops::Many(ports) => ports[self.hash.way_of(&probe, ports)],
             NextHops::None => return,
         };
         if cx.is_up(port) {

@@ -316,7 +316,7 @@ impl LoadBalancer for ConWeave {
                 return at;
             }
         }
-        self.hash.choose(packet, candidates, ports)
+        self.hash.way_of(packet, candidates)
     }
 
     fn events(&self) -> Events {

@@ -1,12 +1,15 @@
-//! A calendar: time in slots of some tens of events each, a ring of slots ahead, and a queue for what is further off.
+//! A calendar: time in slots of some tens of events each, a ring of slots ahead, and a queue for what is
+//! further off.
 //!
-//! An event is written behind the others of its slot, in no order; a slot is put in order when its turn comes. So an event is
-//! touched twice before it happens, however far ahead it was, and most of what it costs to order it has no branch to guess.
+//! An event is written behind the others of its slot, in no order; a slot is put in order when its turn
+//! comes. So an event is touched twice before it happens, however far ahead it was, and most of what it costs
+//! to order it has no branch to guess.
 //!
-//! Where slots are no longer than the shortest delay of a link, nothing that a node sends reaches another within one: then
-//! events are ordered by node and only behind that by time ([`Calendar::by_node`]), so that a node's state is in the cache while it
-//! works, and the processor knows what comes next. As with [`Windows`](super::Windows), but for nodes that have an event or two in a
-//! window: inboxes would be mostly cost.
+//! Where slots are no longer than the shortest delay of a link, nothing that a node sends reaches another
+//! within one: then events are ordered by node and only behind that by time ([`Calendar::by_node`]), so that
+//! a node's state is in the cache while it works, and the processor knows what comes next. As with
+//! [`Windows`](super::Windows), but for nodes that have an event or two in a window: inboxes would be mostly
+//! cost.
 
 use super::{Event, Far};
 use crate::engine::queue::{EventQueue, Timed};
@@ -15,14 +18,16 @@ use crate::units::Time;
 
 /// Slots of the ring.
 const RING: usize = 128;
-/// The shortest and the longest slot: any time has its number (see [`Slots`]), and time within a slot fits into 32 bits.
+/// The shortest and the longest slot: any time has its number (see [`Slots`]), and time within a slot fits
+/// into 32 bits.
 const SHORTEST: u64 = 1 << 7;
 const LONGEST: u64 = 1 << 24;
-/// Parts of time that a slot is dealt out into, as a power of two: without nodes, and at nodes with many events.
+/// Parts of time that a slot is dealt out into, as a power of two: without nodes, and at nodes with many
+/// events.
 const PARTS: u32 = 6;
 const PARTS_OF_BUSY: u32 = 3;
-/// An event that comes up within the slot at work is looked for its place among so many that are next, one by one; a slot in
-/// which so many lie in one part is not sorted by insertion.
+/// An event that comes up within the slot at work is looked for its place among so many that are next, one by
+/// one; a slot in which so many lie in one part is not sorted by insertion.
 const NEAR: usize = 32;
 /// How far behind the event taken last the one lies whose packet is worth fetching.
 const AHEAD: usize = 6;
@@ -40,7 +45,8 @@ pub struct Calendar {
     until: Time,
     /// The first event of that slot behind the cut.
     first_kept: Time,
-    /// What happens in it, in order, the next event `at` that place and [`LAST`] at the `end`; behind that what was there before.
+    /// What happens in it, in order, the next event `at` that place and [`LAST`] at the `end`; behind that
+    /// what was there before.
     order: Vec<Waiting>,
     at: usize,
     end: usize,
@@ -48,7 +54,8 @@ pub struct Calendar {
     nodes: u32,
     /// By part: where its events end.
     ends: Vec<u32>,
-    parts: Parts,
+    /// By node; where they do not count, of all.
+    parts: Vec<Part>,
     /// Of each event that is dealt out, its part.
     part_of: Vec<u32>,
     /// Slots from the one at work on, by their number, and a bit for each that holds something.
@@ -57,7 +64,8 @@ pub struct Calendar {
     far: EventQueue<Far>,
 }
 
-/// Slots of time, all of one length: a number from 8 to 15 times a power of two, so that a multiplication divides by it.
+/// Slots of time, all of one length: a number from 8 to 15 times a power of two, so that a multiplication
+/// divides by it.
 #[derive(Debug, Clone, Copy)]
 struct Slots {
     length: u64,
@@ -89,28 +97,23 @@ impl Slots {
     }
 }
 
-/// What a slot is dealt out into: one part for each of the first nodes, several spans of time for each of the others.
+/// Where the events of a node begin among the parts that a slot is dealt out into, and how long a part of its
+/// time is, as a power of two: longer than a slot where it has but one.
 #[derive(Debug, Clone, Copy)]
-struct Parts {
-    quiet: u32,
-    /// Spans of time are so long, and so many, as powers of two.
+struct Part {
+    first: u32,
     span: u32,
-    spans: u32,
 }
 
-impl Parts {
-    /// Without a branch, as nobody can guess whose event is next.
+impl Part {
     #[inline(always)]
     fn of(self, event: Waiting) -> u32 {
-        let (node, since) = (event.node(), (event.0 >> 64) as u32);
-        let busy = ((i64::from(self.quiet) - 1 - i64::from(node)) >> 63) as u32;
-        let before =
-            (node.wrapping_sub(self.quiet) << self.spans).wrapping_add(self.quiet).wrapping_sub(node);
-        node.wrapping_add(busy & before.wrapping_add(since >> self.span))
+        self.first + ((event.0 >> 64) as u32 >> self.span)
     }
 }
 
-/// An event with its node in place of the high half of its time; the low half counts from the begin of its slot.
+/// An event with its node in place of the high half of its time; the low half counts from the begin of its
+/// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting(u128);
 
@@ -145,8 +148,8 @@ impl Calendar {
         Calendar::new(length, 0, (0, 1), PARTS)
     }
 
-    /// One node after the other in each slot: of so many first those that have few events, then others. `length` is at most
-    /// the shortest delay between two of them.
+    /// One node after the other in each slot: of so many first those that have few events, then others.
+    /// `length` is at most the shortest delay between two of them.
     pub fn by_node(length: Time, quiet: usize, busy: usize) -> Calendar {
         Calendar::new(length, u32::MAX, (quiet, busy), PARTS_OF_BUSY)
     }
@@ -154,7 +157,10 @@ impl Calendar {
     fn new(length: Time, nodes: u32, (quiet, busy): (usize, usize), spans: u32) -> Calendar {
         let slots = Slots::of_length(length);
         // The last moment of a slot falls into the last span.
-        let span = (slots.length - 1).ilog2() + 1 - spans;
+        let whole = (slots.length - 1).ilog2() + 1;
+        let quiet_ones = (0..quiet).map(|node| Part { first: node as u32, span: whole });
+        let first_of = |node| (quiet + (node << spans)) as u32;
+        let busy_ones = (0..busy).map(|node| Part { first: first_of(node), span: whole - spans });
         Calendar {
             slots,
             number: 0,
@@ -167,7 +173,7 @@ impl Calendar {
             nodes,
             ends: vec![0; quiet + (busy << spans)],
             part_of: Vec::new(),
-            parts: Parts { quiet: quiet as u32, span, spans },
+            parts: quiet_ones.chain(busy_ones).collect(),
             ring: std::array::from_fn(|_| Vec::new()),
             occupied: 0,
             far: EventQueue::new(Time(slots.length)),
@@ -247,8 +253,8 @@ impl Calendar {
         (self.at, self.end) = (room, self.end + room);
     }
 
-    /// Takes out the next event if it comes before `limit`, with its node where events are ordered by that. Limits do not go
-    /// back.
+    /// Takes out the next event if it comes before `limit`, with its node where events are ordered by that.
+    /// Limits do not go back.
     #[inline(always)]
     pub fn pop_before(&mut self, limit: Time) -> Option<(u32, Event)> {
         loop {
@@ -263,8 +269,8 @@ impl Calendar {
         }
     }
 
-    /// The packet of an event some way behind the one taken last, if that is about a packet; some other number where not, or
-    /// where there are not so many in its slot.
+    /// The packet of an event some way behind the one taken last, if that is about a packet; some other
+    /// number where not, or where there are not so many in its slot.
     #[inline(always)]
     pub fn packet_ahead(&self) -> PacketId {
         self.order.get(self.at + AHEAD).map_or(PacketId::MAX, |event| event.0 as PacketId)
@@ -276,8 +282,8 @@ impl Calendar {
         self.order.get(self.at + SOON).unwrap_or(&LAST).node()
     }
 
-    /// A time before which no event comes; none without events. Where it is not the time of an event, it lies further on
-    /// after a call of [`Calendar::pop_before`] with a later limit.
+    /// A time before which no event comes; none without events. Where it is not the time of an event, it lies
+    /// further on after a call of [`Calendar::pop_before`] with a later limit.
     pub fn none_before(&self) -> Option<Time> {
         if self.order[self.at].node() != LAST.node() {
             return Some(self.start);
@@ -297,8 +303,8 @@ impl Calendar {
         near.into_iter().chain(far).min()
     }
 
-    /// Goes to the next slot that may hold something and puts its events in order, up to `limit`: what comes then or later is
-    /// kept for when the slot is opened again. False if nothing comes before.
+    /// Goes to the next slot that may hold something and puts its events in order, up to `limit`: what comes
+    /// then or later is kept for when the slot is opened again. False if nothing comes before.
     #[inline(never)]
     fn open_next(&mut self, limit: Time) -> bool {
         let Some(number) = self.next_number() else { return false };
@@ -328,7 +334,7 @@ impl Calendar {
 
     /// Deals the events of a slot out to their parts, and lets each go as far ahead as it must.
     fn put_in_order(&mut self, inbox: &[Waiting]) {
-        let (count, parts) = (inbox.len(), self.parts);
+        let (count, parts) = (inbox.len(), &self.parts[..]);
         if self.order.len() < count + AHEAD {
             self.order.resize(2 * (count + AHEAD), LAST);
         }
@@ -342,7 +348,7 @@ impl Calendar {
         } else {
             ends.fill(0);
             for (event, part) in inbox.iter().zip(&mut *part_of) {
-                *part = parts.of(*event);
+                *part = parts[event.node() as usize].of(*event);
                 ends[*part as usize] += 1;
             }
             let mut sum = 0;

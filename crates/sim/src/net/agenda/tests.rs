@@ -64,9 +64,15 @@ fn windows_and_calendar_are_the_same_for_every_node() {
                         let Some(node) = windows.next_node(from) else { break };
                         from = node + 1;
                         windows.begin(node);
-                        while let Some(event) = agenda.next(limit) {
+                        let in_order = windows.in_order();
+                        let mut due = in_order.due();
+                        while let Agenda::Windows(windows) = &mut agenda
+                            && let Some((event, _)) = windows.next_of_node(&mut due)
+                        {
                             handle(event, &mut agenda);
                         }
+                        let Agenda::Windows(windows) = &mut agenda else { unreachable!() };
+                        windows.give_back(in_order);
                     }
                 },
                 _ => {
