@@ -85,7 +85,13 @@ impl BalancerParameters for CongaParameters {
         Reorders::AfterPauses(self.flowlets.gap)
     }
     fn facts(&self) -> BalancerFacts {
-        BalancerFacts { goes_by_flow: true, knows_fabric: true, ..BalancerFacts::default() }
+        BalancerFacts {
+            goes_by_flow: true,
+            knows_fabric: true,
+            // With what it heard of, what is new, and whose turn it is.
+            leaf_bytes: 2 * Metrics::BYTES + 5,
+            ..BalancerFacts::default()
+        }
     }
 
     /// Leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
@@ -170,9 +176,8 @@ pub struct Conga {
     /// By port: the tag of an uplink.
     tags: Vec<u8>,
     links: Vec<Dre>,
-    /// By leaf and tag.
-    to_leaf: Vec<Metric>,
-    from_leaf: Vec<Metric>,
+    to_leaf: Metrics,
+    from_leaf: Metrics,
     /// By leaf, a bit for each tag: it was heard of, it has changed since it was fed back; and behind the tag that was fed
     /// back last.
     received: Vec<u16>,
@@ -184,19 +189,33 @@ pub struct Conga {
     released: bool,
 }
 
-/// Congestion by one tag; `at` is [`NEVER`] before it was first heard of.
-#[derive(Debug, Clone, Copy)]
-struct Metric {
-    at: u64,
-    value: u8,
+/// Congestion by leaf and tag. Zeros stand for leaves that were never heard of: their memory is not touched.
+struct Metrics {
+    /// One more than the time at which it was heard of last.
+    heard: Vec<u64>,
+    values: Vec<u8>,
 }
 
-const NEVER: u64 = u64::MAX;
-const UNHEARD: Metric = Metric { at: NEVER, value: 0 };
+impl Metrics {
+    /// Bytes of a leaf.
+    const BYTES: u64 = (TAGS * (size_of::<u64>() + size_of::<u8>())) as u64;
 
-impl Metric {
-    fn read(&self, now: u64, ageing: Time) -> u8 {
-        if self.at == NEVER || now - self.at > ageing.0 { 0 } else { self.value }
+    fn of(leaves: usize) -> Metrics {
+        Metrics { heard: vec![0; leaves * TAGS], values: vec![0; leaves * TAGS] }
+    }
+
+    fn read(&self, place: usize, now: u64, ageing: Time) -> u8 {
+        match self.heard[place].checked_sub(1) {
+            Some(at) if now - at <= ageing.0 => self.values[place],
+            _ => 0,
+        }
+    }
+
+    /// Sets one; whether it is another one than before.
+    fn set(&mut self, place: usize, now: u64, value: u8) -> bool {
+        let changes = self.heard[place] == 0 || self.values[place] != value;
+        (self.heard[place], self.values[place]) = (now + 1, value);
+        changes
     }
 }
 
@@ -223,8 +242,8 @@ impl Conga {
             tags: tags.collect(),
             neighbours: at.neighbours.to_vec(),
             links: vec![Dre::default(); at.neighbours.len()],
-            to_leaf: vec![UNHEARD; leaves * TAGS],
-            from_leaf: vec![UNHEARD; leaves * TAGS],
+            to_leaf: Metrics::of(leaves),
+            from_leaf: Metrics::of(leaves),
             received: vec![0; leaves],
             news: vec![0; leaves],
             turn: vec![0; leaves],
@@ -247,14 +266,12 @@ impl Conga {
     /// A packet of a leaf has come.
     fn take_in(&mut self, header: CongaHeader, now: u64) {
         let leaf = header.leaf;
-        let from = &mut self.from_leaf[Self::place(leaf, header.tag)];
-        if from.at == NEVER || from.value != header.congestion {
+        if self.from_leaf.set(Self::place(leaf, header.tag), now, header.congestion) {
             self.news[leaf as usize] |= 1 << header.tag;
         }
         self.received[leaf as usize] |= 1 << header.tag;
-        *from = Metric { at: now, value: header.congestion };
         if let Some((tag, value)) = header.feedback {
-            self.to_leaf[Self::place(leaf, tag)] = Metric { at: now, value };
+            self.to_leaf.set(Self::place(leaf, tag), now, value);
         }
     }
 
@@ -276,8 +293,7 @@ impl Conga {
         };
         self.news[leaf] &= !(1 << tag);
         self.turn[leaf] = ((tag + 1) % TAGS as u32) as u8;
-        let metric = &self.from_leaf[leaf * TAGS + tag as usize];
-        Some((tag as u8, metric.read(now, self.config.ageing)))
+        Some((tag as u8, self.from_leaf.read(leaf * TAGS + tag as usize, now, self.config.ageing)))
     }
 }
 
@@ -297,8 +313,7 @@ impl LoadBalancer for Conga {
         let Conga { links, law, to_leaf, tags, config, random, .. } = self;
         let metric = |port: u32| {
             let own = links[port as usize].metric(law, now);
-            let beyond = to_leaf[Self::place(leaf, tags[port as usize])];
-            own.max(beyond.read(now, config.ageing))
+            own.max(to_leaf.read(Self::place(leaf, tags[port as usize]), now, config.ageing))
         };
         let min = candidates.iter().map(|&port| metric(port)).min().unwrap_or(0);
         let best = |at: &usize| metric(candidates[*at]) == min;

@@ -105,6 +105,8 @@ pub struct BalancerFacts {
     pub repeats: bool,
     /// Bytes that a switch has for each switch with hosts.
     pub rack_bytes: u64,
+    /// Bytes that a switch with hosts has for each other one with which its hosts exchange packets.
+    pub leaf_bytes: u64,
 }
 
 registry! {

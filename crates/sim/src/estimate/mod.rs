@@ -293,9 +293,7 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
         program: PROGRAM_BYTES,
         network: (ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES)
             .saturating_add(disciplines_bytes(scenario, replay.flows))
-            .saturating_add(
-                switches * with_hosts(topology) as u64 * scenario.switch.balancer.facts().rack_bytes,
-            ),
+            .saturating_add(balancers_bytes(scenario, switches, replay.flows)),
         // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
@@ -305,6 +303,7 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
             rows,
         ),
         packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
+            .saturating_add(recurring::probes_in_flight(scenario))
             .saturating_mul(packet_bytes(scenario)),
         flows: ((replay.flows_in_flight - replay.messages_in_flight).saturating_mul(FLOW_BYTES))
             .saturating_add(replay.messages_in_flight.saturating_mul(MESSAGE_BYTES))
@@ -328,6 +327,15 @@ fn disciplines_bytes(scenario: &Scenario, flows: u64) -> u64 {
     let own = switch.port_queues.iter().map(|(ports, queue)| (ports.len() as u64, queue));
     let all = own.chain([(ports.saturating_sub(others), &switch.queue)]);
     all.map(|(ports, queue)| queue.facts().memory.of_ports(ports, flows)).fold(0, u64::saturating_add)
+}
+
+/// Memory of the tables of balancers: of all switches with hosts, and of those with which flows connect them. A flow takes at least
+/// two pages at each end.
+fn balancers_bytes(scenario: &Scenario, switches: u64, flows: u64) -> u64 {
+    const PAGES_OF_FLOW: u64 = 4 * 4096;
+    let (facts, racks) = (scenario.switch.balancer.facts(), with_hosts(&scenario.network.topology) as u64);
+    let of_leaves = (racks * racks).saturating_mul(facts.leaf_bytes).min(flows.saturating_mul(PAGES_OF_FLOW));
+    (switches * racks).saturating_mul(facts.rack_bytes).saturating_add(of_leaves)
 }
 
 /// The number of switches with hosts.

@@ -6,6 +6,7 @@ use super::{Estimate, Replay, ns_per_hop};
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
+use crate::topology::{Link, NodeId, NodeKind, Topology};
 use crate::units::{Time, two_digits};
 
 /// CPU time of a row of a series, in ns: a row for each port every 10 ms of quiet time, with series.parquet. A look at a queue
@@ -84,9 +85,7 @@ fn all(scenario: &Scenario) -> Vec<Recurring> {
     };
     let disciplines = series("disciplines", count(&measure.disciplines), ROWS_OF_DISCIPLINE);
     let probes = scenario.switch.balancer.facts().probes.map(|(key, every)| {
-        // The probe of a switch with hosts goes once over each link between switches.
-        let packet_hops = (super::with_hosts(topology)
-            * topology.links.len().saturating_sub(topology.hosts().len())) as f64;
+        let packet_hops = hops_of_probes(topology);
         let (key, ns) = (format!("switch.balancer.{key}"), packet_hops * ns_per_hop(scenario));
         Recurring { key, every, rows: 0.0, packet_hops, ns }
     });
@@ -104,6 +103,24 @@ fn all(scenario: &Scenario) -> Vec<Recurring> {
         probes,
     ];
     found.into_iter().flatten().collect()
+}
+
+/// Packet-hops of a round of probes: that of each switch with hosts goes once over each link between switches.
+fn hops_of_probes(topology: &Topology) -> f64 {
+    (super::with_hosts(topology) * between_switches(topology).count()) as f64
+}
+
+fn between_switches(topology: &Topology) -> impl Iterator<Item = &Link> {
+    let is_switch = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Switch;
+    topology.links.iter().filter(move |link| is_switch(link.a) && is_switch(link.b))
+}
+
+/// Probes that are on links at once.
+pub(super) fn probes_in_flight(scenario: &Scenario) -> u64 {
+    let topology = &scenario.network.topology;
+    let Some((_, every)) = scenario.switch.balancer.facts().probes else { return 0 };
+    let delays: f64 = between_switches(topology).map(|link| link.delay.0 as f64).sum();
+    (super::with_hosts(topology) as f64 * delays / every.0.max(1) as f64) as u64
 }
 
 fn count<T>(sampled: &Option<Sampled<Vec<T>>>) -> Option<(usize, Time)> {

@@ -18,14 +18,40 @@ fn sizes_are_reported_with_two_digits() {
     assert_eq!([8_765_432_100, 99, 0].map(two_digits), [8_700_000_000, 99, 0]);
 }
 
-/// What an estimate has for the network of 128 hosts, 384 links and 640 ports of switches with this discipline.
-fn network(queue: &str, workload: &str) -> u64 {
+/// The memory of 128 hosts, 384 links, 32 of 80 switches with hosts, and 640 ports of switches with this part of a scenario.
+fn memory_of(switch: &str, workload: &str) -> Memory {
     let text = format!(
-        "[topology]\nkind = \"fat-tree\"\nk = 8\n[switch.queue]\nkind = \"{queue}\"\n\
+        "[topology]\nkind = \"fat-tree\"\nk = 8\n[switch.{switch}\n\
          [transport]\nkind = \"tcp\"\n[[workload]]\n{workload}\n"
     );
     let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
-    scenario.unwrap_or_else(|error| panic!("{error}")).estimate().memory.network
+    scenario.unwrap_or_else(|error| panic!("{error}")).estimate().memory
+}
+
+/// What of it is for the network with this discipline.
+fn network(queue: &str, workload: &str) -> u64 {
+    memory_of(&format!("queue]\nkind = \"{queue}\""), workload).network
+}
+
+#[test]
+fn tables_of_balancers_count_and_their_probes() {
+    let every = "kind = \"permutation\"\nsize = \"1MB\"";
+    let one = "kind = \"incast\"\nsize = \"1MB\"\nsenders = 1\nreceiver = 0";
+    let with =
+        |balancer: &str, workload: &str| memory_of(&format!("balancer]\nkind = \"{balancer}"), workload);
+    let over_ecmp =
+        |balancer: &str, workload: &str| with(balancer, workload).network - with("ecmp\"", workload).network;
+    // Sixteen tags of nine bytes to and from every other rack, or the pages that a flow touches.
+    let conga = "conga\"\nthree_tier = true";
+    assert_eq!(over_ecmp(conga, every), 32 * 32 * (2 * 16 * 9 + 5));
+    assert_eq!(over_ecmp(conga, one), 4 * 4096);
+    // A hop, what was passed on and a byte, at each of 80 switches for 32 racks.
+    let hula = over_ecmp("hula\"", one);
+    assert!(hula % (80 * 32) == 0 && hula >= 80 * 32 * 16, "{hula}");
+    // A probe of each of 32 racks on each of 256 links, for 1 us of the interval: 81 of them instead of 40.
+    let packets = |balancer: &str| with(balancer, one).packets;
+    let more = packets("hula\"\nprobe_interval = \"100us\"") - packets("hula\"");
+    assert_eq!(more, 41 * (size_of::<Packet>() as u64 + EVENT_BYTES));
 }
 
 #[test]
