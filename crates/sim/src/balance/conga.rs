@@ -88,7 +88,7 @@ impl BalancerParameters for CongaParameters {
         BalancerFacts {
             goes_by_flow: true,
             knows_fabric: true,
-            // With what it heard of, what is new, and whose turn it is.
+            // With the tags that it received, those that are new, and the next in turn.
             leaf_bytes: 2 * Metrics::BYTES + 5,
             ..BalancerFacts::default()
         }
@@ -189,10 +189,10 @@ pub struct Conga {
     released: bool,
 }
 
-/// Congestion by leaf and tag. Zeros stand for leaves that were never heard of: their memory is not touched.
+/// Congestion by leaf and tag. Zeros stand for leaves that never sent any: their memory is not touched.
 struct Metrics {
-    /// One more than the time at which it was heard of last.
-    heard: Vec<u64>,
+    /// One more than the time at which it was set last.
+    times: Vec<u64>,
     values: Vec<u8>,
 }
 
@@ -201,11 +201,11 @@ impl Metrics {
     const BYTES: u64 = (TAGS * (size_of::<u64>() + size_of::<u8>())) as u64;
 
     fn of(leaves: usize) -> Metrics {
-        Metrics { heard: vec![0; leaves * TAGS], values: vec![0; leaves * TAGS] }
+        Metrics { times: vec![0; leaves * TAGS], values: vec![0; leaves * TAGS] }
     }
 
     fn read(&self, place: usize, now: u64, ageing: Time) -> u8 {
-        match self.heard[place].checked_sub(1) {
+        match self.times[place].checked_sub(1) {
             Some(at) if now - at <= ageing.0 => self.values[place],
             _ => 0,
         }
@@ -213,8 +213,8 @@ impl Metrics {
 
     /// Sets one; whether it is another one than before.
     fn set(&mut self, place: usize, now: u64, value: u8) -> bool {
-        let changes = self.heard[place] == 0 || self.values[place] != value;
-        (self.heard[place], self.values[place]) = (now + 1, value);
+        let changes = self.times[place] == 0 || self.values[place] != value;
+        (self.times[place], self.values[place]) = (now + 1, value);
         changes
     }
 }

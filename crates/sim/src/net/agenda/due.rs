@@ -28,7 +28,7 @@ impl InOrder {
     }
 }
 
-/// Those of them that have not happened, with [`AHEAD`] events behind them that do not count.
+/// Those of them that have not happened, followed by [`AHEAD`] events that do not count.
 pub struct Due<'a>(&'a [Event]);
 
 impl Due<'_> {
