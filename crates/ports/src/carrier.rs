@@ -38,7 +38,7 @@ const CONGESTION_BITS: u8 = 0b11;
 const CAPABLE: u8 = 0b10;
 /// Type of service by class, in the order in which the kernel's bands serve them: minimise delay, none, maximise throughput.
 const SERVICES: [u8; 3] = [0x10, 0x00, 0x08];
-/// By their numbers in the header.
+/// By their numbers in the header, which do not follow from the order in memory.
 const KINDS: [PacketKind; 7] = [
     PacketKind::Data,
     PacketKind::Ack,
@@ -202,23 +202,11 @@ fn write(packet: &Packet, to: &mut [u8]) {
     for (place, short) in to[32..38].chunks_mut(2).zip([packet.payload, packet.group, packet.size]) {
         place.copy_from_slice(&short.to_be_bytes());
     }
-    let kind = number_of(packet.kind);
+    // A kind that has no number is refused by whoever reads it.
+    let kind = KINDS.iter().position(|kind| *kind == packet.kind).map_or(u8::MAX, |number| number as u8);
     let bytes = [kind, packet.class, packet.wire_class, packet.flags, packet.transport, packet.profile];
     to[38..44].copy_from_slice(&bytes);
     (to[44], to[45]) = (packet.trimming, VERSION);
-}
-
-/// The number of a kind in [`KINDS`], which does not follow from the order in memory.
-fn number_of(kind: PacketKind) -> u8 {
-    match kind {
-        PacketKind::Data => 0,
-        PacketKind::Ack => 1,
-        PacketKind::Nack => 2,
-        PacketKind::Pause => 3,
-        PacketKind::Resume => 4,
-        PacketKind::Probe => 5,
-        PacketKind::Control => 6,
-    }
 }
 
 fn read(from: &[u8]) -> Option<Packet> {
@@ -273,8 +261,7 @@ mod tests {
 
     #[test]
     fn every_field_comes_back_for_every_kind() {
-        for (number, kind) in KINDS.into_iter().enumerate() {
-            assert_eq!(usize::from(number_of(kind)), number);
+        for kind in KINDS {
             let sent = Packet {
                 seq: 1 << 40,
                 sent: Time(987_654_321_012),

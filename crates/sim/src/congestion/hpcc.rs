@@ -400,7 +400,7 @@ impl Hpcc {
     }
 }
 
-/// A number of bits or nanoseconds, far below 2^63: the processor converts it by one instruction.
+/// A number of bits, bytes or nanoseconds, far below 2^63: the processor converts it by one instruction.
 #[inline(always)]
 fn float(number: u64) -> f64 {
     number as i64 as f64

@@ -329,10 +329,10 @@ fn disciplines_bytes(scenario: &Scenario, flows: u64) -> u64 {
     all.map(|(ports, queue)| queue.facts().memory.of_ports(ports, flows)).fold(0, u64::saturating_add)
 }
 
-/// Memory of the tables of balancers: of all switches with hosts, and of those with which flows connect them. A flow takes at least
-/// two pages at each end.
+/// Memory of the tables of balancers: for all switches with hosts, and for those that flows connect. At each end a flow takes at
+/// most a page of two lists in each of two tables.
 fn balancers_bytes(scenario: &Scenario, switches: u64, flows: u64) -> u64 {
-    const PAGES_OF_FLOW: u64 = 4 * 4096;
+    const PAGES_OF_FLOW: u64 = 8 * 4096;
     let (facts, racks) = (scenario.switch.balancer.facts(), with_hosts(&scenario.network.topology) as u64);
     let of_leaves = (racks * racks).saturating_mul(facts.leaf_bytes).min(flows.saturating_mul(PAGES_OF_FLOW));
     (switches * racks).saturating_mul(facts.rack_bytes).saturating_add(of_leaves)

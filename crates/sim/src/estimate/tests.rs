@@ -44,7 +44,7 @@ fn tables_of_balancers_count_and_their_probes() {
     // Sixteen tags of nine bytes to and from every other rack, or the pages that a flow touches.
     let conga = "conga\"\nthree_tier = true";
     assert_eq!(over_ecmp(conga, every), 32 * 32 * (2 * 16 * 9 + 5));
-    assert_eq!(over_ecmp(conga, one), 4 * 4096);
+    assert_eq!(over_ecmp(conga, one), 8 * 4096);
     // A hop, what was passed on and a byte, at each of 80 switches for 32 racks.
     let hula = over_ecmp("hula\"", one);
     assert!(hula % (80 * 32) == 0 && hula >= 80 * 32 * 16, "{hula}");

@@ -36,7 +36,7 @@ impl PacketKind {
     /// A frame for whoever is at the other end of the link; other packets are for a host.
     #[inline(always)]
     pub fn is_for_neighbour(self) -> bool {
-        self as u8 >= PacketKind::Pause as u8
+        matches!(self, PacketKind::Pause | PacketKind::Resume | PacketKind::Probe)
     }
 }
 
