@@ -329,8 +329,8 @@ fn disciplines_bytes(scenario: &Scenario, flows: u64) -> u64 {
     all.map(|(ports, queue)| queue.facts().memory.of_ports(ports, flows)).fold(0, u64::saturating_add)
 }
 
-/// Memory of the tables of balancers: for all switches with hosts, and for those that flows connect. At each end a flow takes at
-/// most a page of two lists in each of two tables.
+/// Memory of the tables of balancers: for all switches with hosts, and for those that flows connect. A flow takes up to four
+/// pages at each end: one of each of two lists, in two tables.
 fn balancers_bytes(scenario: &Scenario, switches: u64, flows: u64) -> u64 {
     const PAGES_OF_FLOW: u64 = 8 * 4096;
     let (facts, racks) = (scenario.switch.balancer.facts(), with_hosts(&scenario.network.topology) as u64);

@@ -26,8 +26,8 @@ const LONGEST: u64 = 1 << 24;
 /// events.
 const PARTS: u32 = 6;
 const PARTS_OF_BUSY: u32 = 3;
-/// An event that comes up within the slot at work is compared with so many of the next ones, one after the
-/// other, and then by bisection; a slot of which so many events lie in one part is not sorted by insertion.
+/// An event that comes up within the slot at work is compared with this number of the next ones, one after the
+/// other, and then by bisection. A slot with this number of events in one part is not sorted by insertion.
 const NEAR: usize = 32;
 /// How far behind the event taken last the one lies whose packet is worth fetching.
 const AHEAD: usize = 6;
