@@ -10,7 +10,7 @@
 //!
 //! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation; their Tofino prototype.
 
-use super::read::{CebinaeConfig, Products};
+use super::read::{CebinaeConfig, Enforced, Products};
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
-    drops_at_once: bool,
+    enforced: Enforced,
     products: Products,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
@@ -76,7 +76,7 @@ impl Filter {
             round,
             tick: config.virtual_round.ns().max(1),
             counts_itself: config.counts_itself,
-            drops_at_once: config.drops_at_once,
+            enforced: config.enforced,
             products: config.products,
             base: 0,
             round_time: 0,
@@ -93,8 +93,12 @@ impl Filter {
         if now.saturating_sub(self.round_time) >= self.tick {
             self.round_time = now;
         }
-        let floor = self.floor(group);
         let (g, head, tail) = (group as usize, self.head, 1 - self.head);
+        if self.enforced == Enforced::ByDropsFromNextRound && group == Group::Top && self.rates[head][g] == 0
+        {
+            return Passage::Head;
+        }
+        let floor = self.floor(group);
         let before = self.bytes[g];
         self.bytes[g] = before.max(floor) + size;
         let judged = if self.counts_itself { self.bytes[g] } else { before };
@@ -102,7 +106,7 @@ impl Filter {
         let past_tail = past_head.saturating_sub(self.budgets[tail][g]);
         match (past_head, past_tail) {
             (0, _) => Passage::Head,
-            (_, 0) if group == Group::Bottom || !self.drops_at_once => Passage::Tail,
+            (_, 0) if group == Group::Bottom || self.enforced == Enforced::ByDelay => Passage::Tail,
             _ => Passage::Drop,
         }
     }

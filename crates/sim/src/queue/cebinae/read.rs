@@ -29,8 +29,7 @@ pub struct CebinaeConfig {
     /// Rounds between recomputations.
     pub period: u32,
     pub tax: u64,
-    /// What top flows send in excess of a round is dropped; else it waits for the next round.
-    pub drops_at_once: bool,
+    pub enforced: Enforced,
     pub port_slack: u64,
     pub flow_slack: u64,
     /// Both rounds share the buffer; else each has half of it.
@@ -69,6 +68,17 @@ impl CebinaeConfig {
     }
 }
 
+/// What happens to packets of top flows in excess of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enforced {
+    /// They wait for the next round.
+    ByDelay,
+    /// They are dropped.
+    ByDrops,
+    /// They are dropped, but pass in a round in which top flows have no rate yet.
+    ByDropsFromNextRound,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheKind {
     /// A flow that finds its slots taken is not counted.
@@ -86,7 +96,12 @@ const ENFORCED: &[(&str, &str)] = &[
         "delay",
         "the largest flows' packets in excess of a round wait for the next one; those in excess of both are dropped",
     ),
-    ("drop", "they are dropped at once (the talk's alternative; it allows a tax of 0)"),
+    (
+        "drop",
+        "they are dropped at once (the talk's alternative; it allows a tax of 0); the rate of a flow that becomes one of the \
+         largest begins with the next round, and until then it is dropped whole",
+    ),
+    ("drop-from-next-round", "the same, but such a flow is not judged until its rate begins"),
 ];
 
 const CACHES: &[(&str, &str)] = &[
@@ -125,9 +140,13 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
     check_times(p, round, virtual_round, deadline);
     let period = p.integer("period", 1, (1, 1_000_000), "rounds between recomputations (published runs: 1)");
     let help = "what happens to packets of the largest flows in excess of a round; auto: delay";
-    let at_once = p.choice_or_auto("enforce", ENFORCED, help) == Some("drop");
+    let enforced = match p.choice_or_auto("enforce", ENFORCED, help) {
+        Some("drop") => Enforced::ByDrops,
+        Some("drop-from-next-round") => Enforced::ByDropsFromNextRound,
+        _ => Enforced::ByDelay,
+    };
     let help = "share by which a full link reduces the rate of its largest flows (published runs: 0.01)";
-    let tax = share_from(u64::from(!at_once), p, "tax", help);
+    let tax = share_from(u64::from(enforced == Enforced::ByDelay), p, "tax", help);
     let help =
         "a link counts as full if it sends more than (1 - this share) of its rate (published runs: 0.01)";
     let port_slack = share(p, "port_slack", help);
@@ -177,7 +196,7 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         deadline,
         period: period as u32,
         tax,
-        drops_at_once: at_once,
+        enforced,
         port_slack,
         flow_slack,
         shared,

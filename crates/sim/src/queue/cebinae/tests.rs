@@ -1,7 +1,7 @@
 //! The clock, the filter and the agent by hand, and against the authors' stored control traces.
 
 use super::super::managed::tests::{Port, config as managed, defaults, reference};
-use super::read::Products;
+use super::read::{Enforced, Products};
 use super::*;
 use crate::units::Time;
 
@@ -50,6 +50,23 @@ fn in_the_first_round_after_saturation_one_packet_is_sent_56_wait_and_the_others
     filter.note_rates();
     filter.rotate([0, C]);
     assert_eq!(filter.bytes[Group::Top as usize], 61 * 1492 - 83_886);
+}
+
+#[test]
+fn by_drops_a_round_without_a_rate_drops_a_top_flow_or_does_not_judge_it() {
+    let passages = |enforced| {
+        let mut filter = filter_of(CebinaeConfig { enforced, ..config(DT) });
+        filter.rotate([20_000_000, 80_000_000]);
+        filter.note_rates();
+        let first: Vec<Passage> = (0..60).map(|_| filter.pass(Group::Top, 1492, DT + 1)).collect();
+        filter.rotate([20_000_000, 80_000_000]);
+        let second: Vec<Passage> = (0..60).map(|_| filter.pass(Group::Top, 1492, 2 * DT + 1)).collect();
+        let passed = |passages: Vec<Passage>| passages.iter().filter(|&&p| p == Passage::Head).count();
+        (passed(first), passed(second))
+    };
+    // 83 886 bytes of 20 Mb/s are in the budget of a round: 57 packets, the last of which exceeds it.
+    assert_eq!(passages(Enforced::ByDrops), (1, 0));
+    assert_eq!(passages(Enforced::ByDropsFromNextRound), (60, 57));
 }
 
 #[test]
@@ -128,7 +145,7 @@ fn the_prototype_conserves_packets_too() {
         hold: 5,
         cache_slots: 1024,
         tax: WHOLE / 20,
-        drops_at_once: false,
+        enforced: Enforced::ByDelay,
         port_slack: WHOLE / 10,
         flow_slack: WHOLE / 10,
         ..config(1 << 24)
