@@ -101,6 +101,8 @@ host_link = {{ rate = "{}", delay = "1ms" }}
 bottleneck_link = {{ rate = "{}", delay = "{}" }}
 [switch]
 buffer = "1GiB"
+[host]
+queue = {{ kind = "fq-codel", nic_packets = 100, link_header = "2B" }}
 [[switch.port]]
 match = "s0->s1"
 queue = {}
@@ -349,8 +351,8 @@ const OTHERS: [(&str, &[&str]); 7] = [
     ("thresh", &["fifo", "fq", "cebinae-001", "cebinae-010", "cebinae-020", "cebinae-040", "cebinae-100"]),
     ("fig7", &["fifo", "cebinae"]),
     ("fig8", &["fifo", "cebinae-080", "cebinae-100"]),
-    ("fig1", &[]),
-    ("fig1_region", &[]),
+    ("fig1", &["fifo"]),
+    ("fig1_region", &["fifo", "cebinae"]),
 ];
 
 #[test]

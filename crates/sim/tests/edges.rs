@@ -43,6 +43,7 @@ fn in_turn(host: HostConfig, transport: &str) -> (Kept, weftline_sim::measure::O
 }
 
 const IN_ORDER: HostConfig = HostConfig {
+    queue: None,
     resequencing: Some(ResequencingConfig { timeout: Time::from_us(100), buffer: Bytes(1_000_000) }),
     packet_time: Time::ZERO,
     nic_policy: NicPolicy::Hash,

@@ -168,3 +168,66 @@ fn swift_with_one_delay_cuts_for_what_hosts_take() {
     println!("hosts of 30 us: one delay {one:.2} packets, two {two:.2}");
     assert!(one < 1.5 && two > 1.5 * one, "{one} {two}");
 }
+
+/// A sender with a link of 100 Mb/s, or one of 4 Tb/s to a switch whose port has that link, to a receiver 10 ms away; the queue in
+/// front of the slow link is the host's in the one and the switch's in the other.
+fn two_flows(queue: &str, of_host: bool, controller: &str) -> (Vec<Time>, Outcome) {
+    let network = match of_host {
+        true => {
+            "node = [{ name = \"a\", kind = \"host\" }, { name = \"b\", kind = \"host\" }, { name = \"s\", kind = \"switch\" }]\n\
+             link = [{ a = \"a\", b = \"s\", rate = \"100Mbps\", delay = \"5ms\" }, { a = \"s\", b = \"b\", rate = \"100Gbps\", delay = \"5ms\" }]\n"
+        }
+        false => {
+            "node = [{ name = \"a\", kind = \"host\" }, { name = \"b\", kind = \"host\" }, { name = \"s\", kind = \"switch\" }, { name = \"q\", kind = \"switch\" }]\n\
+             link = [{ a = \"a\", b = \"q\", rate = \"4000Gbps\", delay = \"1ns\" }, { a = \"q\", b = \"s\", rate = \"100Mbps\", delay = \"5ms\" }, \
+             { a = \"s\", b = \"b\", rate = \"100Gbps\", delay = \"5ms\" }]\n"
+        }
+    };
+    let folder = std::env::temp_dir().join(format!("weftline-host-queue-{}-{of_host}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("network.toml");
+    std::fs::write(&file, network).expect("a file");
+    let (host, port) = match of_host {
+        true => (format!("[host]\nqueue = {queue}\n"), String::new()),
+        false => (String::new(), format!("[[switch.port]]\nmatch = \"q->s\"\nqueue = {queue}\n")),
+    };
+    let text = format!(
+        "[topology]\nkind = \"file\"\nfile = \"{}\"\n[switch]\npfc = {{ enabled = false }}\necn = {{ enabled = false }}\n{port}{host}\
+         [transport]\nkind = \"tcp\"\ncontroller = {{ kind = \"{controller}\" }}\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n",
+        file.display()
+    );
+    let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let flows = vec![flow(0, 1, 8_000_000, Time::ZERO), flow(0, 1, 300_000, us(300_000))];
+    let (kept, outcome) =
+        run(Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") });
+    (completion_times(&kept), outcome)
+}
+
+#[test]
+fn a_queue_of_a_host_delays_and_drops_what_that_of_a_switch_after_a_fast_link_would() {
+    const WINDOWS: &[&str] = &["newreno", "cubic", "bbr"];
+    // Acknowledgements come just when the link becomes free. What they let go meets a full queue before a packet leaves it, and after
+    // a fast link, which takes three nanoseconds, when one has left. Packets that are paced do not come at such times.
+    for (queue, controllers) in [
+        ("{ kind = \"fq-codel\", nic_packets = 10 }", WINDOWS),
+        ("{ kind = \"codel\", nic_packets = 3 }", WINDOWS),
+        ("{ kind = \"fifo\", packets = 40 }", &["bbr"]),
+    ] {
+        for controller in controllers {
+            let (at_host, outcome) = two_flows(queue, true, controller);
+            let (at_switch, expected) = two_flows(queue, false, controller);
+            let of = |outcome: &Outcome| {
+                let all = losses_of(outcome);
+                assert_eq!(all.data_sent, all.data_received + all.data_dropped + all.data_in_flight);
+                (all.data_sent, all.data_dropped, all.retransmitted)
+            };
+            assert!(of(&outcome).1 > 0, "{queue} {controller}");
+            assert_eq!(of(&outcome), of(&expected), "{queue} {controller}");
+            for (host, switch) in at_host.iter().zip(&at_switch) {
+                // Two nanoseconds more of propagation and three of transmission in a round trip that begins with an idle link.
+                let more = switch.0.checked_sub(host.0);
+                assert!(more.is_some_and(|more| more < 200_000), "{queue} {controller}: {host} {switch}");
+            }
+        }
+    }
+}

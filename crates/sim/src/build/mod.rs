@@ -20,7 +20,7 @@ use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::{EcnMarker, MarkedAt};
-use crate::net::host::{Edge, Host, TelemetryShim};
+use crate::net::host::{Edge, Host, HostConfig, Kick, TelemetryShim};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::memory::Memory;
@@ -43,6 +43,7 @@ use crate::telemetry::int::{IntLayout, path_id};
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
 use crate::topology::{MAX_NODES, MAX_PORTS, NodeKind, Topology};
+use crate::transport::binding::NicPolicy;
 use crate::transport::{
     HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
 };
@@ -361,6 +362,7 @@ impl Builder<'_> {
                     node,
                     first_port,
                     ports: own.len() as u16,
+                    kick: self.kick(own.len()),
                     rows: self.map.rows_of_host(node),
                     transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
@@ -463,9 +465,18 @@ impl Builder<'_> {
         execution::agenda(&self.config.topology, shortest, self.windows)
     }
 
+    /// What a host with a number of ports looks at.
+    fn kick(&self, ports: usize) -> Kick {
+        match &self.config.host {
+            HostConfig { queue: Some(_), .. } => Kick::Queue,
+            HostConfig { nic_policy: NicPolicy::All, .. } if ports > 1 => Kick::AnyPort,
+            _ => Kick::Port,
+        }
+    }
+
     /// The ports of a node.
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
-        let nic = nic_queue(&self.config.transports);
+        let nic = self.config.host.queue.clone().unwrap_or_else(|| nic_queue(&self.config.transports));
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let port = |(local, number): (usize, u32)| {
             let side = self.map.sides[number as usize];

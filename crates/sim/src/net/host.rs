@@ -20,9 +20,20 @@ use crate::engine::prefetch::prefetch_lines;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::topology::Row;
-use crate::transport::{HostContext, Look, NicPolicy, Transport, TransportState};
+use crate::transport::{HostContext, Look, Transport, TransportState};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
+
+/// What a host looks at when a port became free, or when something came for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kick {
+    /// The port.
+    Port,
+    /// All ports: any of them may take what they share.
+    AnyPort,
+    /// The queue in front of the port, which is filled first.
+    Queue,
+}
 
 pub struct Host {
     pub id: u32,
@@ -31,6 +42,7 @@ pub struct Host {
     pub node: u32,
     pub first_port: PortId,
     pub ports: u16,
+    pub kick: Kick,
     /// Where its next hops are looked up, and those of the switch behind its first port; renewed with the routes.
     pub rows: [Row; 2],
     pub transports: Vec<TransportState>,
@@ -159,19 +171,77 @@ impl Host {
     #[inline]
     pub fn wake(&mut self, transport: u8, port: PortId, serial: u32, cx: &mut HostContext) {
         cx.transport = transport;
-        if self.transports[usize::from(transport)].on_wake(port, serial, cx) {
+        let Some(of) = self.transports.get_mut(usize::from(transport)) else {
+            return self.refill(port, cx);
+        };
+        if of.on_wake(port, serial, cx) {
             self.kick(port, cx);
         }
     }
 
-    /// A port became free, or something came for it: sends the next packet if there is one. Where ports share what they send, any of
-    /// them may take it.
+    /// The NIC after a queue requests more.
+    #[cold]
+    fn refill(&mut self, port: PortId, cx: &mut HostContext) {
+        cx.net.ports[port as usize].queue.ask(&mut cx.net.packets, cx.net.now);
+        cx.net.settle(port);
+        self.kick(port, cx);
+    }
+
+    /// A port became free, or something came for it: sends the next packet if there is one.
     #[inline]
     pub fn kick(&mut self, port: PortId, cx: &mut HostContext) {
-        match self.ports > 1 && cx.settings.nic_policy == NicPolicy::All {
-            false => self.kick_port(port, cx),
-            true => self.kick_all(cx),
+        match self.kick {
+            Kick::Port => self.kick_port(port, cx),
+            Kick::AnyPort => self.kick_all(cx),
+            Kick::Queue => self.kick_queue(port, cx),
         }
+    }
+
+    /// Puts all that transports may send now into the queue of a port, and sends the next packet if the port is free.
+    #[inline(never)]
+    fn kick_queue(&mut self, port_id: PortId, cx: &mut HostContext) {
+        self.serve_queue(port_id, cx);
+        while cx.net.ports[port_id as usize].up
+            && let Some(id) = self.pull(port_id, cx)
+        {
+            cx.enqueue(port_id, id);
+            self.serve_queue(port_id, cx);
+        }
+        let port = &cx.net.ports[port_id as usize];
+        if !port.departure_pending && !port.queue.is_empty() {
+            cx.net.expect_departure(port_id);
+        }
+        let (paused, nic) = (cx.net.ports[port_id as usize].paused, cx.scheduler_of(port_id));
+        for (number, transport) in self.transports.iter_mut().enumerate() {
+            if let Look::Wake { at, serial } = transport.next_look(nic, paused, cx.net.now) {
+                cx.transport = number as u8;
+                cx.set_wake(at, port_id, serial);
+            }
+        }
+    }
+
+    /// Sends the next packet that waits in front of a port, if the port is free.
+    fn serve_queue(&mut self, port_id: PortId, cx: &mut HostContext) {
+        let port = &mut cx.net.ports[port_id as usize];
+        let next = match port.up && port.is_idle(cx.net.now) {
+            true => port.queue.dequeue(port.paused, &mut cx.net.packets, cx.net.now),
+            false => None,
+        };
+        cx.net.settle(port_id);
+        if let Some(id) = next {
+            let packet = &mut cx.net.packets[id];
+            packet.class = packet.wire_class;
+            self.transmit(port_id, id, cx);
+        }
+    }
+
+    /// Puts a packet on the link of a port.
+    #[inline(always)]
+    fn transmit(&mut self, port_id: PortId, id: PacketId, cx: &mut HostContext) {
+        if let Some(edge) = &mut self.edge {
+            edge.on_egress(cx.net, cx.map, id, (self.node, port_id - self.first_port));
+        }
+        cx.net.transmit(port_id, id, false);
     }
 
     #[inline(never)]
@@ -207,10 +277,7 @@ impl Host {
                 None => self.pull(port_id, cx),
             };
             let Some(id) = next else { return };
-            if let Some(edge) = &mut self.edge {
-                edge.on_egress(cx.net, cx.map, id, (self.node, port_id - self.first_port));
-            }
-            cx.net.transmit(port_id, id, false);
+            self.transmit(port_id, id, cx);
         }
         self.look_ahead(port_id, cx);
     }

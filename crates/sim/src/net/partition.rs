@@ -1,7 +1,7 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a
 //! link.
 
-use super::agenda::{Action, Agenda, AgendaKind, Due, Event, InOrder};
+use super::agenda::{Action, Agenda, AgendaKind, Due, EDGE, Event, InOrder};
 use super::awaited::Awaited;
 use super::carried::Numbers;
 use super::headers::Headers;
@@ -434,7 +434,7 @@ impl Partition {
         self.totals[port as usize].ecn_marks += account.take_marks();
         if account.take_wake() {
             let node = self.ports[port as usize].slot;
-            self.schedule(node, self.now, Action::Wake { port, serial: 0, transport: 0 });
+            self.schedule(node, self.now, Action::Wake { port, serial: 0, transport: EDGE });
         }
         while dropped != NONE {
             let next = self.packets[dropped].next;

@@ -122,6 +122,7 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.push(keys("host", None, |section| {
             host::read(section, &[], None, &Rules::none());
+            queue_keys(section);
         }));
         all.push(keys("measure", None, measure::declare));
         all

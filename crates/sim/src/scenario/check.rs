@@ -8,6 +8,7 @@ use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
+use crate::topology::NodeKind;
 use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
 use crate::units::{Bytes, Time};
 
@@ -60,13 +61,16 @@ pub fn transports_fit(
     }
 }
 
-/// The first warning of a queue of a switch's port about the port's rate.
+/// The first warning of a queue of a port about the port's rate.
 fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
     let ports = topology.ports();
-    topology.switches().into_iter().find_map(|node| {
+    (0..topology.nodes.len() as u32).find_map(|node| {
         ports[node as usize].iter().zip(0..).find_map(|(&(link, _), local)| {
-            let queue = scenario.switch.queue_at(node, local);
+            let queue = match topology.nodes[node as usize].kind {
+                NodeKind::Switch => scenario.switch.queue_at(node, local),
+                NodeKind::Host => scenario.host.queue.as_ref()?,
+            };
             queue.warning(topology.links[link as usize].rate, &|| topology.port_name(node, local))
         })
     })

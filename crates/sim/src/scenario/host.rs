@@ -1,10 +1,11 @@
-//! `[host]`: what a host does with packets before its transports see them.
+//! `[host]`: what a host does with packets between its transports and its links.
 
 use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::config::{HostConfig, ResequencingConfig};
 use crate::parameters::{Source, Value};
+use crate::queue::{self, QueueConfig, QueueDefaults};
 use crate::transport::TransportConfig;
 use crate::transport::binding::{NicPolicy, POLICIES};
 use crate::units::{Bytes, Time};
@@ -50,11 +51,50 @@ pub fn read(
         }
     }
     section.absorb("resequencing", table);
+    let queue = queue(section, transports);
+    let nic_policy = nic_policy(section, transports, net, rules);
+    if queue.is_some() && nic_policy == NicPolicy::All {
+        let message =
+            "\"all\" is not possible with host.queue: a packet waits for one NIC; take \"round-robin\"";
+        section.complain("nic_policy", message.into());
+    }
     HostConfig {
+        queue,
         resequencing: enabled.then_some(ResequencingConfig { timeout, buffer }),
         packet_time,
-        nic_policy: nic_policy(section, transports, net, rules),
+        nic_policy,
     }
+}
+
+/// `queue`; none: there is none, or something is wrong with it and reported.
+fn queue(section: &mut Section, transports: &[TransportConfig]) -> Option<QueueConfig> {
+    if section.peek("queue").is_none() {
+        section.offer("queue");
+        return None;
+    }
+    let mut table = section.scheme("queue");
+    let help = "queue discipline in front of every NIC of a host, which transports fill as their windows allow, as operating systems \
+                do; without it they make a packet when the NIC is free";
+    let kind = table.kind("queue", None, queue::kinds(), help);
+    let queue =
+        kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), QueueDefaults::default()));
+    if let Some(queue) = queue.as_ref().filter(|queue| !queue.facts().owns_buffer) {
+        let message = format!(
+            "{:?} shares the buffer of a switch, which hosts do not have: give it a limit of its own if it has one \
+             (packets), or choose another, such as \"fq-codel\"",
+            queue.name()
+        );
+        table.complain("kind", message);
+    }
+    if let Some(transport) = transports.iter().find(|transport| !transport.facts().fills_queue) {
+        let message = format!(
+            "{} makes a packet when the NIC is free: a queue of the host is for tcp and mptcp",
+            transport.name()
+        );
+        table.complain("kind", message);
+    }
+    section.absorb("queue", table);
+    queue
 }
 
 /// The policy, before `[host]` is read: what transports derive from the rate of a host depends on it.

@@ -83,6 +83,9 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
     if scenario.host.resequencing.is_some() {
         refuse("host.resequencing", "what hosts hold back is not known to repeat: leave it out");
     }
+    if scenario.host.queue.is_some() {
+        refuse("host.queue", "what waits in hosts is not known to repeat: leave it out");
+    }
     if scenario.host.packet_time > Time::ZERO {
         refuse("host.packet_time", "what waits in hosts is not known to repeat: leave it out");
     }

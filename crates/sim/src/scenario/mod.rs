@@ -150,7 +150,8 @@ impl Scenario {
 
     /// Whether packets can be lost.
     pub(crate) fn can_lose(&self) -> bool {
-        let drops = !self.switch.pfc.enabled || self.switch.queues().any(|queue| queue.facts().owns_buffer);
+        let mut queues = self.switch.queues().chain(&self.host.queue);
+        let drops = !self.switch.pfc.enabled || queues.any(|queue| queue.facts().owns_buffer);
         drops || self.failures.loss.is_some() || !self.failures.events.is_empty()
     }
 
@@ -178,7 +179,7 @@ impl Scenario {
             seed: self.seed,
             topology: self.network.topology.clone(),
             switch: self.switch.clone(),
-            host: self.host,
+            host: self.host.clone(),
             transports: self.transports.clone(),
             telemetry: self.telemetry.clone(),
             traffic: Traffic { sources, groups: self.traffic.groups.clone() },

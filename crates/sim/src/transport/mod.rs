@@ -144,7 +144,13 @@ impl HostContext<'_> {
     }
 
     /// Puts a control packet (acknowledgement) into the queue of a port; it precedes data.
+    #[inline(always)]
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
+        self.enqueue(port, id);
+    }
+
+    /// Puts a packet into the queue of a port.
+    pub fn enqueue(&mut self, port: PortId, id: PacketId) {
         use crate::queue::{QueueDiscipline, Verdict};
         let queue = &mut self.net.ports[port as usize].queue;
         if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets, self.net.now) {

@@ -241,6 +241,8 @@ pub struct Facts<'a> {
     pub spreads_flows: bool,
     /// Number of subflows of a flow, whose packets have no common order; none if there are no subflows.
     pub subflows: Option<u8>,
+    /// Packets may wait in a queue of their host, which is filled as windows allow.
+    pub fills_queue: bool,
     /// Why the packets of a flow cannot leave by whichever NIC is free, if they cannot.
     pub one_nic: Option<&'static str>,
     /// The receiver counts packets and accepts them in any order.
@@ -290,6 +292,7 @@ impl Default for Facts<'_> {
             labels_packets: false,
             spreads_flows: false,
             subflows: None,
+            fills_queue: false,
             one_nic: None,
             any_order: false,
             overtaken: Overtaken::Nothing,

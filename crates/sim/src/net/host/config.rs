@@ -1,10 +1,14 @@
-//! What a host does with packets before its transports see them, resolved.
+//! What a host does with packets between its transports and its links, resolved.
 
+use crate::queue::QueueConfig;
 use crate::transport::binding::NicPolicy;
 use crate::units::{Bytes, Time};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct HostConfig {
+    /// What packets wait in before a NIC, which transports fill as their windows allow; none: transports make a
+    /// packet when a NIC is free.
+    pub queue: Option<QueueConfig>,
     /// Receivers put packets in order before their transports see them.
     pub resequencing: Option<ResequencingConfig>,
     /// For each packet that comes, one after the other.

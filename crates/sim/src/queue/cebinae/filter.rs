@@ -94,8 +94,7 @@ impl Filter {
             self.round_time = now;
         }
         let (g, head, tail) = (group as usize, self.head, 1 - self.head);
-        if self.enforced == Enforced::ByDropsFromNextRound && group == Group::Top && self.rates[head][g] == 0
-        {
+        if self.enforced == Enforced::DropsFromNextRound && group == Group::Top && self.rates[head][g] == 0 {
             return Passage::Head;
         }
         let floor = self.floor(group);
@@ -106,7 +105,7 @@ impl Filter {
         let past_tail = past_head.saturating_sub(self.budgets[tail][g]);
         match (past_head, past_tail) {
             (0, _) => Passage::Head,
-            (_, 0) if group == Group::Bottom || self.enforced == Enforced::ByDelay => Passage::Tail,
+            (_, 0) if group == Group::Bottom || self.enforced == Enforced::Delay => Passage::Tail,
             _ => Passage::Drop,
         }
     }

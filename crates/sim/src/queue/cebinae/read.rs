@@ -72,11 +72,11 @@ impl CebinaeConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enforced {
     /// They wait for the next round.
-    ByDelay,
+    Delay,
     /// They are dropped.
-    ByDrops,
+    Drops,
     /// They are dropped, but pass in a round in which top flows have no rate yet.
-    ByDropsFromNextRound,
+    DropsFromNextRound,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,12 +141,12 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
     let period = p.integer("period", 1, (1, 1_000_000), "rounds between recomputations (published runs: 1)");
     let help = "what happens to packets of the largest flows in excess of a round; auto: delay";
     let enforced = match p.choice_or_auto("enforce", ENFORCED, help) {
-        Some("drop") => Enforced::ByDrops,
-        Some("drop-from-next-round") => Enforced::ByDropsFromNextRound,
-        _ => Enforced::ByDelay,
+        Some("drop") => Enforced::Drops,
+        Some("drop-from-next-round") => Enforced::DropsFromNextRound,
+        _ => Enforced::Delay,
     };
     let help = "share by which a full link reduces the rate of its largest flows (published runs: 0.01)";
-    let tax = share_from(u64::from(enforced == Enforced::ByDelay), p, "tax", help);
+    let tax = share_from(u64::from(enforced == Enforced::Delay), p, "tax", help);
     let help =
         "a link counts as full if it sends more than (1 - this share) of its rate (published runs: 0.01)";
     let port_slack = share(p, "port_slack", help);

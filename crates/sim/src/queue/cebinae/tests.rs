@@ -65,8 +65,8 @@ fn by_drops_a_round_without_a_rate_drops_a_top_flow_or_does_not_judge_it() {
         (passed(first), passed(second))
     };
     // 83 886 bytes of 20 Mb/s are in the budget of a round: 57 packets, the last of which exceeds it.
-    assert_eq!(passages(Enforced::ByDrops), (1, 0));
-    assert_eq!(passages(Enforced::ByDropsFromNextRound), (60, 57));
+    assert_eq!(passages(Enforced::Drops), (1, 0));
+    assert_eq!(passages(Enforced::DropsFromNextRound), (60, 57));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn the_prototype_conserves_packets_too() {
         hold: 5,
         cache_slots: 1024,
         tax: WHOLE / 20,
-        enforced: Enforced::ByDelay,
+        enforced: Enforced::Delay,
         port_slack: WHOLE / 10,
         flow_slack: WHOLE / 10,
         ..config(1 << 24)

@@ -139,6 +139,7 @@ impl TransportParameters for TcpConfig {
     fn facts(&self) -> Facts<'_> {
         Facts {
             keeps_connections: self.application.rate.is_none(),
+            fills_queue: true,
             overtaken: match self.recovery.rack {
                 Some(_) => Overtaken::WaitedFor {
                     why: "the reordering window of loss detection by time is 0 at first and at most one round trip \
