@@ -414,6 +414,7 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
         ("switch.pfc.enabled=true", "cannot pause"),
         ("host.packet_time=1us", "take the time that they take"),
+        ("host.queue.kind=fq-codel", "have that of their system"),
         ("host.resequencing.enabled=true", "hand packets on as they come"),
         ("transport.app_rate=1Mbps", "as fast as TCP lets them"),
         ("transport.plb=delay", "keep a flow on its path"),

@@ -75,6 +75,8 @@ def problems(values: dict[str, Any]) -> list[str]:
     ]
     if quantities.parse_time_ns(host.get("packet_time", "0s")) > 0:
         found.append(f"host.packet_time: hosts of the kernel take the time that they take: {out}")
+    if "queue" in host:
+        found.append(f"host.queue: hosts of the kernel have that of their system: {out}")
     if host.get("resequencing", {}).get("enabled"):
         found.append(f"host.resequencing.enabled: hosts of the kernel hand packets on as they come: {out}")
     return found

@@ -122,6 +122,9 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.push(keys("host", None, |section| {
             host::read(section, &[], None, &Rules::none());
+            let mut queue = section.child("queue");
+            host::queue_kind(&mut queue);
+            section.absorb("queue", queue);
             queue_keys(section);
         }));
         all.push(keys("measure", None, measure::declare));

@@ -73,9 +73,7 @@ fn queue(section: &mut Section, transports: &[TransportConfig]) -> Option<QueueC
         return None;
     }
     let mut table = section.scheme("queue");
-    let help = "queue discipline in front of every NIC of a host, which transports fill as their windows allow, as operating systems \
-                do; without it they make a packet when the NIC is free";
-    let kind = table.kind("queue", None, queue::kinds(), help);
+    let kind = queue_kind(&mut table);
     let queue =
         kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), QueueDefaults::default()));
     if let Some(queue) = queue.as_ref().filter(|queue| !queue.facts().owns_buffer) {
@@ -95,6 +93,13 @@ fn queue(section: &mut Section, transports: &[TransportConfig]) -> Option<QueueC
     }
     section.absorb("queue", table);
     queue
+}
+
+/// Which discipline the table `queue` names.
+pub fn queue_kind(table: &mut Section) -> Option<&'static str> {
+    let help = "queue discipline in front of every NIC of a host, which transports fill as their windows allow, as operating systems \
+                do; without it they make a packet when the NIC is free";
+    table.kind("queue", None, queue::kinds(), help)
 }
 
 /// The policy, before `[host]` is read: what transports derive from the rate of a host depends on it.
