@@ -307,7 +307,7 @@ impl Host {
     }
 
     /// Asks the transports for a packet, in turn.
-    #[inline]
+    #[inline(always)]
     fn pull(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
         let count = self.transports.len();
         if count == 1 {
