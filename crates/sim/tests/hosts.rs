@@ -231,3 +231,31 @@ fn a_queue_of_a_host_delays_and_drops_what_that_of_a_switch_after_a_fast_link_wo
         }
     }
 }
+
+#[test]
+fn a_queue_of_a_host_waits_for_the_end_of_pauses_and_of_a_link_that_is_down() {
+    let run_of = |switch: &str, flows: &str, failures: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 5\nhost_link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n[switch]\n{switch}\n\
+             [host]\nqueue = {{ kind = \"fq-codel\", nic_packets = 10 }}\n[transport]\nkind = \"tcp\"\nrto_min = \"1ms\"\n\
+             [[workload]]\nkind = \"flows\"\nflows = [{flows}]\n{failures}"
+        );
+        let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        run(scenario.config().expect("a configuration"))
+    };
+    let flow = |src: u32, dst: u32| format!("{{ src = {src}, dst = {dst}, size = \"2MB\", start = \"0s\" }}");
+    let incast: Vec<String> = (1..5).map(|src| flow(src, 0)).collect();
+    let (kept, outcome) = run_of("buffer = \"600KB\"\npfc = { enabled = true }", &incast.join(", "), "");
+    // 8 MB at 10 Gb/s, and no host sends while it is paused.
+    assert!(sum_of(&outcome, |port| port.pauses) > 0);
+    let last = completion_times(&kept).into_iter().max().expect("flows");
+    assert!(last > Time::from_us(6400) && last < Time::from_us(8000), "{last}");
+    // Both directions over the link that goes down: acknowledgements, too, come to a port that is down.
+    let both = [flow(0, 1), flow(1, 0)].join(", ");
+    let event = "[failures]\ndetection = \"1ms\"\nevent = [{ at = \"1ms\", link = [\"host1\", \"s0\"] }, \
+                 { at = \"30ms\", change = \"up\", link = [\"host1\", \"s0\"] }]\n";
+    let (kept, _) = run_of("pfc = { enabled = false }", &both, event);
+    for time in completion_times(&kept) {
+        assert!(time > Time::from_ms(30) && time < Time::from_ms(200), "{time}");
+    }
+}

@@ -81,6 +81,8 @@ const HOST_BYTES: u64 = 1200;
 const SWITCH_BYTES: u64 = 600;
 /// Ports of switches that the data and the acknowledgements of a flow pass: there and back through three tiers.
 const PASSED_PORTS: f64 = 10.0;
+/// Ports of hosts that it passes: data at one end, acknowledgements at the other.
+const PASSED_NICS: f64 = 2.0;
 /// An entry of the event queue: time, key, action, link.
 const EVENT_BYTES: u64 = 40;
 /// A flow in flight: queue pair, receiver, gate, timers.
@@ -316,17 +318,20 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
     }
 }
 
-/// Memory of the disciplines at the ports of switches: of all ports, and of those that flows pass.
+/// Memory of the disciplines at the ports of switches and hosts: of all ports, and of those that flows pass.
 fn disciplines_bytes(scenario: &Scenario, flows: u64) -> u64 {
     let (topology, switch) = (&scenario.network.topology, &scenario.switch);
     let is_switch = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Switch;
     let ends = topology.links.iter().flat_map(|link| [link.a, link.b]);
     let ports = ends.filter(|&node| is_switch(node)).count() as u64;
-    let flows = flows as f64 * PASSED_PORTS / ports.max(1) as f64;
+    let nics = 2 * topology.links.len() as u64 - ports;
+    let passing = |ports: u64, passed: f64| flows as f64 * passed / ports.max(1) as f64;
+    let of_hosts = scenario.host.queue.iter().map(|queue| (nics, queue, passing(nics, PASSED_NICS)));
     let others: u64 = switch.port_queues.iter().map(|(ports, _)| ports.len() as u64).sum();
     let own = switch.port_queues.iter().map(|(ports, queue)| (ports.len() as u64, queue));
-    let all = own.chain([(ports.saturating_sub(others), &switch.queue)]);
-    all.map(|(ports, queue)| queue.facts().memory.of_ports(ports, flows)).fold(0, u64::saturating_add)
+    let of_switches = own.chain([(ports.saturating_sub(others), &switch.queue)]);
+    let all = of_switches.map(|(at, queue)| (at, queue, passing(ports, PASSED_PORTS))).chain(of_hosts);
+    all.map(|(at, queue, flows)| queue.facts().memory.of_ports(at, flows)).fold(0, u64::saturating_add)
 }
 
 /// Memory of the tables of balancers: for all switches with hosts, and for those that flows connect. A flow takes up to four

@@ -63,6 +63,13 @@ fn tables_of_disciplines_count_at_the_ports_that_flows_come_by() {
     let state = network("cebinae", one) - network("fifo", one) - 10 * cache;
     assert!((100 * 640..1000 * 640).contains(&state), "{state}");
     assert_eq!(network("cebinae", every) - network("fifo", every), state + 640 * cache);
+    // At the 128 NICs, of which one flow passes two.
+    let of_hosts = |workload: &str| {
+        let at_hosts = "queue]\nkind = \"fifo\"\n[host.queue]\nkind = \"cebinae\"";
+        memory_of(at_hosts, workload).network - network("fifo", workload)
+    };
+    assert_eq!(of_hosts(one), state / 640 * 128 + 2 * cache);
+    assert_eq!(of_hosts(every), state / 640 * 128 + 128 * cache);
     // A sketch takes what its flows need, up to its size.
     let sketch = PortMemory { state: 5, each_flow: 64, max: 1000 };
     assert_eq!(

@@ -207,11 +207,12 @@ impl Host {
             cx.enqueue(port_id, id);
             self.serve_queue(port_id, cx);
         }
-        let port = &cx.net.ports[port_id as usize];
-        if !port.departure_pending && !port.queue.is_empty() {
+        let (port, nic) = (&cx.net.ports[port_id as usize], cx.scheduler_of(port_id));
+        let paused = port.paused;
+        // What is held back by a pause, or by a link that is down, is looked at again when that ends.
+        if !port.is_idle(cx.net.now) && !port.queue.is_empty() {
             cx.net.expect_departure(port_id);
         }
-        let (paused, nic) = (cx.net.ports[port_id as usize].paused, cx.scheduler_of(port_id));
         for (number, transport) in self.transports.iter_mut().enumerate() {
             if let Look::Wake { at, serial } = transport.next_look(nic, paused, cx.net.now) {
                 cx.transport = number as u8;
