@@ -155,6 +155,8 @@ rules! {
     /// A NIC whose buffer was full requests packets from its queue discipline in a separate event, after all
     /// other events of that nanosecond
     nic_asks_later: bool = [false, false, true], "it requests them at once";
+    /// Every NIC of a host has that simulator's queue in front of it (`host.queue`), where all transports fill one
+    queues_in_hosts: bool = [false, false, true], "a packet is made when the NIC is free";
     /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports,
     /// with the switch's node id as seed; acknowledgements are hashed by their own header.
     /// Another balancer has the hashes of any run

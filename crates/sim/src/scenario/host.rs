@@ -1,5 +1,6 @@
 //! `[host]`: what a host does with packets between its transports and its links.
 
+use super::document::{self, Table};
 use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
@@ -9,9 +10,14 @@ use crate::queue::{self, QueueConfig, QueueDefaults};
 use crate::transport::TransportConfig;
 use crate::transport::binding::{NicPolicy, POLICIES};
 use crate::units::{Bytes, Time};
+use std::sync::LazyLock;
 
 /// More would be a host that answers once a second.
 const MAX_PACKET_TIME: Time = Time::from_ms(1000);
+
+/// What stands in front of the NICs of ns-3.
+static NS3_QUEUE: LazyLock<Table> =
+    LazyLock::new(|| document::parse(queue::OF_NS3_HOSTS, "").expect("a table of a discipline"));
 
 /// Reads `[host]`.
 pub fn read(
@@ -51,7 +57,7 @@ pub fn read(
         }
     }
     section.absorb("resequencing", table);
-    let queue = queue(section, transports);
+    let queue = queue(section, transports, rules);
     let nic_policy = nic_policy(section, transports, net, rules);
     if queue.is_some() && nic_policy == NicPolicy::All {
         let message =
@@ -67,12 +73,18 @@ pub fn read(
 }
 
 /// `queue`; none: there is none, or something is wrong with it and reported.
-fn queue(section: &mut Section, transports: &[TransportConfig]) -> Option<QueueConfig> {
-    if section.peek("queue").is_none() {
+fn queue(section: &mut Section, transports: &[TransportConfig], rules: &Rules) -> Option<QueueConfig> {
+    let mut table = if section.peek("queue").is_some() {
+        section.scheme("queue")
+    } else {
         section.offer("queue");
-        return None;
-    }
-    let mut table = section.scheme("queue");
+        let fit = !transports.is_empty() && transports.iter().all(|transport| transport.facts().fills_queue);
+        if !rules.queues_in_hosts || !fit {
+            return None;
+        }
+        let path = format!("{}.queue", section.path());
+        Section::over(section.file(), &path, &NS3_QUEUE, section.origin())
+    };
     let kind = queue_kind(&mut table);
     let queue =
         kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), QueueDefaults::default()));

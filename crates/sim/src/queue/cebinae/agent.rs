@@ -6,12 +6,12 @@
 //! bottom may send the rest. Not saturated: nobody is top, and bottom has the line.
 //!
 //! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code; `smooth` and `hold` are its Tofino prototype's.
-//! Shares are whole parts of 10^9, times nanoseconds, products exact and rounded down: the authors' stored control traces
-//! come out to the last bit.
+//! Shares are whole parts of 10^9, times nanoseconds, products exact and rounded down, or computed in floating point as the
+//! authors' code does: their stored control traces come out to the last bit.
 
 use super::cache::Slot;
 use super::filter::{ByGroup, Group};
-use super::read::CebinaeConfig;
+use super::read::{CebinaeConfig, Products};
 
 /// What shares are parts of.
 pub const WHOLE: u64 = 1_000_000_000;
@@ -20,11 +20,14 @@ pub const WHOLE: u64 = 1_000_000_000;
 pub struct Agent {
     /// Of the line, in bit/s.
     rate: u64,
-    /// Length of a period in nanoseconds.
-    window: u64,
+    /// Length of a round in nanoseconds, and rounds in a period.
+    round: u64,
+    period: u32,
     tax: u64,
     port_slack: u64,
     flow_slack: u64,
+    /// The shares that are left, in floating point: 1 - 0.8 is a little less than 0.2.
+    double: bool,
     /// Counts are means of this window's and the last one's.
     smooth: bool,
     before: Vec<Slot>,
@@ -43,9 +46,9 @@ pub struct Decision {
     pub rates: ByGroup,
 }
 
-/// The share `1 - slack` of something, rounded down.
-fn less(of: u128, slack: u64) -> u64 {
-    (of * u128::from(WHOLE - slack) / u128::from(WHOLE)) as u64
+/// What a slack leaves, as the authors' simulator computes it.
+fn left(slack: u64) -> f64 {
+    1.0 - slack as f64 / WHOLE as f64
 }
 
 impl Agent {
@@ -53,10 +56,12 @@ impl Agent {
     pub fn new(config: &CebinaeConfig, rate: u64, round: u64) -> Agent {
         Agent {
             rate,
-            window: u64::from(config.period) * round,
+            round,
+            period: config.period,
             tax: config.tax,
             port_slack: config.port_slack,
             flow_slack: config.flow_slack,
+            double: config.products == Products::Double,
             smooth: config.smooth,
             before: Vec::new(),
             hold: config.hold,
@@ -78,10 +83,31 @@ impl Agent {
         self.held == 0 && self.before.is_empty()
     }
 
+    /// The share `1 - slack` of something, rounded down.
+    fn less(&self, of: u128, slack: u64) -> u64 {
+        match self.double {
+            false => (of * u128::from(WHOLE - slack) / u128::from(WHOLE)) as u64,
+            true => (of as f64 * left(slack)) as u64,
+        }
+    }
+
+    /// Strictly more than the share `1 - slack` of the largest count.
+    fn exceeds(&self, bytes: u64, max_bytes: u64, slack: u64) -> bool {
+        match self.double {
+            false => {
+                u128::from(bytes) * u128::from(WHOLE) > u128::from(max_bytes) * u128::from(WHOLE - slack)
+            }
+            true => bytes as f64 > max_bytes as f64 * left(slack),
+        }
+    }
+
     /// Bits that a port may send in a window without being saturated, rounded down.
     pub fn threshold_bits(&self) -> u64 {
-        let line = u128::from(self.rate) * u128::from(self.window);
-        (line * u128::from(WHOLE - self.port_slack) / u128::from(WHOLE) / 1_000_000_000) as u64
+        let line = u128::from(self.rate) * u128::from(self.period) * u128::from(self.round);
+        match self.double {
+            false => (line * u128::from(WHOLE - self.port_slack) / u128::from(WHOLE) / 1_000_000_000) as u64,
+            true => (line as f64 / 1e9 * left(self.port_slack)) as u64,
+        }
     }
 
     /// A window is over in which so many bytes left the port, of these flows.
@@ -96,17 +122,16 @@ impl Agent {
         if !saturated || max_bytes == 0 {
             return Decision { saturated, top: Vec::new(), rates: self.idle_rates() };
         }
-        // Strictly more than the share, which need not be whole.
-        let min_bytes = u128::from(max_bytes) * u128::from(WHOLE - self.flow_slack);
-        let is_top = |slot: &&Slot| u128::from(slot.bytes) * u128::from(WHOLE) > min_bytes;
+        let is_top = |slot: &&Slot| self.exceeds(slot.bytes, max_bytes, self.flow_slack);
         let mut top: Vec<u64> = counts.iter().filter(is_top).map(|slot| slot.flow).collect();
         top.sort_unstable();
         top.dedup();
         let sent: u64 = counts.iter().filter(is_top).map(|slot| slot.bytes).sum();
-        let taxed = less(u128::from(sent), self.tax);
-        let rate = (u128::from(taxed) * 8_000_000_000 / u128::from(self.window)) as u64;
+        // Whole bytes of a round: the authors' logs have them.
+        let in_round = self.less(u128::from(sent), self.tax) / u64::from(self.period);
+        let rate = (u128::from(in_round) * 8_000_000_000 / u128::from(self.round)) as u64;
         let mut rates = self.idle_rates();
-        rates[Group::Top as usize] = rate.min(less(u128::from(self.rate), self.tax));
+        rates[Group::Top as usize] = rate.min(self.less(u128::from(self.rate), self.tax));
         rates[Group::Bottom as usize] = self.rate - rates[Group::Top as usize];
         Decision { saturated, top, rates }
     }

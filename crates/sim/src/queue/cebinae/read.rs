@@ -125,7 +125,10 @@ const JUDGED: &[(&str, &str)] = &[
 
 const PRODUCTS: &[(&str, &str)] = &[
     ("exact", "exactly, rounded down to a byte"),
-    ("double", "in floating point and seconds, truncated to a byte (the authors' ns-3 code)"),
+    (
+        "double",
+        "in floating point and seconds, truncated to a byte, as are the shares that slacks leave (the authors' ns-3 code)",
+    ),
     ("tables", "by tables of logarithms: both rounded down to powers of two (the Tofino prototype)"),
 ];
 

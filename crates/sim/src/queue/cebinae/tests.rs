@@ -192,6 +192,24 @@ fn long_silence_is_skipped_as_if_every_round_had_passed() {
 }
 
 #[test]
+fn rates_are_of_whole_bytes_of_a_round_and_what_slacks_leave_is_in_floating_point() {
+    // As the authors' logs of fig1 and thresh have them: packets count 1472 B.
+    let rate = |config: CebinaeConfig, round: u64, packets: u64| {
+        let mut agent = Agent::new(&config, C, round);
+        let decision = agent.decide(1 << 24, [Slot { flow: 0, bytes: packets * 1472 }].into_iter());
+        (agent.threshold_bits(), decision.rates[0])
+    };
+    let fig1 = CebinaeConfig { period: 4, products: Products::Double, ..config(DT) };
+    assert_eq!(rate(fig1, 12_000_000, 401), (4_752_000, 97_394_666));
+    let shares = WHOLE / 5 * 4;
+    let thresh = CebinaeConfig { tax: shares, port_slack: shares, flow_slack: shares, ..config(DT) };
+    let double = CebinaeConfig { products: Products::Double, ..thresh };
+    // A byte less than a fifth of 169 280 B, which is whole.
+    assert_eq!(rate(double, 1 << 26, 115), (1_342_177, 4_035_830));
+    assert_eq!(rate(thresh, 1 << 26, 115), (1_342_177, 4_035_949));
+}
+
+#[test]
 fn one_flow_of_a_full_link_is_taxed_and_the_bottom_gets_the_rest() {
     let mut agent = Agent::new(&config(DT), C, DT);
     assert_eq!(agent.threshold_bits(), 3_321_888);

@@ -28,6 +28,22 @@ fn a_queue_of_hosts_has_a_buffer_of_its_own_and_a_transport_that_fills_it() {
 }
 
 #[test]
+fn hosts_like_those_of_ns3_have_its_queue_where_transports_fill_one() {
+    let of = |more: &str| {
+        let scenario = load(&format!("{STAR}[compat]\nlike = \"ns3-3.35\"\n{more}"));
+        let text = scenario.resolved().to_string();
+        assert_eq!(load(&text).resolved().to_string(), text);
+        scenario.host.queue.map(|queue| (queue.name(), text.contains("nic_packets = 100")))
+    };
+    let tcp = "[transport]\nkind = \"tcp\"\n";
+    assert_eq!(of(tcp), Some(("fq-codel", true)));
+    assert_eq!(of(&format!("{tcp}[host]\npacket_time = \"1ns\"\n")), Some(("fq-codel", true)));
+    assert_eq!(of(&format!("{tcp}[host]\nqueue = {{ kind = \"codel\" }}\n")), Some(("codel", false)));
+    assert_eq!(of("[transport]\nkind = \"homa\"\n"), None);
+    assert_eq!(load(&format!("{STAR}{tcp}")).host.queue, None);
+}
+
+#[test]
 fn times_of_hosts_that_nobody_can_mean_are_refused_and_slow_hosts_are_named() {
     let packet_time = |value: &str| problems(&format!("[host]\npacket_time = {value}\n"));
     assert_eq!(packet_time("\"2s\""), ["s.toml:7: host.packet_time: expected at most 1s, found 2s"]);
