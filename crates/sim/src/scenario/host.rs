@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 /// More would be a host that answers once a second.
 const MAX_PACKET_TIME: Time = Time::from_ms(1000);
 
-/// What stands in front of the NICs of ns-3.
+/// The queue of every NIC of ns-3.
 static NS3_QUEUE: LazyLock<Table> =
     LazyLock::new(|| document::parse(queue::OF_NS3_HOSTS, "").expect("a table of a discipline"));
 
