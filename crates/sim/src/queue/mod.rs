@@ -270,7 +270,8 @@ impl Default for QueueConfig {
 }
 
 /// What ns-3 has in front of every NIC, with its header of PPP, as a table of a scenario.
-pub const OF_NS3_HOSTS: &str = "kind = \"fq-codel\"\nnic_packets = 100\nlink_header = \"2B\"";
+pub const OF_NS3_HOSTS: &str =
+    "kind = \"fq-codel\"\nnic_packets = 100\nlink_header = \"2B\"\nretire = \"always\"";
 
 /// Most ports have the FIFO over the shared buffer: it is asked for first, which is one comparison instead of a jump by table.
 macro_rules! each_queue {
