@@ -59,7 +59,7 @@ pub fn read(
     section.absorb("resequencing", table);
     let queue = queue(section, transports, rules);
     let nic_policy = nic_policy(section, transports, net, rules);
-    // A queue that comes with a mode is of one that refuses it anyway.
+    // A mode that has a queue refuses this by itself.
     if queue.is_some() && section.peek("queue").is_some() && nic_policy == NicPolicy::All {
         let message =
             "\"all\" is not possible with host.queue: a packet waits for one NIC; take \"round-robin\"";

@@ -41,7 +41,7 @@ fn hosts_like_those_of_ns3_have_its_queue_where_transports_fill_one() {
     assert_eq!(of(&format!("{tcp}[host]\nqueue = {{ kind = \"codel\" }}\n")), Some(("codel", false)));
     assert_eq!(of("[transport]\nkind = \"homa\"\n"), None);
     assert_eq!(load(&format!("{STAR}{tcp}")).host.queue, None);
-    // Nothing is said of a queue that nobody set.
+    // No problem names a queue that is not in the file.
     let hpn = "[topology]\nkind = \"hpn\"\n[[workload]]\nkind = \"permutation\"\n";
     let all = "[host]\nnic_policy = \"all\"\n[compat]\nlike = \"ns3-3.35\"\n";
     let found = load_with(&format!("{hpn}{all}{tcp}"), &[]).err().expect("a refusal").problems;
