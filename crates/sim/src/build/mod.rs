@@ -527,7 +527,7 @@ impl Builder<'_> {
         let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
         let looks_closer =
             waits_for_tails || events.has(Events::FORWARDS.and(Events::HOLDS)) || config.measure.paths;
-        let lets_pass = !config.rules.departure_events && !watched;
+        let lets_pass = !watched;
         let markers = |at: MarkedAt| {
             let marker = |port: &Port| {
                 let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
@@ -544,7 +544,10 @@ impl Builder<'_> {
             waits_for_tails,
             traces: config.measure.paths,
             looks_closer,
-            is_plain: lets_pass && !looks_closer && !events.has(Events::ARRIVALS),
+            is_plain: lets_pass
+                && !looks_closer
+                && !config.rules.departure_events
+                && !events.has(Events::ARRIVALS),
             path_id: path_id(node),
             buffer: SharedBuffer::new(
                 settings.buffer,
@@ -555,11 +558,7 @@ impl Builder<'_> {
                 packet,
             ),
             watched,
-            unwatched_ports: if config.rules.departure_events {
-                0
-            } else {
-                fabric::unwatched_ports(events, &neighbours)
-            },
+            unwatched_ports: fabric::unwatched_ports(events, &neighbours),
             lets_pass,
             events,
             balancer,

@@ -261,7 +261,8 @@ impl Agenda {
             AgendaKind::Insertion { longest, whole_ns, by_wire } => {
                 // A packet that crosses a long link should not wait in the heap.
                 let slot = slot.max(Time(longest.0.saturating_mul(2) / EventQueue::<Far>::SLOTS));
-                Agenda::Insertion(Insertion::new(slot, whole_ns, by_wire.then(|| Wires::new(ports))))
+                let wires = by_wire.then(|| Wires::new(ports));
+                Agenda::Insertion(Insertion::new(slot, whole_ns, ports, wires))
             }
         }
     }

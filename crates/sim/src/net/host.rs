@@ -204,8 +204,10 @@ impl Host {
         while cx.net.ports[port_id as usize].up
             && let Some(id) = self.pull(port_id, cx)
         {
-            cx.enqueue(port_id, id);
-            self.serve_queue(port_id, cx);
+            if !self.pass_queue(port_id, id, cx) {
+                cx.enqueue(port_id, id);
+                self.serve_queue(port_id, cx);
+            }
         }
         let (port, nic) = (&cx.net.ports[port_id as usize], cx.scheduler_of(port_id));
         let paused = port.paused;
@@ -221,10 +223,23 @@ impl Host {
         }
     }
 
+    /// Sends a packet at once if the port is free and its queue has no use for it.
+    fn pass_queue(&mut self, port_id: PortId, id: PacketId, cx: &mut HostContext) -> bool {
+        cx.net.look_at(port_id);
+        let (port, packet) = (&mut cx.net.ports[port_id as usize], &mut cx.net.packets[id]);
+        let passes = port.is_idle(cx.net.now) && port.queue.passes(packet, port.paused);
+        if passes {
+            packet.class = packet.wire_class;
+            self.transmit(port_id, id, false, cx);
+        }
+        passes
+    }
+
     /// Sends the next packet that waits in front of a port, if the port is free.
     fn serve_queue(&mut self, port_id: PortId, cx: &mut HostContext) {
+        cx.net.look_at(port_id);
         let port = &mut cx.net.ports[port_id as usize];
-        let next = match port.up && port.is_idle(cx.net.now) {
+        let next = match port.up && port.is_idle(cx.net.now) && !port.queue.is_empty() {
             true => port.queue.dequeue(port.paused, &mut cx.net.packets, cx.net.now),
             false => None,
         };
@@ -232,17 +247,17 @@ impl Host {
         if let Some(id) = next {
             let packet = &mut cx.net.packets[id];
             packet.class = packet.wire_class;
-            self.transmit(port_id, id, cx);
+            self.transmit(port_id, id, false, cx);
         }
     }
 
-    /// Puts a packet on the link of a port.
+    /// Puts a packet on the link of a port; `more` says that something may want to leave after it.
     #[inline(always)]
-    fn transmit(&mut self, port_id: PortId, id: PacketId, cx: &mut HostContext) {
+    fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool, cx: &mut HostContext) {
         if let Some(edge) = &mut self.edge {
             edge.on_egress(cx.net, cx.map, id, (self.node, port_id - self.first_port));
         }
-        cx.net.transmit(port_id, id, false);
+        cx.net.transmit(port_id, id, more);
     }
 
     #[inline(never)]
@@ -278,7 +293,8 @@ impl Host {
                 None => self.pull(port_id, cx),
             };
             let Some(id) = next else { return };
-            self.transmit(port_id, id, cx);
+            // Transports may have more by then, which only they know.
+            self.transmit(port_id, id, cx.net.always_departs, cx);
         }
         self.look_ahead(port_id, cx);
     }

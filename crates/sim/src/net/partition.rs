@@ -288,15 +288,17 @@ impl Partition {
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
         debug_assert!(port.is_idle(self.now) && port.up);
-        let launched = port.launch(&mut self.packets[id], self.now, more | self.always_departs);
+        let launched = port.launch(&mut self.packets[id], self.now, more);
         self.follow(&launched, port_id, id);
     }
 
     /// Schedules what follows from a packet on the link of a port.
     #[inline(always)]
     pub fn follow(&mut self, launched: &Launched, port: PortId, id: PacketId) {
-        if let Some((own, free)) = launched.free {
-            self.push_departure(own, Event::of_departure(free, port));
+        match launched.free {
+            Some((own, free)) => self.push_departure(own, Event::of_departure(free, port)),
+            None if self.always_departs => self.reserve_departure(port),
+            None => {}
         }
         self.arrive(launched.there, launched.node, launched.at, launched.peer, id);
     }
@@ -369,6 +371,7 @@ impl Partition {
     /// Makes sure that a departure event comes when the port's transmitter is free.
     #[inline]
     pub fn expect_departure(&mut self, port_id: PortId) {
+        self.look_at(port_id);
         let port = &mut self.ports[port_id as usize];
         if port.departure_pending {
             return;
@@ -376,6 +379,34 @@ impl Partition {
         port.departure_pending = true;
         let (at, node) = (port.busy_until.max(self.now), port.slot);
         self.push_departure(node, Event::of_departure(at, port_id));
+    }
+
+    /// The end of a transmission at a port where nothing waits: nothing would happen then, but whether it is over is asked by whoever
+    /// looks at the port at that very time.
+    #[inline(never)]
+    fn reserve_departure(&mut self, port: PortId) {
+        if let Agenda::Insertion(insertion) = &mut self.agenda
+            && insertion.reserve(port)
+        {
+            return;
+        }
+        self.expect_departure(port);
+    }
+
+    /// Before something is done at a port: where every transmission has an event at its end, one that is yet to come becomes one.
+    #[inline(always)]
+    pub fn look_at(&mut self, port: PortId) {
+        if self.always_departs {
+            self.redeem_departure(port);
+        }
+    }
+
+    #[inline(never)]
+    fn redeem_departure(&mut self, port_id: PortId) {
+        let port = &mut self.ports[port_id as usize];
+        if let Agenda::Insertion(insertion) = &mut self.agenda {
+            port.departure_pending |= insertion.redeem(port_id, port.busy_until, self.now);
+        }
     }
 
     #[inline(never)]

@@ -46,8 +46,8 @@ pub struct Switch {
     pub traces: bool,
     /// One of these, or the balancer is told of packets that pass.
     pub looks_closer: bool,
-    /// None of these holds, its balancer gets no event of arrivals, and what finds its port idle may leave at
-    /// once: the way of packets through it is compiled without all that.
+    /// None of these holds, its balancer gets no event of arrivals, what finds its port idle may leave at once,
+    /// and not every transmission ends with an event: the way of packets through it is compiled without all that.
     pub is_plain: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
@@ -59,8 +59,7 @@ pub struct Switch {
     pub watched: bool,
     /// A bit for each of the first 64 local ports of which it need not be told.
     pub unwatched_ports: u64,
-    /// What finds its port idle may leave at once. Not where every transmission ends with an event, as it
-    /// then begins with a queued packet, nor where a balancer watches, which is looked after apart.
+    /// What finds its port idle may leave at once. Not where a balancer watches, which is looked after apart.
     pub lets_pass: bool,
     /// What it writes into packets.
     pub telemetry: SwitchTelemetry,
@@ -168,12 +167,15 @@ impl Switch {
     /// Sends a packet by port `out` at once, or takes it into the buffer and queues it there.
     #[inline(always)]
     fn admit<const PLAIN: bool>(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        if !PLAIN {
+            net.look_at(out);
+        }
         let (packet, carried) = net.packets.with_room_of(id);
         let port = &mut net.ports[out as usize];
         let passes = (port.is_idle(net.now) & port.up)
             && (PLAIN || self.lets_pass || self.is_unwatched(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
-            && port.queue.lets_through(packet.class, port.paused);
+            && port.queue.passes(packet, port.paused);
         if !passes {
             return self.queue(net, out, id);
         }
@@ -222,6 +224,8 @@ impl Switch {
             self.drop_queued(net, out, dropped);
             return self.kick(net, out);
         }
+        net.look_at(out);
+        let port = &net.ports[out as usize];
         if port.is_idle(net.now) {
             self.serve(net, out);
         } else if !port.departure_pending {
@@ -286,7 +290,8 @@ impl Switch {
     /// A port became free, or something came for it: sends the next packet if it can.
     #[inline(always)]
     pub fn kick(&mut self, net: &mut Partition, port_id: PortId) {
-        let port = &mut net.ports[port_id as usize];
+        net.look_at(port_id);
+        let port = &net.ports[port_id as usize];
         if port.is_idle(net.now) {
             self.serve(net, port_id);
         } else if !port.departure_pending && !port.queue.is_empty() {
@@ -335,7 +340,7 @@ impl Switch {
             net.totals[port_id as usize].ecn_marks += 1;
         }
         if !resumes && !self.watched {
-            let launched = port.launch(packet, net.now, more | net.always_departs);
+            let launched = port.launch(packet, net.now, more);
             return net.follow(&launched, port_id, id);
         }
         let same_port = self.first_port + u32::from(ingress) == port_id;

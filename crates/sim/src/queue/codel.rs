@@ -13,6 +13,7 @@ use super::managed::{
     BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
 };
 use crate::doc::SchemeDoc;
+use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
@@ -158,6 +159,17 @@ impl Codel {
         packet
     }
 
+    /// A packet that has not waited leaves a queue that is empty then, or none is there: whether that is all to know.
+    #[inline]
+    pub fn pass(&mut self, law: &Law) -> bool {
+        // Where no time is too long, nor a queue too short, the packet would be judged.
+        let passes = law.target > 0 && law.mtu > 0;
+        if passes {
+            (self.above_until, self.dropping) = (0, false);
+        }
+        passes
+    }
+
     /// The next packet, and whether packets have waited too long for an interval by now (RFC 8289 §5.4).
     fn take(
         &mut self,
@@ -239,6 +251,10 @@ impl Discipline for CodelQueue {
 
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         self.state.dequeue(&self.law, &mut self.list, cx)
+    }
+
+    fn passes(&mut self, _packet: &Packet, _size: u32) -> bool {
+        self.state.pass(&self.law)
     }
 
     fn reset(&mut self) {

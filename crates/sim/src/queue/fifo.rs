@@ -12,7 +12,7 @@ use super::managed::{
 };
 use super::{QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
-use crate::packet::{PacketId, PacketSlab};
+use crate::packet::{Packet, PacketId, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::Time;
 
@@ -152,6 +152,10 @@ impl Discipline for OwnFifo {
 
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         cx.waiting.pop(&mut self.list)
+    }
+
+    fn passes(&mut self, _packet: &Packet, _size: u32) -> bool {
+        true
     }
 
     fn reset(&mut self) {

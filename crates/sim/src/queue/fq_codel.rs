@@ -16,10 +16,11 @@ use super::codel::{Codel, CodelConfig, Law};
 use super::drr::read_quantum;
 use super::five_tuple::{FiveTuples, ns3_senders};
 use super::managed::{
-    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued,
+    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued, flow_key,
 };
 use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
+use crate::packet::Packet;
 use crate::parameters::Parameters;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -136,16 +137,10 @@ struct FlowQueue {
 }
 
 impl FqCodel {
-    fn place_of(&mut self, packet: &Queued, cx: &QueueContext) -> u32 {
-        match self.tuples {
-            Some(tuples) if self.hashed > 0 => {
-                (u64::from(cx.five_tuple(packet, tuples, 0)) % self.hashed) as u32
-            }
-            _ => self.place_of_key(packet.key),
+    fn place_of(&mut self, key: u64, five_tuple: impl FnOnce(FiveTuples) -> u32) -> u32 {
+        if let Some(tuples) = self.tuples.filter(|_| self.hashed > 0) {
+            return (u64::from(five_tuple(tuples)) % self.hashed) as u32;
         }
-    }
-
-    fn place_of_key(&mut self, key: u64) -> u32 {
         if self.hashed > 0 {
             return (mix64(key ^ self.salt) % self.hashed) as u32;
         }
@@ -155,6 +150,39 @@ impl FqCodel {
             self.queues.push(FlowQueue::default());
         }
         place
+    }
+
+    /// A packet comes to the queue at this place: it is in one of the lists from now on.
+    #[inline]
+    fn enter(&mut self, place: u32) {
+        let queue = &mut self.queues[place as usize];
+        if queue.order == 0 {
+            self.used += 1;
+            queue.order = self.used;
+        }
+        if !queue.active {
+            (queue.active, queue.deficit) = (true, self.quantum);
+            self.new.push_back(place);
+        }
+    }
+
+    /// The queue whose turn it was is empty.
+    #[inline]
+    fn retire(&mut self, place: u32, is_new: bool) {
+        let from = if is_new { &mut self.new } else { &mut self.old };
+        from.pop_front();
+        // A new queue that is empty passes through the old ones, so that it cannot come back as new at once.
+        if is_new && (self.always_old || !self.old.is_empty()) {
+            self.old.push_back(place);
+        } else {
+            self.queues[place as usize].active = false;
+        }
+    }
+
+    fn make_queues(&mut self) {
+        if self.queues.is_empty() {
+            self.queues.resize(self.hashed as usize, FlowQueue::default());
+        }
     }
 
     /// Drops from the head of the fattest queue, of equals the one that was used first: half of its bytes, at most a batch.
@@ -198,20 +226,10 @@ impl FqCodel {
 
 impl Discipline for FqCodel {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
-        if self.queues.is_empty() {
-            self.queues.resize(self.hashed as usize, FlowQueue::default());
-        }
-        let place = self.place_of(&packet, cx);
-        let queue = &mut self.queues[place as usize];
-        cx.waiting.push(&mut queue.list, packet);
-        if queue.order == 0 {
-            self.used += 1;
-            queue.order = self.used;
-        }
-        if !queue.active {
-            (queue.active, queue.deficit) = (true, self.quantum);
-            self.new.push_back(place);
-        }
+        self.make_queues();
+        let place = self.place_of(packet.key, |tuples| cx.five_tuple(&packet, tuples, 0));
+        cx.waiting.push(&mut self.queues[place as usize].list, packet);
+        self.enter(place);
         if cx.overflows() {
             self.drop_from_fattest(cx);
         }
@@ -225,18 +243,27 @@ impl Discipline for FqCodel {
                 queue.deficit -= i64::from(packet.size);
                 return Some(packet);
             }
-            if is_new {
-                self.new.pop_front();
-            } else {
-                self.old.pop_front();
-            }
-            // A new queue that is empty passes through the old ones, so that it cannot come back as new at once.
-            if is_new && (self.always_old || !self.old.is_empty()) {
-                self.old.push_back(place);
-            } else {
-                queue.active = false;
-            }
+            self.retire(place, is_new);
         }
+    }
+
+    fn passes(&mut self, packet: &Packet, size: u32) -> bool {
+        self.make_queues();
+        let own = self.place_of(flow_key(packet), |tuples| tuples.hash(packet.src, packet.dst, 0));
+        if !self.queues[own as usize].codel.pass(&self.law) {
+            return false;
+        }
+        self.enter(own);
+        while let Some((place, is_new)) = self.turn() {
+            let queue = &mut self.queues[place as usize];
+            queue.codel.pass(&self.law);
+            if place == own {
+                queue.deficit -= i64::from(size);
+                break;
+            }
+            self.retire(place, is_new);
+        }
+        true
     }
 
     fn reset(&mut self) {

@@ -18,7 +18,7 @@ mod trimming;
 
 use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
-use crate::packet::{PacketId, PacketSlab};
+use crate::packet::{Packet, PacketId, PacketSlab};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::{Bytes, Rate, Time};
 
@@ -50,6 +50,10 @@ pub trait QueueDiscipline {
     /// waits and nothing holds it back. A discipline that must see every packet refuses.
     fn lets_through(&mut self, _class: u8, _paused: u8) -> bool {
         false
+    }
+    /// The same of one packet, for disciplines that must know which.
+    fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
+        self.lets_through(packet.class, paused)
     }
     /// Bytes in the queue, all classes.
     fn bytes(&self) -> u64;
@@ -90,6 +94,10 @@ macro_rules! forward_to {
         #[inline(always)]
         fn lets_through(&mut self, class: u8, paused: u8) -> bool {
             $each!(self, q => q.lets_through(class, paused))
+        }
+        #[inline(always)]
+        fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
+            $each!(self, q => q.passes(packet, paused))
         }
         #[inline(always)]
         fn bytes(&self) -> u64 {

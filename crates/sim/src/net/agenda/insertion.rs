@@ -1,7 +1,7 @@
 //! Events in the order in which another simulator would have inserted them: the agenda of the compat modes.
 
 use super::wires::Wires;
-use super::{Event, Time};
+use super::{Event, PortId, Time};
 use crate::engine::queue::{EventQueue, Timed};
 
 /// Numbers of events after all that were inserted for the same time.
@@ -55,14 +55,51 @@ impl Timed for Inserted {
 pub struct Insertion {
     queue: EventQueue<Inserted>,
     inserted: u64,
+    /// Time and number of the event at work.
+    at_work: (Time, u64),
+    /// By port: the number that the end of its transmission would have had; 0: it has one, or ended before.
+    reserved: Vec<u64>,
     whole_ns: bool,
     wires: Option<Wires>,
 }
 
 impl Insertion {
     /// Slots of the queue are about this wide at first.
-    pub fn new(slot: Time, whole_ns: bool, wires: Option<Wires>) -> Insertion {
-        Insertion { queue: EventQueue::new(slot), inserted: 0, whole_ns, wires }
+    pub fn new(slot: Time, whole_ns: bool, ports: usize, wires: Option<Wires>) -> Insertion {
+        let reserved = vec![0; if wires.is_some() { 0 } else { ports }];
+        Insertion {
+            queue: EventQueue::new(slot),
+            inserted: 0,
+            at_work: (Time::ZERO, 0),
+            reserved,
+            whole_ns,
+            wires,
+        }
+    }
+
+    /// A transmission begins at a port where nothing waits: its end only has a number, until something waits. False if
+    /// it must be an event (where wires are told of it).
+    #[inline]
+    pub fn reserve(&mut self, port: PortId) -> bool {
+        let Some(reserved) = self.reserved.get_mut(port as usize) else { return false };
+        self.inserted += 1;
+        *reserved = self.inserted;
+        true
+    }
+
+    /// Something is to be done at a port whose transmission ends at `free`: if that end only has a number and is yet to
+    /// come, it becomes an event. Whether it does.
+    #[inline]
+    pub fn redeem(&mut self, port: PortId, free: Time, now: Time) -> bool {
+        let Some(reserved) = self.reserved.get_mut(port as usize) else { return false };
+        let number = std::mem::take(reserved);
+        let (time, at_work) = self.at_work;
+        let is_over = free < now || (free == now && time == now && number < at_work);
+        if number == 0 || is_over {
+            return false;
+        }
+        self.queue.push(Inserted::new(Event::of_departure(free, port), number));
+        true
     }
 
     #[inline(always)]
@@ -90,7 +127,9 @@ impl Insertion {
         if let Some(next) = self.wires.as_mut().and_then(Wires::go_on) {
             self.insert(next);
         }
-        let event = self.queue.pop_before(limit)?.event();
+        let next = self.queue.pop_before(limit)?;
+        self.at_work = (next.time, next.number);
+        let event = next.event();
         if let Some(next) = self.wires.as_mut().and_then(|wires| wires.pop(&event)) {
             self.insert(next);
         }

@@ -20,12 +20,13 @@ impl Switch {
     /// The same as for others in [`Switch::admit`]: sends a packet at once if nothing is in its way.
     #[inline(never)]
     pub(super) fn pass_watched(&mut self, net: &mut Partition, out: PortId, id: PacketId) -> bool {
+        net.look_at(out);
         let (packet, carried) = net.packets.with_room_of(id);
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
-            && port.queue.lets_through(packet.class, port.paused);
+            && port.queue.passes(packet, port.paused);
         if !passes {
             return false;
         }

@@ -13,13 +13,11 @@ use super::five_tuple::FiveTuples;
 use super::{CLASSES, PortMemory, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
-use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag, trimming};
+use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab, flag, trimming};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
-#[cfg(test)]
-pub use waiting::flow_key;
-pub use waiting::{List, Queued, Waiting};
+pub use waiting::{List, Queued, Waiting, flow_key};
 
 /// What a port may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +152,11 @@ pub trait Discipline {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext);
     /// The next packet to leave; packets dropped meanwhile are reported to `cx`. None only if no packet waits.
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued>;
+    /// Nothing waits, and a packet of this size, as the discipline counts, has come and leaves at once: whether all is now as if it
+    /// had been taken in and had left. A discipline that must see every packet refuses.
+    fn passes(&mut self, _packet: &Packet, _size: u32) -> bool {
+        false
+    }
     /// All that waits is gone, as the link is.
     fn reset(&mut self);
     /// The link has another rate now.
@@ -477,6 +480,18 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
         Some(packet.packet)
     }
 
+    // Not inlined, for the same reason.
+    #[inline(never)]
+    fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
+        // A packet would fill a NIC of one, which then asks for more.
+        let is_free = self.account.packets == 0 && self.nic_packets != 1 && paused & !1 == 0;
+        let size = counted(packet, self.account.link_header);
+        is_free
+            && packet.class != 0
+            && u64::from(size) <= self.limit.bytes.0
+            && self.discipline.passes(packet, size)
+    }
+
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
         if let Some(id) = self.account.take_one_dropped(packets) {
             return Some(id);
@@ -529,15 +544,20 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
     }
 }
 
+/// Bytes of a packet that a discipline counts.
+fn counted(packet: &Packet, link_header: u16) -> u32 {
+    // A packet cannot be smaller than its link header; were it so, nothing of it would count.
+    u32::from(packet.size.saturating_sub(link_header))
+}
+
 impl Queued {
-    fn new(id: PacketId, packet: &crate::packet::Packet, link_header: u16, now: Time) -> Queued {
+    fn new(id: PacketId, packet: &Packet, link_header: u16, now: Time) -> Queued {
         let data = packet.kind == PacketKind::Data;
         Queued {
             packet: id,
-            // A packet cannot be smaller than its link header; were it so, nothing of it would count.
-            size: u32::from(packet.size.saturating_sub(link_header)),
+            size: counted(packet, link_header),
             came: now,
-            key: waiting::flow_key(packet),
+            key: flow_key(packet),
             flow: packet.flow,
             class: packet.class,
             data,

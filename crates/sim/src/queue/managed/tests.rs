@@ -3,8 +3,10 @@
 use super::*;
 use crate::packet::Packet;
 use crate::parameters::Nothing;
+use crate::queue::codel::CodelConfig;
 use crate::queue::fifo::OwnFifoConfig;
 use crate::queue::fq_codel::FqCodelConfig;
+use proptest::prelude::*;
 
 /// A port with its packets, without a network.
 pub struct Port<D> {
@@ -204,4 +206,61 @@ fn a_nic_that_asks_later_finds_a_full_port_that_drops_what_comes_at_the_same_tim
         port.offer(Time::ZERO, 0, 3, 1500)
     };
     assert_eq!((dropped(false), dropped(true)), (vec![], vec![3]));
+}
+
+/// A packet of a flow comes after some microseconds; the transmitter is idle then or not, and after that some packets leave.
+type Step = (u64, u32, u16, bool, usize);
+
+/// What leaves a port of this kind, and the state of its discipline after every step.
+fn walk<P: DisciplineParameters<State: std::fmt::Debug>>(
+    config: ManagedConfig<P>,
+    steps: &[Step],
+    may_pass: bool,
+) -> (Vec<String>, usize) {
+    let mut port = Port::new(config, RATE);
+    let (mut now, mut passed, mut seen) = (Time::ZERO, 0, Vec::new());
+    for (name, &(wait, flow, size, is_idle, served)) in steps.iter().enumerate() {
+        now += Time::from_us(wait);
+        let packet = Packet { flow, src: flow, seq: name as u64, size, class: 1, ..Packet::default() };
+        let leaves = if may_pass && is_idle && port.queue.passes(&packet, 0) {
+            passed += 1;
+            (Some(packet.seq), Vec::new())
+        } else {
+            let mut dropped = port.offer_packet(now, packet);
+            let (next, more) = if is_idle { port.serve(now) } else { (None, Vec::new()) };
+            dropped.extend(more);
+            (next.map(|packet| packet.seq), dropped)
+        };
+        let later: Vec<_> = (0..served).map(|_| port.serve(now).0.map(|packet| packet.seq)).collect();
+        seen.push(format!("{leaves:?} {later:?} {:?}", port.discipline()));
+    }
+    (seen, passed)
+}
+
+proptest! {
+    #[test]
+    fn a_packet_that_passes_leaves_all_as_if_it_had_been_queued(
+        steps in proptest::collection::vec(
+            (0..20_000u64, 0..6u32, 60..1500u16, any::<bool>(), 0..4usize), 1..200,
+        ),
+        nic_packets in 0..4u32,
+    ) {
+        fn same<P: DisciplineParameters<State: std::fmt::Debug> + Clone>(
+            discipline: P, nic_packets: u32, steps: &[Step],
+        ) -> Result<usize, TestCaseError> {
+            let config = || ManagedConfig { nic_packets, link_header: 2, ..config(discipline.clone(), 20) };
+            let ((with, passed), (without, none)) = (walk(config(), steps, true), walk(config(), steps, false));
+            prop_assert_eq!(none, 0);
+            prop_assert!(nic_packets != 1 || passed == 0);
+            prop_assert_eq!(with, without);
+            Ok(passed)
+        }
+        let fq = FqCodelConfig { queues: 4, always_old: nic_packets > 1, ..defaults() };
+        same(fq, nic_packets, &steps)?;
+        same(FqCodelConfig { queues: 0, ..fq }, nic_packets, &steps)?;
+        same(defaults::<CodelConfig>(), nic_packets, &steps)?;
+        same(OwnFifoConfig, nic_packets, &steps)?;
+        let idle_first = Step::from((0, 0, 100, true, 0));
+        prop_assert_eq!(same(OwnFifoConfig, 0, &[idle_first])?, 1);
+    }
 }
