@@ -89,6 +89,7 @@ impl Star {
                 rate: link.rate,
                 asks_later: false,
                 departs: false,
+                under_way: Time::ZERO,
             };
             let none = || EcnMarker::for_rate(&[], link.rate, weftline_sim::net::ecn::MarkedAt::Departure);
             let markers =

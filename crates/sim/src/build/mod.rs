@@ -478,6 +478,14 @@ impl Builder<'_> {
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
         let nic = self.config.host.queue.clone().unwrap_or_else(|| nic_queue(&self.config.transports));
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
+        let under_way = |to: u32| match self.config.rules.insertion_order {
+            false => Time::ZERO,
+            true => {
+                let others = all.clone().filter(|&number| number != to);
+                let delays = others.map(|number| self.map.sides[number as usize].line.delay);
+                delays.min().unwrap_or(Time::ZERO)
+            }
+        };
         let port = |(local, number): (usize, u32)| {
             let side = self.map.sides[number as usize];
             let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
@@ -504,10 +512,11 @@ impl Builder<'_> {
                 rate: side.line.rate,
                 asks_later: self.config.rules.nic_asks_later,
                 departs: self.config.rules.departure_events,
+                under_way: under_way(number),
             };
             Port::new(&plan, queue.start(&place))
         };
-        all.enumerate().map(port).collect()
+        all.clone().enumerate().map(port).collect()
     }
 
     /// A switch with these ports, of which the first has this number.

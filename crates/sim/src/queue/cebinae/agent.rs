@@ -10,7 +10,7 @@
 //! authors' code does: their stored control traces come out to the last bit.
 
 use super::cache::Slot;
-use super::filter::{ByGroup, Group};
+use super::filter::{ByGroup, Group, seconds};
 use super::read::{CebinaeConfig, Products};
 
 /// What shares are parts of.
@@ -106,7 +106,10 @@ impl Agent {
         let line = u128::from(self.rate) * u128::from(self.period) * u128::from(self.round);
         match self.double {
             false => (line * u128::from(WHOLE - self.port_slack) / u128::from(WHOLE) / 1_000_000_000) as u64,
-            true => (line as f64 / 1e9 * left(self.port_slack)) as u64,
+            true => {
+                let window = f64::from(self.period) * seconds(self.round);
+                (self.rate as f64 * window * left(self.port_slack)) as u64
+            }
         }
     }
 
@@ -129,7 +132,10 @@ impl Agent {
         let sent: u64 = counts.iter().filter(is_top).map(|slot| slot.bytes).sum();
         // Whole bytes of a round: the authors' logs have them.
         let in_round = self.less(u128::from(sent), self.tax) / u64::from(self.period);
-        let rate = (u128::from(in_round) * 8_000_000_000 / u128::from(self.round)) as u64;
+        let rate = match self.double {
+            false => (u128::from(in_round) * 8_000_000_000 / u128::from(self.round)) as u64,
+            true => (in_round as f64 / seconds(self.round) * 8.0) as u64,
+        };
         let mut rates = self.idle_rates();
         rates[Group::Top as usize] = rate.min(self.less(u128::from(self.rate), self.tax));
         rates[Group::Bottom as usize] = self.rate - rates[Group::Top as usize];

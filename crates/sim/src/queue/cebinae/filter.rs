@@ -64,15 +64,14 @@ pub fn bytes_in(rate: u64, ns: u64) -> u64 {
 }
 
 /// Seconds as the authors' simulator gives them.
-fn seconds(ns: u64) -> f64 {
+pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 impl Filter {
     pub fn new(config: &CebinaeConfig, round: u64, rate: u64) -> Filter {
         let rates = [0, rate];
-        let budgets = rates.map(|rate| bytes_in(rate, round));
-        Filter {
+        let mut filter = Filter {
             round,
             tick: config.virtual_round.ns().max(1),
             counts_itself: config.counts_itself,
@@ -83,9 +82,11 @@ impl Filter {
             head: 0,
             bytes: [0, 0],
             rates: [rates; 2],
-            budgets: [budgets; 2],
+            budgets: [[0, 0]; 2],
             last: rates,
-        }
+        };
+        filter.budgets = filter.rates.map(|of| of.map(|rate| filter.in_round(rate)));
+        filter
     }
 
     /// Judges a packet of `size` bytes, and counts it.

@@ -101,6 +101,9 @@ pub struct Cebinae {
     next: Step,
     /// When that is, in nanoseconds.
     due: u64,
+    /// A packet that comes goes before a step of the same time whose event was made later than the one for its arrival: at least
+    /// this before it, in nanoseconds.
+    under_way: u64,
     tally: Tally,
 }
 
@@ -131,21 +134,23 @@ impl Cebinae {
             rounds: 1,
             next: Step::Rotate,
             due: round + tick + config.deadline.ns(),
+            under_way: place.under_way.ns(),
             tally: Tally::default(),
         }
     }
 
-    /// Makes up for what control did until now. At the same moment control goes before packets.
+    /// Makes up for what control did until now. At the same moment control goes before packets, but for one whose arrival had been
+    /// made an event before control's step was (`under_way` nanoseconds before it).
     #[inline]
-    fn keep_time(&mut self, now: u64) {
+    fn keep_time(&mut self, now: u64, under_way: u64) {
         if now >= self.due {
-            self.catch_up(now);
+            self.catch_up(now, under_way);
         }
     }
 
     #[inline(never)]
-    fn catch_up(&mut self, now: u64) {
-        while self.due <= now {
+    fn catch_up(&mut self, now: u64, under_way: u64) {
+        while self.due < now || self.due == now && (under_way == 0 || under_way < self.announced()) {
             let deadline = self.config.deadline.ns();
             match self.next {
                 Step::Rotate => {
@@ -158,6 +163,15 @@ impl Cebinae {
                     (self.next, self.due) = (Step::Rotate, self.due + deadline);
                 }
             }
+        }
+    }
+
+    /// How long before it the event of the next step is made, in nanoseconds.
+    fn announced(&self) -> u64 {
+        let deadline = self.config.deadline.ns();
+        match self.next {
+            Step::Rotate => deadline,
+            Step::Reconfigure => self.round - deadline,
         }
     }
 
@@ -230,7 +244,7 @@ impl Cebinae {
 impl Discipline for Cebinae {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
         let now = cx.now.ns();
-        self.keep_time(now);
+        self.keep_time(now, self.under_way);
         let group = self.group_of(&packet, cx);
         let judged = !self.config.only_saturated || self.decision.saturated;
         let passage =
@@ -256,7 +270,11 @@ impl Discipline for Cebinae {
     }
 
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
-        self.keep_time(cx.now.ns());
+        // A rotation changes nothing of what leaves, and packets may yet come that go before it.
+        let waits = self.under_way > 0 && self.next == Step::Rotate && self.due == cx.now.ns();
+        if !waits {
+            self.keep_time(cx.now.ns(), 0);
+        }
         let order = [self.first, 1 - self.first, DEFAULT];
         let queue = order.into_iter().find(|&queue| self.queues[queue].packets > 0)?;
         let packet = cx.waiting.pop(&mut self.queues[queue])?;
@@ -280,7 +298,7 @@ impl Discipline for Cebinae {
     }
 
     fn count(&mut self, now: Time, counters: &mut CounterSet) {
-        self.keep_time(now.ns());
+        self.keep_time(now.ns(), 0);
         let tally = Tally { missed_by_cache: self.cache.missed, ..self.tally };
         counters.add(&COUNTERS, tally.each().map(|(_, value)| value).chain(self.decision.rates));
     }

@@ -128,7 +128,7 @@ proptest! {
                         prop_assert!(held <= 3 * 1500, "{held} B are left of the round that ends at {due}");
                         looked += 1;
                     }
-                    control.keep_time(due);
+                    control.keep_time(due, 0);
                     continue;
                 }
                 if free > now {

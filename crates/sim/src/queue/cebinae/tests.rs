@@ -170,10 +170,26 @@ fn control_comes_at_the_specified_times_and_in_the_specified_order() {
     for now in
         [DT + vdt + l - 1, DT + vdt + l, 2 * DT + vdt - 1, 2 * DT + vdt, 2 * DT + vdt + l, 3 * DT + vdt]
     {
-        port.keep_time(now);
+        port.keep_time(now, 0);
         seen.push((port.filter.head, port.first, port.tally.windows));
     }
     assert_eq!(seen, [(0, 1, 0), (1, 1, 0), (1, 1, 0), (1, 0, 1), (0, 0, 1), (0, 1, 2)]);
+}
+
+#[test]
+fn at_the_time_of_a_step_that_goes_first_whose_event_was_made_first() {
+    let seen = |under_way: u64, now: u64| {
+        let place = PortPlace { under_way: Time::from_ns(under_way), ..place(C) };
+        let mut port = Cebinae::new(&config(DT), Limit::of_packets(250), &place);
+        port.keep_time(now, port.under_way);
+        (port.filter.head, port.tally.windows)
+    };
+    // A rotation is announced 100 us before it, new rates a round less that.
+    let (rotation, rates) = (DT + 1 + 100_000, 2 * DT + 1);
+    assert_eq!([0, 99_999, 100_000].map(|under_way| seen(under_way, rotation)), [(1, 0), (1, 0), (0, 0)]);
+    assert_eq!(seen(100_000, rotation + 1), (1, 0));
+    let announced = DT - 100_000;
+    assert_eq!([0, announced - 1, announced].map(|of| seen(of, rates)), [(1, 1), (1, 1), (1, 0)]);
 }
 
 #[test]
@@ -183,9 +199,9 @@ fn long_silence_is_skipped_as_if_every_round_had_passed() {
         let new = || Cebinae::new(&config, Limit::of_packets(250), &place(C));
         for now in [100 * DT + 5, 1001 * DT + 99_999, 4096 * DT + 200_000] {
             let (mut skipped, mut stepped) = (new(), new());
-            skipped.keep_time(now);
-            (0..=now / 1000).for_each(|step| stepped.keep_time(step * 1000));
-            stepped.keep_time(now);
+            skipped.keep_time(now, 0);
+            (0..=now / 1000).for_each(|step| stepped.keep_time(step * 1000, 0));
+            stepped.keep_time(now, 0);
             assert_eq!(format!("{skipped:?}"), format!("{stepped:?}"), "period {period} at {now}");
         }
     }
@@ -277,9 +293,9 @@ fn replay(file: &std::path::Path, round: u64) -> usize {
             fields.next().unwrap().split_whitespace().map(|flow| flow.parse().unwrap()).collect();
         let (time, saturated, bits, threshold) = (numbers[0], numbers[1] == 1, numbers[2], numbers[3]);
         windows += 1;
-        port.keep_time(time - 1);
+        port.keep_time(time - 1, 0);
         assert_eq!(port.tally.windows, windows as u64 - 1, "{line}");
-        port.keep_time(time);
+        port.keep_time(time, 0);
         assert_eq!(port.tally.windows, windows as u64, "{line}");
         assert_eq!(agent.threshold_bits(), threshold, "{line}");
         // Packets of the top flows: the one number of them that gives this rate.

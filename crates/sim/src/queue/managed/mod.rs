@@ -132,6 +132,9 @@ pub struct PortPlace<'a> {
     pub asks_later: bool,
     /// The end of every transmission is an event (compat modes).
     pub departs: bool,
+    /// Where what was inserted first goes first (compat modes): the shortest delay of a link by which packets for this port may come.
+    /// Else 0.
+    pub under_way: Time,
 }
 
 #[cfg(test)]
@@ -143,6 +146,7 @@ impl PortPlace<'_> {
         rate: Rate(100_000_000),
         asks_later: false,
         departs: false,
+        under_way: Time::ZERO,
     };
 }
 

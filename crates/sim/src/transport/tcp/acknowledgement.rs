@@ -87,7 +87,7 @@ impl Connection {
     /// What an acknowledgement says of segments, round-trip times and rates.
     pub fn take_in(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) -> (Update, Acked) {
         // Messages that found the buffer full before this made room are left out.
-        self.source.written(self.board.acknowledged(), now);
+        self.written(now);
         let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
         self.f_rto.look();
         let (rates, rack, min_rtt) = (&mut self.rates, &mut self.rack, self.rtt.min_rtt());

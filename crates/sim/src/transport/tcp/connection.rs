@@ -140,6 +140,9 @@ pub struct Connection {
     pub cursor: u64,
     /// [`Reactions::by_state`]: segments that the NIC has not sent yet.
     pub outbox: VecDeque<Sending>,
+    /// [`Reactions::looks_after_writes`]: what comes at the very time of a write comes before it. It was under way already when the write
+    /// before that was made.
+    pub comes_before_writes: bool,
     /// [`Reactions::notes_in_flight`]: what was in flight when that was asked for last, and bytes that the acknowledgement at work delivered.
     pub noted: u64,
     pub delivered: u64,
@@ -215,6 +218,7 @@ impl Connection {
             recovering: false,
             cursor: 0,
             outbox: VecDeque::new(),
+            comes_before_writes: reactions.looks_after_writes,
             noted: 0,
             delivered: 0,
             first_partial: true,
@@ -322,7 +326,7 @@ impl Connection {
             return Next::Nothing;
         }
         let acknowledged = self.board.acknowledged();
-        let written = self.source.written(acknowledged, now) - next;
+        let written = self.written(now) - next;
         let whole = left.min(self.window.mss);
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
         if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
@@ -341,10 +345,17 @@ impl Connection {
         }
     }
 
+    /// Every byte below has been written by now, for what has come now.
+    #[inline]
+    pub fn written(&mut self, now: Time) -> u64 {
+        let seen = if self.comes_before_writes { now.saturating_sub(Time(1)) } else { now };
+        self.source.written(self.board.acknowledged(), seen)
+    }
+
     /// There is something to send, and the receiver's window has no room for it.
     pub fn is_held(&mut self, now: Time, config: &TcpConfig) -> bool {
         let next = self.board.next();
-        let written = self.source.written(self.board.acknowledged(), now).min(self.source.size());
+        let written = self.written(now).min(self.source.size());
         written > next
             && next + (written - next).min(self.window.mss) > self.receivable
             && self.new_data(0, now, config) == Next::Nothing

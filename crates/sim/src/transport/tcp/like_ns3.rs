@@ -221,7 +221,7 @@ impl Connection {
         let acknowledged = self.board.acknowledged();
         self.cursor = self.cursor.max(acknowledged);
         // It stops when the buffer is empty, which it is not while a pacer holds back what was written.
-        if self.board.outstanding() == 0 && self.source.written(acknowledged, now) <= self.board.next() {
+        if self.board.outstanding() == 0 && self.written(now) <= self.board.next() {
             self.alarm.deadline = Time::MAX;
         }
     }

@@ -265,6 +265,10 @@ impl Tcp {
         // Without a route the first SYN is lost, and the timeout tries again.
         let port = cx.bind(flow, spec, &mut connection.hash).unwrap_or(cx.first_port);
         connection.nic = (port - cx.first_port) as u16;
+        let line = &cx.net.ports[port as usize].line;
+        let under_way = line.delay + line.transmission_time(u64::from(settings.ack_header));
+        connection.comes_before_writes &=
+            connection.source.interval().is_some_and(|every| every <= under_way);
         connection
     }
 

@@ -134,6 +134,10 @@ impl Source {
     pub fn runs_dry(&self) -> bool {
         self.pace.is_some() || self.ends.is_some()
     }
+    /// Between two messages that it writes at a rate.
+    pub fn interval(&self) -> Option<Time> {
+        self.pace.map(|(_, every)| every)
+    }
     /// Bytes that it writes at once, at a rate.
     pub fn message(&self) -> Option<u64> {
         self.pace.map(|(message, _)| message)

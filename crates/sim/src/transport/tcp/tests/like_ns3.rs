@@ -263,3 +263,22 @@ fn what_an_application_writes_is_looked_at_right_after() {
     };
     assert_eq!((at(Profile::Ns3_35), at(Profile::Rfc)), (1, 0));
 }
+
+#[test]
+fn an_acknowledgement_at_the_very_time_of_a_write_makes_room_for_it() {
+    let written = |profile, late| {
+        let mut config = config("newreno", profile);
+        config.application.rate = Some(Rate::from_mbps(1));
+        (config.mss, config.application.message) = (MSS as u32, MSS as u32);
+        config.send_buffer = 10 * MSS;
+        let mut c = connection(u64::MAX / 4, &config);
+        // The first ten writes fill the buffer, the one after them is left out; this is the time of the next.
+        let every = Time(MSS * 8_000_000);
+        let at = Time(11 * every.0);
+        (0..11).for_each(|write| drop(c.take(Time(write * every.0 + 1), &config)));
+        c.acknowledge(&ack(1, (0, 0)), at + Time::from_ns(late), &config);
+        c.written(at + Time::from_ns(2)) / MSS
+    };
+    let both = |late| [Profile::Ns3_35, Profile::Rfc].map(|profile| written(profile, late));
+    assert_eq!((both(0), both(1)), ([11, 10], [10, 10]));
+}
