@@ -513,7 +513,9 @@ impl Connection {
         }
         let next = self.next(now, config);
         let waits = !self.outbox.is_empty();
-        let open = waits || next != Next::Nothing;
+        // In ns-3 a pacer's timer is set with every segment that leaves: set later, it would come behind what comes at that time.
+        let is_paced = self.reactions.by_state && self.due > now && self.phase == Phase::Established;
+        let open = waits || next != Next::Nothing || is_paced;
         let ready = if let Next::At(at) = next { at } else { Time::ZERO };
         nic.set_due(self.gate, if waits { Time::ZERO } else { self.due.max(ready) });
         nic.update(self.gate, open, open, self.is_over());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::congestion::window::State;
+use crate::transport::Look;
 use crate::transport::nic::Nic;
 use crate::transport::tcp::config::Reactions;
 use crate::transport::tcp::connection::Next;
@@ -281,4 +282,23 @@ fn an_acknowledgement_at_the_very_time_of_a_write_makes_room_for_it() {
     };
     let both = |late| [Profile::Ns3_35, Profile::Rfc].map(|profile| written(profile, late));
     assert_eq!((both(0), both(1)), ([11, 10], [10, 10]));
+}
+
+#[test]
+fn a_pacers_timer_is_set_when_a_segment_leaves_whether_or_not_the_window_lets_another_go() {
+    let look = |by_state| {
+        let config = config("bbr", Profile::Ns3_35);
+        let mut c = connection(u64::MAX / 4, &config);
+        let mut nic = Nic::default();
+        c.gate = nic.add(0, ms(0), 1);
+        sent(&mut c);
+        (c.due, c.window.cwnd, c.reactions.by_state) = (ms(30), c.board.pipe(), by_state);
+        c.update_gate(&mut nic, ms(25), &config);
+        let now = nic.next_look(0, ms(25));
+        c.update_gate(&mut nic, ms(30), &config);
+        assert!(!nic.may_send(c.gate, ms(30)));
+        now
+    };
+    assert!(matches!(look(true), Look::Wake { at, .. } if at == ms(30)));
+    assert_eq!(look(false), Look::NoMore);
 }
