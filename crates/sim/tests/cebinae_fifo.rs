@@ -341,38 +341,17 @@ fn write_out(series: &[Vec<f64>], number: usize, discipline: &str) {
         .unwrap();
 }
 
+const ALL_THRESHOLDS: &[&str] =
+    &["fifo", "fq", "cebinae-001", "cebinae-010", "cebinae-020", "cebinae-040", "cebinae-080", "cebinae-100"];
+
 /// Other dumbbells of theirs: other delays, buffers, thresholds, starts, delayed acknowledgements; and in which disciplines every flow's
 /// goodput is theirs to the byte.
 const OTHERS: [(&str, &[&str]); 7] = [
     ("case1", &["fifo", "fq", "cebinae"]),
     ("newflow", &["fifo", "fq", "cebinae"]),
-    (
-        "thresh",
-        &[
-            "fifo",
-            "fq",
-            "cebinae-001",
-            "cebinae-010",
-            "cebinae-020",
-            "cebinae-040",
-            "cebinae-080",
-            "cebinae-100",
-        ],
-    ),
+    ("thresh", ALL_THRESHOLDS),
     ("fig7", &["fifo", "cebinae"]),
-    (
-        "fig8",
-        &[
-            "fifo",
-            "fq",
-            "cebinae-001",
-            "cebinae-010",
-            "cebinae-020",
-            "cebinae-040",
-            "cebinae-080",
-            "cebinae-100",
-        ],
-    ),
+    ("fig8", ALL_THRESHOLDS),
     ("fig1", &["fifo", "cebinae"]),
     ("fig1_region", &["fifo", "cebinae"]),
 ];

@@ -63,6 +63,12 @@ impl Host {
         }
     }
 
+    /// A packet may pass the queue in front of an idle port as soon as a transport makes it.
+    #[inline]
+    pub fn passes_queues(&self) -> bool {
+        self.kick == Kick::Queue && self.edge.is_none()
+    }
+
     /// A packet has come in by a port.
     #[inline]
     pub fn receive(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
@@ -204,10 +210,12 @@ impl Host {
         while cx.net.ports[port_id as usize].up
             && let Some(id) = self.pull(port_id, cx)
         {
-            if !self.pass_queue(port_id, id, cx) {
-                cx.enqueue(port_id, id);
-                self.serve_queue(port_id, cx);
+            if cx.net.may_pass(port_id, id) {
+                self.transmit(port_id, id, false, cx);
+                continue;
             }
+            cx.enqueue(port_id, id);
+            self.serve_queue(port_id, cx);
         }
         let (port, nic) = (&cx.net.ports[port_id as usize], cx.scheduler_of(port_id));
         let paused = port.paused;
@@ -223,23 +231,14 @@ impl Host {
         }
     }
 
-    /// Sends a packet at once if the port is free and its queue has no use for it.
-    fn pass_queue(&mut self, port_id: PortId, id: PacketId, cx: &mut HostContext) -> bool {
-        cx.net.look_at(port_id);
-        let (port, packet) = (&mut cx.net.ports[port_id as usize], &mut cx.net.packets[id]);
-        let passes = port.is_idle(cx.net.now) && port.queue.passes(packet, port.paused);
-        if passes {
-            packet.class = packet.wire_class;
-            self.transmit(port_id, id, false, cx);
-        }
-        passes
-    }
-
     /// Sends the next packet that waits in front of a port, if the port is free.
     fn serve_queue(&mut self, port_id: PortId, cx: &mut HostContext) {
+        if cx.net.ports[port_id as usize].queue.is_empty() {
+            return;
+        }
         cx.net.look_at(port_id);
         let port = &mut cx.net.ports[port_id as usize];
-        let next = match port.up && port.is_idle(cx.net.now) && !port.queue.is_empty() {
+        let next = match port.up && port.is_idle(cx.net.now) {
             true => port.queue.dequeue(port.paused, &mut cx.net.packets, cx.net.now),
             false => None,
         };

@@ -283,6 +283,19 @@ impl Partition {
         self.packets.end_turn();
     }
 
+    /// A packet may leave a host's port at once: the port is free and up, and the queue in front of it has no use for the packet, which
+    /// then is ready to be transmitted.
+    #[inline(never)]
+    pub fn may_pass(&mut self, port_id: PortId, id: PacketId) -> bool {
+        self.look_at(port_id);
+        let (port, packet) = (&mut self.ports[port_id as usize], &mut self.packets[id]);
+        let passes = port.up && port.is_idle(self.now) && port.queue.passes(packet, port.paused);
+        if passes {
+            packet.class = packet.wire_class;
+        }
+        passes
+    }
+
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
     #[inline(always)]
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {

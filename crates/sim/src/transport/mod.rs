@@ -71,6 +71,9 @@ pub struct HostContext<'a> {
     pub rows: [Row; 2],
     /// The transport's own number at its host.
     pub transport: u8,
+    /// Ports have queues in front of them, and nothing lies between those and transports: a packet for which its port is idle may
+    /// leave at once.
+    pub passes_queues: bool,
 }
 
 /// A flow ended, as one of its two hosts knows it.
@@ -143,9 +146,13 @@ impl HostContext<'_> {
         *label
     }
 
-    /// Puts a control packet (acknowledgement) into the queue of a port; it precedes data.
+    /// Puts a control packet (acknowledgement) into the queue of a port, unless it may leave at once; it precedes data. It is complete:
+    /// nobody touches it afterwards.
     #[inline(always)]
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
+        if self.passes_queues && self.net.may_pass(port, id) {
+            return self.net.transmit(port, id, false);
+        }
         self.enqueue(port, id);
     }
 
@@ -155,6 +162,10 @@ impl HostContext<'_> {
         let queue = &mut self.net.ports[port as usize].queue;
         if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets, self.net.now) {
             self.net.drop_packet(port, dropped);
+        }
+        // It may be the only one, and nothing is left to be served.
+        if self.net.ports[port as usize].owns_buffer {
+            self.net.settle(port);
         }
     }
 

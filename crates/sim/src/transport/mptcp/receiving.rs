@@ -10,7 +10,7 @@ use crate::measure::Entity;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
 use crate::transport::mptcp::parameters::MptcpConfig;
 use crate::transport::tcp::incoming::StreamKey;
-use crate::transport::tcp::packets::{segment, send_answer_by};
+use crate::transport::tcp::packets::{segment, write_answer};
 use crate::transport::tcp::receiver::{Answer, Reply};
 use crate::transport::{Ended, HostContext};
 use crate::wire::mptcp::{Join, MptcpOption, Version, code, proof, short, subflow_of, token};
@@ -283,8 +283,9 @@ impl Mptcp {
         let back = Packet { payload: scaled_window(&config.tcp), ..back };
         // By the NIC that the subflow comes in by.
         let port = cx.first_port + u32::from(back.ingress);
-        send_answer_by(port, id, back, &answer, data as u32, &config.tcp, cx);
+        write_answer(id, back, &answer, data as u32, &config.tcp, cx);
         cx.net.packets[id].flags |= says << flag::CODE_SHIFT;
+        cx.enqueue_control(port, id);
         self.touch(port, cx);
     }
 

@@ -116,13 +116,13 @@ pub fn send_answer(
         cx.net.discard(id);
         return None;
     };
-    send_answer_by(port, id, back, answer, window, config, cx);
+    write_answer(id, back, answer, window, config, cx);
+    cx.enqueue_control(port, id);
     Some(port)
 }
 
 /// The same, by a port of the host.
-pub fn send_answer_by(
-    port: PortId,
+pub fn write_answer(
     id: PacketId,
     back: Packet,
     answer: &Answer,
@@ -152,7 +152,6 @@ pub fn send_answer_by(
     if !cx.net.waits.is_empty() {
         cx.net.waits.set(id, answer.wait);
     }
-    cx.enqueue_control(port, id);
 }
 
 /// Puts the blocks of an acknowledgement beside its packet.

@@ -276,7 +276,9 @@ fn an_acknowledgement_at_the_very_time_of_a_write_makes_room_for_it() {
         // The first ten writes fill the buffer, the one after them is left out; this is the time of the next.
         let every = Time(MSS * 8_000_000);
         let at = Time(11 * every.0);
-        (0..11).for_each(|write| drop(c.take(Time(write * every.0 + 1), &config)));
+        for write in 0..11 {
+            c.take(Time(write * every.0 + 1), &config);
+        }
         c.acknowledge(&ack(1, (0, 0)), at + Time::from_ns(late), &config);
         c.written(at + Time::from_ns(2)) / MSS
     };
