@@ -382,6 +382,7 @@ impl Builder<'_> {
             partitions: self.split.parts,
             ports,
             always_departs: self.config.rules.departure_events,
+            passes_queues: self.config.host.queue.is_some() && hosts.iter().all(|host| host.edge.is_none()),
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),

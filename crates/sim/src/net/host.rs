@@ -63,12 +63,6 @@ impl Host {
         }
     }
 
-    /// A packet may pass the queue in front of an idle port as soon as a transport makes it.
-    #[inline]
-    pub fn passes_queues(&self) -> bool {
-        self.kick == Kick::Queue && self.edge.is_none()
-    }
-
     /// A packet has come in by a port.
     #[inline]
     pub fn receive(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {

@@ -26,6 +26,9 @@ pub struct Partition {
     pub now: Time,
     /// Every transmission has an event at its end, whether or not more waits.
     pub always_departs: bool,
+    /// Hosts' ports have queues in front of them, and nothing lies between those and transports: a packet for which its port is idle
+    /// may leave at once.
+    pub passes_queues: bool,
     /// Index among the partitions.
     pub number: u16,
     /// The destination of packets that stay here.
@@ -91,6 +94,7 @@ pub struct PartitionPlan<'a> {
     pub partitions: usize,
     pub ports: Vec<Port>,
     pub always_departs: bool,
+    pub passes_queues: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
@@ -108,6 +112,7 @@ impl Partition {
         Partition {
             now: Time::ZERO,
             always_departs: plan.always_departs,
+            passes_queues: plan.passes_queues,
             number: plan.number,
             own: Destination::partition(plan.number),
             packets,

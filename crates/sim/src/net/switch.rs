@@ -290,14 +290,16 @@ impl Switch {
     /// A port became free, or something came for it: sends the next packet if it can.
     #[inline(always)]
     pub fn kick(&mut self, net: &mut Partition, port_id: PortId) {
-        if net.ports[port_id as usize].queue.is_empty() {
-            return;
+        if net.always_departs {
+            if net.ports[port_id as usize].queue.is_empty() {
+                return;
+            }
+            net.look_at(port_id);
         }
-        net.look_at(port_id);
         let port = &net.ports[port_id as usize];
         if port.is_idle(net.now) {
             self.serve(net, port_id);
-        } else if !port.departure_pending {
+        } else if !port.departure_pending && !port.queue.is_empty() {
             net.expect_departure(port_id);
         }
     }

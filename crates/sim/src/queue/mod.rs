@@ -52,6 +52,7 @@ pub trait QueueDiscipline {
         false
     }
     /// The same of one packet, for disciplines that must know which.
+    #[inline(always)]
     fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
         self.lets_through(packet.class, paused)
     }

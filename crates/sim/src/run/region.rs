@@ -321,7 +321,6 @@ impl Region {
             first_port: host.first_port,
             rows: host.rows,
             transport: 0,
-            passes_queues: host.passes_queues(),
         };
         (host, cx)
     }

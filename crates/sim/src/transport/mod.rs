@@ -71,9 +71,6 @@ pub struct HostContext<'a> {
     pub rows: [Row; 2],
     /// The transport's own number at its host.
     pub transport: u8,
-    /// Ports have queues in front of them, and nothing lies between those and transports: a packet for which its port is idle may
-    /// leave at once.
-    pub passes_queues: bool,
 }
 
 /// A flow ended, as one of its two hosts knows it.
@@ -150,7 +147,7 @@ impl HostContext<'_> {
     /// nobody touches it afterwards.
     #[inline(always)]
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
-        if self.passes_queues && self.net.may_pass(port, id) {
+        if self.net.passes_queues && self.net.may_pass(port, id) {
             return self.net.transmit(port, id, false);
         }
         self.enqueue(port, id);
