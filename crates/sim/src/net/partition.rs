@@ -399,8 +399,8 @@ impl Partition {
         self.push_departure(node, Event::of_departure(at, port_id));
     }
 
-    /// The end of a transmission at a port where nothing waits: nothing would happen then, but whether it is over is asked by whoever
-    /// looks at the port at that very time.
+    /// The end of a transmission at a port where nothing waits. Nothing would happen then, but at that very time it matters whether the
+    /// transmission is over.
     #[inline(never)]
     fn reserve_departure(&mut self, port: PortId) {
         if let Agenda::Insertion(insertion) = &mut self.agenda

@@ -143,8 +143,8 @@ impl HostContext<'_> {
         *label
     }
 
-    /// Puts a control packet (acknowledgement) into the queue of a port, unless it may leave at once; it precedes data. It is complete:
-    /// nobody touches it afterwards.
+    /// Puts a control packet (acknowledgement) into the queue of a port, unless it may leave at once; it precedes data. It is complete
+    /// and must not be changed afterwards.
     #[inline(always)]
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
         if self.net.passes_queues && self.net.may_pass(port, id) {

@@ -78,7 +78,7 @@ impl Insertion {
     }
 
     /// A transmission begins at a port where nothing waits: its end only has a number, until something waits. False if
-    /// it must be an event (where wires are told of it).
+    /// it must be an event (where there are wires).
     #[inline]
     pub fn reserve(&mut self, port: PortId) -> bool {
         let Some(reserved) = self.reserved.get_mut(port as usize) else { return false };

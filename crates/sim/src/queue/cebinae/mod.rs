@@ -139,7 +139,7 @@ impl Cebinae {
         }
     }
 
-    /// Makes up for what control did until now. At the same moment control goes before packets, but for one whose arrival had been
+    /// Makes up for what control did until now. At the same moment control goes before packets, except a packet whose arrival had been
     /// made an event before control's step was (`under_way` nanoseconds before it).
     #[inline]
     fn keep_time(&mut self, now: u64, under_way: u64) {

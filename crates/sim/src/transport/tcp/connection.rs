@@ -513,7 +513,7 @@ impl Connection {
         }
         let next = self.next(now, config);
         let waits = !self.outbox.is_empty();
-        // In ns-3 a pacer's timer is set with every segment that leaves: set later, it would come behind what comes at that time.
+        // In ns-3 a pacer's timer is set with every segment that leaves: set later, it would expire after other events of that time.
         let is_paced = self.reactions.by_state && self.due > now && self.phase == Phase::Established;
         let open = waits || next != Next::Nothing || is_paced;
         let ready = if let Next::At(at) = next { at } else { Time::ZERO };
