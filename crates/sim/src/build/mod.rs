@@ -479,14 +479,13 @@ impl Builder<'_> {
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
         let nic = self.config.host.queue.clone().unwrap_or_else(|| nic_queue(&self.config.transports));
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
-        let under_way = |to: u32| match self.config.rules.insertion_order {
-            false => Time::ZERO,
-            true => {
-                let others = all.clone().filter(|&number| number != to);
-                let delays = others.map(|number| self.map.sides[number as usize].line.delay);
-                delays.min().unwrap_or(Time::ZERO)
-            }
+        let mut inward: Vec<(Time, u32)> = match self.config.rules.insertion_order {
+            false => Vec::new(),
+            true => all.clone().map(|port| (self.map.sides[port as usize].line.delay, port)).collect(),
         };
+        inward.sort_unstable();
+        let under_way =
+            |to: u32| inward.iter().find(|&&(_, port)| port != to).map_or(Time::ZERO, |&(delay, _)| delay);
         let port = |(local, number): (usize, u32)| {
             let side = self.map.sides[number as usize];
             let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
@@ -517,7 +516,7 @@ impl Builder<'_> {
             };
             Port::new(&plan, queue.start(&place))
         };
-        all.clone().enumerate().map(port).collect()
+        all.enumerate().map(port).collect()
     }
 
     /// A switch with these ports, of which the first has this number.

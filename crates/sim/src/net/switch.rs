@@ -175,7 +175,7 @@ impl Switch {
         let passes = (port.is_idle(net.now) & port.up)
             && (PLAIN || self.lets_pass || self.is_unwatched(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
-            && port.queue.passes(packet, port.paused);
+            && port.queue.lets_through(packet, port.paused);
         if !passes {
             return self.queue(net, out, id);
         }

@@ -253,7 +253,7 @@ impl Discipline for CodelQueue {
         self.state.dequeue(&self.law, &mut self.list, cx)
     }
 
-    fn passes(&mut self, _packet: &Packet, _size: u32) -> bool {
+    fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
         self.state.pass(&self.law)
     }
 

@@ -160,8 +160,8 @@ impl QueueDiscipline for External {
             next
         })
     }
-    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
-        self.guarded(|queue, _| queue.lets_through(class, paused))
+    fn lets_through(&mut self, packet: &Packet, paused: u8) -> bool {
+        self.guarded(|queue, _| queue.lets_through(packet, paused))
     }
     fn bytes(&self) -> u64 {
         self.ledger.class_bytes.iter().sum()

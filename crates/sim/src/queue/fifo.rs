@@ -97,7 +97,8 @@ impl QueueDiscipline for Fifo {
     }
 
     #[inline]
-    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+    fn lets_through(&mut self, packet: &Packet, paused: u8) -> bool {
+        let class = packet.class;
         let through = self.lists.occupied() == 0 && (class == 0 || paused & (1 << class) == 0);
         if through && class != 0 {
             self.last = class;
@@ -154,7 +155,7 @@ impl Discipline for OwnFifo {
         cx.waiting.pop(&mut self.list)
     }
 
-    fn passes(&mut self, _packet: &Packet, _size: u32) -> bool {
+    fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
         true
     }
 

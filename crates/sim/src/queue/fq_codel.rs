@@ -247,7 +247,7 @@ impl Discipline for FqCodel {
         }
     }
 
-    fn passes(&mut self, packet: &Packet, size: u32) -> bool {
+    fn lets_through(&mut self, packet: &Packet, size: u32) -> bool {
         self.make_queues();
         let own = self.place_of(flow_key(packet), |tuples| tuples.hash(packet.src, packet.dst, 0));
         if !self.queues[own as usize].codel.pass(&self.law) {

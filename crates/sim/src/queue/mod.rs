@@ -46,15 +46,10 @@ pub trait QueueDiscipline {
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
         self.dequeue(0, packets, Time::ZERO)
     }
-    /// Whether a packet of this class that comes now may leave at once, as if it had been queued and dequeued: nothing
-    /// waits and nothing holds it back. A discipline that must see every packet refuses.
-    fn lets_through(&mut self, _class: u8, _paused: u8) -> bool {
+    /// Whether a packet that comes now may leave at once, as if it had been queued and dequeued: nothing waits and nothing
+    /// holds it back. A discipline that must see every packet refuses.
+    fn lets_through(&mut self, _packet: &Packet, _paused: u8) -> bool {
         false
-    }
-    /// The same of one packet, for disciplines that must know which.
-    #[inline(always)]
-    fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
-        self.lets_through(packet.class, paused)
     }
     /// Bytes in the queue, all classes.
     fn bytes(&self) -> u64;
@@ -93,12 +88,8 @@ macro_rules! forward_to {
             $each!(self, q => q.evict(packets))
         }
         #[inline(always)]
-        fn lets_through(&mut self, class: u8, paused: u8) -> bool {
-            $each!(self, q => q.lets_through(class, paused))
-        }
-        #[inline(always)]
-        fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
-            $each!(self, q => q.passes(packet, paused))
+        fn lets_through(&mut self, packet: &Packet, paused: u8) -> bool {
+            $each!(self, q => q.lets_through(packet, paused))
         }
         #[inline(always)]
         fn bytes(&self) -> u64 {

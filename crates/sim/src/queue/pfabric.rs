@@ -20,7 +20,7 @@ mod index;
 use super::classes::{CLASSES, ClassLists};
 use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
-use crate::packet::{PacketId, PacketKind, PacketSlab};
+use crate::packet::{Packet, PacketId, PacketKind, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 use few::Few;
@@ -243,7 +243,8 @@ impl QueueDiscipline for Pfabric {
     }
 
     #[inline]
-    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+    fn lets_through(&mut self, packet: &Packet, paused: u8) -> bool {
+        let class = packet.class;
         self.packets == 0 && (class == 0 || paused & (1 << class) == 0)
     }
 

@@ -10,7 +10,7 @@ use super::managed::{Limit, ManagedConfig};
 use super::trimming::{COUNTERS, TrimmingConfig, VICTIMS, Victim};
 use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
-use crate::packet::{PacketId, PacketSlab};
+use crate::packet::{Packet, PacketId, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
@@ -159,7 +159,8 @@ impl QueueDiscipline for Priority {
     }
 
     #[inline]
-    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+    fn lets_through(&mut self, packet: &Packet, paused: u8) -> bool {
+        let class = packet.class;
         self.lists.occupied() == 0 && (class == 0 || paused & (1 << class) == 0)
     }
 

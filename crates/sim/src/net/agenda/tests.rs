@@ -108,3 +108,31 @@ fn by_insertion_nics_that_wake_between_two_nanoseconds_do_so_at_the_second_after
     assert_eq!(order(true), [(2000, 9), (2000, 3), (2000, 5)]);
     assert_eq!(order(false), [(1001, 5), (1001, 3), (2000, 9)]);
 }
+
+#[test]
+fn an_end_that_only_has_a_number_is_over_for_what_was_inserted_later_and_comes_before_it() {
+    let (free, all) = (Time::from_ns(10), Time::MAX);
+    let begun = || {
+        let mut agenda = Insertion::new(Time(1024), false, 4, None);
+        agenda.push(Event::of_arrival(free, 1, 7));
+        assert!(agenda.reserve(0));
+        agenda.push(Event::of_arrival(free, 2, 8));
+        agenda
+    };
+    // Who comes before it makes it an event, in its place.
+    let mut agenda = begun();
+    assert_eq!(agenda.next(all), Some(Event::of_arrival(free, 1, 7)));
+    assert!(agenda.redeem(0, free, free));
+    let rest: Vec<Event> = std::iter::from_fn(|| agenda.next(all)).collect();
+    assert_eq!(rest, [Event::of_departure(free, 0), Event::of_arrival(free, 2, 8)]);
+    // For who comes after it there is nothing left to do.
+    let mut agenda = begun();
+    (0..2).for_each(|_| assert!(agenda.next(all).is_some()));
+    assert!(!agenda.redeem(0, free, free) && agenda.next(all).is_none());
+    // Earlier it is yet to come, later it is over; it is an event once at most.
+    assert!(!begun().redeem(0, free, free + Time::from_ns(1)));
+    let mut agenda = begun();
+    assert_eq!([(); 2].map(|_| agenda.redeem(0, free, Time::from_ns(9))), [true, false]);
+    // Links that hand packets on at the ends of transmissions need the event.
+    assert!(!Insertion::new(Time(1024), false, 4, Some(Wires::new(4))).reserve(0));
+}

@@ -158,7 +158,7 @@ pub trait Discipline {
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued>;
     /// Nothing waits, and a packet of this size, as the discipline counts, has come and leaves at once: whether all is now as if it
     /// had been taken in and had left. A discipline that must see every packet refuses.
-    fn passes(&mut self, _packet: &Packet, _size: u32) -> bool {
+    fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
         false
     }
     /// All that waits is gone, as the link is.
@@ -486,14 +486,14 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
 
     // Not inlined, for the same reason.
     #[inline(never)]
-    fn passes(&mut self, packet: &Packet, paused: u8) -> bool {
+    fn lets_through(&mut self, packet: &Packet, paused: u8) -> bool {
         // A packet would fill a NIC of one, which then asks for more.
         let is_free = self.account.packets == 0 && self.nic_packets != 1 && paused & !1 == 0;
         let size = counted(packet, self.account.link_header);
         is_free
             && packet.class != 0
             && u64::from(size) <= self.limit.bytes.0
-            && self.discipline.passes(packet, size)
+            && self.discipline.lets_through(packet, size)
     }
 
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {

@@ -222,7 +222,7 @@ fn walk<P: DisciplineParameters<State: std::fmt::Debug>>(
     for (name, &(wait, flow, size, is_idle, served)) in steps.iter().enumerate() {
         now += Time::from_us(wait);
         let packet = Packet { flow, src: flow, seq: name as u64, size, class: 1, ..Packet::default() };
-        let leaves = if may_pass && is_idle && port.queue.passes(&packet, 0) {
+        let leaves = if may_pass && is_idle && port.queue.lets_through(&packet, 0) {
             passed += 1;
             (Some(packet.seq), Vec::new())
         } else {

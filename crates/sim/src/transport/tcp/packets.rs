@@ -121,7 +121,7 @@ pub fn send_answer(
     Some(port)
 }
 
-/// The same, by a port of the host.
+/// Writes an acknowledgement into the place of a packet; who calls puts it into the queue of a port.
 pub fn write_answer(
     id: PacketId,
     back: Packet,
