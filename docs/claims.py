@@ -18,6 +18,7 @@ from weftline.reproduce import experiments, joined, ledger
 
 HERE = Path(__file__).resolve().parent
 STORED, PAGE = HERE / "claims.json", HERE / "claims.md"
+LEDGER = HERE.parent / "experiments" / ledger.FILE
 KEPT = ("size", "full", "weftline", "date", "failed", "warnings", "claims")
 INTRODUCTION = """# Claims
 
@@ -93,7 +94,7 @@ def stored() -> dict[str, dict]:
 
 def markdown(results: dict[str, dict]) -> str:
     """Return the page."""
-    book = ledger.load(HERE.parent / "experiments" / ledger.FILE)
+    book = ledger.load(LEDGER)
     found = ledger.judged(book, results)
     return f"{INTRODUCTION}\n{ledger.markdown(book, found, results)}\n{SEEDS}"
 
@@ -110,6 +111,14 @@ def taken(results: dict[str, dict], *files: dict) -> dict[str, dict]:
         new |= {name: _merged(name, new.get(name), _short(result)) for name, result in several.items()}
     merged = {name: _merged(name, results.get(name), result) for name, result in new.items()}
     return dict(sorted({**results, **merged}.items()))
+
+
+def judged_by_rows(results: dict[str, dict]) -> dict[str, dict]:
+    """Return the results of experiments that rows of the ledger name; say which others are left out."""
+    rows = set(ledger.load(LEDGER).experiments)
+    for name in sorted(results.keys() - rows):
+        print(f"No row of {LEDGER.name} names {name}; its result is left out.", file=sys.stderr)
+    return {name: result for name, result in results.items() if name in rows}
 
 
 def _merged(name: str, old: dict | None, new: dict) -> dict:
@@ -146,7 +155,7 @@ def _short(result: dict) -> dict:
 def main(paths: list[str]) -> None:
     """Take results and write the page."""
     files = [json.loads(Path(path).read_text("utf-8")) for path in paths]
-    results = taken(stored() if STORED.exists() else {}, *files)
+    results = judged_by_rows(taken(stored() if STORED.exists() else {}, *files))
     STORED.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(markdown(results), "utf-8")
 

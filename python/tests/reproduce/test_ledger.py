@@ -365,6 +365,12 @@ def test_stored_results_are_of_experiments_of_the_ledger():
     assert all({"weftline", "date", "size"} <= result.keys() for result in stored.values())
 
 
+def test_a_result_that_no_row_names_is_not_stored(capsys):
+    found = page_maker().judged_by_rows({"hpcc-fct": {"size": "small"}, "nobodys": {"size": "small"}})
+    assert found == {"hpcc-fct": {"size": "small"}}
+    assert "nobodys" in capsys.readouterr().err
+
+
 def test_rows_that_are_not_wholly_as_stated_say_why():
     found = ledger.judged(shipped(), page_maker().stored())
     missed = ("partly", "contradicted", "open", "other")

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 
 pub struct Partition {
     pub now: Time,
-    /// Every transmission has an event at its end, whether or not more waits.
+    /// The end of every transmission has a number, and is an event if something comes before it, whether or not more waits.
     pub always_departs: bool,
     /// Hosts' ports have queues in front of them, and nothing lies between those and transports: a packet for which its port is idle
     /// may leave at once.
@@ -296,15 +296,16 @@ impl Partition {
         let port = &mut self.ports[port_id as usize];
         debug_assert!(port.is_idle(self.now) && port.up);
         let launched = port.launch(&mut self.packets[id], self.now, more);
-        self.follow(&launched, port_id, id);
+        self.follow(&launched, port_id, id, false);
     }
 
-    /// Schedules what follows from a packet on the link of a port.
+    /// Schedules what follows from a packet on the link of a port. `plain`: the mode is known not to be one in which the end of
+    /// every transmission has a number.
     #[inline(always)]
-    pub fn follow(&mut self, launched: &Launched, port: PortId, id: PacketId) {
+    pub fn follow(&mut self, launched: &Launched, port: PortId, id: PacketId, plain: bool) {
         match launched.free {
             Some((own, free)) => self.push_departure(own, Event::of_departure(free, port)),
-            None if self.always_departs => self.reserve_departure(port),
+            None if !plain && self.always_departs => self.reserve_departure(port),
             None => {}
         }
         self.arrive(launched.there, launched.node, launched.at, launched.peer, id);

@@ -183,7 +183,7 @@ impl Switch {
             net.totals[out as usize].ecn_marks += 1;
         }
         let launched = port.launch(packet, net.now, false);
-        net.follow(&launched, out, id);
+        net.follow(&launched, out, id, PLAIN);
     }
 
     /// The balancer has no use for what leaves by this port.
@@ -346,7 +346,7 @@ impl Switch {
         }
         if !resumes && !self.watched {
             let launched = port.launch(packet, net.now, more);
-            return net.follow(&launched, port_id, id);
+            return net.follow(&launched, port_id, id, false);
         }
         let same_port = self.first_port + u32::from(ingress) == port_id;
         if resumes && !same_port {
