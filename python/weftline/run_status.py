@@ -22,7 +22,10 @@ def ending(run: Run) -> str | None:
     if status == "stalled" and (waiting := run.summary.get("waiting")):
         return f"stalled: {'; '.join(waiting)}; see {run.out}"
     if status == "stalled":
-        return f"stalled: flows are unfinished and no event is left that could change this; see {run.out}"
+        return (
+            "stalled: flows are unfinished, and no event is left that could change this or no payload was "
+            f"delivered for run.stall; see {run.out}"
+        )
     return f"the run is {status}; see {run.out}"
 
 

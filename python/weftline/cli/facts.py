@@ -35,15 +35,20 @@ def _traffic_texts(traffic: dict[str, Any]) -> dict[str, Any]:
     if not shown.get("flows_not_due"):
         shown.pop("flows_not_due", None)
     drawn, flows = shown.pop("flows_drawn", traffic.get("flows")), traffic.get("flows")
-    if flows is not None and drawn < flows:
+    if shown.pop("flows_are_lower_bound", False):
+        shown["flows"] = f"more than {flows}: no more are counted"
+    elif flows is not None and drawn < flows:
         shown["flows"] = f"about {flows}: {drawn} were drawn, the others are what the sources expect"
     load = shown.get("offered_load")
-    if load is None or asked is None:
+    if load is None:
         return shown
+    of_what = f"{load:.3g} of the links of all hosts"
+    if asked is None:
+        return {**shown, "offered_load": of_what}
     # Two standard deviations: what 19 of 20 seeds stay within.
     within = "within" if abs(load - asked) <= 2 * error else "beyond"
     shown["offered_load"] = (
-        f"{load:.3g} by the {traffic['flows']} flows of this seed; configured: {asked:.3g}. "
+        f"{of_what} by the {traffic['flows']} flows of this seed; configured: {asked:.3g}. "
         "Flows are drawn at random: "
         f"with this number and sizes of flows, 19 of 20 seeds deviate by up to {2 * error:.1g} "
         f"(this seed: {within} that)"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from weftline import columns
 from weftline.measures import evidence
 from weftline.measures.lines import Line
 from weftline.measures.metrics import METRICS
@@ -15,7 +17,7 @@ SHOWN = ("slowdown_p50", "slowdown_p95", "slowdown_p99", "fct_mean", "goodput")
 
 
 def names(lines: Sequence[Line]) -> list[str]:
-    """Return the groups whose flows finished, in the order of the runs."""
+    """Return the groups of the runs, in their order."""
     found = (run.summary.get("slowdown") or {} for line in lines for run in line.runs)
     return list(dict.fromkeys(name for of in found for name in of.get("by_group") or {}))
 
@@ -26,16 +28,19 @@ def table(lines: Sequence[Line], shown: Sequence[str] = SHOWN) -> Table | None:
     if len(groups) < 2:
         return None
     several = len(lines) > 1
-    columns = [*(["line"] if several else []), "group", "flows", *(METRICS[name].title for name in shown)]
-    result = Table(columns, title="By group", left=2 if several else 1)
+    titles = [*(["line"] if several else []), "group", "flows", *(METRICS[name].title for name in shown)]
+    result = Table(titles, title="By group", left=2 if several else 1)
     for line in lines:
+        unfinished = [_unfinished(run) for run in line.runs]
         for group in groups:
             of_group = replace(line, group=group)
             counts = [_count(run, group) for run in line.runs]
-            cells = ["–" if evidence.few_flows(n, min(counts)) else of_group.metric_text(n) for n in shown]
-            if not max(counts):
+            left = max(found[group] for found in unfinished)
+            if not max(counts) and not left:
                 continue
-            result.rows.append([*([line.label] if several else []), group, f"{min(counts):,}", *cells])
+            cells = ["–" if evidence.few_flows(n, min(counts)) else of_group.metric_text(n) for n in shown]
+            flows = f"{min(counts):,}" + (f", {left:,} unfinished" if left else "")
+            result.rows.append([*([line.label] if several else []), group, flows, *cells])
     if not result.rows:
         return None
     result.note = "flows: how many finished, in the run with the fewest."
@@ -45,3 +50,12 @@ def table(lines: Sequence[Line], shown: Sequence[str] = SHOWN) -> Table | None:
 def _count(run: Any, group: str) -> int:
     found = (run.summary.get("slowdown") or {}).get("by_group") or {}
     return (found.get(group) or {}).get("count") or 0
+
+
+def _unfinished(run: Any) -> Counter[str]:
+    """Return how many flows of each group did not finish."""
+    if not run.summary.get("flows_unfinished"):
+        return Counter()
+    found = columns.read(run.flows, ["group", "finish_ns"])
+    ends = zip(found["group"], found["finish_ns"], strict=True)
+    return Counter(group for group, finish in ends if finish is None)

@@ -82,15 +82,16 @@ class Line:
     @cached_property
     def bins(self) -> int:
         """How many equal-count bins its flows support: 20, or 10 when there are few."""
-        return 20 if self._flows >= 400 else 10
+        return 20 if self.flows_counted >= 400 else 10
 
     @property
     def has_flows(self) -> bool:
         """Whether every run of it completed a flow, so that there is a slowdown."""
-        return self._flows > 0
+        return self.flows_counted > 0
 
     @cached_property
-    def _flows(self) -> int:
+    def flows_counted(self) -> int:
+        """How many flows count for slowdowns, in the run with the fewest."""
         return min(run.slowdown(bins=1, group=self.group)["overall"]["count"] for run in self.runs)
 
     def curve(self, bins: int) -> list[dict[str, Any]]:

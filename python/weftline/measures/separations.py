@@ -145,8 +145,11 @@ def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
     for percentile in PERCENTILES:
         name = f"slowdown_{percentile}"
         sizes = [d for d in decades if evidence.few_flows(name, counts[d])]
-        if sizes:
-            named = ", ".join(f"≤ {quantities.bytes_text(10**d)} ({counts[d]:,})" for d in sizes)
+        few = [f"≤ {quantities.bytes_text(10**d)} ({counts[d]:,})" for d in sizes]
+        of_all = min(line.flows_counted for line in lines)
+        few += [f"all ({of_all:,})"] if evidence.few_flows(name, of_all) else []
+        if few:
+            named = ", ".join(few)
             parts.append(f"{percentile} needs {evidence.needed(name)} in a run, {named}")
     return "; ".join(parts)
 

@@ -30,7 +30,7 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
     for line in lines:
         overall = line.overall()
         counts = [separations.fewest([line], d) for d in shown]
-        fewest = min(run.slowdown(bins=1, group=line.group)["overall"]["count"] for run in line.runs)
+        fewest = line.flows_counted
         for row, percentile in enumerate(PERCENTILES):
             cells = [line.label if row == 0 else "", percentile]
             found = [decades[line.label].get(d, {}).get(percentile) for d in shown]

@@ -99,6 +99,11 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
     return text
 
 
+WHATEVER = ("steps differ", "flows")
+"""Reasons against a verdict that stand at a difference without a verdict too: not as many steps ended, too few
+flows for a percentile."""
+
+
 def difference_text(
     found: stats.Difference | None,
     write: Callable[[float | None], str],
@@ -108,7 +113,7 @@ def difference_text(
     """Return ``"+0.12 ±0.05 (+9 %) *"``: the star where the two are separated.
 
     Where the interval leaves out zero and there is another reason against a verdict, the number of that
-    footnote replaces the star. Where not as many steps ended, the footnote stands whatever the interval.
+    footnote replaces the star. Some footnotes stand whatever the interval.
     """
     if found is None:
         return "–"
@@ -119,7 +124,7 @@ def difference_text(
     if separation.order:
         return f"{text} *"
     apart = found.estimate.is_apart_from_zero
-    return text + notes.mark([one for one in separation.reasons if apart or one.kind == "steps differ"])
+    return text + notes.mark([one for one in separation.reasons if apart or one.kind in WHATEVER])
 
 
 def _percent_text(share: float) -> str:
@@ -143,7 +148,7 @@ def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Seque
             f"Differences are taken {how}. There are no intervals, so "
             f"differences cannot be distinguished from chance."
         )
-        return "\n".join(filter(None, [text, alike]))
+        return "\n".join(filter(None, [text, alike, notes.text()]))
     text = (
         f"Differences are taken {how}; * separated: zero is not in the 95 % interval. Those without * "
         f"are not ranked: the runs do not tell which is lower."

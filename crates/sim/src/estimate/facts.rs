@@ -12,15 +12,21 @@ use crate::scenario::network::Network;
 use crate::topology::{Link, NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
-use crate::workload::{AskedLoad, TrafficSize};
+use crate::workload::merge::MAX_FLOWS as MAX_RUN;
+use crate::workload::{AskedLoad, Traffic, TrafficSize};
 use serde_json::{Value, json};
+
+/// What the end of a run whose packets are lost does not count.
+const TIMEOUTS: &str = "timeouts of senders whose packets are lost at random or by a failure";
 
 /// Returns everything that is known before a run on this number of threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let (estimate, size) = Estimate::of(scenario, threads, MAX_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let slow = recurring::warnings(scenario, &estimate);
-    let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).chain(&slow).collect();
+    let too_many = too_many(&size);
+    let warnings: Vec<&String> =
+        scenario.warnings.iter().chain(&too_many).chain(&too_large).chain(&slow).collect();
     let asked = asked_load(scenario, &size);
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
@@ -40,6 +46,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "flows": size.flows,
             "counted_all": size.complete && size.drawn == size.flows,
             "flows_drawn": size.drawn,
+            "flows_are_lower_bound": !size.complete,
             "bytes": size.bytes,
             "last_start_ns": size.last_start.as_ns(),
             "flows_not_due": not_due(scenario, &size, &estimate),
@@ -56,13 +63,35 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "estimate": estimate_facts(&estimate),
         "warnings": warnings,
     });
-    if has_jobs && matches!(scenario.until, Until::FlowsDone { .. }) {
-        facts["estimate"]["end_does_not_count"] = json!(graphs::NOT_COUNTED);
+    if matches!(scenario.until, Until::FlowsDone { .. }) {
+        let losses = scenario.failures.loss.is_some() || !scenario.failures.events.is_empty();
+        let not_counted = if has_jobs { Some(graphs::NOT_COUNTED) } else { losses.then_some(TIMEOUTS) };
+        if let Some(text) = not_counted {
+            facts["estimate"]["end_does_not_count"] = json!(text);
+        }
     }
     if scenario.host.packet_time > Time::ZERO {
         facts["host"] = processor_facts(scenario);
     }
     facts
+}
+
+/// Warns of more flows than are counted, or than a run has numbers for.
+fn too_many(size: &TrafficSize) -> Option<String> {
+    let counted = Traffic::MAX_COUNTED;
+    if !size.complete {
+        return Some(format!(
+            "a workload has more than {counted} flows, of which no more are counted: flows, packet-hops, end, time and memory here are \
+             lower bounds"
+        ));
+    }
+    (size.flows > u64::from(MAX_RUN)).then(|| {
+        format!(
+            "{} flows: a run numbers {MAX_RUN} of them and then ends with an error; shorten a workload's duration, or lower \
+             its count or load",
+            size.flows
+        )
+    })
 }
 
 /// What the time that hosts take for a packet allows.

@@ -1,14 +1,14 @@
 //! Packet trimming: a port that has no room for a packet cuts its payload off and forwards the header before the data.
 //!
 //! Packets of the header class and those above it (trimmed headers, acknowledgements, pulls) have a limit of their own and
-//! go first. Data of the other classes have `limit`. When a packet does not fit that its transport allows to be trimmed, it
+//! go first; with `headers_per_data` a data packet that waits goes after that number of them. Data of the other classes have `limit`. When a packet does not fit that its transport allows to be trimmed, it
 //! loses its payload and joins the header class, or the last one of its class that waits does, and it takes that one's
 //! place. The packet that is being sent counts until it has left. What must not be trimmed is dropped. A header for which there is no room is dropped, or turned round to its
 //! source once, over the port by which it came.
 //!
 //! Source: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance" (NDP),
 //! SIGCOMM 2017, §3.1, §3.2.4; the limits and the coin are those of its authors' simulator (csg-htsim).
-//! Differs from the source: headers go strictly first (there by weights of 100 000 to 1); the last packet is only trimmed
+//! Differs from the source: headers go strictly first by default (there by weights of 100 000 to 1, in the paper 10 to 1); the last packet is only trimmed
 //! where the new one then fits, and may be.
 //! Validated by: unit cases here, tests/ndp.rs.
 
@@ -47,6 +47,8 @@ pub struct TrimmingConfig {
     pub header_limit: Bytes,
     /// A header for which there is no room goes back to its source.
     pub returns: bool,
+    /// Headers in a row after which data that wait have a turn; 0: none.
+    pub headers_per_data: u64,
 }
 
 impl TrimmingConfig {
@@ -61,8 +63,12 @@ impl TrimmingConfig {
         let help = "a header for which there is no room goes back to its source once, instead of being dropped (NDP, \
                     §3.2.4; off in the data-center setting of its simulator)";
         let returns = p.flag("return_to_sender", false, help);
+        let help = "headers and control packets in a row after which one data packet that waits is sent; 0: they are always sent first \
+                    (NDP: 10 in the paper, 100 000 in its simulator). Headers from a link more than some twenty times as fast \
+                    fill this one";
+        let headers_per_data = p.integer("headers_per_data", 0, (0, 1_000_000), help) as u64;
         let Some(victim) = victim else {
-            for key in ["trim_to", "trim_class", "header_limit", "return_to_sender"] {
+            for key in ["trim_to", "trim_class", "header_limit", "return_to_sender", "headers_per_data"] {
                 p.without_effect(key, || "no packet is trimmed: set trim = \"coin\"".into());
             }
             return None;
@@ -70,7 +76,7 @@ impl TrimmingConfig {
         if header_limit.0 < u64::from(to) && limit.0 > 0 {
             p.complain("header_limit", format!("{header_limit} has no room for a header of {to} B"));
         }
-        Some(TrimmingConfig { victim, to, class, header_limit, returns })
+        Some(TrimmingConfig { victim, to, class, header_limit, returns, headers_per_data })
     }
 }
 
@@ -91,6 +97,7 @@ impl DisciplineParameters for TrimmingConfig {
             rate: place.rate,
             leaving: Leaving::default(),
             departs: place.departs,
+            in_a_row: 0,
             tally: Tally::default(),
         }
     }
@@ -137,6 +144,8 @@ pub struct Trimming {
     leaving: Leaving,
     /// The end of every transmission is an event: until then the packet is here.
     departs: bool,
+    /// Headers that were sent in a row while data waited.
+    in_a_row: u64,
     tally: Tally,
 }
 
@@ -161,6 +170,32 @@ impl Trimming {
     fn leaving(&self, is_header: bool, now: Time) -> u64 {
         let here = now < self.leaving.until || self.departs && now == self.leaving.until;
         if self.leaving.is_header == is_header && here { self.leaving.bytes } else { 0 }
+    }
+
+    /// The class that is served next.
+    fn next_class(&mut self) -> Option<usize> {
+        let first = self.lists.iter().position(|list| list.packets > 0)?;
+        let most = self.config.headers_per_data;
+        if most == 0 || first > usize::from(self.config.class) {
+            self.in_a_row = 0;
+            return Some(first);
+        }
+        let data =
+            self.lists.iter().skip(usize::from(self.config.class) + 1).position(|list| list.packets > 0);
+        match data {
+            Some(after) if self.in_a_row >= most => {
+                self.in_a_row = 0;
+                Some(usize::from(self.config.class) + 1 + after)
+            }
+            Some(_) => {
+                self.in_a_row += 1;
+                Some(first)
+            }
+            None => {
+                self.in_a_row = 0;
+                Some(first)
+            }
+        }
     }
 
     fn push(&mut self, packet: Queued, cx: &mut QueueContext) {
@@ -219,7 +254,8 @@ impl Discipline for Trimming {
 
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
         self.leaving = Leaving::default();
-        let packet = cx.waiting.pop(self.lists.iter_mut().find(|list| list.packets > 0)?)?;
+        let class = self.next_class()?;
+        let packet = cx.waiting.pop(&mut self.lists[class])?;
         let bytes = u64::from(packet.size);
         let until = cx.now.saturating_add(self.rate.transmission_time(bytes));
         self.leaving = Leaving { bytes, is_header: self.is_header(&packet), until };
@@ -227,7 +263,7 @@ impl Discipline for Trimming {
     }
 
     fn reset(&mut self) {
-        (self.lists, self.leaving) = Default::default();
+        (self.lists, self.leaving, self.in_a_row) = Default::default();
     }
 
     fn set_rate(&mut self, rate: Rate) {

@@ -219,6 +219,10 @@ fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     let mut thresholds: Vec<EcnThreshold> = Vec::new();
     for table in &mut tables {
         let rate = table.parameters().rate_or_auto("rate", "rate of the ports that these thresholds are for");
+        let kmin = table.parameters().bytes_or_auto("kmin", KMIN_HELP);
+        let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP);
+        let pmax = table.parameters().number("pmax", cx.defaults.ecn.at(Rate(0)).pmax, (0.0, 1.0), PMAX_HELP);
+        let at = marked_at(&mut table.parameters());
         let Some(rate) = rate else {
             if table.is_clean() {
                 table.complain("rate", "missing: expected the rate of the ports, such as \"100Gbps\"".into());
@@ -226,22 +230,20 @@ fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
             continue;
         };
         let auto = cx.defaults.ecn.at(rate);
-        let kmin = table.parameters().bytes_or_auto("kmin", KMIN_HELP).unwrap_or(auto.kmin);
-        let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP).unwrap_or(auto.kmax);
-        let pmax = table.parameters().number("pmax", auto.pmax, (0.0, 1.0), PMAX_HELP);
+        let (kmin, kmax) = (kmin.unwrap_or(auto.kmin), kmax.unwrap_or(auto.kmax));
         if kmin > kmax {
             table.complain("kmin", format!("{kmin} is above kmax, which is {kmax}"));
         }
         if thresholds.iter().any(|t| t.rate == rate) {
             table.complain("rate", format!("{rate} has its thresholds already"));
         }
-        let at = marked_at(&mut table.parameters());
         thresholds.push(EcnThreshold { rate, kmin, kmax, pmax, at });
     }
+    let all_have_rates = thresholds.len() == tables.len();
     section.absorb_list("ecn", tables);
     let given = |rate: &Rate| thresholds.iter().any(|t| t.rate == *rate);
     let missing: Vec<String> = cx.rates.iter().filter(|r| !given(r)).map(Rate::to_string).collect();
-    if !missing.is_empty() {
+    if all_have_rates && !missing.is_empty() {
         let message = format!("no thresholds for links of {}: add a table for each rate", missing.join(", "));
         section.complain("ecn", message);
     }

@@ -5,9 +5,10 @@
 
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
+use super::rounds::Rounds;
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -81,6 +82,13 @@ impl FlowSource for AllToAll {
             self.flow.start = self.flow.start.saturating_add(self.stagger);
         }
         Some(flow)
+    }
+
+    /// A round for each distance that is left, this one included, but for those that have sent in it.
+    fn rest(&self) -> Option<TrafficSize> {
+        let most = (self.hosts.len() - self.distance) as u64;
+        let rounds = Rounds { start: self.flow.start, every: self.stagger, end: self.end, most };
+        Some(rounds.flows(self.hosts.len(), self.sender, &self.sizes))
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {

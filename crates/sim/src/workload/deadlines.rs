@@ -3,7 +3,7 @@
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, §5.4.3, and Gao et al., "pHost", CoNEXT 2015: max(1.25
 //! ideal, Exp(1 ms)) after the start.
 
-use super::{FlowSource, FlowSpec, JobShape, TrafficSize};
+use super::{AskedLoad, FlowSource, FlowSpec, JobShape, TrafficSize};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::units::Time;
@@ -75,6 +75,14 @@ impl FlowSource for WithDeadlines {
 
     fn rest(&self) -> Option<TrafficSize> {
         self.source.rest()
+    }
+
+    fn asked(&self) -> Option<AskedLoad> {
+        self.source.asked()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.source.memory_bytes()
     }
 
     fn min_deadline(&self) -> f64 {

@@ -9,9 +9,10 @@
 use super::WorkloadParameters;
 use super::hosts::{draw_to_front, select_one};
 use super::load::{Load, Sizes, mean_gap, participants};
+use super::rounds::Rounds;
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec, JobShape, Traffic};
+use super::{AskedLoad, FlowSource, FlowSpec, JobShape, Traffic, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -243,6 +244,28 @@ impl FlowSource for Incast {
 
     fn clone_box(&self) -> Box<dyn FlowSource> {
         Box::new(self.clone())
+    }
+
+    /// The flows of events that have begun, and of all others; with random gaps, of as many as are expected.
+    fn rest(&self) -> Option<TrafficSize> {
+        let (start, end, most) = (self.next_event, self.end, self.left);
+        let every = match self.event_gap {
+            Gap::Fixed(gap) => gap,
+            Gap::Exponential(mean) => Time((mean as u64).max(1)),
+        };
+        let mut size = Rounds { start, every, end, most }.flows(self.senders, 0, &self.sizes);
+        for Reverse((start, _, (.., bytes, _))) in self.pending.iter().filter(|planned| planned.0.0 < end) {
+            size.flows += 1;
+            size.bytes = size.bytes.saturating_add(*bytes);
+            size.last_start = size.last_start.max(*start);
+        }
+        Some(size)
+    }
+
+    /// With random gaps.
+    fn asked(&self) -> Option<AskedLoad> {
+        let Gap::Exponential(mean) = self.event_gap else { return None };
+        Some(AskedLoad::of(1e12 / mean, 0.0, self.senders as f64, &self.sizes))
     }
 
     /// An event is a job: its completion time is that of the request.

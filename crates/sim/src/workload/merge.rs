@@ -292,7 +292,8 @@ pub struct TrafficSize {
     pub last_start: Time,
     /// Flows that were drawn; the others are what their sources expect.
     pub drawn: u64,
-    /// Whether all flows are counted; false: counting stopped at [`Traffic::MAX_COUNTED`].
+    /// Whether all flows are counted; false: of a source that cannot estimate them no more than
+    /// [`Traffic::MAX_COUNTED`] are, and these numbers are lower bounds.
     pub complete: bool,
 }
 
@@ -315,12 +316,12 @@ impl TrafficSize {
 
 impl Merged {
     /// Adds the flows that have not been generated to those counted in `size`. When `max_drawn` flows have
-    /// been drawn in all, sources that can estimate what is left do so. Sources are counted one after the
-    /// other, so an incomplete count covers the first ones only.
+    /// been drawn in all, sources that can estimate what is left do so; of one that cannot, flows are drawn up to
+    /// [`Traffic::MAX_COUNTED`].
     pub fn count_rest(mut self, mut size: TrafficSize, max_drawn: u64) -> TrafficSize {
         let mut left: Vec<u16> = self.heap.drain().map(|Reverse((_, source))| source).collect();
         left.sort_unstable();
-        size.complete = false;
+        size.complete = true;
         for source in left {
             let Pending { source, flow, messages, .. } = &mut self.sources[source as usize];
             let mut next = Some(*flow);
@@ -335,26 +336,26 @@ impl Merged {
                 continue;
             }
             while let Some(flow) = next {
-                if size.flows >= Traffic::MAX_COUNTED {
-                    return size;
+                let rest =
+                    if size.drawn >= max_drawn.min(Traffic::MAX_COUNTED) { source.rest() } else { None };
+                if rest.is_none() && size.drawn >= Traffic::MAX_COUNTED {
+                    size.complete = false;
+                    break;
                 }
                 size.add(&flow);
-                if size.drawn >= max_drawn
-                    && let Some(rest) = source.rest()
-                {
+                if let Some(rest) = rest {
                     size.expect(&rest);
                     break;
                 }
                 next = source.next();
             }
         }
-        size.complete = true;
         size
     }
 }
 
 impl Traffic {
-    /// Number of flows at which counting stops.
+    /// Number of flows that are drawn at most to count them.
     pub const MAX_COUNTED: u64 = 50_000_000;
 
     /// Counts the flows and their bytes on copies of the sources. Of job graphs, whose numbers are known, none is

@@ -22,6 +22,7 @@ pub mod permutation;
 pub mod placement;
 pub mod poisson;
 pub mod request_response;
+mod rounds;
 pub mod schedule;
 pub mod sizes;
 pub mod spec;
@@ -226,9 +227,19 @@ pub struct JobShape {
 pub struct AskedLoad {
     /// Mean offered payload in bit/s.
     pub rate: f64,
-    /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of a
-    /// flow's bits.
+    /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of the
+    /// bits of one.
     pub variance: f64,
+}
+
+impl AskedLoad {
+    /// Of events at random, `per_second`: each brings `fixed` bytes and this number of independent draws of `sizes`.
+    fn of(per_second: f64, fixed: f64, draws: f64, sizes: &SizeDistribution) -> AskedLoad {
+        let (mean, square) = (sizes.mean(), sizes.mean_square());
+        let bytes = fixed + draws * mean;
+        let bytes_squared = draws * (square - mean * mean) + bytes * bytes;
+        AskedLoad { rate: per_second * bytes * 8.0, variance: per_second * bytes_squared * 64.0 }
+    }
 }
 
 /// Everything that the hosts of a run send.

@@ -6,9 +6,10 @@
 use super::WorkloadParameters;
 use super::hosts::derangement;
 use super::load::{Sizes, participants};
+use super::rounds::Rounds;
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -119,6 +120,12 @@ impl FlowSource for Permutation {
         let (src, dst) = (self.hosts[self.order], self.partners[self.order]);
         self.order += 1;
         Some(FlowSpec { src, dst, size: self.sizes.sample(&mut self.stream), ..self.flow })
+    }
+
+    /// All rounds of all hosts, this one included, but for those that have sent in it.
+    fn rest(&self) -> Option<TrafficSize> {
+        let rounds = Rounds { start: self.flow.start, every: self.every, end: self.end, most: self.left };
+        Some(rounds.flows(self.hosts.len(), self.order, &self.sizes))
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {

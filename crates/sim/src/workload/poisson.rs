@@ -251,8 +251,7 @@ impl FlowSource for Poisson {
 
     fn asked(&self) -> Option<AskedLoad> {
         let arrivals: f64 = self.senders.iter().map(|sender| 1e12 / sender.mean_gap).sum();
-        let rate = arrivals * self.sizes.mean() * 8.0;
-        Some(AskedLoad { rate, variance: arrivals * self.sizes.mean_square() * 64.0 })
+        Some(AskedLoad::of(arrivals, 0.0, 1.0, &self.sizes))
     }
 
     /// For each sender: the flow that is due, and one per mean gap from then to the end.

@@ -18,7 +18,7 @@ use super::WorkloadParameters;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
 use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{AskedLoad, FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -221,6 +221,12 @@ impl FlowSource for RequestResponse {
 
     fn clone_box(&self) -> Box<dyn FlowSource> {
         Box::new(self.clone())
+    }
+
+    /// Requests count, too.
+    fn asked(&self) -> Option<AskedLoad> {
+        let arrivals = self.clients.len() as f64 * 1e12 / self.mean_gap;
+        Some(AskedLoad::of(arrivals, self.request_size as f64, 1.0, &self.sizes))
     }
 
     fn dependencies(&self) -> Vec<(u32, u32)> {

@@ -8,7 +8,17 @@ use proptest::prelude::*;
 
 /// A port that holds 7 packets of 1 000 bytes, and this number of bytes of headers.
 fn port(victim: Victim, header_limit: u64, returns: bool) -> Port<Trimming> {
-    let discipline = TrimmingConfig { victim, to: 64, class: 1, header_limit: Bytes(header_limit), returns };
+    port_with(TrimmingConfig {
+        victim,
+        to: 64,
+        class: 1,
+        header_limit: Bytes(header_limit),
+        returns,
+        headers_per_data: 0,
+    })
+}
+
+fn port_with(discipline: TrimmingConfig) -> Port<Trimming> {
     let limit = Limit { bytes: Bytes(7999), ..Limit::NONE };
     Port::new(ManagedConfig { discipline, limit, nic_packets: 0, link_header: 0 }, Rate(1_000_000_000))
 }
@@ -42,6 +52,23 @@ fn the_arriving_packet_loses_its_payload_and_goes_first() {
     assert_eq!(served(&mut port), [(7, 64), (8, 64)].into_iter().chain(data).collect::<Vec<_>>());
     let tally = port.discipline().tally;
     assert_eq!(tally, Tally { trimmed: 2, trimmed_bytes: 2 * 936, ..Tally::default() });
+}
+
+#[test]
+fn data_have_a_turn_after_some_headers() {
+    let header_limit = Bytes(16_000);
+    let mut port = port_with(TrimmingConfig {
+        victim: Victim::Arriving,
+        to: 64,
+        class: 1,
+        header_limit,
+        returns: false,
+        headers_per_data: 2,
+    });
+    (0..12)
+        .for_each(|name| assert_eq!(port.offer_packet(Time::ZERO, data(name, trimming::ALLOWED)), [0u64; 0]));
+    let names: Vec<_> = served(&mut port).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [7, 8, 0, 9, 10, 1, 11, 2, 3, 4, 5, 6]);
 }
 
 #[test]

@@ -250,6 +250,23 @@ fn ports_that_do_not_exist_are_named_with_the_nearest() {
 }
 
 #[test]
+fn thresholds_in_a_list_need_a_rate_and_their_other_keys_are_known() {
+    let found = problems("[[switch.ecn]]\nkmin = \"100KB\"\nkmax = \"400KB\"\n");
+    assert_eq!(
+        found,
+        ["s.toml:6: switch.ecn.0.rate: missing: expected the rate of the ports, such as \"100Gbps\""]
+    );
+    let found = problems("[[switch.ecn]]\nbelow = \"200Gbps\"\nkmin = 100000\n");
+    assert_eq!(found.len(), 2, "{found:?}");
+    let known = "(known: rate, kmin, kmax, pmax, at)";
+    assert!(
+        found[0].starts_with("s.toml:7: switch.ecn.0.below: unknown key") && found[0].ends_with(known),
+        "{found:?}"
+    );
+    assert!(found[1].starts_with("s.toml:8: switch.ecn.0.kmin: expected a size"), "{found:?}");
+}
+
+#[test]
 fn ports_of_a_queue_of_their_own_are_switch_ports_that_exist() {
     let found = problems(
         "[[switch.port]]\nmatch = \"swich0.*\"\n[[switch.port]]\nqueue = { kind = \"fifo\", packets = 9 }\n\

@@ -83,3 +83,12 @@ fn sizing_up_counts_flows_and_bytes_and_leaves_the_sources_alone() {
     assert_eq!((size.flows, size.bytes, size.complete), (drawn.flows, drawn.bytes, true));
     assert_eq!((size.flows, size.drawn, drawn.drawn), (48, 0, 1));
 }
+
+#[test]
+fn what_no_source_can_tell_is_counted_up_to_a_limit_and_the_others_in_full() {
+    let many = [("count", Value::Integer(40)), ("arrivals", text("periodic")), ("every", text("1us"))];
+    let sources = vec![source("incast", 8, &many), source("permutation", 8, &[])];
+    let size = Merged::new(&traffic(sources)).count_rest(TrafficSize::default(), 10);
+    assert_eq!((size.flows, size.complete), (40 * 7 + 8, true));
+    assert!(size.drawn < 20, "{size:?}");
+}
