@@ -147,6 +147,8 @@ pub struct QueueFacts {
     pub serves_by_remaining: bool,
     /// Full ports trim the packets of transports that allow it, to headers of this class.
     pub trims: Option<u8>,
+    /// Bytes of trimmed packets, where data never have a turn before them.
+    pub headers_first: Option<u16>,
     /// Classes are served in turn, none above the others.
     pub serves_in_turn: bool,
     /// Once empty, it serves the packets of one class as if none had come before.

@@ -93,11 +93,13 @@ impl QueueParameters for PriorityConfig {
     fn facts(&self) -> QueueFacts {
         let trims = self.trimming.as_ref().map(|own| own.discipline.class);
         let largest = trims.and(self.limit);
+        let strict = self.trimming.as_ref().filter(|own| own.discipline.headers_per_data == 0);
         QueueFacts {
             capacity: self.limit,
             owns_buffer: trims.is_some(),
             largest,
             trims,
+            headers_first: strict.map(|own| own.discipline.to),
             ..QueueFacts::default()
         }
     }

@@ -75,3 +75,18 @@ fn times_of_hosts_that_nobody_can_mean_are_refused_and_slow_hosts_are_named() {
     assert_eq!(warned("0s")["host"], serde_json::Value::Null);
     assert_eq!(warned("1ns")["warnings"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn headers_that_fill_a_slow_link_are_warned_about() {
+    let warned = |rate: &str, queue: &str| {
+        let text = format!(
+            "[topology]\nkind = \"dumbbell\"\nbottleneck_link = {{ rate = \"{rate}\", delay = \"1us\" }}\n\
+             [transport]\nkind = \"ndp\"\n[[workload]]\nkind = \"permutation\"\n{queue}"
+        );
+        load_with(&text, &[]).ok().unwrap().warnings.join("")
+    };
+    // Of a packet of 1 500 B 64 are left: 4.27 Gb/s of 100.
+    assert!(warned("4Gbps", "").contains("set headers_per_data = 10"), "{}", warned("4Gbps", ""));
+    assert_eq!(warned("5Gbps", ""), "");
+    assert_eq!(warned("4Gbps", "[switch]\nqueue = { headers_per_data = 10 }\n"), "");
+}

@@ -49,6 +49,24 @@ pub struct NdpConfig {
     pub spray: bool,
 }
 
+impl NdpConfig {
+    /// Headers of a flow at the rate of its host fill the slowest link, and no data pass there.
+    fn headers_fill_a_link(&self, run: &RunContext) -> Option<String> {
+        let header =
+            run.switch.queues().filter_map(|queue: &QueueConfig| queue.facts().headers_first).max()?;
+        let (fastest, slowest) =
+            (run.topology.host_rate(), run.topology.links.iter().map(|link| link.rate).min()?);
+        let headers = fastest.0 as f64 * f64::from(header) / f64::from(self.mtu + self.header);
+        (headers >= slowest.0 as f64).then(|| {
+            format!(
+                "switch.queue.headers_per_data: headers of packets that a host sends at {fastest} fill a link of {slowest}, over \
+                 which no data pass then, so that flows of more than the first window never end: set headers_per_data = 10, as \
+                 NDP's paper has it"
+            )
+        })
+    }
+}
+
 impl TransportParameters for NdpConfig {
     const DOC: SchemeDoc = SchemeDoc {
         name: "ndp",
@@ -150,7 +168,9 @@ impl TransportParameters for NdpConfig {
                 self.rto
             ));
         }
-        let other = classes().flatten().find(|class| *class != self.class)?;
+        let Some(other) = classes().flatten().find(|class| *class != self.class) else {
+            return self.headers_fill_a_link(run);
+        };
         let what = if other > self.class {
             "data wait with the headers and are dropped instead of trimmed"
         } else {
