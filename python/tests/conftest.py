@@ -328,11 +328,12 @@ def engine(monkeypatch, tmp_path):
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
     from weftline import provenance
     from weftline.cli import bench
-    from weftline.measures import steady
+    from weftline.measures import sharing, steady
 
     monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
-    # The stand-in has no table of flows, so it has no series over time.
+    # The stand-in has no table of flows, so it has no series over time, and no ends of flows.
     monkeypatch.setattr(steady, "under_way", lambda run: None)
+    monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)
     return found

@@ -8,7 +8,7 @@ import weftline
 from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import slowdown_table
+from weftline.measures import sharing, slowdown_table
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import Flows, metric
 
@@ -59,6 +59,68 @@ def test_deadlines_that_were_met_are_counted(tmp_path):
     assert value(found, "deadlines_met") == 0.5
     assert (found.deadlines(group="easy"), found.deadlines(group="hard")) == ((1, 1), (1, 0))
     assert value(found, "deadlines_met", group="flows") is None
+
+
+def test_deadlines_and_the_smallest_flows_are_of_the_flows_that_count(tmp_path):
+    flows = [
+        {"src": 0, "dst": 1, "size": "10KB", "deadline": "1ms", "group": "a"},
+        {"src": 2, "dst": 3, "size": "50KB", "deadline": "101us", "group": "b", "start": "100us"},
+        {"src": 2, "dst": 3, "size": "100MB", "deadline": "201us", "group": "b", "start": "200us"},
+    ]
+    found = run(tmp_path / "run", workload=[{"kind": "flows", "flows": flows}], run={"until": "1ms"})
+    assert found.summary["flows_unfinished"] == 1
+    by_size = [value(found, "deadlines_met", max_size=20_000), value(found, "deadlines_met", min_size=20_000)]
+    by_start = [value(found, "deadlines_met", last_ns=5e4), value(found, "deadlines_met", first_ns=5e4)]
+    assert by_size == by_start == [1, 0]
+    # A flow that did not finish did not meet its deadline.
+    assert value(found, "deadlines_met", first_ns=0) == value(found, "deadlines_met") == pytest.approx(1 / 3)
+    assert value(found, "deadlines_met", min_size=20_000, group="a") is None
+    of_a, of_b = (value(found, "slowdown_p95", group=group) for group in "ab")
+    assert value(found, "small_p95") == value(found, "small_p95", last_ns=5e4) == of_a != of_b
+    assert value(found, "small_p95", group="b") == value(found, "small_p95", first_ns=5e4) == of_b
+    assert value(found, "small_p95", min_size=20_000) == value(found, "small_p95 of b") == of_b
+
+
+def test_requests_are_of_the_group_and_the_starts_that_count(tmp_path):
+    incast = {"kind": "incast", "receiver": "0", "arrivals": "periodic", "every": "1ms", "count": 2}
+    fast, slow = incast | {"request": "30KB", "group": "fast"}, incast | {"request": "60KB", "group": "slow"}
+    workload = [fast, slow | {"start": "500us"}]
+    found = run(tmp_path / "run", workload=workload, transport={"controller": {"kind": "none"}})
+    # Thirty and sixty packets of 1048 B in a row at 10 Gb/s, the first over two links of 1 us.
+    of_fast, of_slow = 2 * 1000 + 31 * 838.4, 2 * 1000 + 61 * 838.4
+    assert value(found, "request_mean", group="fast") == pytest.approx(of_fast)
+    assert value(found, "request_p99 of slow") == pytest.approx(of_slow)
+    assert value(found, "request_mean", first_ns=4e5) == pytest.approx((of_fast + 2 * of_slow) / 3)
+    assert value(found, "request_mean", group="fast", last_ns=-1) is None
+
+
+def test_a_starved_group_has_no_share_and_counts_in_fairness(tmp_path):
+    flows = [
+        {"src": 0, "dst": 1, "size": "100MB", "group": "a"},
+        {"src": 2, "dst": 3, "size": "100MB", "group": "b"},
+        {"src": 0, "dst": 1, "size": "1KB", "group": "a", "start": "2ms"},
+    ]
+    parts = {"workload": [{"kind": "flows", "flows": flows}], "run": {"until": "6ms"}}
+    failures = {"event": [{"at": "1ns", "link": ["host2", "s0"], "lasts": "1s"}]}
+    by_group = {"goodput": {"by": "group", "every": "1ms"}}
+    found = run(tmp_path / "group", **parts, failures=failures, measure=by_group)
+    assert (value(found, "share a"), value(found, "share b"), value(found, "share nobody")) == (1, 0, None)
+    assert value(found, "fairness") == pytest.approx(0.5) and value(found, "convergence") is None
+    assert sharing.lifetimes(found)["b"] == (0, 6e6)
+    # Both have their links until 2 ms; the spans that end at 3 to 6 ms have a flow of two.
+    failures["event"][0]["at"] = "2ms"
+    by_flow = {"goodput": {"by": "flow", "flows": [0, 1], "every": "1ms"}}
+    found = run(tmp_path / "flow", **parts, failures=failures, measure=by_flow)
+    assert value(found, "fairness") == pytest.approx(0.5) and value(found, "convergence") == 1e6
+
+
+def test_a_group_lasts_from_its_first_start_to_its_last_end(tmp_path):
+    flows = [{"src": 0, "dst": 1, "size": "1KB", "start": start} for start in ("1us", "2ms")]
+    workload = [{"kind": "flows", "flows": flows, "group": "a"}]
+    found = run(tmp_path / "run", workload=workload, transport={"controller": {"kind": "none"}})
+    # A packet of 1048 B and its acknowledgement of 60 B, each over two links of 1 us and 10 Gb/s.
+    first, last = sharing.lifetimes(found)["a"]
+    assert (first, last) == (1e3, pytest.approx(2e6 + 4 * 1000 + 2 * 838.4 + 2 * 48))
 
 
 def test_what_starts_and_does_not_arrive_is_a_backlog(tmp_path):

@@ -37,6 +37,21 @@ def test_goodput_that_stays_low_until_the_link_is_back_counts_until_then():
     assert recovery.recovery_ns(Failing([4e9] * 10)) == pytest.approx(1e6)
 
 
+def test_the_end_of_an_event_that_lasts_is_a_change():
+    run = Failing([4e9] * 10)
+    run.rates[20:] = [0.0] * 10  # the flows have ended
+    run.scenario = {"failures": {"event": [{"at": "1ms", "lasts": "1ms"}]}}
+    assert recovery.recovery_ns(run) == pytest.approx(1e6)
+    assert recovery.deficit_bytes(run) == pytest.approx(4e9 * 1e6 / 8e9)
+
+
+def test_goodput_that_was_measured_less_often_counts_for_its_whole_interval():
+    run = Failing([])
+    run.scenario["measure"] = {"goodput": {"every": "1ms"}}
+    run.over_time = lambda *_, **options: {"a": [[1e6, 8e9], [2e6, 6e9], [3e6, 8e9]]}
+    assert recovery.deficit_bytes(run) == pytest.approx(2e9 * 1e6 / 8e9)
+
+
 def test_without_a_failure_nothing_recovers():
     run = Failing([8e9] * 10)
     run.scenario = {}

@@ -14,29 +14,42 @@ def test_jains_index_of_equal_shares_is_one_and_of_one_user_is_one_over_n():
 
 
 def test_spans_count_from_the_last_start_to_the_first_end():
-    one = [[0, 8], [1, 8], [2, 6], [3, 4], [4, 0]]
-    other = [[0, 0], [1, 1], [2, 2], [3, 4], [4, 8]]
-    # Both are active in 1 to 3, whose ends are theirs in part.
-    assert sharing.indices({"a": one, "b": other}) == [(1, pytest.approx(0.8))]
-    assert sharing.indices({"a": one, "b": [[0, 0]]}) == []
-    assert sharing.indices({}) == []
+    one = [[1, 8], [2, 8], [3, 6], [4, 4], [5, 0]]
+    other = [[1, 0], [2, 1], [3, 2], [4, 4], [5, 8]]
+    # Both are active from 1.5 to 4.5, in which the spans that end at 3 and at 4 lie.
+    lives = {"a": (0, 4.5), "b": (1.5, 5)}
+    found = [(1.5, pytest.approx(0.8)), (2.5, pytest.approx(1))]
+    assert sharing.indices({"a": one, "b": other}, lives, 1) == found
+    assert sharing.indices({"a": one, "b": other, "late": [[5, 0]]}, lives, 1) == found
+    assert sharing.indices({"a": one, "b": other}, {}, 1) == []
+    assert sharing.indices({}, {}, 1) == []
+
+
+def test_a_flow_that_gets_nothing_counts_until_its_end():
+    series = {"a": [[1, 8], [2, 8]], "b": [[1, 8], [2, 0]]}
+    found = sharing.indices(series, {"a": (0, 2), "b": (0, 2)}, 1)
+    assert found == [(1, pytest.approx(1)), (2, pytest.approx(0.5))]
 
 
 class Joined:
     """A run of two flows, the second of which joins at 1 ms and gets its share slowly."""
 
+    def __init__(self):
+        self.scenario = {}
+
     def over_time(self, metric, *, every_ns, max_points):
         assert metric == "goodput_bps" and every_ns == 1e6 and max_points == 0
         share = [0, 1, 2, 3, 4, 5, 5, 5, 5, 5]
         return {
-            "flow0": [[i * 1e6, 10 - s] for i, s in enumerate(share)],
-            "flow1": [[i * 1e6, s] for i, s in enumerate(share)],
+            "flow0": [[(i + 1) * 1e6, 10 - s] for i, s in enumerate(share)],
+            "flow1": [[(i + 1) * 1e6, s] for i, s in enumerate(share)],
         }
 
 
-def test_shares_converge_when_the_index_first_passes_its_bound():
+def test_shares_converge_when_the_index_first_passes_its_bound(monkeypatch):
+    monkeypatch.setattr(sharing, "lifetimes", lambda run: {"flow0": (0, 1e7), "flow1": (1e6, 1e7)})
     # 4 to 6 has 100 / 104 = 0.96, 3 to 7 has 100 / 116 = 0.86.
-    assert sharing.convergence_ns(Joined()) == 3e6
+    assert sharing.convergence_ns(Joined()) == 4e6
     assert sharing.final_fairness(Joined()) == pytest.approx(1)
 
 
@@ -74,3 +87,34 @@ def test_goodputs_are_means_from_the_first_start_to_the_end():
     assert sharing.total_goodput(run, ns3=True) == pytest.approx(12e9 * 98 / 99)
     assert sharing.index(run) == pytest.approx(0.9)
     assert sharing.normalised_index(run, [2, 1]) == pytest.approx(1)
+
+
+def test_a_run_of_no_more_than_a_second_has_nothing_without_its_last_second():
+    run = Bulk()
+    run.summary = {"end_ns": 2e9}
+    assert sharing.index(run) == pytest.approx(0.9)
+    assert sharing.goodputs(run, ns3=True) == [] and sharing.group_means(run, ns3=True) == {}
+    assert sharing.total_goodput(run, ns3=True) is None and sharing.index(run, ns3=True) is None
+    assert sharing.normalised_index(run, [2, 1]) is None
+
+
+class Bottleneck(Bulk):
+    """The same over a bottleneck of 8 Gb/s that is half used from the first start, sampled every 100 ms."""
+
+    def __init__(self):
+        super().__init__()
+        self.scenario = {
+            "topology": {"bottleneck_link": {"rate": "8Gbps"}},
+            "measure": {"utilisation": {"every": "100ms"}},
+        }
+
+    def over_time(self, metric, *, max_points):
+        assert (metric, max_points) == ("utilisation", 0)
+        return {"s0.p0": [[n * 1e8, 0.5 * (n > 10)] for n in range(1, 41)]}
+
+
+def test_the_throughput_of_a_bottleneck_is_that_of_its_samples():
+    run = Bottleneck()
+    assert sharing.bottleneck_throughput(run) == pytest.approx(4e9 * 98 / 99)
+    run.summary = {"end_ns": 2e9}
+    assert sharing.bottleneck_throughput(run) is None

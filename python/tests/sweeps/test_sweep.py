@@ -145,6 +145,12 @@ def test_what_was_not_measured_says_which_key_it_needs(file, engine, capsys):
     file.write_text(texts.WHICH_SCHEME.replace('"goodput"', '"queue_p99"'))
     main(["sweep", str(file)])
     assert "queue_p99 was not measured: it needs measure.queue_histogram" in capsys.readouterr().err
+    file.write_text(texts.WHICH_SCHEME.replace('"goodput"', '"flow web"'))
+    main(["sweep", str(file)])
+    errors = " ".join(capsys.readouterr().err.split())
+    assert (
+        "flow web was not measured: it needs measure.goodput by flow in the scenario, and a run of" in errors
+    )
 
 
 def test_unlike_flows_are_not_paired(file, tmp_path, capsys):

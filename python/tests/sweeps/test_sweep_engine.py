@@ -20,7 +20,7 @@ from weftline import _native, columns
 from weftline.cli.main import main
 from weftline.measures import stats, steady
 from weftline.measures.metrics import METRICS, Flows
-from weftline.sweeps import executor, runner, store, sweepfile
+from weftline.sweeps import executor, runner, store, sweepfile, tables
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
@@ -166,7 +166,7 @@ def test_columns_keep_what_is_missing(tmp_path):
 def test_a_window_of_everything_counts_as_the_engine_does(run, name, flows):
     everything = steady.Window(first_ns=0, last_ns=math.inf)
     expected = METRICS[name].value(run, flows)
-    assert steady.windowed(run, name, flows, everything) == pytest.approx(expected, rel=1e-12)
+    assert METRICS[name].value(run, everything.of_flows(flows)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_window_leaves_out_the_ends_of_the_arrivals(run):
@@ -177,8 +177,47 @@ def test_a_window_leaves_out_the_ends_of_the_arrivals(run):
     assert window.last_ns == pytest.approx(last - 5e5)
     inside = sum(window.first_ns <= start <= window.last_ns for start in starts)
     assert 0 < inside < len(starts) and steady.flows_in(run, Flows(), "20%", "500us") == inside
-    assert steady.windowed(run, "queue_p99", Flows(), window) is steady.WHOLE
-    assert steady.windowed(run, "fct_mean", Flows(group="nobody"), window) is None
+    assert METRICS["fct_mean"].value(run, window.of_flows(Flows(group="nobody"))) is None
+
+
+def test_what_chooses_flows_applies_to_every_metric_of_flows_or_is_named(tmp_path):
+    flow = {"src": 0, "dst": 1, "size": "10KB", "deadline": "1ms"}
+    late = {"src": 2, "dst": 1, "size": "50KB", "deadline": "101us", "start": "100us"}
+    incast = {"kind": "incast", "receiver": "3", "request": "30KB", "group": "fast", "start": "200us"}
+    star = {"kind": "star", "hosts": 4}
+    scenario = {
+        "topology": star,
+        "workload": [{"kind": "flows", "flows": [flow, late], "group": "few"}, incast],
+    }
+    metrics = ["deadlines_met", "small_p95", "request_mean", "wire_bytes"]
+
+    def sweep(**report):
+        report = {"metrics": metrics, "answer": "request_mean < 1s", **report}
+        found = weftline.sweep(scenario, {}, seeds=2, report=report, out=tmp_path / "s")
+        return found, "\n".join(tables.notes(found)), found.tables()[0].note
+
+    found, footer, answer = sweep()
+    everything = found.rows[0]
+    assert everything["deadlines_met"] == 0.5 and "All flows count;" in footer
+    assert "no effect" not in footer + answer
+
+    found, footer, answer = sweep(sizes={"min": "20KB"})
+    assert [row["deadlines_met"] for row in found.rows] == [0, 0]
+    assert found.rows[0]["request_mean"] == everything["request_mean"]
+    assert "All flows of at least 20KB count;" in footer
+    assert "Of [report], sizes has no effect on request_mean, wire_bytes." in footer
+    assert answer == "Of [report], sizes has no effect on request_mean."
+
+    found, footer, answer = sweep(group="few", warmup="50us")
+    assert [row["deadlines_met"] for row in found.rows] == [0, 0]
+    # The flow of 50 KB is alone; those of the incast, which are the smallest, are not.
+    assert found.rows[0]["small_p95"] == pytest.approx(1) and everything["small_p95"] > 1.1
+    assert found.rows[0]["request_mean"] is None
+    assert (
+        "All flows of group few count, except those that start in the first 50us of the arrivals;" in footer
+    )
+    assert "Of [report], group and warmup have no effect on wire_bytes." in footer and "effect" not in answer
+    assert [row["no_effect"] for row in found.estimates] == ["", "", "", "group, warmup"]
 
 
 def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):

@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from weftline import columns, quantities
-from weftline.measures import decoded, stats, steady, steps
+from weftline.measures import decoded, flow_rows, readings, stats, steady, steps
 from weftline.measures.metrics import METRICS, Flows, split
 from weftline.measures.pooling import seed_of
 from weftline.runs import Run
@@ -227,7 +227,7 @@ def against(
     if text := paths_text(name, runs):
         found.append(Reason("paths", text))
     if needed(name):
-        counted = min((_counted(run, name, flows) for run in runs), default=0) if counted is None else counted
+        counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted)
     remark = steady.remark(runs, warmup=True) if remark is None else remark
     return found + ([Reason("steady", remark)] if remark else [])
@@ -267,14 +267,17 @@ def few_flows(name: str, counted: int) -> list[Reason]:
     return [Reason("flows", f"{counted:,} flows that count in a run; {percentile} needs {needed(name):,}")]
 
 
-def _counted(run: Run, name: str, flows: Flows) -> int:
+def count(run: Run, name: str, flows: Flows) -> int:
+    """Return how many finished flows, or jobs that ended, a metric is over."""
     name, group = split(name)
     flows = replace(flows, group=group or flows.group)
     if name.startswith("request_"):
-        return len(run.summary.get("jobs") or [])
+        return len(readings.request_times(run, flows))
     if name.startswith("small_p"):
-        bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
-        return min(bins, key=lambda row: row["size_bytes"])["count"] if bins else 0
+        found = readings.smallest(run, flows)
+        return found["count"] if found else 0
+    if flows.is_by_start:
+        return len(flow_rows.chosen(run, flows))
     return run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)["count"]
 
 

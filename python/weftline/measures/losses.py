@@ -12,7 +12,8 @@ from weftline import quantities
 from weftline.measures import counted
 
 if TYPE_CHECKING:
-    from weftline.measures.readings import Flows, Reader
+    from weftline.measures.flow_rows import Flows
+    from weftline.measures.readings import Reader
     from weftline.runs import Run
 
 __all__ = ["SHOWN", "counter", "declared", "lost_at_random", "lost_on_dead_links", "shown"]

@@ -15,7 +15,8 @@ from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
 from weftline.measures import counted, decoded, losses, over_time, recovery, sharing, spread, steps
 from weftline.measures import readings as read
-from weftline.measures.readings import Flows, Reader
+from weftline.measures.flow_rows import Flows
+from weftline.measures.readings import OF_FLOWS, Reader
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -42,6 +43,8 @@ class Metric:
     higher_is_better: bool = False
     of_flows: Callable[[Run, Flows], float | None] | None = None
     """How it is read where only some flows count; without it all of them do."""
+    chosen_by: tuple[str, ...] = ()
+    """Keys of a report that choose what it is of: group, sizes, warmup, drain."""
     is_of_steps: bool = False
     """Whether it is taken over the steps of jobs that ended."""
     completion: tuple[str, str] | None = None
@@ -52,14 +55,19 @@ class Metric:
         return self.of_flows(run, flows) if self.of_flows else self.read(run)
 
 
-def _of_flows(read: Callable[..., float | None]) -> dict[str, Any]:
+def _of_flows(read: Callable[..., float | None], chosen_by: tuple[str, ...] = OF_FLOWS) -> dict[str, Any]:
     """A number that some flows alone can have."""
-    return {"read": read, "of_flows": read}
+    return {"read": read, "of_flows": read, "chosen_by": chosen_by}
+
+
+def _of_requests(key: str) -> dict[str, Any]:
+    """A number of jobs that ended, which those of a group and of a time of start can have."""
+    return _of_flows(read.requests(key), ("group", "warmup", "drain"))
 
 
 def _of_steps(read: Callable[..., float | None]) -> dict[str, Any]:
     """A number of steps that ended, which one job alone can have."""
-    return {"read": read, "of_flows": read, "is_of_steps": True}
+    return {**_of_flows(read, ("group",)), "is_of_steps": True}
 
 
 _READERS: dict[str, Reader | dict[str, Any]] = {
@@ -68,12 +76,12 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "slowdown_p95": read.completion("slowdown", "p95"),
     "slowdown_p99": read.completion("slowdown", "p99"),
     "nfct": read.completion("nfct", ""),
-    "small_p95": read.small_p95,
+    "small_p95": _of_flows(read.small_p95),
     "fct_mean": read.completion("fct_ns", "mean"),
     "goodput": read.completion("goodput_bps", "mean"),
     "fct_p99": read.completion("fct_ns", "p99"),
-    "request_mean": read.requests("mean"),
-    "request_p99": read.requests("p99"),
+    "request_mean": _of_requests("mean"),
+    "request_p99": _of_requests("p99"),
     "step_mean": _of_steps(steps.time(steps.mean)),
     "step_max": _of_steps(steps.time(max)),
     "step_over_ideal": _of_steps(steps.over_ideal),
@@ -156,7 +164,7 @@ def _from_table(row: dict[str, Any]) -> Metric:
         case None:
             found = _READERS[row["name"]]
         case {"losses": key}:
-            found = {"read": losses.counter(key), "of_flows": losses.of_group(key)}
+            found = {**_of_flows(losses.of_group(key), ("group",)), "read": losses.counter(key)}
         case declared:
             found = counted.reader(declared)
     return Metric(
@@ -179,7 +187,9 @@ METRICS: dict[str, Metric] = {
 
 def _number_of_name(title: str, reader: Reader, like: str, axis: str = "") -> Metric:
     """A metric whose name holds a link or a group: shown as the metric `like` is."""
-    return replace(METRICS[like], title=title, axis=axis or title, about="", read=reader, of_flows=None)
+    return replace(
+        METRICS[like], title=title, axis=axis or title, about="", read=reader, of_flows=None, chosen_by=()
+    )
 
 
 def metric(name: str) -> Metric:

@@ -89,6 +89,12 @@ def unit(name: str) -> str:
     return next((text for ending, text in endings.items() if metric.endswith(ending)), "digits")
 
 
+def interval_ns(run: Run, measure: str) -> float:
+    """Return the time from one sample of a measure to the next in ns; 0 if it is not measured."""
+    every = run.scenario.get("measure", {}).get(measure, {}).get("every")
+    return quantities.parse_time_ns(every) if every else 0.0
+
+
 def _period(points: Sequence[Sequence[float]], level: float | None) -> float | None:
     """Return the mean time in ns from one change to the next, or from one begin at `level` to the next."""
     pairs = list(itertools.pairwise(points))

@@ -7,27 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from weftline.measures import audit, decoded, sharing
+from weftline.measures import audit, decoded, flow_rows, sharing
+from weftline.measures.flow_rows import ALL, Flows
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
 Reader = Callable[["Run"], float | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flows:
-    """Which flows of a run a number is about: sizes in bytes, ends included, and one group or all."""
-
-    min_size: int = 0
-    max_size: int | None = None
-    group: str | None = None
-
-
-ALL = Flows()
+OF_FLOWS = ("group", "sizes", "warmup", "drain")
+"""Keys of a report that choose the flows of a number."""
 
 
 def total(key: str) -> Reader:
@@ -38,9 +28,25 @@ def queue(percentile: str) -> Reader:
     return lambda run: run.queues["percentiles"].get(percentile) if run.queues else None
 
 
-def small_p95(run: Run) -> float | None:
-    bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
-    return min(bins, key=lambda row: row["size_bytes"])["p95"] if bins else None
+def small_p95(run: Run, flows: Flows = ALL) -> float | None:
+    found = smallest(run, flows)
+    return found["p95"] if found else None
+
+
+def smallest(run: Run, flows: Flows = ALL) -> dict[str, Any] | None:
+    """Return ``count`` and ``p95`` of the slowdowns in the smallest power of ten of the sizes that count."""
+    if not (flows.is_by_size or flows.is_by_start):
+        bins = [row for row in run.slowdown(scheme="decades", group=flows.group)["bins"] if row["count"]]
+        return min(bins, key=lambda row: row["size_bytes"]) if bins else None
+    of = flow_rows.read(run)
+    chosen = [n for n in flow_rows.chosen(run, flows) if of["slowdown"][n] is not None]
+    if not chosen:
+        return None
+    end, first = 1, min(of["size_bytes"][n] for n in chosen)
+    while end < first:
+        end *= 10
+    slowdowns = [of["slowdown"][n] for n in chosen if of["size_bytes"][n] <= end]
+    return {"count": len(slowdowns), "p95": flow_rows.number(slowdowns, "p95")}
 
 
 def unfinished(run: Run) -> float | None:
@@ -105,19 +111,37 @@ def first_share(run: Run) -> float | None:
     return math.fsum(rate for group, rate in found if group == found[0][0]) / total if total else None
 
 
-def requests(key: str) -> Reader:
-    def read(run: Run) -> float | None:
-        times = sorted(job["completion_ns"] for job in run.summary.get("jobs") or [])
-        if not times:
-            return None
-        return math.fsum(times) / len(times) if key == "mean" else times[int(0.99 * len(times))]
+def requests(key: str) -> Callable[..., float | None]:
+    def read(run: Run, flows: Flows = ALL) -> float | None:
+        return flow_rows.number(request_times(run, flows), key)
 
     return read
 
 
+def request_times(run: Run, flows: Flows = ALL) -> list[float]:
+    """Return the completion times of the jobs that ended, of one group and of the times of start that count.
+
+    A job is not chosen by its size.
+    """
+    if flows.group is None and not flows.is_by_start:
+        return [job["completion_ns"] for job in run.summary.get("jobs") or []]
+    return [
+        row["finish_ns"] - row["start_ns"]
+        for row in run.steps
+        if not row.get("part")
+        and row["finish_ns"] is not None
+        and flows.group in (None, row["job"])
+        and flows.first_ns <= row["start_ns"] <= flows.last_ns
+    ]
+
+
 def deadlines_met(run: Run, flows: Flows = ALL) -> float | None:
-    count, met = run.deadlines(group=flows.group)
-    return met / count if count else None
+    if not (flows.is_by_size or flows.is_by_start):
+        count, met = run.deadlines(group=flows.group)
+        return met / count if count else None
+    of = flow_rows.read(run)["met_deadline"]  # None without a deadline
+    known = [of[n] for n in flow_rows.chosen(run, flows, finished=None) if of[n] is not None]
+    return sum(known) / len(known) if known else None
 
 
 def backlog_growth(run: Run) -> float | None:
@@ -134,7 +158,8 @@ def share_of(group: str) -> Reader:
             return None
         groups = run.over_time("goodput_bps", every_ns=found["last_ns"], max_points=0)
         rates = {name: points[0][1] for name, points in groups.items()}
-        return rates[group] / sum(rates.values()) if rates.get(group) else None
+        total = sum(rates.values())
+        return rates[group] / total if group in rates and total else None
 
     return read
 
@@ -157,10 +182,25 @@ def completion(what: str, key: str) -> dict[str, Any]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
+        if flows.is_by_start:
+            return _completion_of_rows(run, flows, what, key)
         found = run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)
         return (found[what] or {}).get(key) if key else found[what]
 
-    return {"read": read, "of_flows": read, "completion": (what, key)}
+    return {"read": read, "of_flows": read, "completion": (what, key), "chosen_by": OF_FLOWS}
+
+
+def _completion_of_rows(run: Run, flows: Flows, what: str, key: str) -> float | None:
+    of = flow_rows.read(run)
+    chosen = flow_rows.chosen(run, flows)
+    if what == "nfct":
+        ideal = math.fsum(of["ideal_fct_ns"][n] for n in chosen)
+        return math.fsum(of["fct_ns"][n] for n in chosen) / ideal if ideal else None
+    if what == "goodput_bps":
+        values = [8e9 * of["size_bytes"][n] / of["fct_ns"][n] for n in chosen]
+    else:
+        values = [of[what][n] for n in chosen]
+    return flow_rows.number([value for value in values if value is not None], key)
 
 
 def received(key: str) -> Reader:

@@ -1,10 +1,12 @@
 """What a failure costs goodput, and for how long: numbers of one run.
 
-The goodput of all groups (`measure.goodput` by group) is taken over intervals of 100 us and held against its
+The goodput of all groups (`measure.goodput` by group) is taken over intervals of 100 us (or the longer ones
+that were measured) and held against its
 mean from `SETTLED` of the time before the first failure to that failure.
 
     recovery_ns   from the first failure to the end of the last interval below `SHARE` of that mean, before
-                  the next change of a link, or the end of the run; all of that time where it ends below
+                  the next change of a link, or the end of the run; all of that time where it ends below. The
+                  end of an event that `lasts` is a change
     deficit       bytes that were delivered less than at that mean, over the same time
 
 With goodput by flow in place of groups:
@@ -21,6 +23,7 @@ import math
 from typing import TYPE_CHECKING
 
 from weftline import quantities
+from weftline.measures.over_time import interval_ns
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -55,7 +58,8 @@ def deficit_bytes(run: Run) -> float | None:
     if found is None:
         return None
     _, usual, spans = found
-    return max(0.0, math.fsum((usual - rate) * EVERY_NS / 8e9 for _, rate in spans))
+    every = max(EVERY_NS, interval_ns(run, "goodput"))
+    return max(0.0, math.fsum((usual - rate) * every / 8e9 for _, rate in spans))
 
 
 def silenced(run: Run) -> float | None:
@@ -74,9 +78,12 @@ def silenced(run: Run) -> float | None:
 
 
 def _changes(run: Run) -> list[float]:
-    """When links change, in ns."""
-    events = run.scenario.get("failures", {}).get("event", [])
-    return sorted({quantities.parse_time_ns(event["at"]) for event in events})
+    """When links change, in ns: at events, and at the end of those that have one."""
+    times = set()
+    for event in run.scenario.get("failures", {}).get("event", []):
+        at, lasts = quantities.parse_time_ns(event["at"]), event.get("lasts", "auto")
+        times |= {at} if lasts == "auto" else {at, at + quantities.parse_time_ns(lasts)}
+    return sorted(times)
 
 
 def _after(run: Run) -> tuple[float, float, Spans] | None:

@@ -1,7 +1,8 @@
 """How flows that join a link come to share it: from their goodput over time (`[measure] goodput` by flow).
 
 Jain's index of n goodputs x is (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything. It is
-taken over spans of 1 ms in the time that all flows share, from the last one's start to the first one's end.
+taken over spans of 1 ms in the time that all flows share, from the last one's start to the first one's end. A
+flow that did not finish ends with the run. A group starts with its first flow and ends with its last.
 
 Source: Jain, Chiu and Hawe, "A quantitative measure of fairness and discrimination for resource allocation in
 shared computer systems", DEC TR-301, 1984.
@@ -13,8 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from weftline import quantities
+from weftline import columns, quantities
 from weftline.measures import flow_paths
+from weftline.measures.over_time import interval_ns
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -33,28 +35,48 @@ def jain(goodputs: Sequence[float]) -> float | None:
     return math.fsum(goodputs) ** 2 / (len(goodputs) * squares) if squares else None
 
 
-def indices(series: Mapping[str, Sequence[Sequence[float]]]) -> list[tuple[float, float]]:
-    """Return (time since the last start in ns, Jain's index) of every span that all flows share.
+def indices(
+    series: Mapping[str, Sequence[Sequence[float]]],
+    lives: Mapping[str, tuple[float, float]],
+    span_ns: float = SPAN_NS,
+) -> list[tuple[float, float]]:
+    """Return (time since the last start in ns, Jain's index) of the end of every span that all flows share.
 
-    `series` has one list of (time in ns, goodput) a flow, all of the same spans.
+    `series` has one list of (end of a span in ns, goodput) a flow, all of the same spans; `lives` the start
+    and the end of each flow in ns. A flow that is not in `lives` did not start and is left out.
     """
-    active = [[time for time, goodput in points if goodput > 0] for points in series.values()]
-    if not active or not all(active):
+    names = [name for name in series if name in lives]
+    if not names:
         return []
-    start, end = max(times[0] for times in active), min(times[-1] for times in active)
+    start, end = max(lives[name][0] for name in names), min(lives[name][1] for name in names)
     by_time: dict[float, list[float]] = {}
-    for points in series.values():
-        for time, goodput in points:
+    for name in names:
+        for time, goodput in series[name]:
             by_time.setdefault(time, []).append(goodput)
     # The spans in which the last one starts and the first one ends are theirs in part only.
-    shared = sorted((time, goodputs) for time, goodputs in by_time.items() if start < time < end)
-    found = [(time - start, jain(goodputs)) for time, goodputs in shared if len(goodputs) == len(active)]
+    inside = (time for time in by_time if start <= time - span_ns and time <= end)
+    shared = [(time, by_time[time]) for time in sorted(inside)]
+    found = [(time - start, jain(goodputs)) for time, goodputs in shared if len(goodputs) == len(names)]
     return [(time, index) for time, index in found if index is not None]
 
 
 def of_run(run: Run) -> list[tuple[float, float]]:
-    """Return the same of a run's flows; nothing if their goodput was not measured."""
-    return indices(run.over_time("goodput_bps", every_ns=SPAN_NS, max_points=0))
+    """Return the same of a run's flows or groups; nothing if their goodput was not measured."""
+    series = run.over_time("goodput_bps", every_ns=SPAN_NS, max_points=0)
+    return indices(series, lifetimes(run), max(SPAN_NS, interval_ns(run, "goodput"))) if series else []
+
+
+def lifetimes(run: Run) -> dict[str, tuple[float, float]]:
+    """Return start and end in ns of every flow (`flow3`) and group, by its name in series."""
+    of = columns.read(run.flows, ("flow_id", "group", "start_ns", "finish_ns"))
+    by_flow = run.scenario.get("measure", {}).get("goodput", {}).get("by") == "flow"
+    found: dict[str, tuple[float, float]] = {}
+    for flow, group, start, finish in zip(*of.values(), strict=True):
+        end = run.summary["end_ns"] if finish is None else finish
+        for name in (f"flow{flow}",) if by_flow else (f"flow{flow}", group):
+            first, last = found.get(name, (start, end))
+            found[name] = min(first, start), max(last, end)
+    return found
 
 
 def convergence_ns(run: Run) -> float | None:
@@ -74,14 +96,15 @@ def goodputs(run: Run, *, ns3: bool = False) -> list[tuple[str, float]]:
 
     Over the time from the first flow's start to the end of the run. With `ns3` as the authors of Cebinae
     count in their runs of 100 s: 98 s of what was delivered over 99 s; that is, the mean without the last
-    second times 98/99.
+    second times 98/99. Nothing where no time is left without that second.
     """
     shares = run.shares()
     if not shares:
         return []
     start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"]
     if ns3:
-        shares, end = run.shares(0, end - SECOND_NS), end - SECOND_NS
+        end -= SECOND_NS
+        shares = run.shares(0, end) if end > start else []
     factor = COUNTED if ns3 else 1.0
     return [(share["group"], factor * 8e9 * share["bytes"] / (end - start)) for share in shares]
 
@@ -103,7 +126,8 @@ def total_goodput(run: Run, *, ns3: bool = False) -> float | None:
 def bottleneck_throughput(run: Run) -> float | None:
     """Return the throughput of a dumbbell's bottleneck in bit/s, counted as `goodputs` does with `ns3`.
 
-    Everything on the wire counts. Needs ``measure.utilisation`` of that one port, by the second.
+    Everything on the wire counts. Needs ``measure.utilisation`` of that one port; None where no time is left
+    without the last second.
     """
     ports = list(run.over_time("utilisation", max_points=0).values())
     link = run.scenario.get("topology", {}).get("bottleneck_link", {})
@@ -111,7 +135,10 @@ def bottleneck_throughput(run: Run) -> float | None:
     if len(ports) != 1 or not shares or "rate" not in link:
         return None
     start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"] - SECOND_NS
-    busy = math.fsum(share for time, share in ports[0] if time <= end) * SECOND_NS
+    interval = interval_ns(run, "utilisation")
+    if end <= start or not interval:
+        return None
+    busy = math.fsum(share for time, share in ports[0] if time <= end) * interval
     return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
 
 
@@ -121,8 +148,12 @@ def index(run: Run, *, ns3: bool = False) -> float | None:
 
 
 def normalised_index(run: Run, ideal: Sequence[float]) -> float | None:
-    """Return Jain's index of goodputs, without the last second, over ideal ones, in order of the flows."""
-    return jain([rate / best for (_, rate), best in zip(goodputs(run, ns3=True), ideal, strict=True)])
+    """Return Jain's index of goodputs, without the last second, over ideal ones, in order of the flows.
+
+    None where no time is left without that second.
+    """
+    found = goodputs(run, ns3=True)
+    return jain([rate / best for (_, rate), best in zip(found, ideal, strict=True)]) if found else None
 
 
 def index_against_ideal(run: Run) -> float | None:

@@ -17,38 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
 from weftline import columns
-from weftline.measures import stats
-from weftline.measures.metrics import METRICS, Flows
+from weftline.measures import flow_rows, stats
+from weftline.measures.flow_rows import Flows
 from weftline.runs import Run
 from weftline.sweeps.sweepfile import time_ns
 
-WHOLE = object()
-"""The answer of `windowed` for a metric that is of the whole run."""
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
 MAX_LOOKED_AT = 20
 GROWING = "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
 BEGINNING = "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
-_NEEDED = ("start_ns", "finish_ns", "size_bytes", "fct_ns", "ideal_fct_ns", "slowdown", "group")
-
-
-@lru_cache(maxsize=4)
-def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
-    from weftline import _native
-
-    del modified  # part of the key alone
-    return columns.read(_native.table(str(folder), "flows"), _NEEDED)
-
-
-def _flows(run: Run) -> dict[str, list[Any]]:
-    """Return the columns of a run's flows that decide which of them count, and what of them."""
-    return _read(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +45,13 @@ class Window:
 
         Each is a time such as ``"1ms"``, a share such as ``"20%"`` or empty.
         """
-        starts = _flows(run)["start_ns"]
+        starts = flow_rows.read(run)["start_ns"]
         first, last = (min(starts), max(starts)) if starts else (0.0, 0.0)
         return cls(first_ns=first + _span(warmup, last - first), last_ns=last - _span(drain, last - first))
+
+    def of_flows(self, flows: Flows) -> Flows:
+        """Return which flows count: of `flows`, those that start in the window."""
+        return replace(flows, first_ns=self.first_ns, last_ns=self.last_ns)
 
 
 def _span(text: str, whole: float) -> float:
@@ -76,57 +61,14 @@ def _span(text: str, whole: float) -> float:
     return whole * float(text[:-1]) / 100 if text.endswith("%") else time_ns(text)
 
 
-def windowed(run: Run, name: str, flows: Flows, window: Window) -> float | object | None:
-    """Return a metric over the flows of a window, None if there are none; `WHOLE` if it is none of flows."""
-    asked = METRICS[name].completion if name in METRICS else None
-    if asked is None:
-        return WHOLE
-    what, key = asked
-    of = _flows(run)
-    chosen = _chosen(of, flows, window)
-    if not chosen:
-        return None
-    if what == "nfct":
-        ideal = math.fsum(of["ideal_fct_ns"][n] for n in chosen)
-        return math.fsum(of["fct_ns"][n] for n in chosen) / ideal if ideal else None
-    if what == "goodput_bps":
-        values = [8e9 * of["size_bytes"][n] / of["fct_ns"][n] for n in chosen]
-    else:
-        values = [of[what][n] for n in chosen]
-    return _of_values([value for value in values if value is not None], key)
-
-
 def flows_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     """Return how many finished flows of a window count."""
-    return len(_chosen(_flows(run), flows, Window.of(run, warmup, drain)))
+    return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows)))
 
 
 def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     """Return how many flows of a window did not finish."""
-    return len(_chosen(_flows(run), flows, Window.of(run, warmup, drain), finished=False))
-
-
-def _chosen(of: dict[str, list[Any]], flows: Flows, window: Window, *, finished: bool = True) -> list[int]:
-    """Return the rows of the finished flows that count, or of the unfinished ones."""
-    highest = math.inf if flows.max_size is None else flows.max_size
-    return [
-        n
-        for n, start in enumerate(of["start_ns"])
-        if window.first_ns <= start <= window.last_ns
-        and (of["fct_ns"][n] is not None) == finished
-        and flows.min_size <= of["size_bytes"][n] <= highest
-        and flows.group in (None, of["group"][n])
-    ]
-
-
-def _of_values(values: list[float], key: str) -> float | None:
-    """Return the mean or a percentile by the engine's rule: element floor(n p), counted from 0."""
-    if not values:
-        return None
-    if key == "mean":
-        return math.fsum(values) / len(values)
-    values.sort()
-    return values[min(len(values) - 1, int(len(values) * int(key[1:]) / 100))]
+    return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))
 
 
 def under_way(run: Run) -> list[float] | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures import pooling
-from weftline.measures.readings import ALL, Flows
+from weftline.measures.flow_rows import ALL, Flows
 
 if TYPE_CHECKING:
     from weftline.runs import Run

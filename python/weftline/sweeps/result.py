@@ -183,15 +183,27 @@ class SweepResult:
         return self._values[key]
 
     def _value(self, name: str, run: Run) -> float | None:
-        min_size, max_size = self.report.size_range
-        name, group = split(name)
-        flows = Flows(min_size=min_size, max_size=max_size, group=group or self.report.group)
-        if self.report.warmup or self.report.drain:
-            window = steady.Window.of(run, self.report.warmup, self.report.drain)
-            found = steady.windowed(run, name, flows, window)
-            if found is not steady.WHOLE:
-                return found  # type: ignore[return-value]
-        return metric(name).value(run, flows)
+        return metric(split(name)[0]).value(run, self._started(name, run))
+
+    def _flows(self, name: str) -> Flows:
+        """Return which flows count for a metric, by group and size; without a name for metrics of flows."""
+        by_size = not name or "sizes" in metric(name).chosen_by
+        min_size, max_size = self.report.size_range if by_size else (0, None)
+        return Flows(min_size=min_size, max_size=max_size, group=split(name)[1] or self.report.group)
+
+    def _started(self, name: str, run: Run) -> Flows:
+        """Return which flows of a run count for a metric, by their start too."""
+        flows, warmup, drain = self._flows(name), self.report.warmup, self.report.drain
+        if not (warmup or drain) or "warmup" not in metric(name).chosen_by:
+            return flows
+        return steady.Window.of(run, warmup, drain).of_flows(flows)
+
+    def no_effect(self, name: str) -> list[str]:
+        """Return the keys of the report that choose flows and have no effect on a metric."""
+        report, own_group = self.report, split(name)[1]
+        given = {key: getattr(report, key) for key in ("group", "sizes", "warmup", "drain")}
+        chosen_by = [key for key in metric(name).chosen_by if not (own_group and key == "group")]
+        return [key for key, value in given.items() if value and key not in chosen_by]
 
     def flows_counted(self, cell: Cell) -> int:
         """Return the fewest finished flows that count in a run of a combination."""
@@ -253,34 +265,34 @@ class SweepResult:
         """How many runs each combination should have."""
         return len(self.seeds)
 
-    def unfinished(self, cell: Cell) -> int:
-        """Return how many flows that would count did not finish, in all runs of a combination."""
-        if cell.choice not in self._unfinished:
-            min_size, max_size = self.report.size_range
-            flows = Flows(min_size=min_size, max_size=max_size, group=self.report.group)
+    def unfinished(self, cell: Cell, name: str = "") -> int:
+        """Return how many flows that would count (for a metric) did not finish, in all runs."""
+        flows = self._flows(name)
+        key = cell.choice, flows
+        if key not in self._unfinished:
             warmup, drain = self.report.warmup, self.report.drain
-            self._unfinished[cell.choice] = sum(
+            self._unfinished[key] = sum(
                 steady.unfinished_in(run, flows, warmup, drain)
                 if (warmup or drain) and evidence.unfinished([run])
                 else evidence.unfinished([run], flows)
                 for run in cell.runs.values()
             )
-        return self._unfinished[cell.choice]
+        return self._unfinished[key]
 
     @cached_property
-    def _unfinished(self) -> dict[Choice, int]:
+    def _unfinished(self) -> dict[tuple[Choice, Flows], int]:
         return {}
 
     def left_text(self, name: str, *cells: Cell) -> str:
         """Return what a metric leaves out of some combinations, as `evidence.left_text` says it."""
-        flows = sum(map(self.unfinished, cells)) if evidence.of_finished_flows(name) else 0
+        flows = sum(self.unfinished(c, name) for c in cells) if evidence.of_finished_flows(name) else 0
         runs = [run for cell in cells for run in cell.runs.values()]
         return evidence.left_text(name, runs, Flows(group=self.report.group), unfinished_flows=flows)
 
     def _left(self, name: str, cell: Cell) -> int | None:
         """Return how many flows, paths or steps a metric leaves out; None if it is of none of them."""
         if evidence.of_finished_flows(name):
-            return self.unfinished(cell)
+            return self.unfinished(cell, name)
         open_paths, paths = evidence.paths_open(name, list(cell.runs.values()))
         if paths:
             return open_paths
@@ -301,16 +313,15 @@ class SweepResult:
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
         """Return the reasons against a verdict on a metric of a combination."""
-        min_size, max_size = self.report.size_range
-        whole = metric(name).completion and evidence.needed(name) and not split(name)[1]
-        counted = self.flows_counted(cell) if whole else None
+        counts = (evidence.count(run, name, self._started(name, run)) for run in cell.runs.values())
+        counted = min(counts, default=0) if evidence.needed(name) else None
         return evidence.against(
             list(cell.runs.values()),
             name,
             asked=self.asked,
-            flows=Flows(min_size=min_size, max_size=max_size, group=self.report.group),
+            flows=self._flows(name),
             counted=counted,
-            left=self.unfinished(cell) if evidence.of_finished_flows(name) else 0,
+            left=self.unfinished(cell, name) if evidence.of_finished_flows(name) else 0,
             known=sum(value is not None for value in self.values(name, cell).values()),
             remark=self.remark(cell),
         )
@@ -348,9 +359,7 @@ class SweepResult:
             return Separation(0, (Reason("measured", "there is nothing to compare with"),))
         doubts = self.reasons(name, cell) + self.reasons(name, base)
         ours, theirs = (list(one.runs.values()) for one in (cell, base))
-        min_size, max_size = self.report.size_range
-        flows = Flows(min_size=min_size, max_size=max_size, group=self.report.group)
-        doubts += evidence.differ(name, ours, theirs, flows)
+        doubts += evidence.differ(name, ours, theirs, self._flows(name))
         if self.same_flows(cell, base):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
@@ -380,7 +389,8 @@ class SweepResult:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
         ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows, paths or
-        steps left out.
+        steps left out; ``no_effect`` the keys of the report that choose flows, but have no effect on the
+        metric.
         ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
         verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
         ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared
@@ -394,6 +404,7 @@ class SweepResult:
                 row |= {"runs": estimate.count if estimate else 0, "asked": self.asked}
                 row |= {key: getattr(estimate, key, None) for key in ("mean", "low", "high")}
                 row["unfinished"] = self._left(name, cell)
+                row["no_effect"] = ", ".join(self.no_effect(name))
                 judged = self.judgement(cell) if name == (self.report.bound or ("",))[0] else None
                 row["answer"] = judged.answer if judged else None
                 row["reasons"] = evidence.reasons_text(judged.reasons if judged else self.reasons(name, cell))

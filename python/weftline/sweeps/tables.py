@@ -18,7 +18,15 @@ from weftline.sweeps.sweepfile import Choice
 from weftline.terminal import Table
 
 _OPERATIONS = "collective operations of one kind, such as those of one job (weftline jobs has each kind)"
+_LONGER = "in the scenario, and a run of over 1 s from the first start of a flow"
+_BY_FLOW = f"measure.goodput by flow {_LONGER}"
+_BY_FLOW_AND_PORT = f"measure.goodput by flow and measure.utilisation of the bottleneck {_LONGER}"
 _NEEDED = {
+    "flow GROUP": _BY_FLOW,
+    "goodput_without_last_second": _BY_FLOW,
+    "jain_without_last_second": _BY_FLOW,
+    "jain_ideal": f"measure.goodput by flow, and paths that are known, {_LONGER}",
+    "throughput_without_last_second": _BY_FLOW_AND_PORT,
     "queue_p50": "measure.queue_histogram in the scenario",
     "queue_p95": "measure.queue_histogram in the scenario",
     "queue_p99": "measure.queue_histogram in the scenario",
@@ -55,7 +63,8 @@ def _answer(result: SweepResult) -> Table:
         return judged.answer + notes.mark(judged.reasons)
 
     table = _over(result, f"{result.report.answer}?", text)
-    table.note = notes.text()
+    bound = result.report.bound
+    table.note = "\n".join(filter(None, [notes.text(), _no_effect_text(result, bound[:1] if bound else ())]))
     kinds = {"yes": "better", "no": "worse", "open": "open"}
     for place, row in enumerate(table.rows):
         for column, cell in enumerate(row[table.left :], start=table.left):
@@ -100,8 +109,7 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
 
 
 WHATEVER = ("steps differ", "flows")
-"""Reasons against a verdict that stand at a difference without a verdict too: not as many steps ended, too few
-flows for a percentile."""
+"""Kinds of reasons that are marked at a difference that has no interval, too."""
 
 
 def difference_text(
@@ -230,16 +238,12 @@ def notes(result: SweepResult) -> list[str]:
     """Return notes on the numbers: how intervals are found, which flows count."""
     report = result.report
     found = [_runs_text(result)] if result.asked > 1 and result.cells else []
-    counted = (
-        "All flows count"
-        if not (report.warmup or report.drain)
-        else _window_text(report.warmup, report.drain)
-    )
     parts = [f"of group {report.group}"] if report.group else []
     parts += [f"of at least {report.sizes['min']}"] if "min" in report.sizes else []
     parts += [f"of at most {report.sizes['max']}"] if "max" in report.sizes else []
-    which = f" (only those {' '.join(parts)})" if parts else ""
-    found.append(f"{counted}{which}; percentiles are of each run, then averaged.")
+    window = _window_text(report.warmup, report.drain)
+    counted = f"{' '.join(['All flows', *parts])} count{window}; percentiles are of each run, then averaged."
+    found.append(" ".join(filter(None, [counted, _no_effect_text(result, result.metrics)])))
     flows = Flows(group=report.group)
     pooled = (evidence.pooled_text(name, result.runs, flows) for name in result.metrics)
     return found + list(filter(None, pooled))
@@ -263,9 +267,20 @@ def _runs_text(result: SweepResult) -> str:
 def _window_text(warmup: str, drain: str) -> str:
     ends = [f"the first {warmup}"] if warmup else []
     ends += [f"the last {drain}"] if drain else []
-    return (
-        f"Flows that start in {' or '.join(ends)} of the arrivals do not count; totals are of the whole run"
-    )
+    return f", except those that start in {' or '.join(ends)} of the arrivals" if ends else ""
+
+
+def _no_effect_text(result: SweepResult, names: Sequence[str]) -> str:
+    """Return which keys of the report have no effect on which of these metrics, "" if all have."""
+    by_keys: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        by_keys.setdefault(tuple(result.no_effect(name)), []).append(name)
+    parts = [
+        f"{' and '.join(keys)} {'has' if len(keys) == 1 else 'have'} no effect on {', '.join(without)}"
+        for keys, without in by_keys.items()
+        if keys
+    ]
+    return f"Of [report], {'; '.join(parts)}." if parts else ""
 
 
 def warnings(result: SweepResult) -> list[str]:
@@ -286,7 +301,8 @@ def warnings(result: SweepResult) -> list[str]:
         if result.cells and all(
             v is None for cell in result.cells for v in result.values(name, cell).values()
         ):
-            hint = f": it needs {_NEEDED[name]}" if name in _NEEDED else ""
+            needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else name)
+            hint = f": it needs {needed}" if needed else ""
             found.append(f"{name} was not measured{hint}")
     for reason in evidence.of_endings(result.runs):
         if reason.kind == "runs":

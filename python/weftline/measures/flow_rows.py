@@ -1,0 +1,78 @@
+"""Which flows of a run a number is about, and the rows of the table of flows that these are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftline import columns
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flows:
+    """Which flows count: sizes in bytes and times of start, ends included, and one group or all."""
+
+    min_size: int = 0
+    max_size: int | None = None
+    group: str | None = None
+    first_ns: float = -math.inf
+    last_ns: float = math.inf
+
+    @property
+    def is_by_size(self) -> bool:
+        """Whether some sizes do not count."""
+        return self.min_size > 0 or self.max_size is not None
+
+    @property
+    def is_by_start(self) -> bool:
+        """Whether some times of start do not count."""
+        return (self.first_ns, self.last_ns) != (-math.inf, math.inf)
+
+
+ALL = Flows()
+
+
+_COLUMNS = ("start_ns", "size_bytes", "group", "fct_ns", "ideal_fct_ns", "slowdown", "met_deadline")
+
+
+def read(run: Run) -> dict[str, list[Any]]:
+    """Return the columns of a run's flows that decide which of them count, and what of them."""
+    return _read(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
+    from weftline import _native
+
+    del modified  # part of the key alone
+    return columns.read(_native.table(str(folder), "flows"), _COLUMNS)
+
+
+def chosen(run: Run, flows: Flows, *, finished: bool | None = True) -> list[int]:
+    """Return the rows of the flows that count: those that finished, those that did not, or (None) both."""
+    of = read(run)
+    highest = math.inf if flows.max_size is None else flows.max_size
+    return [
+        n
+        for n, start in enumerate(of["start_ns"])
+        if flows.first_ns <= start <= flows.last_ns
+        and finished in (None, of["fct_ns"][n] is not None)
+        and flows.min_size <= of["size_bytes"][n] <= highest
+        and flows.group in (None, of["group"][n])
+    ]
+
+
+def number(values: list[float], key: str) -> float | None:
+    """Return the mean or a percentile by the engine's rule: element floor(n p), counted from 0."""
+    if not values:
+        return None
+    if key == "mean":
+        return math.fsum(values) / len(values)
+    values.sort()
+    return values[min(len(values) - 1, int(len(values) * int(key[1:]) / 100))]
