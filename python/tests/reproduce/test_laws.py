@@ -81,6 +81,30 @@ def test_a_tolerance_is_a_ratio_or_a_difference(tolerance):
         formulas.tolerance({"text": "t", "tolerance": tolerance})
 
 
+@pytest.mark.parametrize(
+    ("tolerance", "inside", "outside"),
+    [
+        ({"relative": 0.25}, (0.75, 1.25), (0.7, 1.3)),
+        ({"from": 0.5, "to": 1.0}, (0.5, 1.0), (0.4, 1.1)),
+        ({"absolute": 1}, (-1, 1), (-1.1, 1.1)),
+        ({"at_most": 0}, (-9, 0), (0.1,)),
+    ],
+)
+def test_a_deviation_is_inside_a_tolerance_or_outside(tolerance, inside, outside):
+    allowed = formulas.tolerance({"text": "t", "tolerance": tolerance})
+    assert all(allowed.beyond(deviation) <= 0 for deviation in inside)
+    assert all(allowed.beyond(deviation) > 0 for deviation in outside)
+
+
+def test_vegas_may_have_fewer_than_four_packets_queued_and_not_more():
+    laws = experiments.load("laws")
+    claim = next(claim for claim in laws.claims if claim["text"] == "and never more than four")
+    figure = next(figure for figure in laws.figures if figure.name == claim["figure"])
+    beta = formulas.value(formulas.formula_of(figure, "Vegas"), figure.options["where"])
+    allowed = formulas.tolerance(claim)
+    assert beta == 4 and allowed.beyond(0.0 - beta) <= 0 and allowed.beyond(4.1 - beta) > 0
+
+
 def test_the_laws_have_a_formula_for_every_claim():
     experiment = experiments.load("laws")
     figures = {figure.name: figure for figure in experiment.figures}

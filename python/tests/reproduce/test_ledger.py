@@ -94,6 +94,46 @@ def test_ratios_have_an_interval_over_their_seeds(engine, scenario):
     slowdowns = [[run.slowdown(bins=1)["overall"]["p95"] for run in line.runs] for line in found]
     mean = claims.Mean.of([a / b for a, b in zip(*slowdowns, strict=True)])
     assert high - low == pytest.approx(2 * mean.interval)
+    assert verdict.measured == pytest.approx(mean.value)
+
+
+CURVE = {"text": "t", "kind": "curve", "line": "a", "against": "b", "below": 1}
+METRIC = {"text": "t", "line": "a", "metric": "goodput", "against": "b", "below": 1}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        CURVE,
+        METRIC,
+        {**CURVE, "than": {"percentile": "p50"}},
+        {**METRIC, "than": {"metric": "fct_mean"}},
+        {**METRIC, "kind": "trend", "at": ""},
+    ],
+)
+def test_a_ratio_and_its_interval_are_of_the_ratios_of_the_seeds(engine, scenario, monkeypatch, claim):
+    """Of 1/1, 1/2 and 8/1 the mean is 3.17; that of the ratios of means would be 2.5."""
+    main(["run", str(scenario), "--quiet", "--out", "one"])
+    found = [Line(name, [Run.open("one") for _ in range(3)]) for name in "ab"]
+    runs = [run for line in found for run in line.runs]
+    numbers = {id(run): number for run, number in zip(runs, (1, 1, 8, 1, 2, 1), strict=True)}
+
+    def curve(line, bins):
+        mean = claims.Mean.of([numbers[id(run)] for run in line.runs])
+        other = claims.Mean(1.0)
+        return [{"share": 1.0, "size_bytes": 1000.0, "p50": other, "p95": mean, "p99": mean}]
+
+    def values(line, name):
+        return [1.0 if name == "fct_mean" else numbers[id(run)] for run in line.runs]
+
+    monkeypatch.setattr(Line, "curve", curve)
+    monkeypatch.setattr(Line, "values", values)
+    sides = (found, []) if "than" in claim else None
+    verdict = claims.check(claim, found, [], than=sides)
+    assert verdict.by_seed == pytest.approx((1.0, 0.5, 8.0))
+    mean = claims.Mean.of(verdict.by_seed)
+    assert verdict.measured == pytest.approx(mean.value) == pytest.approx(19 / 6)
+    assert verdict.interval == pytest.approx((mean.low, mean.high))
 
 
 def test_all_experiments_run_once_and_the_ledger_is_written(book, engine, capsys):
@@ -390,7 +430,7 @@ def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
 
 
 THREE_SEEDS = {
-    *("hula-fct", "pint-fig9", "pint-isp"),
+    *("pint-fig9", "pint-isp"),
     *("phost-buffer", "phost-commodity", "phost-load"),
     *("phost-parameters", "phost-permutation", "phost-stability"),
     "phost-throughput",
@@ -417,6 +457,12 @@ def test_stored_results_are_of_the_bounds_and_seeds_that_experiments_state():
                 few.append((name, claim["text"]))
     assert changed == []
     assert {name for name, _ in few} == THREE_SEEDS, "which only shrinks"
+
+
+def test_stored_numbers_and_verdicts_are_those_of_the_stored_seeds():
+    made = page_maker()
+    stored = made.stored()
+    assert json.loads(json.dumps(made.judged_again(stored))) == stored
 
 
 def test_results_are_taken_experiment_by_experiment(book, engine, capsys):

@@ -132,7 +132,7 @@ def test_a_claim_is_open_where_its_interval_reaches_over_a_bound(monkeypatch):
     assert (mean.measured, mean.holds, mean.decided, mean.word) == (2.0, True, None, "OPEN")
     half = 4.303 / 3**0.5
     assert mean.interval == pytest.approx((2 - half, 2 + half), abs=1e-3)
-    assert mean.measured_text == "2.00 (-0.484 to 4.48)"
+    assert mean.measured_text == "2.00 (0 to 4.48)", "a ratio is never negative"
     assert claims.check({**claim, "above": -1}, lines, []).word == "PASS"
     assert claims.check({**claim, "above": 5}, lines, []).word == "DIFFERS"
     assert mean.by_seed == (1.0, 2.0, 3.0)

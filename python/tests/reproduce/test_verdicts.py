@@ -6,7 +6,7 @@ import random
 import pytest
 
 from weftline.measures.lines import Mean
-from weftline.reproduce import claims, ledger
+from weftline.reproduce import claims, experiments, joined, ledger
 from weftline.reproduce import verdicts as rules
 
 
@@ -15,6 +15,10 @@ def row(**more):
 
 
 INTERVALS = {True: (0.7, 0.9), False: (1.1, 1.3), None: (0.9, 1.1)}
+
+
+NONE = {"at_most": 0}
+STALLED = {"kind": "stalled", "text": "stalled"}
 
 
 def facts(interval=(0.7, 0.9), **more):
@@ -89,7 +93,7 @@ def test_what_was_not_run_or_not_tried_is_reported():
         (facts((1.05, 1.1), bounds={"above": 1.5}, published=1.7), "yes", "no"),
         # The bounds allow 1: about the same.
         (facts((1.05, 1.1), bounds={"above": 0.9, "below": 1.08}), "open: within chance", "–"),
-        (facts((1.1, 1.2), bounds={"above": 0.9, "below": 1.08}, published=1.04), "no", "–"),
+        (facts((1.1, 1.2), bounds={"above": 0.9, "below": 1.08}, published=1.04), "no", "–: without a size"),
         # A published level has a size alone; without a published number its bounds are the statement.
         (facts((4, 6), bounds={"above": 3, "below": 9}, ratio=False), "yes", "–"),
         (facts((4, 6), bounds={"above": 4, "below": 9}, ratio=False, published=5), "–", "yes"),
@@ -98,6 +102,22 @@ def test_what_was_not_run_or_not_tried_is_reported():
             "–",
             "open: the interval is too wide",
         ),
+        # None at all: one seed that has some is enough, and no other number of them is the published 0.
+        (facts((-9, 29), by_seed=[0, 9, 21], bounds=NONE, ratio=False, published=0), "no", "no"),
+        (facts((0, 0), by_seed=[0, 0, 0], bounds=NONE, ratio=False, published=0), "yes", "yes"),
+        ({**facts((1, 1), by_seed=[], bounds=NONE, ratio=False), "seeds": 1, "interval": None}, "no", "–"),
+        (
+            facts((-9, 29), by_seed=[0, 9, 21], bounds=NONE, ratio=False, reasons=[STALLED]),
+            "open: stalled",
+            "–",
+        ),
+        # Of what can be negative the mean decides.
+        (
+            facts((-9, 29), by_seed=[-9, 9, 21], bounds=NONE, ratio=False, signed=True),
+            "open: within chance",
+            "–",
+        ),
+        (facts((0.9, 1.1), bounds={"above": 0.8, "below": 1.2}, published=1.04), "yes", "–: without a size"),
         (facts(counts="agreement", holds=True), "–", "yes"),
         (facts(counts="order", holds=False), "no", "–"),
     ],
@@ -137,6 +157,46 @@ def test_seeds_that_do_not_agree_are_counted_at_the_row():
     assert rules.together(answers, 2) == rules.Answer(rules.YES, "9 of 10 seeds")
 
 
+@pytest.mark.parametrize(
+    ("answers", "wanted", "direction", "size"),
+    [
+        (
+            "yes no no open open",
+            5,
+            "partly: 1 of 5; 2 contradicted; 2 open: w",
+            "partly: 1 of 5 same; 2 other; 2 open: w",
+        ),
+        ("yes open", 2, "partly: 1 of 2; 1 open: w", "partly: 1 of 2 same; 1 open: w"),
+        ("yes yes", 3, "partly: 2 of 3; 1 not run", "partly: 2 of 3 same; 1 not run"),
+        ("no no", 2, "no", "no"),
+        ("no open", 3, "no: 1 of 3; 1 open: w; 1 not run", "no: 1 of 3; 1 open: w; 1 not run"),
+        ("yes unsized", 2, "yes: 1 of 2; 1 without a size", "yes: 1 of 2; 1 without a size"),
+        ("no unsized", 2, "no: 1 of 2; 1 without a size", "no: 1 of 2; 1 without a size"),
+        ("unsized unsized", 2, "–", "–"),
+        ("open open", 2, "open: w", "open: w"),
+    ],
+)
+def test_a_row_counts_its_claims_where_they_differ(answers, wanted, direction, size):
+    made = {"open": rules.Answer("open", "w"), "unsized": rules.Answer("", rules.UNSIZED)}
+    found = [made.get(word) or rules.Answer(word) for word in answers.split()]
+    assert rules.together(found, wanted).text == direction
+    assert rules.together(found, wanted, rules.SIZE_WORDS).text == size
+
+
+def test_a_row_of_which_one_number_has_no_size_is_not_plainly_the_same():
+    sized = facts(text="a", published=0.8)
+    unsized = facts((0.9, 1.1), text="b", published=1.04, bounds={"above": 0.8, "below": 1.2})
+    judged = ledger.judge(row(published="0.8, 1.04"), {"e": {"claims": [sized, unsized]}})
+    assert ledger.cells(judged)[4] == "same (1 of 2; 1 without a size)"
+
+
+def test_ratios_are_marked_in_a_row():
+    ratio = facts(text="a", published=0.8) | {"said": "6.42 (4.17 to 8.68)"}
+    value = facts(text="b", ratio=False) | {"said": "3.9 Gb/s (3 Gb/s to 5 Gb/s)"}
+    judged = ledger.judge(row(published="4 Gb/s"), {"e": {"claims": [ratio, value]}})
+    assert judged.ours == "6.42 times (4.17 to 8.68); 3.9 Gb/s (3 Gb/s to 5 Gb/s)"
+
+
 def test_a_size_under_another_definition_has_no_verdict():
     found = {"e": {"claims": [facts(text=text, published=0.8) for text in "ab"]}}
     assert ledger.judge(row(published="0.8"), found).size == "same"
@@ -146,7 +206,7 @@ def test_a_size_under_another_definition_has_no_verdict():
 
 def test_few_numbers_are_shown_and_of_many_the_range():
     def claim(value):
-        return facts(text=str(value), measured=value) | {"said": f"{value} s"}
+        return facts(text=str(value), measured=value, ratio=False) | {"said": f"{value} s"}
 
     many = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3", "1", "2", "4"))
     found = {"e": {"claims": [claim(value) for value in (3, 1, 2, 4)]}}
@@ -168,3 +228,31 @@ def test_an_interval_that_reaches_over_a_bound_decides_nothing():
     between = {"text": "t", "above": 1, "below": 2}
     assert claims.verdict(between, 1.5, str, interval=(0.5, 2.5)).decided is None
     assert claims.verdict({"text": "t", "at_most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
+
+
+def test_one_seed_that_has_some_contradicts_none():
+    claim = {"text": "t", "metric": "pauses", "at_most": 0}
+    seeds = {"interval": (-23.2, 47.8), "by_seed": (0.0, 9.0, 28.0), "seeds": 3}
+    found = claims.verdict(claim, 12.3, str, **seeds)
+    assert (found.decided, found.word) == (False, "DIFFERS")
+    assert found.measured_text == "12.3 (0.0 to 47.8)", "a count is not negative"
+    growth = claims.verdict({**claim, "metric": "backlog_growth"}, 12.3, str, **seeds)
+    assert (growth.decided, growth.measured_text) == (None, "12.3 (-23.2 to 47.8)")
+    assert claims.as_json(growth)["signed"] is True
+    stalled = claims.evidence.Reason("stalled", "stalled")
+    assert claims.verdict(claim, 12.3, str, **seeds, reasons=[stalled]).decided is None
+
+
+def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
+    experiment = experiments.load("pint-sampling")
+    text = "with p = 1/16 shares are fair after less than three times as long as with p = 1"
+    right = {"text": text, "measured": 2.0, "published": None, "by_seed": [1.0, 2.0, 3.0], "seeds": 3}
+    mean = Mean.of(right["by_seed"])
+    shifted = right | {"measured": 1.5, "interval": [mean.low - 0.5, mean.high - 0.5], "decided": True}
+    (found,) = joined.judged_again(experiment, [shifted])
+    assert (found["measured"], found["interval"]) == (2.0, (mean.low, mean.high))
+    assert found["decided"] is None and found["said"].startswith("2")
+    assert joined.judged_again(experiment, [found]) == [found], "what is right stays"
+    old = {key: value for key, value in shifted.items() if key != "by_seed"}
+    assert joined.judged_again(experiment, [old]) == [old], "without numbers of seeds it stays"
+    assert joined.judged_again(experiment, [{**right, "text": "stated no more"}]) == []

@@ -16,13 +16,15 @@ Laws: what was found at each place of a figure of kind "trend", held against wha
 
 A claim with `kind = "law"` on a figure with `expected` (see `weftline.reproduce.formulas`): at every place
 the found number of `line` over the expected one, seed by seed, is within `tolerance = { relative = 0.1 }`
-of 1 or between those of `{ from = 0.5, to = 1.1 }`, or differs from it by at most `{ absolute = 1.0 }`.
+of 1 or between those of `{ from = 0.5, to = 1.1 }`, or differs from it by at most `{ absolute = 1.0 }`, or
+is at most `{ at_most = 0 }` above it.
 PASS needs the whole 95 % interval at every place, DIFFERS an interval wholly outside at one; else it is
 OPEN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -212,56 +214,63 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel]) -> Verdict | None:
     lines = [line for line in panel.lines if line.label == claim["line"]] if panel else []
     if panel is None or not lines:
         return None
-    relative, bound = formulas.tolerance(claim)
+    allowed = formulas.tolerance(claim)
     name = panel.figure.options["metric"]
     over = panel.figure.options.get("over")
     base = next((line for line in lines if line.place == over), None)
     judged = [line for line in lines if line is not base] if over else lines
-    places = [_judged(panel, line, base, name, (relative, bound)) for line in judged]
+    places = [_judged(panel, line, base, name, allowed) for line in judged]
     known = [place for place in places if place is not None]
     if not known:
         return None
-    worst = max(known, key=lambda p: abs(p.deviation.value - relative))
+    worst = max(known, key=lambda p: allowed.beyond(p.deviation.value))
     seeds = min(len(line.runs) for line in lines)
     reasons = [*few_seeds(seeds), *_law_reasons(lines, name)]
     wrong = any(place.holds is False for place in known)
     decided = False if wrong else None if any(place.holds is None for place in known) else True
     text = quantities.digits if over else metric(name).text
-    write = quantities.digits if relative else text
+    write = quantities.digits if allowed.is_ratio else text
     return Verdict(
         text=claim["text"],
         measured=worst.deviation.value,
         published=None,
-        bound=f"{write(relative - bound)} to {write(relative + bound)}" if relative else f"± {write(bound)}",
-        holds=abs(worst.deviation.value - relative) <= bound,
+        bound=_allowed_text(allowed, write),
+        holds=allowed.beyond(worst.deviation.value) <= 0,
         decided=None if reasons else decided,
         reasons=tuple(reasons),
         write=write,
         interval=(worst.deviation.low, worst.deviation.high) if worst.deviation.interval else None,
-        detail=_law_table(claim, panel, known, text, write, relative),
+        detail=_law_table(claim, panel, known, text, write, is_ratio=allowed.is_ratio),
         places=[_law_as_json(place) for place in known],
         seeds=seeds,
         counts="agreement",
+        signed=not allowed.is_ratio,
     )
 
 
+def _allowed_text(allowed: formulas.Tolerance, write: Callable[[float | None], str]) -> str:
+    """What the deviation may be, as text."""
+    if allowed.is_ratio:
+        return f"{write(allowed.low)} to {write(allowed.high)}"
+    return f"≤ {write(allowed.high)}" if math.isinf(allowed.low) else f"± {write(allowed.high)}"
+
+
 def _judged(
-    panel: Panel, line: Line, base: Line | None, name: str, tolerance: tuple[float, float]
+    panel: Panel, line: Line, base: Line | None, name: str, allowed: formulas.Tolerance
 ) -> _LawPlace | None:
     """Judge a line at its place, relative to `base` where the figure is drawn so."""
-    relative, bound = tolerance
     theory, found = expected(panel.figure, line), line.values(name)
     if base is not None:
         of_base = base.values(name)
         found = [a / b if a is not None and b else None for a, b in zip(found, of_base, strict=True)]
     pairs = [(a, b) for a, b in zip(found, theory, strict=True) if a is not None and b is not None]
-    if not pairs or (relative and not all(b for _, b in pairs)):
+    if not pairs or (allowed.is_ratio and not all(b for _, b in pairs)):
         return None
-    deviation = Mean.of([a / b if relative else a - b for a, b in pairs])
+    deviation = Mean.of([a / b if allowed.is_ratio else a - b for a, b in pairs])
     means = Mean.of([b for _, b in pairs]), Mean.of([a for a, _ in pairs])
     assert deviation and means[0] and means[1]
-    low, high = deviation.low - relative, deviation.high - relative
-    inside, outside = max(-low, high) <= bound, low > bound or high < -bound
+    inside = allowed.low <= deviation.low and deviation.high <= allowed.high
+    outside = deviation.low > allowed.high or deviation.high < allowed.low
     return _LawPlace(
         name=line.place,
         expected=means[0].value,
@@ -288,7 +297,8 @@ def _law_table(
     places: Sequence[_LawPlace],
     text: Callable[[float | None], str],
     write: Callable[[float | None], str],
-    relative: float,
+    *,
+    is_ratio: bool,
 ) -> Table:
     rows = [
         [
@@ -301,7 +311,7 @@ def _law_table(
         for place in places
     ]
     axis = panel.figure.options.get("axis", panel.figure.along)
-    columns = [axis, "", "expected", "found", "found / expected" if relative else "found - expected"]
+    columns = [axis, "", "expected", "found", "found / expected" if is_ratio else "found - expected"]
     note = f"expected: {formula_of(panel.figure, claim['line'])}"
     return Table(
         columns,

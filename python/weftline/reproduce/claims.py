@@ -19,10 +19,11 @@ the same way from the published curves where there are any, else it is what the 
 A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, fewer
 than three seeds: each makes a claim OPEN, with the reason below the table (`weftline.measures.evidence`).
 
-A number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the ratios seed by seed.
-A claim is decided where the whole interval keeps its bounds, or none of it; else OPEN. An experiment with
-`seeded = false`, whose results no seed changes, needs one seed alone. The ledger's verdicts on direction and
-size are made of the same numbers, in `weftline.reproduce.verdicts`.
+Over several seeds a number is the mean of the seeds' own numbers, with Student's 95 % interval; of a ratio
+both are those of the ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or
+none of it; else OPEN. One of "none" (at most 0, of a number that is never negative) does not hold where one
+seed has some. An experiment with `seeded = false`, whose results no seed changes, needs one seed alone. The
+ledger's verdicts on direction and size are made of the same numbers, in `weftline.reproduce.verdicts`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from weftline.reproduce import verdicts
 from weftline.reproduce.panels import ratio as line_ratio
 from weftline.terminal import Table
 
+SIGNED = ("backlog_growth",)
+"""Metrics that can be negative."""
 Curve = list[tuple[float, float, float]]
 """(share of flows, largest size in the bin in bytes, slowdown)"""
 
@@ -77,12 +80,21 @@ class Verdict:
     """Whether it is a ratio to another line, or to another place."""
     counts: str = ""
     """"agreement" or "order" of a claim that counts places."""
+    signed: bool = False
+    """Whether the number can be negative."""
 
     @property
     def measured_text(self) -> str:
-        """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``."""
+        """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``.
+
+        The interval of a number that cannot be negative starts at 0 or above.
+        """
         text = self.write(self.measured)
-        return text if self.interval is None else f"{text} ({' to '.join(map(self.write, self.interval))})"
+        if self.interval is None:
+            return text
+        low, high = self.interval
+        low = low if self.signed else max(0.0, low)
+        return f"{text} ({self.write(low)} to {self.write(high)})"
 
     @property
     def word(self) -> str:
@@ -169,9 +181,8 @@ def _over(sides: Sequence[_Side]) -> tuple[Mean | None, float | None, Callable[.
     if not (mine and other and other.value):
         return None, published, quantities.digits
     seeds = min(len(line.runs) for side in sides for line in used_lines(side.claim, side.lines))
-    by_seed = [value for value in _by_seed(sides, seeds) if value is not None]
-    spread = Mean.of(by_seed) if len(by_seed) > 1 else None
-    return Mean(mine.value / other.value, spread.interval if spread else None), published, quantities.digits
+    mean = Mean.of(_by_seed(sides, seeds)) if seeds > 1 else Mean(mine.value / other.value)
+    return mean, published, quantities.digits
 
 
 def few_seeds(seeds: int) -> list[evidence.Reason]:
@@ -237,7 +248,13 @@ def verdict(
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
     holds = None if measured is None else _within(claim, measured)
-    undecided = bool(reasons) or (interval is not None and not _on_one_side(claim, interval))
+    bounds: dict[str, float] = {key: claim[key] for key in ("above", "below", "at_most") if key in claim}
+    signed = claim.get("metric") in SIGNED
+    some = verdicts.has_some({"bounds": bounds, "signed": signed, "measured": measured, "by_seed": by_seed})
+    if some and all(reason.kind == "seeds" for reason in reasons):
+        undecided = False
+    else:
+        undecided = bool(reasons) or (interval is not None and not _on_one_side(claim, interval))
     return Verdict(
         text=claim["text"],
         measured=measured,
@@ -251,8 +268,9 @@ def verdict(
         seeds=seeds,
         by_seed=by_seed,
         unseeded=unseeded,
-        bounds={key: claim[key] for key in ("above", "below", "at_most") if key in claim},
+        bounds=bounds,
         ratio=claim.get("kind") == "curve" or bool({"against", "against_at", "than"} & claim.keys()),
+        signed=signed,
     )
 
 
@@ -273,7 +291,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for programs."""
     names = ("text", "measured", "interval", "published", "bound", "holds", "decided", "seeds")
     found = {name: getattr(verdict, name) for name in names} | {"said": verdict.measured_text}
-    more = ("by_seed", "unseeded", "bounds", "ratio", "counts")
+    more = ("by_seed", "unseeded", "bounds", "ratio", "counts", "signed")
     found |= {name: value for name in more if (value := getattr(verdict, name))}
     found |= {"reasons": [asdict(reason) for reason in verdict.reasons]} if verdict.reasons else {}
     return found | ({"places": verdict.places} if verdict.places else {})
@@ -305,23 +323,25 @@ def _curve(
             entries[entry["line"]] = list(zip(shares, sizes, values, strict=True))
     complete = all(label in entries for label in used)
     theirs = _worst_ratio(claim, entries, others) if complete else claim.get("published")
+    by_seed = _curve_by_seed(claim, [lines[label] for label in used])
+    if len(by_seed) > 1:
+        return Mean.of(by_seed), theirs
     ratio = _worst_ratio(claim, measured, others)
-    return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
+    return None if ratio is None else Mean(ratio), theirs
 
 
-def _spread(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
-    """Half the width of the interval of a claim on curves, the first line's against the others'."""
+def _curve_by_seed(claim: dict[str, Any], used: Sequence[Line]) -> list[float | None]:
+    """The number of each seed of a claim on curves, the first line against the others; none of one seed."""
     count = min(len(line.runs) for line in used)
     if count < 2:
-        return None
+        return []
     alone = {**claim, "against": [line.label for line in used[1:]]}
     ratios = []
     for number in range(count):
         of_seed = {line.label: replace(line, runs=[line.runs[number]]) for line in used}
         mean, _ = _curve(alone, of_seed, [])
         ratios.append(mean.value if mean else None)
-    mean = Mean.of(ratios)
-    return mean.interval if mean else None
+    return ratios
 
 
 def _worst_ratio(claim: dict[str, Any], curves: dict[str, Curve], others: Sequence[str]) -> float | None:
@@ -350,15 +370,10 @@ def _value_at(curve: Curve, share: float) -> float:
 
 def _metric(claim: dict[str, Any], lines: dict[str, Line]) -> tuple[Mean | None, Callable[..., Any]]:
     name, line = claim["metric"], lines[claim["line"]]
-    mine = line.metric(name)
     if "against" not in claim:
-        return mine, metric(name).text
+        return line.metric(name), metric(name).text
     against = lines[claim["against"]]
-    other = against.metric(name)
-    if not (mine and other and other.value):
-        return None, quantities.digits
-    by_seed = line_ratio(line, against, name)
-    return Mean(mine.value / other.value, by_seed.interval if by_seed else None), quantities.digits
+    return line_ratio(line, against, name), quantities.digits
 
 
 def _trend(claim: dict[str, Any], lines: Sequence[Line]) -> tuple[Mean | None, Callable[..., Any]]:

@@ -16,6 +16,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -152,20 +153,35 @@ def formula_of(figure: FigureDefinition, line: str) -> Any:
     return formulas.get(line) if isinstance(formulas, dict) else formulas
 
 
-def tolerance(claim: dict[str, Any]) -> tuple[float, float]:
-    """Return the middle and half the width of what a ratio may be; of a difference the middle is 0."""
+@dataclass(frozen=True)
+class Tolerance:
+    """What the found number over the expected one may be, or the difference of the two."""
+
+    is_ratio: bool
+    low: float
+    high: float
+
+    def beyond(self, deviation: float) -> float:
+        """Return by how much a deviation is outside; negative inside."""
+        return max(self.low - deviation, deviation - self.high)
+
+
+def tolerance(claim: dict[str, Any]) -> Tolerance:
+    """Return the tolerance of a claim."""
     match claim.get("tolerance"):
         case {"relative": int() | float() as bound, **rest} if not rest:
-            return 1.0, float(bound)
+            return Tolerance(True, 1.0 - bound, 1.0 + bound)
         case {"from": int() | float() as low, "to": int() | float() as high, **rest} if (
             not rest and low < high
         ):
-            return (low + high) / 2, (high - low) / 2
+            return Tolerance(True, float(low), float(high))
         case {"absolute": int() | float() as bound, **rest} if not rest:
-            return 0.0, float(bound)
+            return Tolerance(False, -float(bound), float(bound))
+        case {"at_most": int() | float() as bound, **rest} if not rest:
+            return Tolerance(False, -math.inf, float(bound))
     raise InputError(
         f'claim "{claim["text"]}": tolerance: expected {{ relative }} or {{ from, to }} of the ratio,'
-        " or { absolute }"
+        " or { absolute } or { at_most } of the difference"
     )
 
 

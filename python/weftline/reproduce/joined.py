@@ -1,11 +1,13 @@
-"""Claims of one experiment from several sittings or machines, joined seed by seed.
+"""Claims of one experiment from several sittings or machines, joined seed by seed; stored ones judged again.
 
 The runs of one seed at a published size take an hour or two, those of all seeds more than a sitting. So
 `weftline reproduce --published NAME --seeds 2` runs one seed, anywhere, and what it came to is joined with
 what is stored of others: a claim has the number of each seed, so the joined number is the mean over all of
-them, with Student's interval, and the verdict follows as if they had been run together. (Of seeds that run
-together a ratio is that of the means, here it is the mean of the ratios.) Of a seed that both have the newer
-number counts.
+them, with Student's interval, and the verdict follows as if they had been run together. Of a seed that both
+have the newer number counts.
+
+What is stored of a claim can be judged again from the numbers of its seeds, by today's rules and under the
+bounds that the experiment states today (`judged_again`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from weftline.measures import evidence
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import metric
 from weftline.reproduce import claims, verdicts
+from weftline.reproduce.experiments import Experiment
+from weftline.reproduce.trials import METRICS, TrialMetric
 
 WHOLE = ("agreement", "order", "law")
 """Kinds whose result is not a number for each seed."""
@@ -60,6 +64,41 @@ def with_older(
     ]
 
 
+def judged_again(experiment: Experiment, results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return results of claims with number, interval and verdict made again from the numbers of their seeds.
+
+    Results that are not a number for each seed stay as they are, as do those whose numbers depend on a bound
+    that was changed (of several lines the worst counts). Those of claims that are stated no more are left
+    out.
+    """
+    stated = {claim["text"]: claim for claim in experiment.claims}
+    return [
+        _again(experiment, stated[result["text"]], result) for result in results if result["text"] in stated
+    ]
+
+
+def _again(experiment: Experiment, claim: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    several = isinstance(claim.get("against"), list)
+    bounds = {key: claim[key] for key in ("above", "below", "at_most") if key in claim}
+    if experiment.measures_cost or claim.get("kind") in WHOLE or (several and bounds != result.get("bounds")):
+        return result
+    by_seed = tuple(result.get("by_seed") or [result["measured"]])
+    if len(by_seed) < result.get("seeds", 1):
+        return result
+    mean = Mean.of(by_seed)
+    verdict = claims.verdict(
+        dict(claim),
+        mean.value if mean else None,
+        form(claim, METRICS if experiment.tries else None),
+        published=claim.get("published", result["published"]),
+        interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
+        reasons=[evidence.Reason(**reason) for reason in result.get("reasons", [])],
+    )
+    made = claims.as_json(verdict)
+    again = ("measured", "interval", "published", "bound", "holds", "decided", "said", "bounds", "signed")
+    return {**result, **{key: made[key] for key in again if key in made}}
+
+
 def _fit(claim: Mapping[str, Any], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
     """Whether both results have numbers of seeds, the older one of others too, under the same bounds."""
     if old is None or claim.get("kind") in WHOLE or old.get("bounds") != new.get("bounds"):
@@ -98,7 +137,9 @@ def _numbers(result: Mapping[str, Any]) -> dict[int, float | None]:
     return dict(zip(result["of_seeds"], values, strict=True))
 
 
-def form(claim: Mapping[str, Any]) -> Any:
+def form(claim: Mapping[str, Any], of_trials: Mapping[str, TrialMetric] | None = None) -> Any:
     """Return what writes the number of a claim: digits of a ratio, else the text of its metric."""
     ratio = claim.get("kind") == "curve" or {"against", "against_at", "than"} & claim.keys()
-    return quantities.digits if ratio else metric(claim["metric"]).text
+    if ratio:
+        return quantities.digits
+    return (of_trials[claim["metric"]] if of_trials else metric(claim["metric"])).text

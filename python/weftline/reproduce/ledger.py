@@ -19,8 +19,8 @@
 A row has two verdicts, both by rule from the numbers of its experiment's claims (see `verdicts`): on the
 direction, confirmed when that of every claim is as stated, contradicted when that of some is the opposite and
 of none as stated, partly when some are, or when `at_most` says that they are weaker than the statement; and
-on the size, same, other, or partly. Either is open, with the reason, where nothing was decided, as on one
-seed. A row is not run without results.
+on the size, same, other, or partly. Where its claims differ, the row counts them. Either is open, with the
+reason, where nothing was decided, as on one seed. A row is not run without results.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def judge(row: Row, results: Results) -> Judged:
     found = [by_text[text] for text in row.claims if text in by_text]
     answers = [verdicts.of(claim) for claim in found]
     direction = verdicts.together([answer.direction for answer in answers], len(row.claims))
-    size = verdicts.together([answer.size for answer in answers], len(row.claims))
+    size = verdicts.together([answer.size for answer in answers], len(row.claims), verdicts.SIZE_WORDS)
     words = {verdicts.YES: row.at_most, verdicts.NO: CONTRADICTED, verdicts.NONE: NONE}
     sizes = {verdicts.YES: SAME, verdicts.NO: OTHER, verdicts.NONE: NONE}
     if row.definition or not row.published:
@@ -287,7 +287,7 @@ def _words(answer: verdicts.Verdicts) -> dict[str, str]:
 
 
 def _ours(found: Sequence[Mapping[str, Any]]) -> str:
-    """Our numbers as text; of many alike, the range of those of each unit."""
+    """Our numbers as text, ratios as "2 times"; of many alike, the range of those of each unit."""
     known = [claim for claim in found if claim.get("measured") is not None]
     if not known:
         return "–"
@@ -305,8 +305,14 @@ def _unit(text: str) -> str:
 
 
 def _range(ordered: Sequence[Mapping[str, Any]]) -> str:
-    first, last = ordered[0]["said"], ordered[-1]["said"]
+    first, last = _number_text(ordered[0]), _number_text(ordered[-1])
     return first if len(ordered) == 1 else f"{first} … {last}"
+
+
+def _number_text(claim: Mapping[str, Any]) -> str:
+    """A number with its interval as text: "2 times (1.9 to 2.1)" of a ratio."""
+    number, bracket, interval = claim["said"].partition(" (")
+    return f"{number}{' times' if claim.get('ratio') else ''}{bracket}{interval}"
 
 
 def judged(ledger: Ledger, results: Results) -> list[tuple[Source, list[Judged]]]:

@@ -8,13 +8,15 @@ number of each seed, the published number and the bounds. Verdicts are not store
                 lie on the claimed side of "no effect"; NO where the whole interval lies on the other side.
                 "No effect" is a ratio of 1 where a published ratio decides on the size. Without a published
                 number, for numbers that are not ratios, and where the bounds allow 1 (the claim is "about the
-                same"), the bounds themselves decide. A published level, with a bound on either side, has a
+                same"), the bounds themselves decide. A bound of none (at most 0, of a number that is never
+                negative): NO where one seed has some. A published level, with a bound on either side, has a
                 size and no direction.
     size        YES where the published number lies inside the interval, or ours within 15 % of it; else NO.
                 Of a ratio it is 15 % of what it differs from 1 too: 7 % more is not 20 % more. An interval
                 that holds the published number leaves the size open where it is wider than that number, or
-                (of a ratio) holds no effect too. A claim of "about the same" has no size; one that counts the
-                places outside of published numbers has a size and no direction.
+                (of a ratio) holds no effect too. A claim of "about the same" has no size, and is counted at
+                its row; one that counts the places outside of published numbers has a size and no direction.
+                A published 0 under a bound of none is the same where no seed has any.
 
 Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds, unless no seed changes a
 number), where a run did not end, flows are unfinished or too few, and where the interval reaches over the
@@ -24,6 +26,7 @@ deciding value.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +38,8 @@ SIGN_LEVEL = 0.05
 SAME_SIZE = 0.15
 """Relative distance up to which a number is the published one."""
 YES, NO, OPEN, NONE = "yes", "no", "open", ""
+UNSIZED = "without a size"
+"""Of a published number under bounds that allow no effect."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class Answer:
     @property
     def text(self) -> str:
         """Return the word, with its reason where there is one."""
-        return f"{self.word}: {self.why}" if self.why else self.word or "–"
+        word = self.word or "–"
+        return f"{word}: {self.why}" if self.why else word
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def _doubt(claim: Mapping[str, Any]) -> str:
     """Why nothing can be decided; "" if something can."""
     if claim.get("measured") is None:
         return "no value"
-    reasons = [reason["text"] for reason in claim.get("reasons", []) if reason["kind"] != "seeds"]
+    reasons = _reasons(claim)
     if claim.get("unseeded"):
         return "; ".join(reasons)
     seeds = claim.get("seeds") or 1
@@ -81,10 +87,28 @@ def _doubt(claim: Mapping[str, Any]) -> str:
     return "; ".join(reasons)
 
 
+def _reasons(claim: Mapping[str, Any]) -> list[str]:
+    """The reasons against a verdict, except for the number of seeds."""
+    return [reason["text"] for reason in claim.get("reasons", []) if reason["kind"] != "seeds"]
+
+
+def is_of_none(claim: Mapping[str, Any]) -> bool:
+    """Return whether a claim is that a number that is never negative is 0."""
+    return not claim.get("signed") and _bounds(claim)[1] <= 0
+
+
+def has_some(claim: Mapping[str, Any]) -> bool:
+    """Return whether a claim is that there is none, and a seed has some."""
+    values = claim.get("by_seed") or [claim.get("measured")]
+    return is_of_none(claim) and any(value is not None and value > 0 for value in values)
+
+
 def _direction(claim: Mapping[str, Any], doubt: str) -> Answer:
     side = _side(claim)
     if side is None:
         return Answer(NONE)
+    if has_some(claim) and not _reasons(claim):
+        return Answer(NO)
     if doubt:
         return Answer(OPEN, doubt)
     low, high = claim.get("interval") or (claim["measured"],) * 2
@@ -138,8 +162,12 @@ def _side(claim: Mapping[str, Any]) -> Side | None:
 
 def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
     published = claim.get("published")
-    if published is None or (claim.get("ratio") and _in(_bounds(claim), 1.0)):
+    if published is None:
         return Answer(NONE)
+    if claim.get("ratio") and _in(_bounds(claim), 1.0):
+        return Answer(NONE, UNSIZED)
+    if published == 0 and has_some(claim) and not _reasons(claim):
+        return Answer(NO)
     if doubt:
         return Answer(OPEN, doubt)
     ours, size = claim["measured"], abs(published)
@@ -155,25 +183,49 @@ def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
     return Answer(OPEN, "within chance") if claim.get("ratio") and low <= 1.0 <= high else Answer(YES)
 
 
-def together(answers: Sequence[Answer], wanted: int) -> Answer:
+DIRECTION_WORDS = {YES: "", NO: "contradicted"}
+SIZE_WORDS = {YES: "same", NO: "other"}
+"""How a row counts the answers on its claims."""
+PARTLY = "partly"
+
+
+def together(answers: Sequence[Answer], wanted: int, words: Mapping[str, str] = DIRECTION_WORDS) -> Answer:
     """Return what the answers on several claims come to; `wanted` is how many there should be.
 
-    YES: all are yes, with the numbers of seeds where not all agreed. NO: some are no, and none yes. "partly":
-    some are yes, others are not, or are missing. Both with their number, where it is not all. OPEN, with the
-    reasons: none is decided.
+    YES: all are yes, with the numbers of seeds where not all agreed. NO: some are no, and none yes. PARTLY:
+    some are yes, others are not, or are missing. OPEN, with the reasons: none is decided. Where not all agree
+    it is counted how many are which, `words` for YES and NO: "1 of 8; 2 contradicted; 5 open: within chance".
+    Answers that are `UNSIZED` decide nothing and are counted.
     """
     asked = [answer for answer in answers if answer.word != NONE]
     if not asked:
         return Answer(NONE) if answers else Answer(OPEN, "not run at this size")
-    words = [answer.word for answer in asked]
-    missing = wanted - len(answers)
-    if YES in words:
-        if words.count(YES) == len(words) and not missing:
-            return Answer(YES, ", ".join(dict.fromkeys(answer.why for answer in asked if answer.why)))
-        open_ones = [answer.why for answer in asked if answer.word == OPEN]
-        rest = f"; open: {', '.join(dict.fromkeys(open_ones))}" if open_ones else ""
-        return Answer("partly", f"{words.count(YES)} of {len(words) + missing}{rest}")
-    if NO in words:
-        alone = words.count(NO) == len(words) and not missing
-        return Answer(NO, "" if alone else f"{words.count(NO)} of {len(words) + missing}")
-    return Answer(OPEN, ", ".join(dict.fromkeys(answer.why for answer in asked if answer.why)))
+    found, missing = {answer.word for answer in asked}, wanted - len(answers)
+    if found == {OPEN}:
+        return Answer(OPEN, _whys(asked))
+    counted = [answer for answer in answers if answer.word != NONE or answer.why == UNSIZED]
+    if len(found) == 1 and len(counted) == len(asked) and not missing:
+        return Answer(YES, _whys(asked)) if YES in found else Answer(NO)
+    word = NO if YES not in found else YES if len(found) == 1 and not missing else PARTLY
+    return Answer(word, _counts(counted, missing, word, words))
+
+
+def _whys(answers: Sequence[Answer]) -> str:
+    return ", ".join(dict.fromkeys(answer.why for answer in answers if answer.why))
+
+
+def _counts(answers: Sequence[Answer], missing: int, word: str, words: Mapping[str, str]) -> str:
+    """How many answers are which; first, out of all, those of the row's word, or YES where it is PARTLY."""
+    count = Counter(answer.word for answer in answers)
+    first = count[NO if word == NO else YES]
+    parts = [f"{first} of {len(answers) + missing} {words[YES] if word == PARTLY else ''}".rstrip()]
+    if word == PARTLY and count[NO]:
+        parts.append(f"{count[NO]} {words[NO]}")
+    if count[OPEN]:
+        why = _whys([answer for answer in answers if answer.word == OPEN])
+        parts.append(f"{count[OPEN]} open" + (f": {why}" if why else ""))
+    if count[NONE]:
+        parts.append(f"{count[NONE]} {UNSIZED}")
+    if missing:
+        parts.append(f"{missing} not run")
+    return "; ".join(parts)
