@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{ResultsError, flow_table, parquet_read, series};
+use crate::{ResultsError, flow_table, parquet_read, series, shares};
 
 /// Bytes under way at two moments of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,12 +34,12 @@ impl Backlog {
 
 /// The backlog of the run in `dir`; none if the goodput of groups was not measured or fewer than two flows started.
 pub fn read(dir: &Path) -> Result<Option<Backlog>, ResultsError> {
-    let delivered: Vec<(f64, f64)> = series::read(dir, "goodput_bps", 0.0, 0)?
+    let groups: Vec<Vec<(f64, f64)>> = series::read(dir, "goodput_bps", 0.0, 0)?
         .into_iter()
         .filter(|(entity, _)| series::flow_of(entity).is_none())
-        .flat_map(|(_, points)| bytes(&points))
+        .map(|(_, points)| points)
         .collect();
-    if delivered.is_empty() {
+    if groups.is_empty() {
         return Ok(None);
     }
     let path = dir.join(flow_table::FILE);
@@ -52,36 +52,32 @@ pub fn read(dir: &Path) -> Result<Option<Backlog>, ResultsError> {
         started.extend(starts.into_iter().zip(sizes));
         Ok(())
     })?;
-    Ok(of(started, &delivered))
+    Ok(of(started, &groups))
 }
 
-/// Bytes delivered in each interval, by the interval's end, from a rate in bit/s at the ends of equal intervals.
-fn bytes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut last = 0.0;
-    let mut delivered = Vec::with_capacity(points.len());
-    for &(end, rate) in points {
-        delivered.push((end, rate * (end - last) / 8e9));
-        last = end;
-    }
-    delivered
+/// Bytes delivered by a time, from rates in bit/s at the ends of intervals that follow each other from time 0. An interval counts by
+/// the part of it before that time; after the last one its rate continues.
+fn delivered(points: &[(f64, f64)], time: f64) -> f64 {
+    let after = points.last().map_or(0.0, |&(end, rate)| rate * (time - end).max(0.0) / 8e9);
+    shares::within(points, 0.0, time) + after
 }
 
-fn of(mut started: Vec<(f64, f64)>, delivered: &[(f64, f64)]) -> Option<Backlog> {
+/// `groups`: their goodput in bit/s at the ends of intervals.
+fn of(mut started: Vec<(f64, f64)>, groups: &[Vec<(f64, f64)>]) -> Option<Backlog> {
     started.sort_by(|a, b| a.0.total_cmp(&b.0));
     let n = started.len();
     if n < 2 {
         return None;
     }
     let (half_ns, last_ns) = (started[(n - 1) / 2].0, started[n - 1].0);
-    let by = |list: &[(f64, f64)], time: f64| {
-        list.iter().filter(|(at, _)| *at <= time).map(|(_, bytes)| bytes).sum::<f64>()
-    };
-    let (half, all) = (by(&started, half_ns), by(&started, last_ns));
+    let started_by = |time: f64| started.iter().filter(|(at, _)| *at <= time).map(|(_, bytes)| bytes).sum();
+    let delivered_by = |time: f64| groups.iter().map(|points| delivered(points, time)).sum::<f64>();
+    let (half, all): (f64, f64) = (started_by(half_ns), started_by(last_ns));
     Some(Backlog {
         half_ns,
         last_ns,
-        half_bytes: half - by(delivered, half_ns),
-        last_bytes: all - by(delivered, last_ns),
+        half_bytes: half - delivered_by(half_ns),
+        last_bytes: all - delivered_by(last_ns),
         started_bytes: all - half,
     })
 }
@@ -93,15 +89,29 @@ mod tests {
     #[test]
     fn what_started_and_has_not_arrived_is_outstanding() {
         // Four flows of 1000 B, 1 us apart, and 8 Gb/s delivered in the first 2 us: 1000 B in each.
-        let started = vec![(0.0, 1000.0), (3000.0, 1000.0), (1000.0, 1000.0), (2000.0, 1000.0)];
-        let delivered = bytes(&[(1000.0, 8e9), (2000.0, 8e9), (3000.0, 0.0)]);
-        let found = of(started, &delivered).expect("flows enough");
+        let groups = [vec![(1000.0, 8e9), (2000.0, 8e9), (3000.0, 0.0)]];
+        let found = of(flows(), &groups).expect("flows enough");
         assert_eq!((found.half_ns, found.last_ns), (1000.0, 3000.0));
         assert_eq!((found.half_bytes, found.last_bytes, found.started_bytes), (1000.0, 2000.0, 2000.0));
     }
 
+    fn flows() -> Vec<(f64, f64)> {
+        vec![(0.0, 1000.0), (3000.0, 1000.0), (1000.0, 1000.0), (2000.0, 1000.0)]
+    }
+
+    #[test]
+    fn the_interval_of_goodput_does_not_decide_what_is_outstanding() {
+        // 4 Gb/s all the time: 500 B by 1 us, 1500 B by 3 us.
+        for every in [250.0, 1000.0, 1250.0, 2000.0, 5000.0] {
+            let ends =
+                (1..=16).map(|n| f64::from(n) * every).take_while(|&end| end <= f64::max(every, 3000.0));
+            let found = of(flows(), &[ends.map(|end| (end, 4e9)).collect()]).expect("flows enough");
+            assert_eq!((found.half_bytes, found.last_bytes), (1500.0, 2500.0), "every {every} ns");
+        }
+    }
+
     #[test]
     fn one_flow_has_no_backlog() {
-        assert_eq!(of(vec![(0.0, 1.0)], &[(1.0, 1.0)]), None);
+        assert_eq!(of(vec![(0.0, 1.0)], &[vec![(1.0, 1.0)]]), None);
     }
 }

@@ -1,6 +1,7 @@
 //! queues.parquet: how often each measured port held how many bytes. Rows: port, queue_bytes (lower edge of a bin of
 //! [`QueueHistogram::BIN_BYTES`]), samples; bins without samples are left out.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use weftline_sim::measure::QueueHistogram;
 
 use crate::flow_table::text;
+use crate::folder::SUMMARY_FILE;
 use crate::names::{Labels, Names};
 use crate::{ResultsError, file_digests, parquet_read};
 
@@ -48,7 +50,8 @@ pub fn merged<'h>(histograms: impl Iterator<Item = &'h QueueHistogram>) -> Queue
     all
 }
 
-/// The merged histogram of the run folder `dir`; empty where the run recorded none.
+/// The merged histogram of the run folder `dir`; empty where the run recorded none. Its maximum is that of summary.json, of folders
+/// of earlier builds, or without that file, the lower edge of the last bin.
 pub fn read(dir: &Path) -> Result<QueueHistogram, ResultsError> {
     let path = dir.join(FILE);
     let mut all = QueueHistogram::default();
@@ -72,16 +75,28 @@ pub fn read(dir: &Path) -> Result<QueueHistogram, ResultsError> {
         }
         all.bins[bin] += samples as u64;
     }
+    let lower_edge = all.percentile(1.0);
+    let in_last_bin = |max: &u64| max / QueueHistogram::BIN_BYTES * QueueHistogram::BIN_BYTES == lower_edge;
+    all.max = max_of_summary(dir)?.filter(in_last_bin).unwrap_or(lower_edge);
     Ok(all)
 }
 
-/// Percentiles in bytes (lower edges of bins), over all samples of all ports, idle moments included; null without
-/// samples.
+/// The maximum that summary.json has.
+fn max_of_summary(dir: &Path) -> Result<Option<u64>, ResultsError> {
+    let path = dir.join(SUMMARY_FILE);
+    file_digests::check_file(&path)?;
+    let summary: Option<Value> = fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    Ok(summary.and_then(|summary| summary["queues"]["max"].as_u64()))
+}
+
+/// Percentiles in bytes (lower edges of bins) and the maximum, over all samples of all ports, idle moments included; null
+/// without samples.
 pub fn percentiles(histogram: &QueueHistogram) -> Value {
-    let at = |p: f64| histogram.bins.iter().any(|&n| n > 0).then(|| histogram.percentile(p));
+    let any = histogram.bins.iter().any(|&n| n > 0);
+    let at = |p: f64| any.then(|| histogram.percentile(p));
     json!({
         "samples": histogram.bins.iter().sum::<u64>(),
-        "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "p999": at(0.999), "max": at(1.0),
+        "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "p999": at(0.999), "max": any.then_some(histogram.max),
     })
 }
 
@@ -103,12 +118,12 @@ mod tests {
 
     #[test]
     fn the_cdf_steps_where_there_are_samples() {
-        let histogram = QueueHistogram { bins: vec![6, 0, 3, 0, 1] };
+        let histogram = QueueHistogram { bins: vec![6, 0, 3, 0, 1], max: 4632 };
         assert_eq!(cdf(&histogram), [(0, 0.6), (2000, 0.9), (4000, 1.0)]);
         let p = percentiles(&histogram);
         assert_eq!(
             (&p["p50"], &p["p95"], &p["max"], &p["samples"]),
-            (&json!(0), &json!(4000), &json!(4000), &json!(10))
+            (&json!(0), &json!(4000), &json!(4632), &json!(10))
         );
         assert_eq!(percentiles(&QueueHistogram::default())["p99"], Value::Null);
     }

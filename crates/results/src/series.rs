@@ -99,9 +99,10 @@ pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 
 /// The series of one metric in the run folder `dir`.
 ///
-/// With `every_ns` above zero, values are averaged over spans of that length and stand at the span's start. With
-/// `max_points` above zero an entity has at most that many points: neighbours are averaged until it has. A run
-/// that recorded no series returns an empty list.
+/// The time of a value is the end of its interval. With `every_ns` above zero, values are averaged over
+/// spans of that length, from a multiple of it (excluded) to the next (included), and stand at the span's end.
+/// With `max_points` above zero an entity has at most that many points: neighbours are averaged until it has, and
+/// stand at the last one's time. A run that recorded no series returns an empty list.
 pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Result<Series, ResultsError> {
     let path = dir.join(FILE);
     let mut all = Series::new();
@@ -132,25 +133,28 @@ pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Resul
     Ok(all)
 }
 
-/// Means over spans of `every_ns`, empty spans left out.
+/// Means over the spans that end at multiples of `every_ns`, at these; empty spans left out.
 fn averaged(points: &[(f64, f64)], every_ns: f64) -> Vec<(f64, f64)> {
-    let span = |time: f64| (time / every_ns).floor();
+    // The tolerance is for multiples that are not integers.
+    let span = |time: f64| (time / every_ns - 1e-9).ceil() as i64;
     points
         .chunk_by(|a, b| span(a.0) == span(b.0))
-        .map(|chunk| {
-            (span(chunk[0].0) * every_ns, chunk.iter().map(|p| p.1).sum::<f64>() / chunk.len() as f64)
-        })
+        .map(|chunk| (span(chunk[0].0) as f64 * every_ns, mean(chunk)))
         .collect()
 }
 
-/// At most `max_points` points, each the mean of as many neighbours, at the time of the first.
+fn mean(points: &[(f64, f64)]) -> f64 {
+    points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64
+}
+
+/// At most `max_points` points, each the mean of as many neighbours, at the time of the last.
 fn thinned(points: Vec<(f64, f64)>, max_points: usize) -> Vec<(f64, f64)> {
     if max_points == 0 || points.len() <= max_points {
         return points;
     }
     points
         .chunks(points.len().div_ceil(max_points))
-        .map(|chunk| (chunk[0].0, chunk.iter().map(|p| p.1).sum::<f64>() / chunk.len() as f64))
+        .map(|chunk| (chunk[chunk.len() - 1].0, mean(chunk)))
         .collect()
 }
 
@@ -163,11 +167,30 @@ mod tests {
         assert_eq!(["flow12", "flow", "flows", "web"].map(flow_of), [Some(12), None, None, None]);
     }
 
+    /// Values 1 to 10 at the ends of ten intervals.
+    fn points(interval: f64) -> Vec<(f64, f64)> {
+        (1..=10).map(|i| (f64::from(i) * interval, f64::from(i))).collect()
+    }
+
     #[test]
-    fn points_are_averaged_over_spans_and_then_thinned() {
-        let points: Vec<(f64, f64)> = (0..10).map(|i| (f64::from(i) * 100.0, f64::from(i))).collect();
-        assert_eq!(averaged(&points, 500.0), [(0.0, 2.0), (500.0, 7.0)]);
-        assert_eq!(thinned(points.clone(), 4), [(0.0, 1.0), (300.0, 4.0), (600.0, 7.0), (900.0, 9.0)]);
+    fn a_mean_stands_at_the_end_of_the_intervals_that_it_is_over() {
+        assert_eq!(averaged(&points(100.0), 500.0), [(500.0, 3.0), (1000.0, 8.0)]);
+        assert_eq!(
+            averaged(&points(100.0), 300.0),
+            [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1200.0, 10.0)]
+        );
+        // Three times 12.3 is more than 36.9 in floating point.
+        assert_eq!(
+            averaged(&points(12.3), 36.9).iter().map(|p| p.1).collect::<Vec<_>>(),
+            [2.0, 5.0, 8.0, 10.0]
+        );
+        assert_eq!(averaged(&[(0.0, 7.0)], 100.0), [(0.0, 7.0)]);
+    }
+
+    #[test]
+    fn points_are_thinned_to_means_of_neighbours() {
+        let points = points(100.0);
+        assert_eq!(thinned(points.clone(), 4), [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1000.0, 10.0)]);
         assert_eq!(thinned(points.clone(), 0), points);
     }
 }

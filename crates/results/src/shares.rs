@@ -49,7 +49,7 @@ pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsE
 }
 
 /// Bytes in a window, from rates in bit/s at the ends of intervals that follow each other from time 0.
-fn within(points: &[(f64, f64)], from_ns: f64, to_ns: f64) -> f64 {
+pub(crate) fn within(points: &[(f64, f64)], from_ns: f64, to_ns: f64) -> f64 {
     let mut begin = 0.0;
     let mut bytes = 0.0;
     for &(end, rate) in points {

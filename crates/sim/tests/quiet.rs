@@ -111,8 +111,9 @@ fn a_histogram_has_a_bin_for_the_longest_queue_that_was_sampled_and_none_beyond(
     histogram.add(9_000, 0);
     assert_eq!(histogram.bins, [0, 2]);
     histogram.add(200, 0);
-    histogram.add(2_000, 1);
+    histogram.add(2_345, 1);
     assert_eq!(histogram.bins, [0, 2, 1]);
+    assert_eq!(histogram.max, 2_345);
 }
 
 #[test]

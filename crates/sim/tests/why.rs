@@ -1,7 +1,7 @@
 //! Where completion times went: the causes of every flow add up to its completion time, to the picosecond, in
 //! every case of the fingerprints; and cases whose answer is known.
 
-use crate::common::{Kept, flow, link, link_between, node_named, normal, rdma_of};
+use crate::common::{Kept, flow, link, link_between, load, node_named, normal, rdma_of};
 use std::path::{Path, PathBuf};
 use weftline_sim::config::{Change, Config, Failure, QueueConfig, TransportConfig};
 use weftline_sim::measure::StepRecord;
@@ -10,6 +10,7 @@ use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
+use weftline_sim::transport::DECLARED;
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{self, Account, Cause, Traced};
@@ -218,6 +219,28 @@ fn a_lost_packet_waits_for_the_timeout() {
     config.failures.events = vec![change(1500, Change::LinkDown(dead)), change(9000, Change::LinkUp(dead))];
     let (accounts, findings) = accounts_with(config, |_| true);
     assert_eq!(of(&accounts[0], Cause::Timeout), Time::from_us(500) - packet_time(&findings));
+}
+
+#[test]
+fn only_a_packet_that_left_before_is_a_retransmission_over_every_transport() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 1\nhosts_per_leaf = 1\nextra_hosts = 1\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"200KB\"\n[failures]\nloss_of = \"data\"\n";
+    for transport in DECLARED {
+        let transport = ("transport.kind", transport.name);
+        let config = |loss| {
+            let scenario = load(text, &[transport, ("failures.loss", loss)]);
+            scenario.unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration")
+        };
+        let repeats = |accounts: Vec<Account>| {
+            assert_eq!(accounts.len(), 4, "{transport:?}");
+            let repeats = accounts
+                .iter()
+                .filter(|one| of(one, Cause::Retransmission) + of(one, Cause::Timeout) > Time::ZERO);
+            repeats.count()
+        };
+        assert_eq!(repeats(accounts(config("0"), |_| true)), 0, "{transport:?}");
+        assert!(repeats(accounts(config("0.02"), |_| true)) > 0, "{transport:?}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-"""What `weftline check` says of flows that are not all counted, and of the load."""
+"""The text of `weftline check` about flows that are not all counted, and about the load."""
 
 from weftline.cli import facts
 
@@ -11,7 +11,7 @@ def test_what_is_not_counted_is_a_lower_bound():
     }
 
 
-def test_the_configured_load_stands_beside_that_of_the_seed():
+def test_the_configured_load_stands_next_to_that_of_the_seed():
     traffic = {"flows": 9, "flows_drawn": 9, "flows_are_lower_bound": False}
     loads = {"offered_load": 0.512, "offered_load_asked": 0.4, "offered_load_error": 0.05}
     text = facts._traffic_texts({**traffic, **loads})["offered_load"]

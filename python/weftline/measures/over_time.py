@@ -109,6 +109,6 @@ def _floor(points: Sequence[Sequence[float]], span_ns: float) -> float:
     """Return the mean of the lowest values of all spans."""
     lowest: dict[int, float] = {}
     for time, value in points:
-        span = int(time // span_ns)
+        span = math.ceil(time / span_ns - 1e-9)
         lowest[span] = min(value, lowest.get(span, math.inf))
     return math.fsum(lowest.values()) / len(lowest)

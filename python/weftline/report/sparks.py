@@ -46,6 +46,6 @@ def _highest(queues: dict[str, list[Any]]) -> list[list[float]]:
     spans: dict[int, float] = {}
     for points in queues.values():
         for time, length in points:
-            span = min(POINTS - 1, int(POINTS * time / end)) if end else 0
+            span = max(0, math.ceil(POINTS * time / end - 1e-9) - 1) if end else 0
             spans[span] = max(spans.get(span, 0.0), length)
     return [[round(end * (span + 1) / POINTS), length] for span, length in sorted(spans.items())]

@@ -108,7 +108,7 @@ fn outcome(ending: Ending) -> Outcome {
                 },
             ),
         ],
-        queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1] })],
+        queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1], max: 2632 })],
         steps: vec![StepRecord {
             source: 0,
             step: 0,
@@ -185,7 +185,12 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     let series = series::read(&out, "queue_bytes", 0.0, 0).unwrap();
     assert_eq!(series["leaf0.p1"], [(1000.0, 1048.0), (2000.0, 0.0)]);
     assert!(series::read(&out, "rate_bps", 0.0, 0).unwrap().is_empty());
-    assert_eq!(queues::read(&out).unwrap().bins, [9, 0, 1]);
+    let histogram = queues::read(&out).unwrap();
+    assert_eq!((&histogram.bins[..], histogram.max), (&[9, 0, 1][..], 2632));
+    // Folders of earlier builds have no more than the lower edge of the last bin.
+    let earlier = Scratch::new();
+    fs::copy(out.join(queues::FILE), earlier.path().join(queues::FILE)).unwrap();
+    assert_eq!(queues::read(earlier.path()).unwrap().max, 2000);
 
     let replayed = trace::read(&out.join("flows.parquet")).unwrap();
     assert_eq!(
@@ -233,7 +238,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     assert_eq!(summary["links"]["leaf -> host"]["drops"], 2);
     assert_eq!(summary["slowdown"]["count"], 2);
     assert_eq!(summary["slowdown"]["by_group"]["web"]["p50"], 1.5);
-    assert_eq!(summary["queues"]["max"], 2000);
+    assert_eq!(summary["queues"]["max"], 2632);
     let cebinae = summary["cebinae"].as_object().unwrap().values().next().unwrap();
     assert_eq!((&cebinae["windows"], &cebinae["windows_saturated"]), (&json!(10), &json!(0)));
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).unwrap(), about().scenario);

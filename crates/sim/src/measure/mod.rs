@@ -166,6 +166,8 @@ pub trait Sink {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueueHistogram {
     pub bins: Vec<u64>,
+    /// The largest sample in bytes.
+    pub max: u64,
 }
 
 impl QueueHistogram {
@@ -179,6 +181,9 @@ impl QueueHistogram {
         }
         if let Some(count) = self.bins.get_mut(bin) {
             *count += samples;
+        }
+        if samples > 0 {
+            self.max = self.max.max(bytes);
         }
     }
 
@@ -203,6 +208,7 @@ impl QueueHistogram {
         for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
             *mine += theirs;
         }
+        self.max = self.max.max(other.max);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::tap::Taps;
 use crate::packet::{Packet, PacketId, PacketKind};
+use crate::transport::TransportConfig;
 use crate::units::Time;
 
 /// A packet that crossed a link.
@@ -14,7 +15,7 @@ pub struct Passed {
     pub time: Time,
     pub until: Time,
     pub at: Time,
-    /// First byte, next byte expected, or the class of a pause.
+    /// Data: the first of the numbers that it [carries](TransportConfig::carried). Pauses: the class. Others: [`Packet::seq`].
     pub seq: u64,
     pub link: u32,
     pub id: PacketId,
@@ -24,9 +25,13 @@ pub struct Passed {
     pub src: u32,
     pub dst: u32,
     pub size: u16,
+    /// Data: how many numbers it carries.
+    pub numbers: u16,
     pub kind: PacketKind,
     pub class: u8,
 }
+
+const _: () = assert!(std::mem::size_of::<Passed>() == 64);
 
 /// Maximum number of packets that a trace keeps: 2 GB.
 pub const LIMIT: usize = 32_000_000;
@@ -55,15 +60,17 @@ pub struct Trace {
     pub lost: Vec<(Time, PacketId)>,
     /// What is kept, in order of time; pauses always.
     windows: Vec<Window>,
+    /// By [`Packet::profile`].
+    transports: Vec<TransportConfig>,
     /// More passed than is kept.
     pub overflows: bool,
 }
 
 impl Trace {
     /// A window that begins later ends later.
-    pub fn of(mut windows: Vec<Window>) -> Trace {
+    pub fn of(mut windows: Vec<Window>, transports: Vec<TransportConfig>) -> Trace {
         windows.sort_by_key(|window| (window.from, window.to));
-        Trace { windows, ..Trace::default() }
+        Trace { windows, transports, ..Trace::default() }
     }
 
     /// Whether what occupies a link from `now` to `until` is kept.
@@ -84,11 +91,19 @@ impl Trace {
             self.overflows = true;
             return;
         }
+        let (seq, numbers) = match packet.kind {
+            PacketKind::Data => {
+                let carried = self.transports[usize::from(packet.profile)].carried(packet);
+                (carried.start, (carried.end - carried.start) as u16)
+            }
+            _ if pauses => (u64::from(packet.aux), 0),
+            _ => (packet.seq, 0),
+        };
         self.passed.push(Passed {
             time: now,
             until,
             at,
-            seq: if pauses { u64::from(packet.aux) } else { packet.seq },
+            seq,
             link,
             id,
             flow: if pauses { u32::MAX } else { packet.flow },
@@ -96,6 +111,7 @@ impl Trace {
             src: packet.src,
             dst: packet.dst,
             size: packet.size,
+            numbers,
             kind: packet.kind,
             class: packet.class,
         });

@@ -175,27 +175,16 @@ impl Trimming {
     /// The class that is served next.
     fn next_class(&mut self) -> Option<usize> {
         let first = self.lists.iter().position(|list| list.packets > 0)?;
-        let most = self.config.headers_per_data;
-        if most == 0 || first > usize::from(self.config.class) {
+        let headers = usize::from(self.config.class) + 1;
+        let limit = self.config.headers_per_data;
+        let data = (headers..CLASSES).find(|class| self.lists[*class].packets > 0);
+        let Some(data) = data.filter(|_| limit > 0 && first < headers) else {
             self.in_a_row = 0;
             return Some(first);
-        }
-        let data =
-            self.lists.iter().skip(usize::from(self.config.class) + 1).position(|list| list.packets > 0);
-        match data {
-            Some(after) if self.in_a_row >= most => {
-                self.in_a_row = 0;
-                Some(usize::from(self.config.class) + 1 + after)
-            }
-            Some(_) => {
-                self.in_a_row += 1;
-                Some(first)
-            }
-            None => {
-                self.in_a_row = 0;
-                Some(first)
-            }
-        }
+        };
+        let data_have_their_turn = self.in_a_row >= limit;
+        self.in_a_row = if data_have_their_turn { 0 } else { self.in_a_row + 1 };
+        Some(if data_have_their_turn { data } else { first })
     }
 
     fn push(&mut self, packet: Queued, cx: &mut QueueContext) {

@@ -123,6 +123,8 @@ impl Simulation {
             let mut map = (*self.map).clone();
             for (node, local) in self.changes.ends[link as usize] {
                 let (region, port) = self.places.of_port(node, local);
+                let net = &self.regions[region].net;
+                self.probes.rate_changes((region, port), net.ports[port as usize].line.rate, net.now);
                 self.regions[region].set_rate(port, rate);
                 map.set_rate(map.first_port[node as usize] + local, rate);
             }

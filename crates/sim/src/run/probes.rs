@@ -12,7 +12,7 @@ use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::queue::{self, QueueDiscipline};
 use crate::transport::Transport;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;
 
@@ -37,6 +37,43 @@ impl NamedPort {
     }
 }
 
+/// What a utilisation is computed from.
+struct Used {
+    port: NamedPort,
+    /// At the last look.
+    bytes_sent: u64,
+    /// When the rate last changed since then, and the bits times 10^12 that the link could have sent by then.
+    changed: Option<(Time, u128)>,
+}
+
+impl Used {
+    fn of(port: NamedPort) -> Used {
+        Used { port, bytes_sent: 0, changed: None }
+    }
+
+    /// The rate was `rate` until `now`, in an interval that began at `begin`.
+    fn rate_ends(&mut self, rate: Rate, begin: Time, now: Time) {
+        let (since, before) = self.changed.unwrap_or((begin, 0));
+        self.changed = Some((now, before + bits(rate, since, now)));
+    }
+
+    /// The share of the interval that ends `now`, after `seconds`, in which the link sent; the next one begins.
+    fn share(&mut self, there: &Port, now: Time, seconds: f64) -> f64 {
+        let sent = there.bytes_sent - std::mem::replace(&mut self.bytes_sent, there.bytes_sent);
+        let rate = there.line.rate;
+        let capacity = match self.changed.take() {
+            None => rate.0 as f64 * seconds,
+            Some((since, before)) => (before + bits(rate, since, now)) as f64 / 1e12,
+        };
+        sent as f64 * 8.0 / capacity
+    }
+}
+
+/// What a link can send from one time to another, in bits times 10^12.
+fn bits(rate: Rate, from: Time, to: Time) -> u128 {
+    u128::from(rate.0) * u128::from((to - from).0)
+}
+
 enum Measure {
     /// Ends the run when all flows are done, or nothing has moved for too long.
     FlowsDone {
@@ -51,8 +88,7 @@ enum Measure {
     At,
     QueueHistogram(Vec<(NamedPort, QueueHistogram)>),
     QueueSeries(Vec<NamedPort>),
-    /// With the bytes sent at the last look.
-    Utilisation(Vec<(NamedPort, u64)>),
+    Utilisation(Vec<Used>),
     GroupGoodput(Vec<u64>),
     FlowGoodput(Vec<u64>),
     Controllers(Vec<FlowId>),
@@ -107,7 +143,7 @@ impl Probes {
             add(m.every, Measure::QueueSeries(named(&m.what)));
         }
         if let Some(m) = &measure.utilisation {
-            add(m.every, Measure::Utilisation(named(&m.what).into_iter().map(|p| (p, 0)).collect()));
+            add(m.every, Measure::Utilisation(named(&m.what).into_iter().map(Used::of).collect()));
         }
         if let Some(every) = measure.group_goodput {
             add(every, Measure::GroupGoodput(Vec::new()));
@@ -170,6 +206,16 @@ impl Probes {
     pub fn flow_announced(&mut self, flow: FlowId, host: u32) {
         if let Some(place) = self.watched.get_mut(&flow) {
             *place = Some(host);
+        }
+    }
+
+    /// The rate of a port changes now; it was `rate`.
+    pub fn rate_changes(&mut self, (region, id): (usize, PortId), rate: Rate, now: Time) {
+        for probe in &mut self.probes {
+            let Measure::Utilisation(ports) = &mut probe.measure else { continue };
+            let begin = probe.due.saturating_sub(probe.every);
+            let its = ports.iter_mut().filter(|used| (used.port.region, used.port.id) == (region, id));
+            its.for_each(|used| used.rate_ends(rate, begin, now));
         }
     }
 
@@ -255,12 +301,9 @@ impl Simulation {
                 }
             }
             Measure::Utilisation(ports) => {
-                for (port, before) in ports {
-                    let there = port.port(regions);
-                    let share =
-                        (there.bytes_sent - *before) as f64 * 8.0 / (there.line.rate.0 as f64 * seconds);
-                    *before = there.bytes_sent;
-                    sample(port.entity(), "utilisation", share);
+                for used in ports {
+                    let share = used.share(used.port.port(regions), now, seconds);
+                    sample(used.port.entity(), "utilisation", share);
                 }
             }
             Measure::GroupGoodput(before) => {

@@ -54,6 +54,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
+use std::ops::Range;
 
 /// What a transport sees of its host and the network.
 pub struct HostContext<'a> {
@@ -375,6 +376,14 @@ impl TransportConfig {
         let mut figures = vec![("transport", Some(self.name().into()))];
         figures.extend(each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run)));
         figures
+    }
+
+    /// What a data packet of this transport carries of its flow: [`TransportParameters::carried`].
+    pub fn carried(&self, packet: &Packet) -> Range<u64> {
+        fn carried<P: TransportParameters>(_: &P, packet: &Packet) -> Range<u64> {
+            P::carried(packet)
+        }
+        each_kind!(self, own => carried(own, packet))
     }
 
     pub fn wire_format(&self) -> WireFormat<'_> {

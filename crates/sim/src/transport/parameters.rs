@@ -11,12 +11,14 @@ use crate::congestion::window::WindowConfig;
 use crate::congestion::{ControllerConfig, ExternalController};
 use crate::doc::SchemeDoc;
 use crate::net::switch::SwitchConfig;
+use crate::packet::Packet;
 use crate::parameters::{Names, Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{Routes, Topology, longest};
 use crate::units::{Rate, Time};
 use crate::workload::Traffic;
+use std::ops::Range;
 
 /// The parameters of a transport: a file or folder of this room, and a line in its registry. The defaults
 /// suit a plain transport, whose flows keep to one path and have no connections and no controller.
@@ -85,6 +87,12 @@ pub trait TransportParameters: Sized {
     }
     /// The figures that `weftline check` prints; none is printed as null.
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
+
+    /// What a data packet carries of its flow, in numbers that a retransmission has too: of bytes, or of packets. By default the
+    /// bytes from [`Packet::seq`] on.
+    fn carried(packet: &Packet) -> Range<u64> {
+        packet.seq..packet.seq + u64::from(packet.payload.max(1))
+    }
 
     /// The format of its packets in captures.
     fn wire_format(&self) -> WireFormat<'_> {

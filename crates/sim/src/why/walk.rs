@@ -6,7 +6,8 @@ use crate::packet::PacketKind;
 use crate::transport::Hold;
 use crate::units::Time;
 use crate::workload::FlowId;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 /// What passed, by link, and when links were paused.
 pub struct Index {
@@ -39,6 +40,26 @@ impl Index {
         by_id.values_mut().for_each(in_order);
         pauses.values_mut().for_each(|all| all.sort());
         Index { by_link, pauses, by_id, lost: findings.trace.lost.iter().copied().collect() }
+    }
+}
+
+/// Numbers, as ranges that do not touch: their ends by their beginnings.
+#[derive(Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// Adds a range; returns true if some of it was there.
+    fn add(&mut self, range: Range<u64>) -> bool {
+        let (mut joined, mut again) = (range.clone(), false);
+        while let Some((&start, &end)) = self.0.range(..=range.end).next_back()
+            && end >= range.start
+        {
+            again |= start < range.end && end > range.start;
+            joined = joined.start.min(start)..joined.end.max(end);
+            self.0.remove(&start);
+        }
+        self.0.insert(joined.start, joined.end);
+        again
     }
 }
 
@@ -85,9 +106,10 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
     let own_flows =
         own.iter().map(|one| one.flow).chain([flow.flow]).filter(|&one| one != FlowId::MAX).collect();
     let launches: Vec<Passed> = own.iter().filter(|one| ends(one).0 == src).copied().collect();
-    let (mut sent, mut again) = (HashSet::new(), HashSet::new());
+    let (mut sent, mut again): (HashMap<_, Ranges>, _) = (HashMap::new(), HashSet::new());
     for one in launches.iter().filter(|one| one.kind == PacketKind::Data) {
-        if !sent.insert((one.flow, one.sender, one.seq)) {
+        let carried = one.seq..one.seq + u64::from(one.numbers);
+        if sent.entry((one.flow, one.sender)).or_default().add(carried) {
             again.insert((one.link, one.time));
         }
     }
@@ -158,7 +180,7 @@ impl Walk<'_> {
         self.launch_before(Time(time.0 + 1)).filter(|one| one.time == time)
     }
 
-    /// A packet of data whose bytes had left the sender before.
+    /// A packet of data of which something had left the sender before.
     fn is_again(&self, packet: &Passed) -> bool {
         self.again.contains(&(packet.link, packet.time))
     }
@@ -474,5 +496,30 @@ trait LaterArrival {
 impl LaterArrival for Option<Passed> {
     fn max_by_at(self, other: Option<Passed>) -> Option<Passed> {
         self.into_iter().chain(other).max_by_key(|one| one.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_known_again_by_any_part_of_it() {
+        let mut ranges = Ranges::default();
+        for (range, again) in [
+            (0..1000, false),
+            (2000..3000, false),
+            (1000..2000, false),
+            // Cut at other places.
+            (500..1500, true),
+            (2900..3900, true),
+            (3900..3901, false),
+            (5000..6000, false),
+            (3901..5000, false),
+            (5999..7000, true),
+        ] {
+            assert_eq!(ranges.add(range.clone()), again, "{range:?}");
+        }
+        assert_eq!(ranges.0, BTreeMap::from([(0, 7000)]));
     }
 }

@@ -84,10 +84,10 @@ impl FlowSource for AllToAll {
         Some(flow)
     }
 
-    /// A round for each distance that is left, this one included, but for those that have sent in it.
+    /// A round for each distance that is left, this one included, without those that have sent in it.
     fn rest(&self) -> Option<TrafficSize> {
-        let most = (self.hosts.len() - self.distance) as u64;
-        let rounds = Rounds { start: self.flow.start, every: self.stagger, end: self.end, most };
+        let max = (self.hosts.len() - self.distance) as u64;
+        let rounds = Rounds { start: self.flow.start, every: self.stagger, end: self.end, max };
         Some(rounds.flows(self.hosts.len(), self.sender, &self.sizes))
     }
 

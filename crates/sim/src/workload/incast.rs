@@ -246,14 +246,14 @@ impl FlowSource for Incast {
         Box::new(self.clone())
     }
 
-    /// The flows of events that have begun, and of all others; with random gaps, of as many as are expected.
+    /// The flows of events that have begun, and of all others; with random gaps the expected number.
     fn rest(&self) -> Option<TrafficSize> {
-        let (start, end, most) = (self.next_event, self.end, self.left);
+        let (start, end, max) = (self.next_event, self.end, self.left);
         let every = match self.event_gap {
             Gap::Fixed(gap) => gap,
             Gap::Exponential(mean) => Time((mean as u64).max(1)),
         };
-        let mut size = Rounds { start, every, end, most }.flows(self.senders, 0, &self.sizes);
+        let mut size = Rounds { start, every, end, max }.flows(self.senders, 0, &self.sizes);
         for Reverse((start, _, (.., bytes, _))) in self.pending.iter().filter(|planned| planned.0.0 < end) {
             size.flows += 1;
             size.bytes = size.bytes.saturating_add(*bytes);

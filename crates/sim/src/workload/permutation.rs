@@ -122,9 +122,9 @@ impl FlowSource for Permutation {
         Some(FlowSpec { src, dst, size: self.sizes.sample(&mut self.stream), ..self.flow })
     }
 
-    /// All rounds of all hosts, this one included, but for those that have sent in it.
+    /// All rounds of all hosts, this one included, without those that have sent in it.
     fn rest(&self) -> Option<TrafficSize> {
-        let rounds = Rounds { start: self.flow.start, every: self.every, end: self.end, most: self.left };
+        let rounds = Rounds { start: self.flow.start, every: self.every, end: self.end, max: self.left };
         Some(rounds.flows(self.hosts.len(), self.order, &self.sizes))
     }
 

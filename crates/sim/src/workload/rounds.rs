@@ -11,14 +11,14 @@ pub struct Rounds {
     pub start: Time,
     pub every: Time,
     pub end: Time,
-    pub most: u64,
+    pub max: u64,
 }
 
 impl Rounds {
     fn count(self) -> u64 {
         let time = self.end.saturating_sub(self.start).0;
         let begin = if self.every.0 == 0 && time > 0 { u64::MAX } else { time.div_ceil(self.every.0.max(1)) };
-        begin.min(self.most)
+        begin.min(self.max)
     }
 
     /// Flows and their expected bytes, `each` in a round, without the `sent` first ones of the first round.

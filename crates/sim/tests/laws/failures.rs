@@ -150,6 +150,26 @@ fn a_link_that_comes_back_is_used_again_after_the_detection_delay() {
 }
 
 #[test]
+fn a_link_is_in_use_by_what_its_rates_in_the_interval_could_carry() {
+    let topology = Star { hosts: 2, host_link: link(RATE, Time::from_us(1)) }.build().unwrap();
+    let (host, switch) = (topology.hosts()[0], topology.switches()[0]);
+    let slow = link_between(&topology, host, switch);
+    let rate = |us, gbps| (Time::from_us(us), Change::LinkRate(slow, Rate::from_gbps(gbps)));
+    // 50 us at 100 Gb/s, 30 at 10 and 20 at 100 are 730 kB; then 10 Gb/s to the end.
+    let events = [rate(150, 10), rate(180, 100), rate(200, 10)];
+    let flows = vec![flow(0, 1, 10_000_000, Time::ZERO)];
+    let mut config = failing(normal("none", topology, flows), Time::from_us(20), &events);
+    config.measure.utilisation = Some(Sampled { what: vec![(host, 0)], every: Time::from_us(100) });
+    config.until = Until::At(Time::from_us(400));
+    let (kept, _) = run(config);
+    assert_eq!(kept.samples.len(), 4);
+    for sample in &kept.samples {
+        // A packet and its header are 0.8 % of what 10 Gb/s carry in 100 us.
+        assert!((sample.value - 1.0).abs() < 0.01, "{sample:?}");
+    }
+}
+
+#[test]
 fn a_flow_goes_around_a_failed_switch() {
     let topology = leaf_spine();
     let (spine, back) = spines_of(&topology, long_flow());

@@ -115,7 +115,7 @@ pub(super) const METRICS: &[Metric] = &[
         "p95 slowdown, smallest flows",
         "95th percentile of the slowdown of the flows in the smallest power of ten.",
     ),
-    run("fct_mean", Unit::Time, "FCT, mean", "Mean completion time."),
+    run("fct_mean", Unit::Time, "FCT, mean", "Mean completion time.").shown_in("ms"),
     run(
         "goodput",
         Unit::Rate,
@@ -125,7 +125,7 @@ pub(super) const METRICS: &[Metric] = &[
     )
     .shown_in("Gb/s")
     .higher_is_better(),
-    run("fct_p99", Unit::Time, "FCT, p99", "99th percentile of the completion time."),
+    run("fct_p99", Unit::Time, "FCT, p99", "99th percentile of the completion time.").shown_in("ms"),
     run(
         "request_mean",
         Unit::Time,
@@ -148,13 +148,15 @@ pub(super) const METRICS: &[Metric] = &[
         "step of a job, mean",
         "Mean time of the steps of jobs that ended: what a step adds to its job, from its start, or the end of \
          the step before if that is later, to its end. Operations within a step do not count.",
-    ),
+    )
+    .shown_in("ms"),
     run(
         "step_max",
         Unit::Time,
         "step of a job, slowest",
         "Time of the slowest step, counted as step_mean counts them.",
-    ),
+    )
+    .shown_in("ms"),
     run(
         "step_over_ideal",
         Unit::Number,
@@ -166,7 +168,8 @@ pub(super) const METRICS: &[Metric] = &[
         Unit::Time,
         "steps from finish to finish, mean",
         "Mean time from the end of a step to the end of the next, computation included.",
-    ),
+    )
+    .shown_in("ms"),
     run(
         "algbw",
         Unit::Rate,
@@ -544,7 +547,7 @@ pub(super) const METRICS: &[Metric] = &[
     .axis("bytes of telemetry (% of what hosts sent)"),
     run("unfinished", Unit::Count, "unfinished flows", "Flows that had not finished when the run ended."),
     run("wire_bytes", Unit::Bytes, "bytes on wire", "Bytes transmitted on any link."),
-    run("end", Unit::Time, "simulated", "Simulated time at which the run ended."),
+    run("end", Unit::Time, "simulated", "Simulated time at which the run ended.").shown_in("ms"),
     run("seconds", Unit::Number, "CPU s", "Processor seconds of the run."),
     run(
         "packet_hops",

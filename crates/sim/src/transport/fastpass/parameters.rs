@@ -10,6 +10,7 @@ use super::allocation::SLOTS_PER_EPOCH;
 use super::{Fastpass, Racks};
 use crate::balance;
 use crate::doc::SchemeDoc;
+use crate::packet::Packet;
 use crate::parameters::{Parameters, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeKind, Topology};
@@ -22,6 +23,7 @@ use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
+use std::ops::Range;
 
 const STARTS: &[(&str, &str)] = &[
     ("boundary", "the first timeslot begins `lead` after the arbiter has computed it (as published)"),
@@ -251,6 +253,11 @@ impl TransportParameters for FastpassConfig {
             ("retry_ns", Some(self.retry.as_ns().into())),
             ("request_timeout_ns", Some(self.request_timeout.as_ns().into())),
         ]
+    }
+
+    fn carried(packet: &Packet) -> Range<u64> {
+        let number = packet.seq & u64::from(u32::MAX);
+        number..number + 1
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

@@ -8,6 +8,7 @@ use super::Homa;
 use super::levels::Levels;
 use crate::balance;
 use crate::doc::SchemeDoc;
+use crate::packet::Packet;
 use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
@@ -17,6 +18,7 @@ use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Time};
 use crate::workload::FlowSpec;
+use std::ops::Range;
 
 /// Strict priority.
 const QUEUE: &str = "priority";
@@ -235,6 +237,11 @@ impl TransportParameters for HomaConfig {
             ),
             ("rto_ns", Some(self.rto.as_ns().into())),
         ]
+    }
+
+    fn carried(packet: &Packet) -> Range<u64> {
+        let number = u64::from(packet.aux);
+        number..number + 1
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

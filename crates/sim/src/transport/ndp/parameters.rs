@@ -6,6 +6,7 @@
 use super::Ndp;
 use crate::balance;
 use crate::doc::SchemeDoc;
+use crate::packet::Packet;
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
@@ -17,6 +18,7 @@ use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Time};
+use std::ops::Range;
 
 /// The queue discipline that it was published with.
 const QUEUE: &str = "priority";
@@ -191,6 +193,11 @@ impl TransportParameters for NdpConfig {
             ("first_window_packets", Some(self.first_window.into())),
             ("rto_ns", Some(self.rto.as_ns().into())),
         ]
+    }
+
+    fn carried(packet: &Packet) -> Range<u64> {
+        let number = packet.seq & u64::from(u32::MAX);
+        number..number + 1
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

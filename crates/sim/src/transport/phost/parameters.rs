@@ -8,6 +8,7 @@
 use super::Phost;
 use crate::balance;
 use crate::doc::SchemeDoc;
+use crate::packet::Packet;
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
@@ -20,6 +21,7 @@ use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
+use std::ops::Range;
 
 /// The queue discipline that it was published with.
 const QUEUE: &str = "priority";
@@ -268,6 +270,11 @@ impl TransportParameters for PhostConfig {
             ("window_tokens", Some(self.window.into())),
             ("request_timeout_ns", Some(self.request_timeout.as_ns().into())),
         ]
+    }
+
+    fn carried(packet: &Packet) -> Range<u64> {
+        let number = packet.seq & u64::from(u32::MAX);
+        number..number + 1
     }
 
     fn wire_format(&self) -> WireFormat<'_> {
