@@ -88,10 +88,10 @@ degrees of freedom) are confirmed without an effect in at most 2 %. Skewed ones 
 where the mean is at no effect and a long tail lies on the other side (an exponential law), it is 11, 9, 5 and
 6 % with 3, 5, 10 and 20 seeds. With three and four seeds the interval alone limits the chance.
 
-For eight seeds and more this is a relaxation, made when the verdicts of the former rule were known. One row
-is *confirmed* by it and would be *partly*: one TCP flow against MPTCP over MP-HULA (9 of 10 seeds in one
-bound). Of the row on the share p of HPCC-PINT and convergence three bounds count as stated by it (16 to 19
-of 20 seeds). No other verdict depends on it.
+For eight seeds and more this is a relaxation, made when the verdicts of the former rule were known. Two rows
+are *confirmed* by it and would be *partly*: one TCP flow against MPTCP over MP-HULA (9 of 10 seeds in one
+bound), and the share p of HPCC-PINT and convergence (15 to 18 of 20 seeds in four of its bounds). No other
+verdict depends on it.
 """
 
 

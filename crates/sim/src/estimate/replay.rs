@@ -97,6 +97,11 @@ impl Replay {
             played.end = played.end.max(end);
         }
         let host_rates = player.fabric.host_rates();
+        let rates: f64 = host_rates.iter().sum();
+        // All bytes leave hosts; those of job graphs may stay within a domain.
+        if rates > 0.0 && !player.graphs.contains(&true) {
+            played.end = played.end.max(Time((size.bytes as f64 * 8e12 / rates) as u64));
+        }
         let (topology, routes) = (&scenario.network.topology, &scenario.network.routes);
         let nodes: Vec<NodeId> = (0..routes.hosts() as HostId).map(|host| routes.host_node(host)).collect();
         let several_nics = nics_of_hosts(&scenario.network) > 1;
