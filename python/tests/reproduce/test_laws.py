@@ -58,7 +58,7 @@ def test_metrics_of_series_read_what_their_names_state():
         "share of mode = 3": 0.5,
         "period of mode = 3": 3e9,
         "period of mode": 1e9 * 4 / 3,
-        "floor of mode in 2s": (0.0 + 3.0 + 0.0 + 1.0) / 4,
+        "floor of mode in 2s": (0.0 + 0.0 + 1.0) / 3,
         "mean of cwnd_bytes": None,
         "mean of mode after 7s": None,
     }

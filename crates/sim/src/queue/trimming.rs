@@ -175,10 +175,12 @@ impl Trimming {
     /// The class that is served next.
     fn next_class(&mut self) -> Option<usize> {
         let first = self.lists.iter().position(|list| list.packets > 0)?;
-        let headers = usize::from(self.config.class) + 1;
-        let limit = self.config.headers_per_data;
+        let (headers, limit) = (usize::from(self.config.class) + 1, self.config.headers_per_data);
+        if limit == 0 {
+            return Some(first);
+        }
         let data = (headers..CLASSES).find(|class| self.lists[*class].packets > 0);
-        let Some(data) = data.filter(|_| limit > 0 && first < headers) else {
+        let Some(data) = data.filter(|_| first < headers) else {
             self.in_a_row = 0;
             return Some(first);
         };
