@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from weftline import columns
-from weftline.measures import evidence
+from weftline.measures import evidence, flow_rows
 from weftline.measures.lines import Line
 from weftline.measures.metrics import METRICS
 from weftline.terminal import Table
@@ -56,6 +55,5 @@ def _unfinished(run: Any) -> Counter[str]:
     """Return how many flows of each group did not finish."""
     if not run.summary.get("flows_unfinished"):
         return Counter()
-    found = columns.read(run.flows, ["group", "finish_ns"])
-    ends = zip(found["group"], found["finish_ns"], strict=True)
-    return Counter(group for group, finish in ends if finish is None)
+    of = flow_rows.read(run)
+    return Counter(of["group"][row] for row in flow_rows.chosen(run, flow_rows.ALL, finished=False))

@@ -1,8 +1,8 @@
 """What a failure costs goodput, and for how long: numbers of one run.
 
-The goodput of all groups (`measure.goodput` by group) is taken over intervals of 100 us (or the longer ones
-that were measured) and held against its
-mean from `SETTLED` of the time before the first failure to that failure.
+The goodput of all groups (`measure.goodput` by group) is taken over intervals of 100 us, or the longer ones
+that were measured, and held against its mean from `SETTLED` of the time before the first failure to that
+failure.
 
     recovery_ns   from the first failure to the end of the last interval below `SHARE` of that mean, before
                   the next change of a link, or the end of the run; all of that time where it ends below. The

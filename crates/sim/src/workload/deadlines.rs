@@ -3,7 +3,7 @@
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, §5.4.3, and Gao et al., "pHost", CoNEXT 2015: max(1.25
 //! ideal, Exp(1 ms)) after the start.
 
-use super::{AskedLoad, FlowSource, FlowSpec, JobShape, TrafficSize};
+use super::{AskedLoad, FlowSource, FlowSpec, Glance, JobShape, TrafficSize};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::units::Time;
@@ -75,6 +75,11 @@ impl FlowSource for WithDeadlines {
 
     fn rest(&self) -> Option<TrafficSize> {
         self.source.rest()
+    }
+
+    /// Without deadlines, of which an estimate knows nothing.
+    fn glance(&self) -> Option<Glance> {
+        self.source.glance()
     }
 
     fn asked(&self) -> Option<AskedLoad> {

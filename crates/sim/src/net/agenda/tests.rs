@@ -119,13 +119,13 @@ fn an_end_that_only_has_a_number_is_over_for_what_was_inserted_later_and_comes_b
         agenda.push(Event::of_arrival(free, 2, 8));
         agenda
     };
-    // Who comes before it makes it an event, in its place.
+    // Before that it becomes an event, in its place.
     let mut agenda = begun();
     assert_eq!(agenda.next(all), Some(Event::of_arrival(free, 1, 7)));
     assert!(agenda.redeem(0, free, free));
     let rest: Vec<Event> = std::iter::from_fn(|| agenda.next(all)).collect();
     assert_eq!(rest, [Event::of_departure(free, 0), Event::of_arrival(free, 2, 8)]);
-    // For who comes after it there is nothing left to do.
+    // After that time the transmission is over, and it does not become an event.
     let mut agenda = begun();
     (0..2).for_each(|_| assert!(agenda.next(all).is_some()));
     assert!(!agenda.redeem(0, free, free) && agenda.next(all).is_none());
