@@ -136,7 +136,10 @@ def lead(found: Findings) -> page.Lead | None:
     if found.lead:
         return replace(found.lead, numbers=[*numbers, *found.lead.numbers])
     differ = [verdict.text for verdict in found.verdicts if verdict.decided is False]
-    answer = [f"Not as stated: {text}." for text in differ] or ["No claim that was decided differs."]
+    if all(verdict.decided is None for verdict in found.verdicts):
+        answer = ["Nothing was decided: all claims are open."]
+    else:
+        answer = [f"Not as stated: {text}." for text in differ] or ["No claim that was decided differs."]
     return page.Lead(
         question="What does the source state, and what came of it here?", answer=answer, numbers=numbers
     )

@@ -77,7 +77,7 @@ impl FlowSource for WithDeadlines {
         self.source.rest()
     }
 
-    /// Without deadlines, of which an estimate knows nothing.
+    /// The one of its source: an estimate does not use deadlines.
     fn glance(&self) -> Option<Glance> {
         self.source.glance()
     }
