@@ -119,6 +119,11 @@ pub trait Source {
     }
     /// Sets the kind of the table to a name that is not in a list.
     fn settle_kind(&mut self, _chosen: &str, _default: Option<&str>) {}
+    /// Leaves out what the file gives for a scheme, with warnings, if `--set` chose another kind for what the scheme is part of, and none
+    /// for the scheme itself. Returns whether it did.
+    fn put_aside(&mut self) -> bool {
+        false
+    }
     /// Calls `read` with the table of a scheme under `key`.
     fn scheme(&mut self, _key: &str, read: &mut dyn FnMut(&mut dyn Source)) {
         read(&mut Nothing::default());
@@ -471,6 +476,11 @@ impl<'a> Parameters<'a> {
     pub fn settle_kind(&mut self, chosen: &str, default: &'static str) {
         self.source.get("kind");
         self.source.settle_kind(chosen, Some(default));
+    }
+
+    /// Leaves out what the file gives for another kind of what this scheme is part of: [`Source::put_aside`].
+    pub fn put_aside(&mut self) -> bool {
+        self.source.put_aside()
     }
 
     /// Reports an error in the given kind.

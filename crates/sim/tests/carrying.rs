@@ -1,6 +1,7 @@
 //! Telemetry in the data packets of transports that make no use of it: what it costs on the wire, and what arrives.
 
 use crate::common::*;
+use std::collections::BTreeSet;
 use std::path::Path;
 use weftline_sim::config::Config;
 use weftline_sim::measure::NO_NODE;
@@ -58,6 +59,9 @@ fn every_data_packet_of_every_transport_brings_its_path() {
         r#"{ kind = "phost" }"#,
         r#"{ kind = "pfabric" }"#,
         r#"{ kind = "rdma", controller = { kind = "dctcp" } }"#,
+        r#"{ kind = "ndp" }"#,
+        r#"{ kind = "homa" }"#,
+        r#"{ kind = "fastpass", arbiter = "7" }"#,
     ];
     for transport in transports {
         // No link is slower than the hosts', so that nothing is dropped.
@@ -65,6 +69,8 @@ fn every_data_packet_of_every_transport_brings_its_path() {
         let (kept, outcome) = run(config(&sets, vec![flow(0, 4, 500_000, Time::ZERO)]));
         let sent = kept.flows[0].packets_sent;
         assert_eq!(kept.digests.len() as u64, sent, "{transport}");
+        let ids: BTreeSet<u64> = kept.digests.iter().map(|digest| digest.packet).collect();
+        assert_eq!(ids.len() as u64, sent, "{transport}: packets with the same id");
         // RDMA's acknowledgements carry it, too.
         let carried = if transport.contains("rdma") { 4 * sent } else { 2 * sent };
         assert_eq!(outcome.telemetry_bytes, carried, "{transport}");
@@ -95,11 +101,38 @@ fn telemetry_is_a_longer_header_and_nothing_else() {
 }
 
 #[test]
+fn presto_counts_the_bytes_of_a_flow_however_its_packets_are_numbered() {
+    for (transport, payload) in [
+        (r#"{ kind = "rdma", controller = { kind = "dctcp" }, mtu = "1000B" }"#, 1_000),
+        (r#"{ kind = "phost", mtu = "1000B", spray = false }"#, 1_000),
+        (r#"{ kind = "ndp", mtu = "1000B", spray = false }"#, 1_000),
+        (r#"{ kind = "homa", mtu = "1000B", unscheduled_header = "0B", spray = false }"#, 1_000),
+    ] {
+        let sets = [
+            ("transport", transport),
+            ("telemetry", pint()),
+            ("topology.fabric_link.rate", "1Gbps"),
+            ("switch.balancer", r#"{ kind = "presto", cell = "50KB" }"#),
+        ];
+        let (kept, _) = run(config(&sets, vec![flow(0, 4, 400_000, Time::ZERO)]));
+        // Eight cells of fifty packets, over each of the four spines in turn.
+        let mut spines = vec![BTreeSet::new(); 8];
+        for digest in &kept.digests {
+            let number = digest.packet & u64::from(u32::MAX);
+            let byte = if transport.contains("rdma") { number } else { number * payload };
+            spines[(byte / 50_000) as usize].insert(digest.path.as_ref().expect("asked for")[1]);
+        }
+        assert!(spines.iter().all(|cell| cell.len() == 1), "{transport}: {spines:?}");
+        let first: BTreeSet<_> = spines[..4].iter().flatten().collect();
+        assert_eq!((first.len(), &spines[..4]), (4, &spines[4..]), "{transport}: {spines:?}");
+    }
+}
+
+#[test]
 fn packets_of_two_subflows_never_have_one_id() {
     let sets = [("transport", MPTCP), ("telemetry", pint())];
     let (kept, _) = run(config(&sets, vec![flow(0, 4, 2_000_000, Time::ZERO)]));
-    let subflows: std::collections::BTreeSet<u32> =
-        kept.digests.iter().map(|digest| digest.subflow).collect();
+    let subflows: BTreeSet<u32> = kept.digests.iter().map(|digest| digest.subflow).collect();
     assert_eq!(subflows, (0..4).collect());
     let mut owners = std::collections::BTreeMap::new();
     for digest in &kept.digests {

@@ -293,6 +293,9 @@ macro_rules! ports_by_reference {
             fn word(&self) -> u64 {
                 (**self).word()
             }
+            fn first_byte(&self, packet: &Packet) -> u64 {
+                (**self).first_byte(packet)
+            }
             fn hops(&self, node: u32, host: u32) -> NextHops<'_> {
                 (**self).hops(node, host)
             }

@@ -339,6 +339,10 @@ pub trait Ports {
     fn word(&self) -> u64 {
         0
     }
+    /// The first byte of its flow that a data packet carries.
+    fn first_byte(&self, packet: &Packet) -> u64 {
+        packet.seq
+    }
     /// The ports of a node, here or elsewhere, that are on a shortest path to a host.
     fn hops(&self, _node: u32, _host: u32) -> NextHops<'_> {
         NextHops::None

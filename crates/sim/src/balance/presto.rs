@@ -72,7 +72,7 @@ impl LoadBalancer for Presto {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         let paths = candidates.len() as u64;
         let hash = if self.salt == 0 { packet.hash } else { salted(packet.hash, self.salt) };
-        let number = u64::from(hash).wrapping_add(packet.seq / self.cell) / self.ways_below;
+        let number = u64::from(hash).wrapping_add(ports.first_byte(packet) / self.cell) / self.ways_below;
         let rate = |at: usize| (ports.rate(candidates[at]).0 / 1_000_000).max(1);
         let first = rate(0);
         if (1..candidates.len()).all(|at| rate(at) == first) {

@@ -388,6 +388,7 @@ impl Builder<'_> {
             nodes: hosts.len() + switches.len(),
             memory: &self.memory,
             recorder,
+            numberings: self.config.transports.iter().map(TransportConfig::numbering).collect(),
             links_fail: !self.config.failures.events.is_empty(),
             losses,
         });

@@ -19,10 +19,12 @@ use crate::measure::{LossCounters, PortTotals};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::queue::QueueDiscipline;
 use crate::telemetry::int::IntWriter;
+use crate::transport::Numbering;
 use crate::transport::binding::Bindings;
 use crate::units::Time;
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 pub struct Partition {
     pub now: Time,
@@ -58,6 +60,8 @@ pub struct Partition {
     pub flows_to: FxHashMap<u32, u32>,
     /// What hosts here have bound to their NICs.
     pub bindings: Bindings,
+    /// By [`Packet::profile`].
+    numberings: Box<[Numbering]>,
     /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
     taken_in_order: u64,
@@ -102,6 +106,8 @@ pub struct PartitionPlan<'a> {
     pub nodes: usize,
     pub memory: &'a Memory,
     pub recorder: Recorder,
+    /// By [`Packet::profile`].
+    pub numberings: Box<[Numbering]>,
     pub links_fail: bool,
     /// What links lose at random.
     pub losses: Option<Losses>,
@@ -132,6 +138,7 @@ impl Partition {
             recorder: plan.recorder,
             flows_to: FxHashMap::default(),
             bindings: Bindings::default(),
+            numberings: plan.numberings,
             telemetry_bytes: 0,
             taken_in_order: 0,
             delivered_once: Vec::new(),
@@ -343,6 +350,17 @@ impl Partition {
         }
         self.clear_words(id);
         self.packets.hand_over();
+    }
+
+    /// The first byte of its flow that a data packet carries.
+    pub fn first_byte(&self, packet: &Packet) -> u64 {
+        self.numberings[usize::from(packet.profile)].first_byte(packet)
+    }
+
+    /// What a data packet carries, as its transport numbers it.
+    pub fn carried_of(&self, id: PacketId) -> Range<u64> {
+        let packet = &self.packets[id];
+        (self.numberings[usize::from(packet.profile)].carried)(packet)
     }
 
     /// Records a packet that leaves by a link with a tap, and passes it on to its destination.

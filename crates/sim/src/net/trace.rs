@@ -5,7 +5,7 @@
 
 use super::tap::Taps;
 use crate::packet::{Packet, PacketId, PacketKind};
-use crate::transport::TransportConfig;
+use crate::transport::Numbering;
 use crate::units::Time;
 
 /// A packet that crossed a link.
@@ -15,7 +15,7 @@ pub struct Passed {
     pub time: Time,
     pub until: Time,
     pub at: Time,
-    /// Data: the first of the numbers that it [carries](TransportConfig::carried). Pauses: the class. Others: [`Packet::seq`].
+    /// Data: the first of the numbers that it [carries](Numbering::carried). Pauses: the class. Others: [`Packet::seq`].
     pub seq: u64,
     pub link: u32,
     pub id: PacketId,
@@ -61,16 +61,16 @@ pub struct Trace {
     /// What is kept, in order of time; pauses always.
     windows: Vec<Window>,
     /// By [`Packet::profile`].
-    transports: Vec<TransportConfig>,
+    numberings: Box<[Numbering]>,
     /// More passed than is kept.
     pub overflows: bool,
 }
 
 impl Trace {
     /// A window that begins later ends later.
-    pub fn of(mut windows: Vec<Window>, transports: Vec<TransportConfig>) -> Trace {
+    pub fn of(mut windows: Vec<Window>, numberings: Box<[Numbering]>) -> Trace {
         windows.sort_by_key(|window| (window.from, window.to));
-        Trace { windows, transports, ..Trace::default() }
+        Trace { windows, numberings, ..Trace::default() }
     }
 
     /// Whether what occupies a link from `now` to `until` is kept.
@@ -93,7 +93,7 @@ impl Trace {
         }
         let (seq, numbers) = match packet.kind {
             PacketKind::Data => {
-                let carried = self.transports[usize::from(packet.profile)].carried(packet);
+                let carried = (self.numberings[usize::from(packet.profile)].carried)(packet);
                 (carried.start, (carried.end - carried.start) as u16)
             }
             _ if pauses => (u64::from(packet.aux), 0),

@@ -178,10 +178,10 @@ impl Simulation {
         let looked_at =
             flows.iter().map(|flow| (*flow, run.places.of_host(flow.src).1, Vec::new())).collect();
         let host_node = run.places.host_node.clone();
-        let transports = run.settings.transports.clone();
+        let numberings = run.settings.transports.iter().map(|own| own.numbering()).collect();
         let region = &mut run.regions[0];
         (0..links.len() as u32).for_each(|port| region.net.tap(port, 0));
-        region.net.taps.trace(Trace::of(windows, transports));
+        region.net.taps.trace(Trace::of(windows, numberings));
         region.observer = Some(Box::new(Observer::new(looked_at)));
         region.ended.push(LOOK);
         debug_assert!(links.iter().enumerate().all(|(port, link)| {

@@ -21,6 +21,8 @@ pub struct Section<'d> {
     is_scheme: bool,
     /// `--set` chose another kind than the file.
     kind_replaced: bool,
+    /// `--set` chose another kind for what this scheme is part of.
+    outer_replaced: bool,
     /// Its kind is unknown, so that its other keys cannot be checked.
     unreadable: bool,
     /// Keys read or declared, dotted.
@@ -64,6 +66,7 @@ impl<'d> Section<'d> {
             origin,
             is_scheme: false,
             kind_replaced: false,
+            outer_replaced: false,
             unreadable: false,
             known: Vec::new(),
             whole: Vec::new(),
@@ -178,7 +181,7 @@ impl<'d> Section<'d> {
         if let Some(chosen) = chosen {
             self.settle_kind(chosen, default);
         } else {
-            if self.find("kind").is_none() {
+            if self.find("kind").is_none() && !self.unreadable {
                 let names = list().collect::<Vec<_>>().join(", ");
                 self.complain("kind", format!("missing: expected a {what} (one of {names})"));
             }
@@ -199,8 +202,15 @@ impl<'d> Section<'d> {
         match &entry.node.data {
             Data::Table(table) => Section::new(self.file, path, table, entry.origin.clone()),
             _ => {
-                let found = describe(&entry.node.value());
-                self.complain(key, format!("expected a table, found {found}"));
+                let value = entry.node.value();
+                let found = describe(&value);
+                let meant = match &value {
+                    Value::Text(text) if !catalogue::sections_with(text).is_empty() => {
+                        format!(": the kind is {path}.kind")
+                    }
+                    _ => String::new(),
+                };
+                self.complain(key, format!("expected a table, found {found}{meant}"));
                 let mut child = Section::new(self.file, path, &EMPTY, entry.origin.clone());
                 child.unreadable = true;
                 child
@@ -213,6 +223,7 @@ impl<'d> Section<'d> {
     pub fn scheme(&mut self, key: &str) -> Section<'d> {
         let mut child = self.child(key);
         child.is_scheme = true;
+        child.outer_replaced = self.kind_replaced;
         child
     }
 
@@ -226,9 +237,13 @@ impl<'d> Section<'d> {
         };
         self.kind_replaced = old != Some(chosen);
         if self.kind_replaced && self.is_scheme {
-            for entry in self.table.entries.iter().filter(|entry| from_file(entry)) {
-                self.warn_left_out(&entry.key);
-            }
+            self.leave_out_file();
+        }
+    }
+
+    fn leave_out_file(&mut self) {
+        for entry in self.table.entries.iter().filter(|entry| from_file(entry)) {
+            self.warn_left_out(&entry.key);
         }
     }
 
@@ -440,6 +455,15 @@ impl Source for Section<'_> {
     fn settle_kind(&mut self, chosen: &str, default: Option<&str>) {
         Section::settle_kind(self, chosen, default);
         self.resolve("kind", Value::Text(chosen.to_string()));
+    }
+    fn put_aside(&mut self) -> bool {
+        let chosen = self.find("kind").is_some_and(|entry| !from_file(entry));
+        let aside = self.outer_replaced && !chosen && !self.kind_replaced;
+        if aside {
+            self.kind_replaced = true;
+            self.leave_out_file();
+        }
+        aside
     }
     fn scheme(&mut self, key: &str, read: &mut dyn FnMut(&mut dyn Source)) {
         let mut table = Section::scheme(self, key);

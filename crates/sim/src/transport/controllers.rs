@@ -77,10 +77,18 @@ impl Controllers {
         all
     }
 
-    /// Reports an error if the given controller cannot be used. Returns whether it did.
+    /// Reports an error if the given controller cannot be used. Returns whether it did. What a file gives for another kind of transport is
+    /// left out instead.
     pub fn refuse(self, table: &mut Parameters) -> bool {
-        let Some(Value::Text(name)) = table.peek("kind") else { return false };
-        let Some(why) = self.refusal(&name) else { return false };
+        let why = match table.peek("kind") {
+            Some(Value::Text(name)) => self.refusal(&name),
+            Some(_) => return false,
+            None => {
+                table.put_aside();
+                return false;
+            }
+        };
+        let Some(why) = why.filter(|_| !table.put_aside()) else { return false };
         table.refuse_kind(why);
         true
     }

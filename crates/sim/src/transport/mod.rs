@@ -35,7 +35,7 @@ pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::Hold;
 pub use parameters::{
-    Asks, Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
+    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, ReadContext, RunContext, TransportParameters,
 };
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
@@ -54,7 +54,6 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
-use std::ops::Range;
 
 /// What a transport sees of its host and the network.
 pub struct HostContext<'a> {
@@ -378,12 +377,12 @@ impl TransportConfig {
         figures
     }
 
-    /// What a data packet of this transport carries of its flow: [`TransportParameters::carried`].
-    pub fn carried(&self, packet: &Packet) -> Range<u64> {
-        fn carried<P: TransportParameters>(_: &P, packet: &Packet) -> Range<u64> {
-            P::carried(packet)
+    /// How its data packets are numbered.
+    pub fn numbering(&self) -> Numbering {
+        fn numbering<P: TransportParameters>(own: &P) -> Numbering {
+            Numbering { carried: P::carried, bytes: own.number_bytes() }
         }
-        each_kind!(self, own => carried(own, packet))
+        each_kind!(self, own => numbering(own))
     }
 
     pub fn wire_format(&self) -> WireFormat<'_> {

@@ -93,6 +93,10 @@ pub trait TransportParameters: Sized {
     fn carried(packet: &Packet) -> Range<u64> {
         packet.seq..packet.seq + u64::from(packet.payload.max(1))
     }
+    /// Bytes of the flow that one of these numbers stands for.
+    fn number_bytes(&self) -> u64 {
+        1
+    }
 
     /// The format of its packets in captures.
     fn wire_format(&self) -> WireFormat<'_> {
@@ -102,6 +106,23 @@ pub trait TransportParameters: Sized {
     fn settle(&mut self, _run: &RunContext) {}
     /// Creates the transport at a host.
     fn start(&self, host: &HostPlan) -> Self::State;
+}
+
+/// How the data packets of a transport are numbered.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbering {
+    /// [`TransportParameters::carried`].
+    pub carried: fn(&Packet) -> Range<u64>,
+    /// [`TransportParameters::number_bytes`].
+    pub bytes: u64,
+}
+
+impl Numbering {
+    /// The first byte of its flow that a packet carries. Where packets are numbered, all before it count as full.
+    #[inline]
+    pub fn first_byte(&self, packet: &Packet) -> u64 {
+        (self.carried)(packet).start.saturating_mul(self.bytes)
+    }
 }
 
 /// Input for a transport's keys from the other sections of a scenario.

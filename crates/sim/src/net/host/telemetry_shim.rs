@@ -64,7 +64,8 @@ impl TelemetryShim {
             return;
         }
         debug_assert!(!packet.carries, "the transport has attached telemetry to a data packet");
-        let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
+        let first = net.carried_of(id).start;
+        let name = packet_id(packet.flow, first) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
         net.begin_telemetry(id);
         if let Some(pint) = &self.pint {
             net.packet_digest(id).begin(name, pint.set_of(name));

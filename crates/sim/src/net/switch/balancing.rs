@@ -226,6 +226,9 @@ impl Ports for OwnPorts<'_> {
     fn word(&self) -> u64 {
         self.net.headers.get(self.packet)
     }
+    fn first_byte(&self, packet: &Packet) -> u64 {
+        self.net.first_byte(packet)
+    }
     fn hops(&self, node: u32, host: u32) -> NextHops<'_> {
         self.routes.hops_from(self.routes.row(node), host)
     }

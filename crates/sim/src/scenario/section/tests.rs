@@ -60,6 +60,39 @@ fn another_kind_by_set_leaves_the_old_kinds_keys_out_with_a_warning() {
 }
 
 #[test]
+fn another_kind_by_set_leaves_out_a_scheme_inside_that_does_not_fit_it() {
+    let read = |sets: &[(&str, &str)], fits: bool| {
+        let mut table =
+            parse("[outer]\nclass = 2\ninner = { kind = \"hpcc\", eta = 0.9 }\n", "s.toml").unwrap();
+        sets.iter().for_each(|(path, text)| set(&mut table, path, text, "s.toml").unwrap());
+        let mut root = Section::root(&table, "s.toml");
+        let mut outer = root.child("outer");
+        outer.kind("outer", Some("hpcc"), KINDS, "");
+        let mut p = outer.parameters();
+        assert_eq!(p.integer("class", 3, (1, 7), ""), 2);
+        let inner = p.scheme("inner", |p| {
+            if !fits && !p.put_aside() {
+                p.refuse_kind("does not fit".into());
+            }
+            p.number("eta", 0.5, (0.0, 1.0), "");
+            p.kind("inner", "dctcp", KINDS, "")
+        });
+        root.absorb("outer", outer);
+        let findings = root.finish();
+        (inner.flatten(), problems(&findings).len(), findings.warnings)
+    };
+    let outer = ("outer.kind", "dctcp");
+    let left_out = ["kind", "eta"].map(|key| {
+        format!("outer.inner.{key} of the file is ignored: --set chose another kind than the file")
+    });
+    assert_eq!(read(&[outer], false), (Some("dctcp"), 0, left_out.to_vec()));
+    assert_eq!(read(&[outer], true), (Some("hpcc"), 0, Vec::new()));
+    // Nothing is left out where --set chose no kind, or the scheme itself.
+    assert_eq!(read(&[], false), (Some("hpcc"), 1, Vec::new()));
+    assert_eq!(read(&[outer, ("outer.inner.kind", "hpcc")], false).1, 1);
+}
+
+#[test]
 fn the_default_kind_by_set_keeps_the_keys_that_the_file_gives_for_it() {
     let mut table = parse("[controller]\neta = 0.9\n", "s.toml").unwrap();
     set(&mut table, "controller.kind", "hpcc", "s.toml").unwrap();

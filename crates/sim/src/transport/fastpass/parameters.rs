@@ -259,6 +259,9 @@ impl TransportParameters for FastpassConfig {
         let number = packet.seq & u64::from(u32::MAX);
         number..number + 1
     }
+    fn number_bytes(&self) -> u64 {
+        self.mtu.into()
+    }
 
     fn wire_format(&self) -> WireFormat<'_> {
         WireFormat::Timeslots(self)

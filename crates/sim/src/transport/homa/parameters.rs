@@ -243,6 +243,9 @@ impl TransportParameters for HomaConfig {
         let number = u64::from(packet.aux);
         number..number + 1
     }
+    fn number_bytes(&self) -> u64 {
+        self.mtu.into()
+    }
 
     fn wire_format(&self) -> WireFormat<'_> {
         WireFormat::Grants

@@ -276,6 +276,9 @@ impl TransportParameters for PhostConfig {
         let number = packet.seq & u64::from(u32::MAX);
         number..number + 1
     }
+    fn number_bytes(&self) -> u64 {
+        self.mtu.into()
+    }
 
     fn wire_format(&self) -> WireFormat<'_> {
         WireFormat::Tokens
