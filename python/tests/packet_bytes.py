@@ -62,6 +62,30 @@ def next_generation(packets: list[tuple[int, bytes]], *, order: str = "<") -> by
     return written
 
 
+def interfaces(packets: list[tuple[int, int, bytes]], names: list[str]) -> bytes:
+    """A pcapng file of Ethernet interfaces with these names; packets with their interface and time in us."""
+    written = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1), "<")
+    for name in map(str.encode, names):
+        option = struct.pack("<HH", 2, len(name)) + name + bytes(-len(name) % 4)
+        written += block(1, struct.pack("<HHI", 1, 0, 0) + option, "<")
+    for number, time_us, data in packets:
+        head = struct.pack("<IIIII", number, time_us >> 32, time_us & 0xFFFFFFFF, len(data), len(data))
+        written += block(6, head + data, "<")
+    return written
+
+
+def roce(operation: int, number: int, payload: int, *, extended: bytes = b"", padding: int = 0) -> bytes:
+    """The payload of a datagram to UDP port 4791: queue pair 300, `payload` bytes and the CRC."""
+    base = struct.pack(">BBHII", operation, padding << 4, 0xFFFF, 300, number)
+    return base + extended + bytes(payload + padding + 4)
+
+
+def datagram(payload: bytes, port: int, *, ends=("10.0.0.1", "10.0.0.2"), source_port: int = 50_000) -> bytes:
+    """An Ethernet frame with a UDP datagram."""
+    body = udp(source_port, port, len(payload)) + payload
+    return ethernet(ipv4(*ends, 17, body, 0))
+
+
 def segment(start_ns: int, sequence: int, payload: int, *, flags: int = 16, ports=(40000, 80)):
     body = tcp(*ports, sequence, flags)
     return start_ns, ethernet(ipv4("192.168.0.1", "192.168.0.2", 6, body, payload))

@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 
+import weftline
 from weftline import quantities, scenarios
 from weftline.errors import InputError
 
@@ -32,6 +33,26 @@ def test_a_value_reads_back_from_its_toml(value):
 def test_what_toml_cannot_hold_is_refused():
     with pytest.raises(InputError, match="NoneType"):
         scenarios.to_toml({"seed": None})
+
+
+def test_numbers_and_arrays_of_numpy_are_written_as_those_of_python():
+    numpy = pytest.importorskip("numpy")
+    whole, text = numpy.int64(3), numpy.str_("5KB")
+    given = [numpy.float64(0.3), numpy.float32(0.5), whole, numpy.bool_(True), text, numpy.array(0.4)]
+    assert [scenarios.value_to_toml(value) for value in given] == ["0.3", "0.5", "3", "true", '"5KB"', "0.4"]
+    assert scenarios.value_to_toml(numpy.linspace(0.3, 0.6, 2)) == "[0.3, 0.6]"
+    assert scenarios.value_to_toml(numpy.array([[1, 2], [3, 4]])) == "[[1, 2], [3, 4]]"
+    scenario = {"topology": {"hosts": whole}, "workload": [{"load": numpy.float64(0.4), "size": text}]}
+    expected = {"topology": {"hosts": 3}, "workload": [{"load": 0.4, "size": "5KB"}]}
+    assert tomllib.loads(scenarios.to_toml(scenario)) == expected
+
+
+@pytest.mark.parametrize("scenario", [None, [1], 5, b"fabric.toml"])
+def test_what_is_neither_a_path_nor_a_dict_is_refused(scenario):
+    with pytest.raises(InputError, match="scenario: expected the path of a TOML file or a dict, found"):
+        scenarios.load(scenario)
+    with pytest.raises(InputError, match="scenario: expected the path of a TOML file or a dict, found"):
+        weftline.sweep(scenario, {"workload.0.load": [0.3]})
 
 
 def test_a_set_keeps_equal_signs_of_the_value():

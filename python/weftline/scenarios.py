@@ -46,13 +46,20 @@ def load(scenario: str | os.PathLike[str] | Mapping[str, Any]) -> Source:
     Raises
     ------
     InputError
-        If there is no such file, it cannot be read, or it is not text.
+        If there is no such file, it cannot be read, it is not text, or this is neither a path nor a dict.
     """
     if isinstance(scenario, Mapping):
         scenario = {"name": "run", **scenario}
         return Source(text=to_toml(scenario), file="<scenario from Python>", base_dir=".")
-    path = Path(scenario)
+    path = path_of(scenario)
     return Source(text=read_text(path, "a scenario"), file=str(path), base_dir=str(path.parent))
+
+
+def path_of(scenario: object) -> Path:
+    """Return the path of a scenario's file, or raise an error if it is something else."""
+    if not isinstance(scenario, str | os.PathLike):
+        raise InputError(f"scenario: expected the path of a TOML file or a dict, found {scenario!r}")
+    return Path(scenario)
 
 
 def read_text(path: Path, what: str) -> str:
@@ -100,15 +107,15 @@ def value_to_toml(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str | os.PathLike):
         return _quoted(str(value))
+    if hasattr(value, "tolist"):  # a scalar or an array of NumPy; float64 is a float, too
+        return value_to_toml(value.tolist())
     if isinstance(value, int | float):
-        return repr(value) if value == value and abs(value) != float("inf") else str(float(value))
+        return repr(float(value) if isinstance(value, float) else int(value))
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_key(k)} = {value_to_toml(v)}" for k, v in value.items())
         return "{ " + inside + " }" if inside else "{}"
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return "[" + ", ".join(value_to_toml(v) for v in value) + "]"
-    if hasattr(value, "item"):  # a NumPy scalar
-        return value_to_toml(value.item())
     raise InputError(f"a scenario cannot hold {value!r} of type {type(value).__name__}")
 
 

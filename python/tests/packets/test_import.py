@@ -11,14 +11,26 @@ import struct
 import time
 
 import pytest
-from packet_bytes import NFDUMP, block, classic, ethernet, ipv4, next_generation, segment, udp
+from packet_bytes import (
+    NFDUMP,
+    block,
+    classic,
+    datagram,
+    ethernet,
+    interfaces,
+    ipv4,
+    next_generation,
+    roce,
+    segment,
+    udp,
+)
 
 import weftline
 from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.packets import captures, traces
-from weftline.packets.flows import Seen, gather
+from weftline.packets.flows import MAX_RANGES, Ranges, Seen, gather
 
 built = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -59,6 +71,122 @@ def test_a_tcp_flow_is_its_payload_and_what_is_sent_again_counts_once(tmp_path):
     path.write_bytes(classic(packets))
     # From the first byte on; the last segment repeats 500 B.
     assert rows(path) == [(0, 1, 2500, 0)]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [0, 2, 1, 3, 4], [0, 2, 3, 4, 1], [4, 3, 2, 1, 0]])
+def test_segments_count_in_any_order(order, tmp_path):
+    path = tmp_path / "a.pcap"
+    packets = [segment(0, 99, 0, flags=2)]
+    packets += [segment(1000 * at, 100 + 1000 * place, 1000) for at, place in enumerate(order, 1)]
+    path.write_bytes(classic(packets))
+    assert [row[2] for row in rows(path)] == [5000]
+
+
+def test_a_five_tuple_that_opens_again_has_new_numbers(tmp_path):
+    path = tmp_path / "a.pcap"
+    packets = [segment(0, 99, 0, flags=2), segment(1000, 100, 1000)]
+    again = [segment(2000, 99, 0, flags=2), segment(3000, 100, 1000)]
+    path.write_bytes(classic([*packets, *again]))
+    assert [row[2] for row in rows(path)] == [1000], "the SYN was sent again"
+    path.write_bytes(classic([*packets, segment(2000, 599, 0, flags=2), segment(3000, 600, 1000)]))
+    assert [row[2] for row in rows(path)] == [2000]
+
+
+def test_ranges_are_the_numbers_that_were_added_modulo_all_of_them():
+    chance = random.Random(3)
+    for bits in (32, 24):
+        first = (1 << bits) - 3000
+        ranges, known = Ranges(first, bits), set()
+        for _ in range(3000):
+            start, length = chance.randrange(6000), chance.randrange(1, 40)
+            fresh = set(range(start, start + length)) - known
+            assert ranges.add((first + start) % (1 << bits), length) == len(fresh)
+            known |= fresh
+
+
+def test_ranges_take_a_limited_memory_and_close_their_oldest_gap():
+    ranges = Ranges(0, 32)
+    for number in range(MAX_RANGES + 1):
+        ranges.add(2 * number, 1)
+    assert ranges.add(1, 1) == 0 and ranges.add(3, 1) == 1
+
+
+def test_a_datagram_at_several_interfaces_counts_once(tmp_path, capsys):
+    path, out = tmp_path / "a.pcapng", tmp_path / "flows.csv"
+    sent = [datagram(bytes(100), 53, source_port=port) for port in (1000, 1001)]
+    packets = [(2 * time, 0, sent[time % 2]) for time in range(10)]
+    # The other interface missed three of the first flow's packets.
+    packets += [(2 * time + 1, 1, sent[time % 2]) for time in range(10) if time not in (2, 4, 6)]
+    packets.sort(key=lambda packet: packet[0])
+    path.write_bytes(interfaces([(at, time, data) for time, at, data in packets], ["eth0", "eth0"]))
+    assert rows(path) == [(0, 1, 500, 0), (0, 1, 500, 2000)]
+    assert main(["import", str(path), "--out", str(out), "--json"]) == 0
+    output = capsys.readouterr()
+    assert "2 flows without numbers of packets were seen at several points of observation" in output.err
+    assert json.loads(output.out)["at_several_points"] == 2
+
+
+def test_packets_with_numbers_may_be_spread_over_interfaces(tmp_path):
+    path = tmp_path / "a.pcapng"
+    packets = [(number % 2, number, segment(0, 100 + 10 * number, 10)[1]) for number in range(6)]
+    # All of them again after the two links.
+    packets += [(2, 10 + number, data) for _, number, data in packets]
+    path.write_bytes(interfaces(packets, ["spine0", "spine1", "host"]))
+    assert rows(path) == [(0, 1, 60, 0)]
+
+
+def test_payload_of_roce_has_no_headers_and_acknowledgements_are_no_flow(tmp_path):
+    path = tmp_path / "a.pcap"
+    immediate, remote, syndrome = bytes(4), bytes(16), bytes(4)
+    sent = [roce(0, 7, 1024), roce(1, 8, 1024), roce(1, 8, 1024), roce(2, 9, 101, padding=3)]
+    sent += [roce(6, 10, 1024, extended=remote), roce(9, 11, 10, extended=immediate, padding=2)]
+    sent += [roce(12, 12, 0, extended=remote), roce(0x81, 13, 16)]
+    frames = [datagram(each, 4791) for each in sent]
+    back = [roce(17, 9, 0, extended=syndrome), roce(16, 8, 40, extended=syndrome)]
+    frames += [datagram(each, 4791, ends=("10.0.0.2", "10.0.0.1")) for each in back]
+    path.write_bytes(classic([(1000 * at, frame) for at, frame in enumerate(frames)]))
+    # Packet 8 was sent twice; of what came back, only the answer to a read is data.
+    assert rows(path) == [(0, 1, 3 * 1024 + 101 + 10, 0), (1, 0, 40, 9000)]
+
+
+def test_telemetry_is_no_payload_and_the_port_is_the_one_before_it(tmp_path):
+    path = tmp_path / "a.pcap"
+    int_ = struct.pack(">BBHBBBBHHHH", 0x14, 5, 9000, 0x20, 0, 2, 8, 0x9000, 0, 0, 0) + bytes(8)
+    ours = struct.pack(">BBHHH", 0x11, 1, 24, 4791, 0x2000) + bytes(16)
+    frames = [
+        datagram(int_ + bytes(50), 49_203),
+        datagram(bytes(50), 9000),
+        datagram(ours + roce(0, 0, 1000), 49_201, source_port=50_001),
+        datagram(roce(2, 1, 1000), 4791, source_port=50_001),
+        # Of these ports, but not of these protocols.
+        datagram(bytes(60), 49_203, source_port=50_002),
+        datagram(bytes(60), 49_201, source_port=50_003),
+    ]
+    path.write_bytes(classic([(1000 * at, frame) for at, frame in enumerate(frames)]))
+    assert [row[2] for row in rows(path)] == [100, 2000, 60, 60]
+
+
+def test_captures_are_read_together_by_time_and_their_order_changes_nothing(tmp_path):
+    def frames(times, source_port=1000):
+        return [(1000 * time, datagram(bytes(100), 53, source_port=source_port)) for time in times]
+
+    # Two points of observation, one of them with two files that continue each other.
+    parts = {"left": range(50), "left1": range(50, 100), "right": range(10, 90)}
+    files = [tmp_path / f"{name}.pcap" for name in parts]
+    for file, times in zip(files, parts.values(), strict=True):
+        file.write_bytes(classic(frames(times)))
+    for order in (files, files[::-1], files[1:] + files[:1]):
+        found = traces.read(order)
+        assert found.rows == [(0, 1, 10_000, 0)]
+        assert (found.at_several, found.unnumbered) == (1, 1)
+    found = traces.read(files[1::-1])
+    assert (found.rows, found.at_several) == ([(0, 1, 10_000, 0)], 0)
+    # The same file twice is two points at which the same was seen.
+    assert traces.read([files[0], files[0]]).rows == [(0, 1, 5000, 0)]
+    # After another interface, a file continues nothing.
+    files[0].write_bytes(interfaces([(0, time, frame) for time, (_, frame) in enumerate(frames([0]))], ["a"]))
+    files[1].write_bytes(interfaces([(0, 5, frames([0])[0][1])], ["b"]))
+    assert traces.read(files[:2]).at_several == 1
 
 
 def test_sequence_numbers_may_wrap(tmp_path):
@@ -160,8 +288,13 @@ def test_a_damaged_capture_is_refused_with_the_number_of_its_record(tmp_path):
     path = tmp_path / "a.pcap"
     whole = classic([segment(0, 1, 100), segment(1000, 101, 100)])
     path.write_bytes(whole[:-10])
-    wrong(path, "a.pcap: record 2 (byte 110): cut off: expected 54 bytes, found 44")
-    assert rows(path, partial=True) == [(0, 1, 100, 0)]
+    cut = "a.pcap: record 2 (byte 110): cut off: expected 54 bytes, found 44"
+    wrong(path, cut)
+    found = traces.read([path], partial=True)
+    assert found.rows == [(0, 1, 100, 0)]
+    assert [text[text.index("a.pcap") :] for text in found.ended] == [
+        f"{cut}; the 1 packet before it is used"
+    ]
     path.write_bytes(whole[:24] + b"\xff" * 16)
     wrong(path, "record 1 (byte 40): says that it has 4294967295 bytes")
     path.write_bytes(b"\xd4\xc3\xb2\xa1")
@@ -225,7 +358,7 @@ def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
             data[chance.randrange(len(data))] = chance.randrange(256)
         path.write_bytes(data[: chance.randrange(1, len(data) + 1)])
         with contextlib.suppress(InputError):
-            traces.read([path], kind="pcap", partial=trial % 3 == 0)
+            traces.read([path, path][trial % 2 :], kind="pcap", partial=trial % 3 == 0)
 
 
 @pytest.mark.parametrize(

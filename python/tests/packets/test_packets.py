@@ -13,7 +13,7 @@ import weftline
 from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.packets import captures
+from weftline.packets import captures, traces
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -28,6 +28,7 @@ CLOS = {
     "fabric_link": {"rate": "10Gbps", "delay": "1us"},
 }
 FLOWS = [{"src": 0, "dst": 2, "size": "100KB"}, {"src": 1, "dst": 2, "size": "50KB"}]
+OTHER_ENDS = [{"src": 0, "dst": 2, "size": "100KB"}, {"src": 0, "dst": 3, "size": "50KB"}]
 LINKS = ["leaf0->spine*", "spine*->leaf0"]
 RDMA = {"controller": {"kind": "dctcp"}}
 SCHEMES = {
@@ -213,6 +214,63 @@ def test_digests_of_a_capture_are_decoded_as_those_that_the_sink_recorded(tmp_pa
     _, other = capture(tmp_path / "other", transport=RDMA)
     assert main(["pint", "decode", str(other), *of]) == 2
     assert "holds no digests of PINT" in capsys.readouterr().err
+
+
+def test_digests_of_a_part_of_the_path_are_not_taken_for_the_path(tmp_path, capsys):
+    queries = tmp_path / "queries.toml"
+    queries.write_text(QUERIES)
+    parts = {"transport": RDMA, "telemetry": {"kind": "pint", "queries": str(queries)}}
+    of = ["--plan", str(queries), "--json"]
+    found, path = capture(tmp_path / "part", links="leaf0->spine*", **parts)
+    topology = ["--topology", str(found.out / "scenario.toml")]
+    assert main(["pint", "decode", str(path), *of, *topology]) == 2
+    assert "no captured link ends at the destination of a flow" in capsys.readouterr().err
+    # One of two flows arrives.
+    _, path = capture(tmp_path / "half", links=["leaf0->spine*", "leaf1->host2"], flows=OTHER_ENDS, **parts)
+    assert main(["pint", "decode", str(path), *of, *topology]) == 0
+    output = capsys.readouterr()
+    assert "1 of 2 flows are left out: no captured link ends at their destination" in output.err
+    assert json.loads(output.out)["flows"] == 1
+
+
+def test_a_capture_that_is_cut_off_is_used_up_to_there(tmp_path, capsys):
+    queries = tmp_path / "queries.toml"
+    queries.write_text(QUERIES)
+    telemetry = {"kind": "pint", "queries": str(queries)}
+    found, path = capture(tmp_path / "run", links="leaf*->host*", transport=RDMA, telemetry=telemetry)
+    of = ["--plan", str(queries), "--topology", str(found.out / "scenario.toml"), "--json"]
+    assert main(["pint", "decode", str(path), *of]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    cut, before = tmp_path / "cut.pcapng", found.summary["capture"]["packets"] - 1
+    cut.write_bytes(path.read_bytes()[:-7])
+    for command in (["pint", "decode", str(cut), *of], ["pcap", str(cut), "--json"]):
+        assert main(command) == 0
+        output = capsys.readouterr()
+        assert f"record {before + 1} " in output.err and "cut off: expected" in output.err
+        assert f"; the {before:,} packets before it are used" in output.err
+        if command[0] == "pint":
+            assert 0 <= whole["rows"] - json.loads(output.out)["rows"] <= 1
+    cut.write_bytes(path.read_bytes()[:20])
+    assert main(["pcap", str(cut)]) == 2
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_flows_out_of_a_capture_have_the_sizes_that_they_had(scheme, tmp_path):
+    """With every link captured, by which each packet is there three or four times, and losses."""
+    parts = dict(SCHEMES[scheme])
+    if parts["transport"].get("kind") == "tcp":
+        parts["switch"] = {"buffer": "20KB"} | parts.get("switch", {})
+    _, path = capture(tmp_path / "run", links="*", **parts)
+    (tmp_path / "hosts.csv").write_text("".join(f"10.0.0.{host + 1},{host}\n" for host in range(8)))
+    trace = traces.read([path], table=tmp_path / "hosts.csv")
+    sizes = Counter()
+    for src, dst, size, _ in trace.rows:
+        sizes[src, dst] += size
+    if scheme != "mp-hula":
+        assert [row[:3] for row in sorted(trace.rows)] == [(0, 2, 100_000), (1, 2, 50_000)]
+        assert trace.unnumbered == 0
+    # What a connection of MPTCP sends again on another subflow counts there.
+    assert sizes[0, 2] >= 100_000 and sizes[1, 2] >= 50_000 and len(sizes) == 2
 
 
 @pytest.mark.parametrize("scheme", ["phost", "pfabric", "fastpass"])

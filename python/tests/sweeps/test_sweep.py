@@ -140,7 +140,8 @@ def test_few_seeds_and_few_flows_are_warned_of(file, capsys):
     assert "one seed: no interval" in capsys.readouterr().err
 
 
-def test_what_was_not_measured_says_which_key_it_needs(file, engine, capsys):
+def test_what_was_not_measured_says_which_key_it_needs(file, engine, scenario, capsys):
+    scenario.write_text(scenario.read_text() + 'group = "web"\n')
     _native.queues = lambda directory: "null"
     file.write_text(texts.WHICH_SCHEME.replace('"goodput"', '"queue_p99"'))
     main(["sweep", str(file)])

@@ -2,6 +2,7 @@
 
 import pytest
 
+import weftline
 from weftline.errors import InputError
 from weftline.sweeps import axes, runner, sweepfile
 
@@ -85,10 +86,14 @@ values = [0.3, 0.5]
         ({"from": "1KB", "to": "1000KB", "points": 4, "scale": "log"}, ["1KB", "10KB", "100KB", "1000KB"]),
         ({"from": 1, "to": 100, "points": 3, "scale": "log"}, [1, 10, 100]),
         ({"from": 2, "to": 2, "step": 1}, [2]),
+        ({"from": 2, "to": 6, "points": 3}, [2, 4, 6]),
+        ({"from": 2, "to": 7, "points": 3}, [2.0, 4.5, 7.0]),
+        ({"from": 2.0, "to": 6.0, "points": 3}, [2.0, 4.0, 6.0]),
     ],
 )
 def test_ranges_include_both_ends(table, expected):
-    assert axes.range_values(table, "here") == expected
+    found = axes.range_values(table, "here")
+    assert found == expected and list(map(type, found)) == list(map(type, expected))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,14 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ('[[axis]]\nkey = "a.b"\nvalus = [3]', ':4: unknown key "valus" of axis: did you mean "values"'),
         ("[[axis]]\nvalues = [1]", "expected one of key, keys and variants, found none"),
         ('[[axis]]\nkeys = ["a", "b"]\nvalues = [[1]]', "expected 2 values"),
-        ('[[axis]]\nkey = "seed"\nvalues = [1, 2]', 'a text other than "seed"'),
+        ('[[axis]]\nkey = "seed"\nvalues = [1, 2]', ":2: axis: the seed cannot be set: every combination"),
+        ('[[axis]]\nkeys = ["a", "seed"]\nvalues = [[1, 2]]', "seeds = [1, 2]"),
+        (
+            '[[axis]]\nname = "x"\nvariants = [{ name = "a", set = { seed = 3 } }]',
+            'variant "a": the seed cannot be set',
+        ),
+        ("[set]\nseed = 3", ":3: set: the seed cannot be set"),
+        ('[[axis]]\nname = "seed"\nkey = "a"\nvalues = [1, 2]', 'a text other than "seed"'),
         ('[[axis]]\nkey = "a"\nvalues = [1]\n[[axis]]\nkey = "a"\nvalues = [2]', "two axes"),
         ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 0, step = 1 }', "expected from at most to"),
         ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 2 }', "expected either step or points"),
@@ -134,7 +146,7 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ('[[axis]]\nkey = "a"\nrange = { from = "1us", to = "2ms", points = 2 }', "in one unit"),
         ('[[axis]]\nkey = "a"\nrange = { from = 0, to = 1e9, step = 1 }', "values; expected at most"),
         ('[[axis]]\nname = "x"\nvariants = [{ nmae = "a" }]', 'unknown key "nmae" of variant'),
-        ('zip = [["a", "b"]]', "unknown axis 'a'"),
+        ('zip = [["a", "b"]]', "unknown axis 'a': this sweep has no axis"),
         ('[report]\nmetrics = ["slowdwon_p99"]', 'did you mean "slowdown_p99"'),
         ("[report]\nmetrics = 7", "report.metrics: expected a list of metrics, found 7"),
         ('[report]\nrows = "scheme"', "report.rows: expected an axis"),
@@ -142,6 +154,19 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ('[report]\nwarmup = "1"', "a time such as"),
         ('[report]\ninterval = "z"', '"t" or "bootstrap"'),
         ('[report]\nsizes = { least = "10" }', "expected a size with its unit"),
+        ('[report]\nwarmup = "110%"', ':3: report: no flow counts with warmup = "110%"'),
+        (
+            '[report]\nwarmup = "60%"\ndrain = "60%"',
+            'with warmup = "60%" and drain = "60%": expected less than',
+        ),
+        (
+            '[report]\nsizes = { min = "1MB", max = "10KB" }',
+            'no flow has a size from min = "1MB" to max = "10KB"',
+        ),
+        (
+            '[report]\nanswer = "fct_p99 < 5"',
+            ":3: report.answer: fct_p99 is a time: expected a time with its unit",
+        ),
         ("seeds = 5\nseeds = 6", "Cannot overwrite a value"),
     ],
 )
@@ -197,3 +222,79 @@ def test_a_bound_is_read_in_the_unit_of_its_metric():
     assert sweepfile.Report(answer="goodput > 40Gbps").bound == ("goodput", ">", 40e9)
     assert sweepfile.Report(answer="queue_p99 < 20KB").bound == ("queue_p99", "<", 20e3)
     assert sweepfile.Report(answer="deadlines_met > 95%").bound == ("deadlines_met", ">", 0.95)
+    assert sweepfile.Report(answer="deadlines_met > 0.95").bound == ("deadlines_met", ">", 0.95)
+    assert sweepfile.Report(answer="drops host -> leaf < 5").bound == ("drops host -> leaf", "<", 5)
+    assert sweepfile.Report(answer="mean of cwnd_bytes < 5 KB").bound == ("mean of cwnd_bytes", "<", 5e3)
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        ("fct_p99 < 2Gbps", 'fct_p99 is a time: expected a time with its unit such as "10us"'),
+        ("fct_p99 < 5", "expected a time with its unit such as \"10us\", found '5'"),
+        ("goodput > 5us", 'goodput is a rate: expected a rate with its unit such as "100Mbps"'),
+        ("queue_p99 < 20", 'queue_p99 is a size: expected a size with its unit such as "200KB"'),
+        ("slowdown_p99 < 5us", "slowdown_p99 has no unit: expected a plain number such as 5"),
+        ("slowdown_p99 < 5%", "slowdown_p99 has no unit: expected a plain number such as 5"),
+        ("drops < 5KB", "drops is a count: expected a plain number such as 5"),
+        ("retransmitted < 1%", "retransmitted is a count: expected a plain number such as 5"),
+        ("deadlines_met > 1ms", 'deadlines_met is a share: expected a share such as "20%" or 0.2'),
+        ("share web > x%", 'share web is a share: expected a share such as "20%" or 0.2'),
+        ("slowdown_p99 < inf", "expected a finite number"),
+        ("deadlines_met > nan", "expected a finite number"),
+        ("slowdwon_p99 < 5", 'did you mean "slowdown_p99"'),
+    ],
+)
+def test_a_bound_in_another_unit_than_that_of_its_metric_is_refused(answer, message):
+    with pytest.raises(InputError) as error:
+        _ = sweepfile.Report(answer=answer).bound
+    assert message in str(error.value)
+
+
+def test_a_sweep_without_seeds_has_that_of_its_scenario(engine, tmp_path, scenario):
+    assert read("", tmp_path, scenario).seeds == [1]
+    scenario.write_text("seed = 9\n" + scenario.read_text())
+    assert read("", tmp_path, scenario).seeds == [9]
+    assert read("seeds = 2", tmp_path, scenario).seeds == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "report, message",
+    [
+        (
+            'group = "wbe"',
+            ':2: report.group = "wbe": no workload has the group "wbe": did you mean "web"? known:',
+        ),
+        ('metrics = ["slowdown_p50 of wb"]', 'metric "slowdown_p50 of wb": no workload has the group "wb"'),
+        ('metrics = ["step_mean of xyz"]', 'no workload has the group "xyz": known: web'),
+        ('metrics = ["share wb"]', 'no workload has the group "wb"'),
+        ('answer = "goodput of wb > 1Gbps"', 'no workload has the group "wb"'),
+    ],
+)
+def test_a_group_that_no_workload_has_is_refused_before_anything_runs(
+    engine, tmp_path, scenario, report, message
+):
+    scenario.write_text(scenario.read_text() + 'group = "web"\n')
+    with pytest.raises(InputError) as error:
+        runner.plan(read(f"[report]\n{report}\n", tmp_path, scenario), tmp_path / "s")
+    assert message in str(error.value) and not engine.runs
+    sweep = read('[report]\ngroup = "web"\nmetrics = ["share web", "goodput of web"]\n', tmp_path, scenario)
+    assert len(runner.plan(sweep, tmp_path / "s").points) == 1
+
+
+def test_a_sweep_from_python_takes_arrays_and_refuses_what_is_no_list(engine, tmp_path, scenario):
+    numpy = pytest.importorskip("numpy")
+    loads = numpy.linspace(0.3, 0.6, 2)
+    for values in (loads, list(loads)):
+        found = weftline.sweep(
+            scenario, {"workload.0.load": values}, seeds=numpy.arange(1, 3), out=tmp_path / "s"
+        )
+        assert [dict(cell.choice)["load"] for cell in found.cells] == ["0.3", "0.6"] and found.seeds == [1, 2]
+    assert len(engine.runs) == 4
+    for values in ("5KB", 5, None):
+        with pytest.raises(InputError, match=r'axis "size": values: expected a list, found'):
+            weftline.sweep(scenario, {"workload.0.size": values})
+    with pytest.raises(InputError, match="seeds: expected a number of runs from 1"):
+        weftline.sweep(scenario, {}, seeds=0)
+    with pytest.raises(InputError, match="over: expected a dict"):
+        weftline.sweep(scenario, ["workload.0.load"])

@@ -78,7 +78,9 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     imported.add_argument("--group", metavar="NAME", help="put all flows into this group")
     imported.add_argument(
-        "--partial", action="store_true", help="accept a truncated capture and use its complete records"
+        "--partial",
+        action="store_true",
+        help="of a truncated or damaged capture, use the records before it",
     )
     arguments.add_json(imported)
 
@@ -93,7 +95,7 @@ def _pcap(options: argparse.Namespace) -> int:
         raise InputError("expected a capture, a run's folder, or --dissector")
     path = Path(options.capture)
     path = path / "capture.pcapng" if path.is_dir() else path
-    found = _links(path)
+    found = _links(path, lambda text: print(f"warning: {text}", file=sys.stderr))
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -112,12 +114,12 @@ def _times(link: dict[str, Any]) -> tuple[float, float]:
     return link["first_ns"], link["last_ns"]
 
 
-def _links(path: Path) -> dict[str, dict[str, Any]]:
+def _links(path: Path, ended: Callable[[str], None]) -> dict[str, dict[str, Any]]:
     """Return what was captured of each link: packets, bytes on the wire, times in ns."""
     from weftline.packets import captures
 
     links: dict[str, dict[str, Any]] = {}
-    for packet in captures.read(path):
+    for packet in captures.read(path, ended=ended):
         link = links.setdefault(packet.interface, {"packets": 0, "bytes": 0, "first_ns": packet.time_ns})
         link["packets"] += 1
         link["bytes"] += packet.length
@@ -157,7 +159,19 @@ def _import(options: argparse.Namespace) -> int:
         partial=options.partial,
     )
     traces.write(found, options.out, group=options.group)
+    for text in found.ended:
+        print(f"warning: {text}", file=sys.stderr)
+    numbered = found.at_several - found.unnumbered
     for count, what in (
+        (
+            numbered,
+            "flows were seen at several points of observation: by their numbers, each byte counts once",
+        ),
+        (
+            found.unnumbered,
+            "flows without numbers of packets were seen at several points of observation: each has the size "
+            "that was seen at the one with most of its bytes",
+        ),
         (found.unmapped, "flows left out: --map does not name one of their ends"),
         (found.inside, "flows left out: they begin and end at one host"),
         (found.small, "flows left out, which are smaller than --min-size"),
@@ -167,7 +181,8 @@ def _import(options: argparse.Namespace) -> int:
     count = len(set(found.addresses.values()))
     if options.json:
         facts = {"flows": len(found.rows), "bytes": found.bytes, "span_ns": found.span_ns, "hosts": count}
-        print(json.dumps({**facts, "addresses": found.addresses}, indent=2))
+        points = {"at_several_points": found.at_several, "of_these_without_numbers": found.unnumbered}
+        print(json.dumps({**facts, **points, "addresses": found.addresses}, indent=2))
     else:
         print(
             f"{len(found.rows):,} flows between {count} hosts, {quantities.bytes_text(found.bytes)} in "

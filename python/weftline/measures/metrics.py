@@ -203,7 +203,8 @@ def metric(name: str) -> Metric:
     10s` and its like are numbers of series; see `weftline.measures.over_time`.
     """
     if of_series := over_time.reader(name):
-        return Metric(title=name, read=of_series, text=getattr(quantities, over_time.unit(name)))
+        unit = over_time.unit(name)
+        return Metric(title=name, unit=unit, read=of_series, text=_TEXTS[unit])
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
         return _number_of_name(f"drops, {link}", read.drops_at(link), "drops")
@@ -241,3 +242,11 @@ def split(name: str) -> tuple[str, str | None]:
     base, of, group = name.partition(" of ")
     known = renamed.METRICS.get(base, base) in METRICS
     return (base, group) if of and group and known else (name, None)
+
+
+def group_of(name: str) -> str | None:
+    """Return the group, or the job, that the name of a metric holds; None if it holds none."""
+    for word in ("share ", "flow "):
+        if name.startswith(word) and over_time.reader(name) is None:
+            return name.removeprefix(word)
+    return split(name)[1]

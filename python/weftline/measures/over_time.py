@@ -79,14 +79,14 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
 
 
 def unit(name: str) -> str:
-    """Return the name of the function of `weftline.quantities` that writes the number of this name."""
+    """Return the unit of the number of this name, as `weftline.measures.metrics.Metric` has it."""
     statistic, metric = name.split()[0], name.split()[2]
     if statistic == "period":
-        return "time_text"
+        return "ns"
     if statistic == "share":
-        return "share_text"
-    endings = {"_bytes": "bytes_text", "_bps": "rate_text", "_ns": "time_text"}
-    return next((text for ending, text in endings.items() if metric.endswith(ending)), "digits")
+        return "share"
+    endings = {"_bytes": "bytes", "_bps": "bit/s", "_ns": "ns"}
+    return next((unit for ending, unit in endings.items() if metric.endswith(ending)), "number")
 
 
 def interval_ns(run: Run, measure: str) -> float:

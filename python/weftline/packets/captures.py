@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -50,14 +50,28 @@ class Captured(NamedTuple):
     """Bytes that it had on the wire."""
     bytes: bytes
     """Those that were kept."""
+    interface_number: int = 0
+    """Counted from 0 over all sections of the file."""
+    file: str = ""
+
+
+class First(NamedTuple):
+    """What a capture begins with."""
+
+    time_ns: int
+    """Of its first packet."""
+    interfaces: tuple[tuple[int, str], ...]
+    """Link type and name of each interface that was described before it."""
 
 
 class _Source:
     """A file that knows where it is and what it last began to read."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self._file, self._name, self._at = file, name, 0
+        self._file, self.name, self._at = file, name, 0
         self.number = 0
+        self.interfaces: list[_Interface] = []
+        """Of all sections so far."""
 
     def take(self, count: int, *, may_end: bool = False) -> bytes:
         """Return this number of bytes, or none at the end of the file if that is allowed."""
@@ -71,10 +85,12 @@ class _Source:
         return found
 
     def wrong(self, what: str) -> InputError:
-        return InputError(f"{self._name}: record {self.number + 1} (byte {self._at}): {what}")
+        return InputError(f"{self.name}: record {self.number + 1} (byte {self._at}): {what}")
 
 
-def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
+def read(
+    path: str | Path, *, partial: bool = False, ended: Callable[[str], None] | None = None
+) -> Iterator[Captured]:
     """Yield the packets of a capture in the order of the file.
 
     Parameters
@@ -82,7 +98,10 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
     path : path
         A pcap or pcapng file, which may be gzipped.
     partial : bool
-        End quietly where the file is cut off, instead of raising.
+        End where the file is cut off, instead of raising.
+    ended : callable, optional
+        Of a file that is cut off or damaged after its first packet, the packets before that place are all;
+        this is called with a sentence about it. Without it (and without `partial`), the error is raised.
 
     Raises
     ------
@@ -93,9 +112,44 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
     try:
         _check_unpacked(path)
         with _opened(path) as file:
-            yield from _records(_Source(file, str(path)), partial)
+            source = _Source(file, str(path))
+            try:
+                yield from _records(source)
+            except InputError as error:
+                cut = partial and "cut off" in str(error)
+                if not cut and (ended is None or not source.number):
+                    raise
+                if ended is not None:
+                    before = "packet before it is" if source.number == 1 else "packets before it are"
+                    ended(f"{error}; the {source.number:,} {before} used")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def first(path: str | Path, *, partial: bool = False) -> First | None:
+    """Return what a capture begins with; None where it has no packets.
+
+    Raises
+    ------
+    InputError
+        As from `read`.
+    """
+    _native.check_file(str(path))
+    try:
+        with _opened(path) as file:
+            source = _Source(file, str(path))
+            try:
+                packet = next(_records(source), None)
+            except InputError as error:
+                if not (partial and "cut off" in str(error)):
+                    raise
+                return None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    if packet is None:
+        return None
+    described = tuple((each.link_type, each.name) for each in source.interfaces)
+    return First(packet.time_ns, described or ((packet.link_type, packet.interface),))
 
 
 def _opened(path: str | Path) -> BinaryIO:
@@ -143,16 +197,11 @@ def is_capture(path: str | Path) -> bool:
     return first in _CLASSIC or first == _SECTION
 
 
-def _records(source: _Source, partial: bool) -> Iterator[Captured]:
+def _records(source: _Source) -> Iterator[Captured]:
     magic = source.take(4, may_end=True)
     if magic not in _CLASSIC and magic != _SECTION:
         raise source.wrong("is not a capture: expected pcap or pcapng" if magic else "is empty")
-    inner = _next_generation(source) if magic == _SECTION else _classic(source, *_CLASSIC[magic])
-    try:
-        yield from inner
-    except InputError as error:
-        if not (partial and "cut off" in str(error)):
-            raise
+    yield from _next_generation(source) if magic == _SECTION else _classic(source, *_CLASSIC[magic])
 
 
 def _classic(source: _Source, order: str, tick_ns: int) -> Iterator[Captured]:
@@ -166,7 +215,8 @@ def _classic(source: _Source, order: str, tick_ns: int) -> Iterator[Captured]:
             raise source.wrong("says that its packet had no bytes: the file is damaged here")
         data = source.take(kept)
         source.number += 1
-        yield Captured(source.number, seconds * 10**9 + ticks * tick_ns, link_type, "", length, data)
+        time_ns = seconds * 10**9 + ticks * tick_ns
+        yield Captured(source.number, time_ns, link_type, "", length, data, 0, source.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +228,13 @@ class _Interface:
 
 
 def _next_generation(source: _Source) -> Iterator[Captured]:
-    order = "<"
-    interfaces: list[_Interface] = []
+    order, section = "<", 0
+    interfaces = source.interfaces
     kind = 0x0A0D0D0A
     while True:
         length_bytes = source.take(4)
         if kind == 0x0A0D0D0A:
-            order, interfaces = _byte_order(source), []
+            order, section = _byte_order(source), len(interfaces)
             length = struct.unpack(order + "I", length_bytes)[0]
             _block(source, order, length, 12, 16)
         else:
@@ -193,7 +243,7 @@ def _next_generation(source: _Source) -> Iterator[Captured]:
             if kind == _INTERFACE:
                 interfaces.append(_interface(source, order, body))
             elif kind in (_ENHANCED, _SIMPLE):
-                found = _packet(source, order, kind, body, interfaces)
+                found = _packet(source, order, kind, body, section)
                 source.number += 1
                 yield found
         head = source.take(4, may_end=True)
@@ -240,16 +290,18 @@ def _interface(source: _Source, order: str, body: bytes) -> _Interface:
     return _Interface(struct.unpack(order + "H", body[:2])[0], name, ticks, offset)
 
 
-def _packet(source: _Source, order: str, kind: int, body: bytes, interfaces: list[_Interface]) -> Captured:
+def _packet(source: _Source, order: str, kind: int, body: bytes, section: int) -> Captured:
+    """Read the block of a packet; `section` is the first interface of the section."""
     if kind == _SIMPLE:
         raise source.wrong("is a simple packet block, which has no time: expected enhanced packet blocks")
     if len(body) < 20:
         raise source.wrong("is a packet block and is too short")
     number, high, low, kept, length = struct.unpack(order + "5I", body[:20])
-    if number >= len(interfaces):
-        raise source.wrong(f"is of interface {number}, of which there are {len(interfaces)}")
+    if section + number >= len(source.interfaces):
+        raise source.wrong(f"is of interface {number}, of which there are {len(source.interfaces) - section}")
     if kept > len(body) - 20:
         raise source.wrong(f"says that it has {kept} bytes and has {len(body) - 20}")
-    at = interfaces[number]
+    at = source.interfaces[section + number]
     time_ns = (high << 32 | low) * 10**9 // at.ticks_per_second + at.offset_s * 10**9
-    return Captured(source.number + 1, time_ns, at.link_type, at.name, length, body[20 : 20 + kept])
+    data, number = body[20 : 20 + kept], section + number
+    return Captured(source.number + 1, time_ns, at.link_type, at.name, length, data, number, source.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +35,8 @@ class Frame(NamedTuple):
 
     time_ns: int
     link: str
+    to: int
+    """The node at the end of the link."""
     flow: int
     src: int
     dst: int
@@ -56,6 +58,8 @@ class _Flow:
 
     links: dict[str, int] = field(default_factory=dict)
     """Most hops that a packet had passed on each link."""
+    arrives: bool = False
+    """Whether one of them ends at the flow's destination."""
     mtu: int = 0
 
 
@@ -65,7 +69,8 @@ def write(
     """Write the digests of a capture as CSV and return what deserves a second look.
 
     Of each flow, only the captured link after the largest number of switches counts: before it, digests are
-    incomplete.
+    incomplete. A flow of which no captured link ends at its destination is left out and counted: its digests
+    are of a part of its path. Of a capture that is cut off or damaged, the packets before that place count.
 
     Parameters
     ----------
@@ -75,18 +80,27 @@ def write(
     Raises
     ------
     InputError
-        If the capture cannot be read, holds no digests, or those of a plan with digests of another length.
+        If the capture cannot be read, holds no digests, those of a plan with digests of another length, or
+        none of a link that ends at a flow's destination.
     """
     flows: dict[int, _Flow] = {}
-    for frame in _frames(capture, width):
+    notes: list[str] = []
+    for frame in _frames(capture, width, notes.append):
         known = flows.setdefault(frame.flow, _Flow())
         known.links[frame.link] = max(frame.hops, known.links.get(frame.link, 0))
+        known.arrives |= frame.to == frame.dst
         if frame.is_full:
             known.mtu = max(frame.payload, known.mtu)
     if not flows:
         raise InputError(
             f"{capture}: holds no digests of PINT; expected a capture of a run with [telemetry] kind = "
             f'"pint" and an RDMA transport (UDP port {_TELEMETRY_PORT})'
+        )
+    on_the_way = sum(not flow.arrives for flow in flows.values())
+    if on_the_way == len(flows):
+        raise InputError(
+            f"{capture}: no captured link ends at the destination of a flow, so that all digests are of "
+            'parts of paths; capture the links to hosts, such as [measure] pcap = "leaf*->host*"'
         )
     mtus = {flow.mtu for flow in flows.values() if flow.mtu}
     ends = {number: max(flow.links.values()) for number, flow in flows.items()}
@@ -95,8 +109,10 @@ def write(
     with open(out, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
-        for frame in _frames(capture, width):
+        for frame in _frames(capture, width, lambda _: None):
             flow = flows[frame.flow]
+            if not flow.arrives:
+                continue
             if flow.links[frame.link] < ends[frame.flow]:
                 before += 1
                 continue
@@ -112,10 +128,15 @@ def write(
             rows.writerow((*cells, plan_version, frame.dst, int(frame.looped)))
     if not taken:
         raise InputError(f"{capture}: no packet has a number from which its first byte follows")
-    notes = [f"{capture}: a capture does not state the plan's version: the digests are read as of this plan"]
+    notes += [f"{capture}: a capture does not state the plan's version: the digests are read as of this plan"]
     if before:
         notes.append(
             f"{capture}: {before:,} digests on links before the last captured one of their flow are left out"
+        )
+    if on_the_way:
+        notes.append(
+            f"{capture}: {on_the_way:,} of {len(flows):,} flows are left out: no captured link ends at their "
+            "destination, so that their digests are of a part of the path"
         )
     if unnumbered:
         notes.append(f"{capture}: {unnumbered:,} digests of flows without a full packet are left out")
@@ -128,8 +149,8 @@ def _unwrapped(number: int, near: int) -> int:
     return found if found >= 0 else found + _NUMBERS
 
 
-def _frames(capture: str | os.PathLike[str], width: int) -> Iterator[Frame]:
-    for packet in captures.read(Path(capture)):
+def _frames(capture: str | os.PathLike[str], width: int, ended: Callable[[str], None]) -> Iterator[Frame]:
+    for packet in captures.read(Path(capture), ended=ended):
         frame = _frame(packet)
         if frame is None:
             continue
@@ -161,6 +182,7 @@ def _frame(packet: captures.Captured) -> Frame | None:
     return Frame(
         time_ns=packet.time_ns,
         link=packet.interface,
+        to=_number(data, 2, 4),
         flow=(_number(data, header + 5, 3) - _FIRST_PAIR) % _NUMBERS,
         src=_number(data, 26, 4) - _HOSTS,
         dst=_number(data, 30, 4) - _HOSTS,

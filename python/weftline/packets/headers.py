@@ -1,8 +1,8 @@
 """The flow of a packet by its headers: addresses, protocol, ports, and bytes of payload.
 
 Ethernet (with VLAN tags), raw IP, BSD loopback and Linux cooked captures; IPv4 and IPv6 with their extension
-headers; ports of TCP, UDP and SCTP. Payload is counted from what the headers say, so captures may be cut to
-them.
+headers; ports of TCP, UDP and SCTP; of UDP, the headers of `transports`. Payload is counted from what the
+headers say, so captures may be cut to them.
 
 Source: RFC 791, RFC 8200 §4, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpdump.org.
 """
@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from weftline.packets.captures import Captured
+from weftline.packets.transports import Content, Numbers, content
 
 TCP, UDP = 6, 17
 _ETHERNET, _LOOPBACK, _COOKED, _COOKED_2 = 1, (0, 108), 113, 276
@@ -31,9 +32,9 @@ class Segment(NamedTuple):
     protocol: int
     ports: tuple[int, int]
     payload: int
-    """Bytes after the transport's header."""
-    sequence: int | None
-    """Of TCP: the number of its first byte."""
+    """Bytes of the application's data."""
+    numbers: Numbers | None
+    """How the transport numbers them; None if it does not."""
     opens: bool
     """Of TCP: it is a SYN, which restarts the sequence numbers."""
 
@@ -113,10 +114,15 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
     if len(data) < at + 4:
         return None
     ports = (int.from_bytes(data[at : at + 2], "big"), int.from_bytes(data[at + 2 : at + 4], "big"))
+    if protocol == UDP:
+        found: Content = content(data, at + 8, ports[1], max(left - 8, 0))
+        return Segment(src, dst, UDP, (ports[0], found.port), found.payload, found.numbers, False)
     if protocol != TCP:
-        return Segment(src, dst, protocol, ports, max(left - (8 if protocol == UDP else 12), 0), None, False)
+        return Segment(src, dst, protocol, ports, max(left - 12, 0), None, False)
     if len(data) < at + 14:
         return None
-    header = 4 * (data[at + 12] >> 4)
-    sequence = int.from_bytes(data[at + 4 : at + 8], "big")
-    return Segment(src, dst, TCP, ports, max(left - header, 0), sequence, bool(data[at + 13] & 2))
+    payload = max(left - 4 * (data[at + 12] >> 4), 0)
+    opens = bool(data[at + 13] & 2)
+    # A SYN has a number of its own, before that of the first byte.
+    first = int.from_bytes(data[at + 4 : at + 8], "big") + opens
+    return Segment(src, dst, TCP, ports, payload, Numbers(first, payload, 32, 0), opens)

@@ -33,6 +33,12 @@ class Imported:
     bytes: int = 0
     span_ns: int = 0
     """From the first start to the last."""
+    at_several: int = 0
+    """Flows, among all that were found, that were seen at several points of observation."""
+    unnumbered: int = 0
+    """Those of them whose packets have no numbers: each is counted where most of its bytes were seen."""
+    ended: list[str] = field(default_factory=list)
+    """What ended captures early, a sentence for each."""
 
 
 def read(
@@ -51,7 +57,7 @@ def read(
     Parameters
     ----------
     files : list of paths
-        Read one after the other, as if they were one.
+        Captures are read together, by time, whatever their order; records one file after the other.
     kind : str
         ``pcap``, ``csv`` or ``auto``: by the first bytes of each.
     table : path, optional
@@ -65,19 +71,25 @@ def read(
     header_bytes : int, optional
         Of flow records: bytes of headers in each packet (40 for TCP, 28 for UDP without it).
     partial : bool
-        Take what is there of a capture that is cut off.
+        Take what is there of a capture that is cut off or damaged.
 
     Raises
     ------
     InputError
         If a file cannot be read as it is, an address has no host, or no flow is left.
     """
-    seen = itertools.chain.from_iterable(
-        _seen(file, kind, header_bytes=header_bytes, partial=partial) for file in files
-    )
-    found = flows.gather(seen, idle_ns=idle_ns)
-    of = hosts.Table(table) if table is not None else hosts.InOrder(host_count)
     imported = Imported()
+    is_capture = {file: _is_capture(file, kind) for file in files}
+    tables = (records.read(file, header_bytes=header_bytes) for file in files if not is_capture[file])
+    seen = itertools.chain.from_iterable(tables)
+    if packets := [file for file in files if is_capture[file]]:
+        ended = imported.ended.append if partial else None
+        seen = itertools.chain(flows.of_captures(packets, partial=partial, ended=ended), seen)
+    found = flows.gather(seen, idle_ns=idle_ns)
+    several = [flow for flow in found if flow.points > 1]
+    imported.at_several = len(several)
+    imported.unnumbered = sum(not flow.is_numbered for flow in several)
+    of = hosts.Table(table) if table is not None else hosts.InOrder(host_count)
     kept = [row for flow in found if (row := _row(flow, of, min_size, imported))]
     if not kept:
         raise InputError(f"{', '.join(map(str, files))}: no flow is left{_why(imported)}")
@@ -88,10 +100,8 @@ def read(
     return imported
 
 
-def _seen(file: str | Path, kind: str, *, header_bytes: int | None, partial: bool) -> Any:
-    if kind == "pcap" or (kind == "auto" and (captures.is_capture(file) or captures.is_named_so(file))):
-        return flows.of_capture(file, partial=partial)
-    return records.read(file, header_bytes=header_bytes)
+def _is_capture(file: str | Path, kind: str) -> bool:
+    return kind == "pcap" or (kind == "auto" and (captures.is_capture(file) or captures.is_named_so(file)))
 
 
 def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, min_size: int, imported: Imported) -> Any:

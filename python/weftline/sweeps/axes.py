@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -14,6 +14,8 @@ from weftline.errors import InputError, nearest
 from weftline.toml_lines import Where, check_keys
 
 MAX_VALUES = 200_000
+SEEDS_NOT_SET = "the seed cannot be set: every combination runs with each seed of seeds = [1, 2]"
+"""What an error says where settings or an axis have the key ``seed``."""
 _AXIS_KEYS = "name key keys values range variants"
 _RANGE_KEYS = "from to step points scale"
 _QUANTITY = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z%]*)\s*")
@@ -74,6 +76,8 @@ def _axis(entry: Mapping[str, Any], number: int, where: Where, called: str) -> A
         raise InputError(
             f'{here}: {forms[0]}: expected a path such as "workload.0.load", found {entry[forms[0]]!r}'
         )
+    if "seed" in keys:
+        raise InputError(f"{here}: axis: {SEEDS_NOT_SET}")
     name = entry.get("name", called or None)
     if not isinstance(name, str) or not name.strip() or name == "seed":
         raise InputError(f'{here}: name: expected a text other than "seed", found {name!r}')
@@ -101,6 +105,8 @@ def _named(variants: object, here: str, where: Where, number: int) -> dict[str, 
             raise InputError(
                 f"{here}: variants: expected a name and a table called set, found {dict(variant)!r}"
             )
+        if "seed" in settings:
+            raise InputError(f'{here}: variant "{name}": {SEEDS_NOT_SET}')
         if name in found:
             raise InputError(f'{here}: two variants are called "{name}"')
         found[name] = dict(settings)
@@ -131,7 +137,8 @@ def _text(value: object) -> str:
 def range_values(table: object, here: str) -> list[Any]:
     """Return the values of ``{ from, to, step }`` or ``{ from, to, points, scale }``, both ends included.
 
-    Decimal numbers stay decimal: 0.1, 0.2, 0.3. With ``scale = "log"`` each value is the same factor above
+    Decimal numbers stay decimal: 0.1, 0.2, 0.3. Between whole numbers the values are whole numbers if
+    all of them can be. With ``scale = "log"`` each value is the same factor above
     the one before, rounded to four figures.
     """
     if not isinstance(table, Mapping):
@@ -154,7 +161,8 @@ def range_values(table: object, here: str) -> list[Any]:
     if ("step" in table) == ("points" in table):
         raise InputError(f"{here}: range: expected either step or points")
     steps = _stepped(table, first, last, unit, here) if "step" in table else _spaced(table, first, last, here)
-    return [_with_unit(value, unit, whole=_is_whole(table)) for value in steps]
+    whole = _is_whole(table, steps)
+    return [_with_unit(value, unit, whole=whole) for value in steps]
 
 
 def _stepped(table: Mapping[str, Any], first: Decimal, last: Decimal, unit: str, here: str) -> list[Decimal]:
@@ -197,10 +205,11 @@ def _decimal(value: object, what: str) -> tuple[Decimal, str]:
         ) from None
 
 
-def _is_whole(table: Mapping[str, Any]) -> bool:
-    return all(isinstance(table[key], int) for key in ("from", "to", "step") if key in table) and (
-        "step" in table or table.get("scale") == "log"
-    )
+def _is_whole(table: Mapping[str, Any], steps: Sequence[Decimal]) -> bool:
+    """Return whether the values are whole numbers: those of whole ends on a log scale are rounded."""
+    if not all(isinstance(table[key], int) for key in ("from", "to", "step") if key in table):
+        return False
+    return table.get("scale") == "log" or all(value == round(value) for value in steps)
 
 
 def _with_unit(value: Decimal, unit: str, *, whole: bool) -> Any:
@@ -227,8 +236,10 @@ def read_zipped(entries: object, axes: Mapping[str, Axis], where: Where) -> list
     for names in entries:
         for name in names:
             if name not in axes:
+                known = f"{nearest(str(name), list(axes))}known: {', '.join(axes)}"
                 raise InputError(
-                    f"{here}: unknown axis {name!r}: {nearest(str(name), list(axes))}known: {', '.join(axes)}"
+                    f"{here}: unknown axis {name!r}: "
+                    + (known if axes else "this sweep has no axis; each [[axis]] table adds one")
                 )
             if name in seen:
                 raise InputError(f'{here}: "{name}" is there twice')

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from weftline import _native, integrity, scenarios
-from weftline.errors import InputError, RunFailed, warn
+from weftline.errors import InputError, RunFailed, nearest, warn
 from weftline.runs import Run
+from weftline.scenario import Scenario
 from weftline.sweeps import executor, store, sweepfile
 from weftline.sweeps.executor import Cost, Outcome
 from weftline.sweeps.result import FILE, SweepResult
@@ -40,7 +41,7 @@ def plan(sweep: Sweep, out: Path) -> Plan:
     Raises
     ------
     InputError
-        If a combination cannot be run as it is written.
+        If a combination cannot be run as it is written, or the report names a group that none of them has.
     """
     points: list[Point] = []
     by_key: dict[tuple[str, int], Choice] = {}
@@ -54,6 +55,7 @@ def plan(sweep: Sweep, out: Path) -> Plan:
                 names = f'"{choice_text(other)}" and "{choice_text(choice)}"'
                 same[f"{names} are the same run: what differs has no effect"] = None
             points.append(found)
+    _check_groups(sweep, points[: len(combinations)])
     return Plan(sweep=sweep, path=out, points=points, same=list(same))
 
 
@@ -74,6 +76,35 @@ def _point(sweep: Sweep, out: Path, choice: Choice, changes: Mapping[str, Any], 
                     f'{axis.where or sweep.file}: axis "{axis.name}", {choice_text(choice)}: {text}'
                 ) from None
         raise InputError(f"{sweep.file}: {choice_text(choice)}: {text}") from None
+
+
+def _check_groups(sweep: Sweep, points: Sequence[Point]) -> None:
+    """Refuse a report that names a group of flows, or a job, that no combination has."""
+    named = sweep.report.groups
+    known: dict[str, None] = {}
+    # Workloads name their groups, except for traces, whose files do: these are read only if necessary.
+    for groups_of in (_groups, _groups_of_flows) if named else ():
+        for point in points:
+            known.update(dict.fromkeys(groups_of(point.scenario())))
+            if named.keys() <= known.keys():
+                return
+    for group, what in named.items():
+        if group not in known:
+            listed = ", ".join(known)
+            raise InputError(
+                f'{sweep.report_at or sweep.file}: {what}: no workload has the group "{group}": '
+                f"{nearest(group, list(known))}known: {listed or 'none'}"
+            )
+
+
+def _groups(scenario: Scenario) -> list[str]:
+    """Return the groups that the workloads of a scenario name."""
+    return [str(workload["group"]) for workload in scenario.values.get("workload", []) if "group" in workload]
+
+
+def _groups_of_flows(scenario: Scenario) -> list[str]:
+    """Return the groups of all flows of a scenario."""
+    return [str(group) for group in scenario.check().get("traffic", {}).get("groups", [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +269,8 @@ def sweep(
         `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``. A point runs again when their code, or
         anything that it refers to, is another.
     seeds : int or sequence of int or str, optional
-        How many runs of each combination (seeds 1 to n), or which seeds. One without it.
+        How many runs of each combination (seeds 1 to n), or which seeds. Without it one, with the seed of
+        the scenario.
     zip : sequence of sequences of str
         Axes, by name, that advance together.
     report : mapping, optional
@@ -276,15 +308,17 @@ def sweep(
     """
     if on not in ("local", "ray"):
         raise InputError(f'on: expected "local" or "ray", found {on!r}')
-    given = {
+    given: dict[str, Any] = {
         "set": set,
         "controllers": controllers,
-        "seeds": seeds,
         "zip": list(zip),
         "report": report,
         "name": name,
     }
-    asked = _sweep_of(scenario, over, {key: value for key, value in given.items() if value})
+    given = {key: value for key, value in given.items() if value}
+    if seeds is not None:
+        given["seeds"] = _values(seeds)
+    asked = _sweep_of(scenario, over, given)
     planned = plan(asked, Path(out) if out is not None else default_folder(asked))
     with _shown(progress) as show:
         result, outcome = run(planned, jobs=jobs, threads=threads, on=on, retry=retry, show=show)
@@ -334,7 +368,7 @@ def _sweep_of(
     if over is None and not isinstance(scenario, Mapping):
         import tomllib
 
-        path = Path(scenario)
+        path = scenarios.path_of(scenario)
         try:
             is_sweep = "scenario" in tomllib.loads(scenarios.read_text(path, "a sweep or a scenario"))
         except tomllib.TOMLDecodeError:
@@ -343,21 +377,30 @@ def _sweep_of(
             if given:
                 raise InputError(f"{path}: {next(iter(given))}: set this in the file of the sweep")
             return sweepfile.load(path)
-    axes = []
+    if over is not None and not isinstance(over, Mapping):
+        raise InputError(f'over: expected a dict such as {{"workload.0.load": [0.3, 0.5]}}, found {over!r}')
+    axes: list[dict[str, Any]] = []
     for axis, values in (over or {}).items():
         if isinstance(values, Mapping):
-            variants = [{"name": str(variant), "set": dict(changes)} for variant, changes in values.items()]
+            variants = [{"name": str(variant), "set": changes} for variant, changes in values.items()]
             axes.append({"name": axis, "variants": variants})
         else:
-            axes.append({"key": axis, "values": list(values)})
+            axes.append({"key": axis, "values": _values(values)})
     data = {**given, "axis": axes}
     if isinstance(scenario, Mapping):
         data["scenario"] = {"name": given.get("name", "sweep"), **scenario}
         return sweepfile.read(data, file="<sweep from Python>", base_dir=Path("."))
-    path = Path(scenario)
+    path = scenarios.path_of(scenario)
     data.setdefault("name", path.stem)
     data["scenario"] = path.name
     return sweepfile.read(data, file="<sweep from Python>", base_dir=path.parent)
+
+
+def _values(given: object) -> object:
+    """Return a list of what an array or an iterable holds; anything else as it is, texts among them."""
+    if hasattr(given, "tolist"):
+        return given.tolist()
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else given
 
 
 def load(path: str | os.PathLike[str]) -> Run | SweepResult:

@@ -2,7 +2,8 @@
 
     name, question          what it is called, and what is to be found out
     scenario                a scenario's file, or the scenario itself as a table
-    seeds                   a number of runs (5: seeds 1 to 5), a list, or text such as "1-5,9"
+    seeds                   a number of runs (5: seeds 1 to 5), a list, or text such as "1-5,9"; without it
+                            the scenario's own seed
     zip                     lists of axes that advance together: [["leaves", "spines"]]
     [set]                   settings of every point: "path" = value
     [controllers]           controllers in Python, which scenarios name as python:NAME: NAME = "FILE.py:CLASS"
@@ -21,10 +22,11 @@ same flows.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ from weftline import quantities, renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics, stats
 from weftline.quantities import parse_numbers
-from weftline.sweeps.axes import Axis, read_zipped
+from weftline.sweeps.axes import SEEDS_NOT_SET, Axis, read_zipped
 from weftline.sweeps.axes import read as axes_of
 from weftline.toml_lines import Where, check_keys
 
@@ -44,7 +46,7 @@ _KEYS = {
     "report": "metrics rows along against group sizes interval warmup drain answer",
     "sizes": "min max",
 }
-_ANSWER = re.compile(r"\s*(.+?)\s*(<|>)\s*(\S+)\s*")
+_ANSWER = re.compile(r"\s*(.+?)\s*(<|>)\s*([^<>\s][^<>]*?)\s*")
 
 Choice = tuple[tuple[str, str], ...]
 """One variant of each axis: ((axis, variant), ...)."""
@@ -72,6 +74,17 @@ class Report:
     """A bound on a metric, such as "slowdown_p99 < 5", that each combination keeps or not."""
 
     @property
+    def groups(self) -> dict[str, str]:
+        """The groups that it names, each with the key that does and its value, for messages."""
+        found = {self.group: f'report.group = "{self.group}"'} if self.group else {}
+        bound = self.bound
+        for name in (*self.metrics, *(bound[:1] if bound else ())):
+            group = metrics.group_of(name)
+            if group is not None:
+                found.setdefault(group, f'metric "{name}"')
+        return found
+
+    @property
     def size_range(self) -> tuple[int, int | None]:
         """Minimum and maximum size in bytes of the flows that count."""
         low, high = (self.sizes.get(key) for key in ("min", "max"))
@@ -82,9 +95,18 @@ class Report:
 
     @property
     def bound(self) -> tuple[str, str, float] | None:
-        """The answer's metric, ``"<"`` or ``">"``, and the number, in the metric's unit."""
+        """The answer's metric, ``"<"`` or ``">"``, and the number, in the metric's unit.
+
+        Raises
+        ------
+        InputError
+            If there is no such metric, or the number is not in its unit.
+        """
         match = _ANSWER.fullmatch(self.answer)
-        return (renamed.METRICS.get(match[1], match[1]), match[2], _number_of(match[3])) if match else None
+        if not match:
+            return None
+        name = renamed.METRICS.get(match[1], match[1])
+        return name, match[2], _number_of(name, match[3])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +122,8 @@ class Sweep:
     zipped: Sequence[Sequence[str]]
     seeds: Sequence[int]
     report: Report
+    report_at: str = ""
+    """Where its report is declared, as ``FILE:LINE``."""
 
     def combinations(self) -> list[Choice]:
         """Return every combination of variants, the last axis fastest; zipped axes advance together."""
@@ -160,16 +184,20 @@ def read(data: Mapping[str, Any], *, file: str, base_dir: Path, text: str = "") 
         )
     question = _typed(data.get("question", ""), str, "question", where)
     settings = _typed(data.get("set", {}), dict, "set", where)
+    if "seed" in settings:
+        raise InputError(f"{where('seed', 'set')}: set: {SEEDS_NOT_SET}")
+    source = _with_controllers(data, base_dir, where)
     sweep = Sweep(
         name=name,
         question=question.strip(),
         file=file,
-        source=_with_controllers(data, base_dir, where),
+        source=source,
         settings=settings,
         axes=list(axes.values()),
         zipped=zipped,
-        seeds=parse_seeds(data.get("seeds", 1), f"{where('seeds')}: seeds"),
+        seeds=parse_seeds(data["seeds"], f"{where('seeds')}: seeds") if "seeds" in data else own_seed(source),
         report=_report(data.get("report", {}), axes, where),
+        report_at=where("", "report"),
     )
     highest = len(sweep.seeds)
     for steps in {tuple(z) for z in zipped} | {(a,) for a in axes if not any(a in z for z in zipped)}:
@@ -199,6 +227,15 @@ def parse_seeds(value: object, what: str) -> list[int]:
     if not isinstance(value, str):
         raise InputError(f"{what}: {expected}, found {value!r}")
     return parse_numbers(value, f"{what} {value}", "seed")
+
+
+def own_seed(source: scenarios.Source) -> list[int]:
+    """Return the seed that a scenario's text sets, 1 if it sets none or cannot be read."""
+    try:
+        seed = tomllib.loads(source.text).get("seed", 1)
+    except tomllib.TOMLDecodeError:
+        return [1]  # the engine reports what is wrong
+    return [seed] if isinstance(seed, int) and 0 <= seed < 2**63 else [1]
 
 
 def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
@@ -266,18 +303,43 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
         raise wrong(
             "against", f"a variant of rows; {nearest(report.against, known)}known: {', '.join(known)}"
         )
-    if report.answer and report.bound is None:
+    try:
+        bound = report.bound
+    except InputError as error:
+        raise InputError(f"{where('answer', 'report')}: report.answer: {error}") from None
+    if report.answer and bound is None:
         raise wrong("answer", 'a bound on a metric such as "slowdown_p99 < 5"')
-    for key in ("warmup", "drain"):
-        if key in table and not re.fullmatch(r"\s*[0-9.]+\s*(%|ps|ns|us|ms|s)\s*", table[key]):
-            raise wrong(key, 'a time such as "1ms", or a share such as "20%"')
+    _check_window(report, where)
     _check_sizes(table.get("sizes", {}), where)
-    for name in (*report.metrics, *(report.bound[:1] if report.bound else ())):
+    for name in report.metrics:
         try:
             metrics.metric(name)
         except InputError as error:
             raise InputError(f"{where('metrics', 'report')}: report: {error}") from None
     return report
+
+
+def _check_window(report: Report, where: Where) -> None:
+    """Refuse a warmup and a drain that are not times or shares, or that leave no time between them."""
+    shares: dict[str, float] = {}
+    for key in ("warmup", "drain"):
+        text = getattr(report, key)
+        try:
+            if "%" in text:
+                shares[key] = _share(text)
+            elif text:
+                time_ns(text)
+        except ValueError:
+            raise InputError(
+                f'{where(key, "report")}: report.{key}: expected a time such as "1ms", or a share such as '
+                f'"20%", found {text!r}'
+            ) from None
+    if shares and sum(shares.values()) >= 1:
+        what = " and ".join(f'{key} = "{getattr(report, key)}"' for key in shares)
+        raise InputError(
+            f"{where(next(iter(shares)), 'report')}: report: no flow counts with {what}: expected less than "
+            '"100%" in total'
+        )
 
 
 def _check_sizes(sizes: object, where: Where) -> None:
@@ -291,22 +353,58 @@ def _check_sizes(sizes: object, where: Where) -> None:
             quantities.parse_bytes(value)
         except InputError as error:
             raise InputError(f"{here}: report.sizes.{key}: {error}") from None
+    if len(sizes) == 2 and quantities.parse_bytes(sizes["min"]) > quantities.parse_bytes(sizes["max"]):
+        raise InputError(
+            f'{here}: report.sizes: no flow has a size from min = "{sizes["min"]}" to '
+            f'max = "{sizes["max"]}": expected min at most max'
+        )
 
 
-def _number_of(text: str) -> float:
-    """Return the number of a bound, in the unit in which metrics are stored: ns, bytes, bit/s, shares."""
-    for read in (float, time_ns, quantities.parse_bytes, quantities.parse_rate, _share):
-        try:
-            return read(text)
-        except (ValueError, InputError):
-            continue
-    raise InputError(f'answer: expected a number, with its unit where it has one, found "{text}"')
+def _number_of(name: str, text: str) -> float:
+    """Return the number of a bound on a metric, in the unit in which its values are stored."""
+    what, read = _BOUNDS[metrics.metric(name).unit]
+    try:
+        number = read(text)
+    except InputError as error:
+        raise InputError(f"{name} {what}: {error}") from None
+    if not math.isfinite(number):
+        raise InputError(f"{name} {what}: expected a finite number, found {text!r}")
+    return number
+
+
+def _plain(text: str) -> float:
+    """Return a number without unit."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"expected a plain number such as 5, found {text!r}") from None
+
+
+def _fraction(text: str) -> float:
+    """Return the share of ``"20%"`` or ``"0.2"``."""
+    try:
+        return _share(text) if "%" in text else float(text)
+    except ValueError:
+        raise InputError(f'expected a share such as "20%" or 0.2, found {text!r}') from None
 
 
 def _share(text: str) -> float:
-    if not text.endswith("%"):
+    """Return the share of ``"20%"``."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", text)
+    if not match:
         raise ValueError(text)
-    return float(text[:-1]) / 100
+    return float(match[1]) / 100
+
+
+_BOUNDS: dict[str, tuple[str, Callable[[str], float]]] = {
+    "ns": ("is a time", quantities.parse_time_ns),
+    "bytes": ("is a size", quantities.parse_bytes),
+    "bit/s": ("is a rate", quantities.parse_rate),
+    "share": ("is a share", _fraction),
+    "count": ("is a count", _plain),
+    "number": ("has no unit", _plain),
+}
+"""By unit of a metric: its description, and how the number of a bound on it is read."""
 
 
 def time_ns(text: str) -> float:

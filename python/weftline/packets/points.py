@@ -1,0 +1,124 @@
+"""Captures at several points of observation: their packets in one order of time.
+
+A point of observation is an interface of a capture, or of captures that continue each other as those of
+``tcpdump -C`` do. A file continues an earlier one if it begins when that one has ended and describes the same
+interfaces (link types and names). Of several files that it could continue, it continues the one whose name
+begins most like its own, then the one that ended last. Files whose times overlap are different points. The
+order in which files are given changes nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weftline.packets import captures
+from weftline.packets.captures import Captured
+
+
+@dataclass(slots=True)
+class _File:
+    """A capture that is read, or that ended a series."""
+
+    path: str
+    first: captures.First
+    series: int = 0
+    last_ns: int = 0
+    """Of its packets so far."""
+
+
+def in_order(
+    paths: Sequence[str | Path],
+    *,
+    partial: bool = False,
+    ended: Callable[[str], None] | None = None,
+) -> Iterator[tuple[int, Captured]]:
+    """Yield the packets of captures by time, each with the number of its point of observation.
+
+    A capture is open only while its packets are due. The packets of one file stay in the order of the file.
+
+    Raises
+    ------
+    InputError
+        As from `captures.read`.
+    """
+    numbers: dict[tuple[int, int], int] = {}
+    packets = (
+        _merged(paths, partial, ended)
+        if len(paths) > 1
+        else ((0, packet) for packet in captures.read(paths[0], partial=partial, ended=ended))
+    )
+    for series, packet in packets:
+        place = (series, packet.interface_number)
+        point = numbers.get(place)
+        if point is None:
+            point = numbers[place] = len(numbers)
+        yield point, packet
+
+
+def _merged(
+    paths: Sequence[str | Path], partial: bool, ended: Callable[[str], None] | None
+) -> Iterator[tuple[int, Captured]]:
+    begins = ((str(path), captures.first(path, partial=partial)) for path in paths)
+    waiting = [_File(path, first) for path, first in begins if first is not None]
+    waiting.sort(key=lambda file: (file.first.time_ns, file.path), reverse=True)
+    done: list[_File] = []
+    """The last file of each series that may be continued."""
+    count = 0
+    # Time, order of opening, the packet, where the next ones come from, their file.
+    due: list[tuple[int, int, Captured, Iterator[Captured], _File]] = []
+    opened = 0
+    while waiting or due:
+        # What ends at a time comes before what begins at it.
+        if waiting and (not due or waiting[-1].first.time_ns < due[0][0]):
+            file = waiting.pop()
+            before = _continued(file, done)
+            if before is None:
+                file.series, count = count, count + 1
+            else:
+                file.series = before.series
+                done.remove(before)
+            opened += 1
+            _advance(due, captures.read(file.path, partial=partial, ended=ended), file, opened, done)
+            continue
+        _, order, packet, rest, file = heapq.heappop(due)
+        yield file.series, packet
+        _advance(due, rest, file, order, done)
+
+
+def _advance(
+    due: list[tuple[int, int, Captured, Iterator[Captured], _File]],
+    rest: Iterator[Captured],
+    file: _File,
+    order: int,
+    done: list[_File],
+) -> None:
+    """Make the next packet of a file due, or its series one that may be continued."""
+    packet = next(rest, None)
+    if packet is None:
+        done.append(file)
+        return
+    file.last_ns = max(file.last_ns, packet.time_ns)
+    heapq.heappush(due, (packet.time_ns, order, packet, rest, file))
+
+
+def _continued(file: _File, done: list[_File]) -> _File | None:
+    """Return the file that another one continues."""
+
+    def may_be(before: _File) -> bool:
+        begins = file.first.time_ns
+        in_time = before.last_ns <= begins and before.first.time_ns < begins
+        return in_time and before.first.interfaces == file.first.interfaces
+
+    def likeness(before: _File) -> tuple[int, int, str]:
+        return _alike(before.path, file.path), before.last_ns, before.path
+
+    return max(filter(may_be, done), key=likeness, default=None)
+
+
+def _alike(one: str, other: str) -> int:
+    """Return with how many equal characters two names begin."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,0 +1,133 @@
+"""What UDP datagrams carry: headers that are no payload, packets that are no data, and packets' numbers.
+
+RoCEv2 (UDP port 4791), weftline's telemetry and transports (49201 and 49200, see docs/packets.md) and INT-MD
+and INT-MX over UDP (49203). A datagram of these ports that does not begin as they do is payload as a whole.
+
+Source: InfiniBand Architecture Specification, volume 1, release 1.4, chapter 9 (base and extended transport
+headers, codes of operations) and annex A17 (RoCEv2); P4.org, "INT Dataplane Specification", version 2.1,
+§5.5 (INT over UDP).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ROCE, OWN, TELEMETRY, INT = 4791, 49_200, 49_201, 49_203
+"""UDP ports."""
+_BASE, _CHECK = 12, 4
+"""Bytes of the base transport header and of the invariant CRC."""
+_UNRELIABLE_DATAGRAM = 3
+_CONNECTED = (0, 1)
+"""Reliable and unreliable connections."""
+_EXTENDED = {
+    **dict.fromkeys((0, 1, 2, 4, 7, 8, 14), 0),
+    **dict.fromkeys((3, 5, 9, 13, 15, 16, 22, 23), 4),
+    **dict.fromkeys((6, 10), 16),
+    11: 20,
+}
+"""Bytes of the extended transport headers by operation, of those that carry data."""
+_RESPONSES = range(13, 17)
+_DATA = 0
+_OWN_NUMBERS = {
+    1: (12, 4, False),
+    2: (8, 8, True),
+    3: (12, 4, False),
+    4: (12, 4, False),
+    5: (16, 4, False),
+}
+"""By scheme: where a data packet has its number, its length, and whether bytes or packets are counted."""
+_MAX_NESTED = 2
+
+
+class Numbers(NamedTuple):
+    """The numbers that a packet has in a stream of them."""
+
+    first: int
+    length: int
+    """Those that its payload takes: one for each byte, or one for the packet."""
+    bits: int
+    """Numbers count modulo 2 to the power of this."""
+    stream: int
+    """Tells the streams of a five-tuple apart."""
+
+
+class Content(NamedTuple):
+    """What a datagram carries."""
+
+    port: int
+    """That the datagram was for before telemetry was put into it."""
+    payload: int
+    """Bytes of data; 0 for acknowledgements and other packets without any."""
+    numbers: Numbers | None
+
+
+def content(data: bytes, at: int, port: int, left: int) -> Content:
+    """Return what a datagram carries whose payload of `left` bytes begins at byte `at`.
+
+    `data` may end before the datagram does.
+    """
+    for _ in range(_MAX_NESTED):
+        inside = _after_telemetry(data, at, port, left)
+        if inside is None:
+            break
+        header, port = inside
+        at, left = at + header, left - header
+    if port == ROCE:
+        return _roce(data, at, left)
+    if port == OWN:
+        return _own(data, at, left)
+    return Content(port, left, None)
+
+
+def _after_telemetry(data: bytes, at: int, port: int, left: int) -> tuple[int, int] | None:
+    """Return the bytes of a telemetry header and the port that the rest is for."""
+    if port == TELEMETRY and len(data) >= at + 8 and data[at] >> 4 == 1:
+        header = _number(data, at + 2, 2)
+        return (header, _number(data, at + 4, 2)) if 8 <= header <= left else None
+    if port == INT and len(data) >= at + 5:
+        # Type 1 or 2 (INT-MD, INT-MX), next protocol 1: payload follows; version 2.
+        header = 4 + 4 * data[at + 1]
+        fits = data[at] >> 4 in (1, 2) and data[at] >> 2 & 3 == 1 and data[at + 4] >> 4 == 2
+        return (header, _number(data, at + 2, 2)) if fits and 16 <= header <= left else None
+    return None
+
+
+def _roce(data: bytes, at: int, left: int) -> Content:
+    if left < _BASE + _CHECK:
+        return Content(ROCE, left, None)
+    if len(data) < at + _BASE:
+        return Content(ROCE, left - _BASE - _CHECK, None)
+    service, operation = data[at] >> 5, data[at] & 31
+    if service not in (*_CONNECTED, _UNRELIABLE_DATAGRAM) or operation not in _EXTENDED:
+        # An acknowledgement, a request to read, an atomic operation, a notification of congestion.
+        return Content(ROCE, 0, None)
+    datagram = service == _UNRELIABLE_DATAGRAM
+    headers = _BASE + _EXTENDED[operation] + (8 if datagram else 0)
+    padding = data[at + 1] >> 4 & 3
+    # Each direction of a queue pair numbers its requests, and the answers to those of the other one.
+    stream = _number(data, at + 5, 3) << 1 | (operation in _RESPONSES)
+    if datagram:
+        stream |= _number(data, at + _BASE + 5, 3) << 25
+    numbers = Numbers(_number(data, at + 9, 3), 1, 24, stream)
+    return Content(ROCE, max(left - headers - padding - _CHECK, 0), numbers)
+
+
+def _own(data: bytes, at: int, left: int) -> Content:
+    if len(data) < at + 8 or data[at] >> 4 != 1 or not 8 <= data[at + 3] <= left:
+        return Content(OWN, left, None)
+    scheme, kind, header = data[at] & 15, data[at + 1], data[at + 3]
+    if kind != _DATA:
+        return Content(OWN, 0, None)
+    payload = left - header
+    if scheme not in _OWN_NUMBERS:
+        return Content(OWN, payload, None)
+    place, length, counts_bytes = _OWN_NUMBERS[scheme]
+    if place + length > header or len(data) < at + place + length:
+        return Content(OWN, payload, None)
+    first = _number(data, at + place, length)
+    count = payload if counts_bytes else 1
+    return Content(OWN, payload, Numbers(first, count, 8 * length, _number(data, at + 4, 4)))
+
+
+def _number(data: bytes, at: int, count: int) -> int:
+    return int.from_bytes(data[at : at + count], "big")
