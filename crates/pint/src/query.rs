@@ -1,11 +1,12 @@
 //! Queries: what to learn from the packets, under how many bits, on what share of them.
 //!
-//! A query is a value that a hop can see, an aggregation of it over the path, bits of the digest, a share of the packets, and what
-//! counts as one flow. Three families of aggregation exist: *per packet* (one number per packet over its hops), *static per flow*
-//! (values that do not change from packet to packet: all of them are recovered), *dynamic per flow* (a stream of values per flow and
-//! hop: quantiles, frequent values).
+//! A query is a value that a hop can see, an aggregation of it over the path, bits of the digest, a share of
+//! the packets, and what counts as one flow. Three families of aggregation exist: *per packet* (one number
+//! per packet over its hops), *static per flow* (values that do not change from packet to packet: all of them
+//! are recovered), *dynamic per flow* (a stream of values per flow and hop: quantiles, frequent values).
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.1 (aggregations), §3.3 (the query's parts), §4.3 (approximations).
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.1 (aggregations), §3.3 (the query's parts), §4.3
+//! (approximations).
 
 use crate::code::{Code, MAX_HOPS};
 use crate::plan::presets::Preset;
@@ -137,6 +138,19 @@ impl Value {
     pub fn named(name: &str) -> Option<Value> {
         Value::ALL.into_iter().find(|value| value.name() == name)
     }
+
+    /// Whether its numbers are names, of a switch or of a port: a name near another one is another thing, so
+    /// names are never rounded.
+    pub fn is_name(self) -> bool {
+        match self {
+            Value::SwitchId | Value::IngressPort | Value::EgressPort => true,
+            Value::Timestamp
+            | Value::HopLatency
+            | Value::QueueBytes
+            | Value::Utilisation
+            | Value::PortBytes => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -146,9 +160,10 @@ pub enum Aggregation {
     /// Per packet: largest value over the hops.
     Max(Approximation),
     Min(Approximation),
-    /// Per packet, by randomised counting.
+    /// Per packet, by randomised counting: its scale is multiplicative, with the relative deviation of the
+    /// sum at the longest path.
     Sum(Approximation),
-    /// Per packet, by randomised counting of the logarithm.
+    /// Per packet, the codes of the hops' values added: its scale is multiplicative.
     Product(Approximation),
     /// Per packet: hops whose value is above the threshold.
     CountAbove {
@@ -250,7 +265,8 @@ impl CodeChoice {
 }
 
 impl PathQuery {
-    /// The code that hops and collector run, made for paths of `hops`. None if tau and layers do not make a code.
+    /// The code that hops and collector run, made for paths of `hops`. None if tau and layers do not make a
+    /// code.
     pub fn code(&self, hops: u32) -> Option<Code> {
         let (tau, layers) = self.code.numbers(hops);
         let layers: Vec<_> = layers.into_iter().map(|p| self.selection.of(p)).collect();
@@ -382,18 +398,24 @@ impl Scale {
         }
     }
 
-    /// The finest scale on which `bits` bits hold all values up to `largest`: exact where they fit, else multiplicative.
+    /// The finest scale on which `bits` bits hold all values up to `largest`: exact where they fit, else
+    /// multiplicative.
     pub fn reaching(largest: f64, bits: u32) -> Scale {
         let last = libm::exp2(f64::from(bits)) - 1.0;
         if largest <= last {
             return Scale::Exact;
         }
-        // From log1p and back, so that `largest` is not a hair beyond the last code; the finest grid is that of the encoder.
-        let epsilon = libm::expm1(libm::log(largest) / (2.0 * last));
-        Scale::Multiplicative { epsilon: epsilon.max(FINEST_EPSILON) }
+        Scale::Multiplicative { epsilon: finest(largest, bits) }
     }
 
-    /// The relative error of a value after rounding to the nearest code; none for scales whose error is not relative.
+    /// The finest multiplicative scale on which `bits` bits hold all values up to `largest`, or the coarsest
+    /// one if none does.
+    pub fn multiplicative_reaching(largest: f64, bits: u32) -> Scale {
+        Scale::Multiplicative { epsilon: finest(largest, bits).min(COARSEST_EPSILON) }
+    }
+
+    /// The relative error of a value after rounding to the nearest code; none for scales whose error is not
+    /// relative.
     pub fn relative_error(self) -> Option<f64> {
         match self {
             Scale::Exact => Some(0.0),
@@ -401,6 +423,14 @@ impl Scale {
             Scale::Additive { .. } => None,
         }
     }
+}
+
+/// The relative error of the finest grid whose codes of `bits` bits reach `largest`.
+fn finest(largest: f64, bits: u32) -> f64 {
+    let last = libm::exp2(f64::from(bits)) - 1.0;
+    // From log1p and back, so that `largest` is not a hair beyond the last code; the finest grid is that of
+    // the encoder.
+    libm::expm1(libm::log(largest.max(1.0)) / (2.0 * last)).max(FINEST_EPSILON)
 }
 
 /// The smallest relative error that encoders have a grid for.

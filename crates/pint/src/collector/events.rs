@@ -1,4 +1,5 @@
-//! What a collector tells while it works: events as they happen, and the results of a flow when its record ends.
+//! What a collector tells while it works: events as they happen, and the results of a flow when its record
+//! ends.
 
 use crate::query::FlowKey;
 use crate::recorded::{Address, Flow};
@@ -58,7 +59,8 @@ pub enum EventKind {
     HopsChanged { from: u32, to: u32 },
     /// Digests contradict the known path: the flow goes another way.
     PathChanged,
-    /// No path agrees with the digests: the route changed before it was known, or an id or a link is missing from what the collector knows.
+    /// No path agrees with the digests: the route changed before it was known, or an id or a link is missing
+    /// from what the collector knows.
     Inconsistent,
     /// A hop reported the packet in a loop.
     Loop { packet: u64, sink: Address },
@@ -151,10 +153,14 @@ pub struct HopQuantiles {
     pub exact: bool,
     /// Rank error of the sketch with 99 % confidence, as a share; 0 if exact.
     pub rank_error: f64,
-    /// In the order of the query's quantiles; empty without a sample. Bars of 95 %: sampling, sketch and the rounding of values together.
+    /// In the order of the query's quantiles; empty without a sample. Bars of 95 %: sampling, sketch and the
+    /// rounding of values together.
     pub values: Vec<Interval<f64>>,
     /// What the largest code stands for: a value that is this one may be any larger one.
     pub ceiling: f64,
+    /// What the smallest code stands for, if it stands for smaller values too: a value that is this one may
+    /// be 0.
+    pub floor: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -164,6 +170,9 @@ pub struct HopFrequent {
     pub values: Vec<FrequentValue>,
     /// What the largest code stands for: a value that is this one may be any larger one.
     pub ceiling: f64,
+    /// What the smallest code stands for, if it stands for smaller values too: a value that is this one may
+    /// be 0.
+    pub floor: Option<f64>,
 }
 
 /// A value that may make up the asked share of a hop's stream.
@@ -188,11 +197,24 @@ pub struct Summary {
     pub last: f64,
     /// Packets with the largest code, whose numbers may be larger: the mean and the largest are then too low.
     pub at_ceiling: u64,
+    /// Packets whose number may be 0 instead of 1, as they have the smallest code of a logarithmic grid.
+    pub at_floor: u64,
+}
+
+/// Whether a number is at an end of what its query's codes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    None,
+    /// It may be any larger one.
+    Ceiling,
+    /// It may be 0.
+    Floor,
 }
 
 impl Summary {
-    pub(super) fn take(&mut self, x: f64, at_ceiling: bool) {
-        self.at_ceiling += u64::from(at_ceiling);
+    pub(super) fn take(&mut self, x: f64, end: End) {
+        self.at_ceiling += u64::from(end == End::Ceiling);
+        self.at_floor += u64::from(end == End::Floor);
         if self.packets == 0 {
             (self.smallest, self.largest) = (x, x);
         }

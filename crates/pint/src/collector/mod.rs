@@ -1,17 +1,20 @@
 //! The collector: recorded digests of many flows in, what the queries found out of them.
 //!
-//! A digest names its plan, its flow, its packet and how many hops it passed; the plan says which queries the packet served and
-//! where their bits lie. Each query keeps what its aggregation needs, per flow under its key: candidates of a path, one sketch per hop, a
-//! running summary of numbers per packet. Memory has a limit in bytes over all flows: when it is reached, the flow that was not seen for
-//! longest is handed out and forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
+//! A digest names its plan, its flow, its packet and how many hops it passed; the plan says which queries the
+//! packet served and where their bits lie. Each query keeps what its aggregation needs, per flow under its
+//! key: candidates of a path, one sketch per hop, a running summary of numbers per packet. Memory has a limit
+//! in bytes over all flows: when it is reached, the flow that was not seen for longest is handed out and
+//! forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
 //!
-//! A flow whose number of hops changes, or whose digests contradict its path, is reported (route change, loop, wrong graph: the digest
-//! alone is ambiguous) and its record is reset; single digests that do not fit are set aside (`changes`).
+//! A flow whose number of hops changes, or whose digests contradict its path, is reported (route change,
+//! loop, wrong graph: the digest alone is ambiguous) and its record is reset; single digests that do not fit
+//! are set aside (`changes`).
 //!
 //! The same input gives the same output, to the bit. No clock: time is that of the digests.
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.2, §4 (Recording and Inference Modules), §7 (route changes).
-//! Differs from the source: the paper gives the space of one flow; eviction, idle time and the limit over all flows are ours.
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.2, §4 (Recording and Inference Modules), §7 (route
+//! changes). Differs from the source: the paper gives the space of one flow; eviction, idle time and the
+//! limit over all flows are ours.
 
 mod changes;
 mod decoded_after;
@@ -36,6 +39,7 @@ pub use events::{
     PathFindings, Sink, Summary,
 };
 pub use paths::{NoPaths, Paths, Step};
+pub(crate) use recording::sketch_k;
 pub use recording::{CONFIDENCE, DEFAULT_K};
 pub use written::PathWriter;
 
@@ -352,7 +356,8 @@ impl<D: Paths> Collector<D> {
     }
 }
 
-/// Starts a flow's record again from this digest; returns the one before, and the places of paths that are known.
+/// Starts a flow's record again from this digest; returns the one before, and the places of paths that are
+/// known.
 fn begin_again<D: Paths>(
     flows: &mut Flows<Record<D::Flow>>,
     place: u32,

@@ -1,11 +1,12 @@
 //! What is kept of one flow for one query, and what it says.
 
-use super::events::{Findings, FrequentValue, HopFrequent, HopQuantiles, Summary};
+use super::events::{End, Findings, FrequentValue, HopFrequent, HopQuantiles, Summary};
 use super::paths::{Paths, Step};
 use crate::code::survivor;
 use crate::counting::Counter;
 use crate::encoder::{Field, Task};
 use crate::hash::mix;
+use crate::plan::tasks::sum_ceiling;
 use crate::query::{Aggregation, Query};
 use crate::recorded::Recorded;
 use crate::sketch::kll::{Interval, Kll, MIN_K, k_for_room, normal_quantile, rank_error};
@@ -14,6 +15,28 @@ use crate::value::{Approximation, Rounding};
 
 /// k of sketches whose query states no space: a rank error of 1.33 %.
 pub const DEFAULT_K: u32 = 200;
+
+/// k of a hop's sketch of codes of `bits` bits, for a query that may keep `space` bytes of a path of `hops`
+/// hops: it is split evenly. Less space than the smallest sketch takes is the smallest sketch.
+pub(crate) fn sketch_k(space: Option<u64>, hops: u32, bits: u32) -> u32 {
+    items(space, hops, code_bytes(bits)).map_or(DEFAULT_K, |items| k_for_room(items).unwrap_or(MIN_K))
+}
+
+/// Things of `bytes` bytes that a hop's sketch may keep.
+fn items(space: Option<u64>, hops: u32, bytes: usize) -> Option<usize> {
+    space.map(|space| (space / u64::from(hops.max(1))) as usize / bytes)
+}
+
+/// Bytes in which a sketch keeps a code.
+fn code_bytes(bits: u32) -> usize {
+    match bits {
+        0..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
+        _ => 8,
+    }
+}
+
 /// Error bars hold with this confidence.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -30,11 +53,19 @@ pub(super) struct Keeping {
 #[derive(Debug, Clone)]
 enum Kind {
     Path,
-    Quantiles { values: Approximation, quantiles: Vec<f64> },
-    Frequent { values: Approximation, share: f64 },
+    Quantiles {
+        values: Approximation,
+        quantiles: Vec<f64>,
+    },
+    Frequent {
+        values: Approximation,
+        share: f64,
+    },
     Coded(Approximation),
-    Summed(Counter),
-    Counted,
+    /// A sum, and its first code that may stand for any larger one.
+    Summed(Counter, u64),
+    /// Hops, up to a largest number.
+    Counted(u64),
     Loops,
 }
 
@@ -53,8 +84,8 @@ impl Keeping {
             (Task::Maximum(values) | Task::Minimum(values) | Task::Product(values), _) => {
                 Kind::Coded(*values)
             }
-            (Task::Sum(counter), _) => Kind::Summed(*counter),
-            (Task::Count { .. }, _) => Kind::Counted,
+            (Task::Sum(counter), _) => Kind::Summed(*counter, sum_ceiling(counter, query.value)),
+            (Task::Count { .. }, _) => Kind::Counted(u64::MAX >> (64 - query.bits.clamp(1, 64))),
             (Task::Loop(_), _) => Kind::Loops,
         };
         Keeping { query: index, kind, space: query.space, seed: mix(seed ^ mix(index as u64)) }
@@ -72,14 +103,9 @@ impl Keeping {
             Kind::Quantiles { values, .. } | Kind::Frequent { values, .. } | Kind::Coded(values) => {
                 code <= values.limit()
             }
-            Kind::Summed(counter) => code <= u64::MAX >> (64 - counter.bits()),
-            Kind::Counted => code <= u64::from(row.hops),
+            Kind::Summed(counter, _) => code <= u64::MAX >> (64 - counter.bits()),
+            Kind::Counted(_) => code <= u64::from(row.hops),
         }
-    }
-
-    /// Values that a hop's sketch may keep, of `bytes` bytes each; the query's space is split evenly over the hops.
-    fn items(&self, hops: u32, bytes: usize) -> Option<usize> {
-        self.space.map(|space| (space / u64::from(hops.max(1))) as usize / bytes)
     }
 }
 
@@ -106,16 +132,9 @@ macro_rules! each {
 
 impl Codes {
     fn new(keeping: &Keeping, bits: u32, hops: u32, packet: u64) -> Codes {
-        let bytes = match bits {
-            0..=8 => 1,
-            9..=16 => 2,
-            17..=32 => 4,
-            _ => 8,
-        };
-        // Less space than the smallest sketch takes is the smallest sketch.
-        let k = keeping.items(hops, bytes).map_or(DEFAULT_K, |items| k_for_room(items).unwrap_or(MIN_K));
+        let k = sketch_k(keeping.space, hops, bits);
         let seed = keeping.seed ^ mix(packet);
-        match bytes {
+        match code_bytes(bits) {
             1 => Codes::One(Kll::new(k, seed)),
             2 => Codes::Two(Kll::new(k, seed)),
             4 => Codes::Four(Kll::new(k, seed)),
@@ -149,9 +168,15 @@ impl Codes {
                 rank_error: if sketch.is_exact() { 0.0 } else { rank_error(sketch.k()) },
                 values: quantiles.iter().filter_map(interval).collect(),
                 ceiling: values.largest(),
+                floor: floor(values),
             }
         })
     }
+}
+
+/// What the code 0 stands for where it stands for 0 and 1 alike: on a geometric grid.
+fn floor(values: &Approximation) -> Option<f64> {
+    values.rate().map(|_| values.decode(0))
 }
 
 fn widened<T: Into<u64>>(codes: Interval<T>) -> Interval<u64> {
@@ -195,7 +220,7 @@ impl<P> Recording<P> {
             }
             Kind::Quantiles { .. } => Recording::Quantiles(Vec::with_capacity(room)),
             Kind::Frequent { .. } => Recording::Frequent(Vec::with_capacity(room)),
-            Kind::Coded(_) | Kind::Summed(_) | Kind::Counted => Recording::Packets(Summary::default()),
+            Kind::Coded(_) | Kind::Summed(..) | Kind::Counted(_) => Recording::Packets(Summary::default()),
             Kind::Loops => Recording::Loops(0),
         }
     }
@@ -217,7 +242,8 @@ impl<P> Recording<P> {
         }
     }
 
-    /// Takes in the query's fields of a digest; returns what happened to a path, and by how many bytes the recording grew (or shrank).
+    /// Takes in the query's fields of a digest; returns what happened to a path, and by how many bytes the
+    /// recording grew (or shrank).
     pub fn take<D: Paths<Flow = P>>(
         &mut self,
         keeping: &Keeping,
@@ -254,8 +280,8 @@ impl<P> Recording<P> {
                     let before = place.as_ref().map_or(size_of::<SpaceSaving>(), SpaceSaving::bytes);
                     let sketch = place.get_or_insert_with(|| {
                         // Without a space: the maximum error of a count is a quarter of the requested share.
-                        let counters =
-                            keeping.items(row.hops, 24).unwrap_or((4.0 / share.max(1e-3)).ceil() as usize);
+                        let counters = items(keeping.space, row.hops, 24)
+                            .unwrap_or((4.0 / share.max(1e-3)).ceil() as usize);
                         SpaceSaving::new(counters)
                     });
                     sketch.update(field.read(row.digest));
@@ -265,13 +291,23 @@ impl<P> Recording<P> {
             (Recording::Packets(summary), kind) => {
                 for field in fields {
                     let code = field.read(row.digest);
-                    match kind {
-                        Kind::Coded(values) => summary.take(values.decode(code), code >= values.limit()),
-                        Kind::Summed(counter) => {
-                            summary.take(counter.decode(code), code >= u64::MAX >> (64 - counter.bits()))
+                    let (number, end) = match kind {
+                        Kind::Coded(values) if code >= values.limit() => (values.decode(code), End::Ceiling),
+                        Kind::Coded(values) if code == 0 && values.rate().is_some() => {
+                            (values.decode(code), End::Floor)
                         }
-                        _ => summary.take(code as f64, false),
-                    }
+                        Kind::Coded(values) => (values.decode(code), End::None),
+                        Kind::Summed(counter, ceiling) if code >= *ceiling => {
+                            (counter.decode(code), End::Ceiling)
+                        }
+                        Kind::Summed(counter, _) => (counter.decode(code), End::None),
+                        // On a path of as many hops all may have been counted.
+                        Kind::Counted(limit) if code >= *limit && u64::from(row.hops) > *limit => {
+                            (code as f64, End::Ceiling)
+                        }
+                        _ => (code as f64, End::None),
+                    };
+                    summary.take(number, end);
                 }
             }
             (Recording::Loops(digests), _) => *digests += 1,
@@ -300,6 +336,7 @@ impl<P> Recording<P> {
                     rank_error: 0.0,
                     values: Vec::new(),
                     ceiling: values.largest(),
+                    floor: floor(values),
                 };
                 let hop = |codes: &Option<Codes>| {
                     codes.as_ref().map_or(none.clone(), |codes| codes.quantiles(values, quantiles))
@@ -307,7 +344,12 @@ impl<P> Recording<P> {
                 Findings::Quantiles(hops.iter().map(hop).collect())
             }
             (Recording::Frequent(hops), Kind::Frequent { values, share }) => {
-                let none = HopFrequent { samples: 0, values: Vec::new(), ceiling: values.largest() };
+                let none = HopFrequent {
+                    samples: 0,
+                    values: Vec::new(),
+                    ceiling: values.largest(),
+                    floor: floor(values),
+                };
                 let hop = |sketch: &Option<SpaceSaving>| {
                     sketch.as_ref().map_or(none.clone(), |s| frequent(s, values, *share))
                 };
@@ -369,5 +411,6 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
         samples: sketch.len(),
         values: sketch.frequent(share).iter().map(value).collect(),
         ceiling: values.largest(),
+        floor: floor(values),
     }
 }

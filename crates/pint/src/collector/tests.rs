@@ -43,7 +43,8 @@ impl Paths for Raw {
     }
 }
 
-/// Path and latency on 15/16 of the packets, path and load on the rest; loads of all flows of a source together.
+/// Path and latency on 15/16 of the packets, path and load on the rest; loads of all flows of a source
+/// together.
 const QUERIES: &str = r#"
 bits = 18
 seed = 5
@@ -85,7 +86,8 @@ pub(super) fn flow(id: u64) -> Flow {
     Flow { id: Some(id), source: Address::Number(id % 2), destination: Address::Number(9), ..Flow::default() }
 }
 
-/// The digest of a packet that passes `path`, its latency at hop i (from 1) being i times `latency`, the loads 40, 80, ...
+/// The digest of a packet that passes `path`, its latency at hop i (from 1) being i times `latency`, the
+/// loads 40, 80, ...
 pub(super) fn digest(plan: &Plan, packet: u64, path: &[u64], latency: u64) -> u64 {
     let encoder = plan.encoder().unwrap();
     (1..).zip(path).fold(0, |digest, (hop, &id)| {
@@ -358,7 +360,8 @@ fn a_plan_tried_is_as_accurate_as_it_should_be() {
     assert!((paths.mean - 11.42).abs() < 0.75 && paths.wrong + paths.unfinished == 0, "{paths:?}");
     let quantiles = quantile_trials(&plan, &Raw, 1, (20, 4_000, 4), 1).unwrap();
     let [median, tail] = &quantiles[..] else { panic!() };
-    // 937 samples a hop: the rank is off by sqrt(1/4 / 937) sqrt(2 / pi) = 1.3 % on average, the value by 1.2 sqrt(2 pi) of that.
+    // 937 samples a hop: the rank is off by sqrt(1/4 / 937) sqrt(2 / pi) = 1.3 % on average, the value by 1.2
+    // sqrt(2 pi) of that.
     assert!((median.samples - 937.5).abs() < 20.0, "{quantiles:?}");
     assert!(
         median.mean_rank_error < 0.02 && median.mean_error < 0.06 && tail.mean_rank_error < 0.006,
@@ -400,4 +403,84 @@ fn paths_are_written_as_lines_and_results_as_json() {
         "{text}"
     );
     assert!(lines.iter().any(|line| line.contains(",path,1,,4,1,") && line.contains('?')), "{text}");
+}
+
+/// The collector's summary of packets that each passed hops with these values, under a plan of one query.
+fn summary(value: &str, aggregation: &str, bits: u32, more: &str, packets: &[&[u64]]) -> Summary {
+    let text = format!(
+        "bits = {bits}\nhops = {{ expected = 3, maximal = 12 }}\n[[query]]\nname = \"q\"\nvalue = \"{value}\"\naggregation = \
+         \"{aggregation}\"\nbits = {bits}\nflow = \"all\"\n{more}"
+    );
+    let plan = Plan::open(&text, "queries.toml").unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+    let encoder = plan.encoder().unwrap();
+    for (packet, values) in (0..).zip(packets) {
+        let digest =
+            (1..).zip(*values).fold(0, |digest, (hop, value)| encoder.encode(digest, packet, hop, &[*value]));
+        let hops = values.len() as u32;
+        let row = Recorded { packet, digest, hops, plan_version: plan.version(), ..Recorded::default() };
+        collector.take(&row, &mut Collected::default()).unwrap();
+    }
+    let report = collector.report(&Flow::default(), 0).unwrap();
+    let Findings::Packets(summary) = &report.results[0].1 else { panic!() };
+    *summary
+}
+
+#[test]
+fn packets_at_the_ceiling_are_counted_for_every_aggregation() {
+    let at = |value, aggregation, bits, more, packets: &[&[u64]]| {
+        summary(value, aggregation, bits, more, packets).at_ceiling
+    };
+    let reached: [&[u64]; 3] = [&[1, 2, 3], &[1, 1 << 40, 1], &[1 << 40; 3]];
+    assert_eq!(at("queue-bytes", "max", 8, "approximation = { epsilon = 0.02 }\n", &reached), 2);
+    assert_eq!(at("queue-bytes", "min", 8, "approximation = { delta = 20 }\n", &reached), 1);
+    assert_eq!(at("egress-port", "max", 8, "", &[&[254, 3, 1], &[255, 3, 1], &[300, 3, 1]]), 2);
+    assert_eq!(at("utilisation", "sum", 8, "approximation = { epsilon = 0.05 }\n", &reached), 2);
+    assert_eq!(at("utilisation", "product", 8, "approximation = { epsilon = 0.05 }\n", &reached), 2);
+    // Here one value is more than a sum takes, long before the last code.
+    assert_eq!(at("port-bytes", "sum", 12, "approximation = { epsilon = 0.05 }\n", &reached), 2);
+    // 2 bits count up to 3 hops; on paths of 3 that is all of them.
+    let above: [&[u64]; 2] = [&[9, 9, 9], &[9, 9, 1]];
+    assert_eq!(at("utilisation", "count-above", 2, "threshold = 5\n", &above), 0);
+    let above: [&[u64]; 3] = [&[9, 9, 9, 9], &[9, 9, 1, 9], &[9, 1, 1, 1]];
+    assert_eq!(at("utilisation", "count-above", 2, "threshold = 5\n", &above), 2);
+}
+
+#[test]
+fn nothing_is_marked_where_a_logarithmic_grid_shows_it_as_one() {
+    let packets: [&[u64]; 3] = [&[0, 0, 0], &[1, 0, 0], &[0, 700, 0]];
+    let empty = summary(
+        "queue-bytes",
+        "max",
+        8,
+        "approximation = { epsilon = 0.1, rounding = \"nearest\" }\n",
+        &packets,
+    );
+    assert_eq!((empty.at_floor, empty.at_ceiling, empty.smallest), (2, 0, 1.0));
+    let exact = summary("queue-bytes", "max", 10, "approximation = \"exact\"\n", &packets);
+    assert_eq!((exact.at_floor, exact.smallest, exact.largest), (0, 0.0, 700.0));
+    let sums = summary("queue-bytes", "sum", 8, "", &packets);
+    assert_eq!((sums.at_floor, sums.smallest), (0, 0.0));
+}
+
+#[test]
+fn names_at_hops_come_back_as_they_were_written() {
+    let text = "bits = 8\nhops = { expected = 2, maximal = 4 }\n[[query]]\nname = \"switches\"\nvalue = \"switch-id\"\naggregation = \"frequent\"\nbits = 8\n";
+    let plan = Plan::open(text, "queries.toml").unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+    let encoder = plan.encoder().unwrap();
+    for packet in 0..2_000u64 {
+        let digest = encoder.encode(encoder.encode(0, packet, 1, &[173]), packet, 2, &[260]);
+        let row = Recorded { packet, digest, hops: 2, plan_version: plan.version(), ..Recorded::default() };
+        collector.take(&row, &mut Collected::default()).unwrap();
+    }
+    let hops =
+        collector.report(&Flow::default(), 0).unwrap().to_json(&plan)["queries"]["switches"]["hops"].clone();
+    assert_eq!(hops[0]["values"][0]["value"], serde_json::json!(173));
+    assert!(hops[0]["values"][0].get("at_ceiling").is_none(), "{hops}");
+    // 8 bits end at 255, which stands for all beyond.
+    assert_eq!(
+        (&hops[1]["values"][0]["value"], &hops[1]["values"][0]["at_ceiling"]),
+        (&255.into(), &true.into())
+    );
 }

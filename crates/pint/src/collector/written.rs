@@ -40,7 +40,8 @@ fn query_name(plan: &Plan, query: usize) -> &str {
 }
 
 impl Event {
-    /// Keys: `time_ns`, `flow`, `query`, `event` (`path-decoded`, `hops-changed`, `path-changed`, `inconsistent`, `loop`) and what belongs to it.
+    /// Keys: `time_ns`, `flow`, `query`, `event` (`path-decoded`, `hops-changed`, `path-changed`,
+    /// `inconsistent`, `loop`) and what belongs to it.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let (name, more) = match &self.kind {
             EventKind::PathDecoded { path, digests } => {
@@ -65,8 +66,8 @@ impl Event {
 }
 
 impl FlowReport {
-    /// Keys: `flow`, `key`, `ending` (null while the record is open), `epoch`, `first_ns`, `last_ns`, `digests`, `strays`, `queries` by
-    /// name.
+    /// Keys: `flow`, `key`, `ending` (null while the record is open), `epoch`, `first_ns`, `last_ns`,
+    /// `digests`, `strays`, `queries` by name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();
         let queries: Map<String, Json> = results
@@ -89,6 +90,9 @@ impl FlowReport {
 }
 
 fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
+    let names = plan.queries().queries.get(query).is_some_and(|query| query.value.is_name());
+    // Names of switches and ports are whole numbers.
+    let number = |x: f64| if names { json!(x as u64) } else { json!(x) };
     match findings {
         Findings::Path(path) => json!({
             "hops": path.hops,
@@ -104,14 +108,17 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
             };
             json!({ "hops": hops.iter().map(|hop| quantiles_json(asked, hop)).collect::<Vec<_>>() })
         }
-        Findings::Frequent(hops) => json!({ "hops": hops.iter().map(frequent_json).collect::<Vec<_>>() }),
+        Findings::Frequent(hops) => {
+            json!({ "hops": hops.iter().map(|hop| frequent_json(hop, number)).collect::<Vec<_>>() })
+        }
         Findings::Packets(summary) => json!({
             "packets": summary.packets,
             "mean": summary.mean,
-            "smallest": summary.smallest,
-            "largest": summary.largest,
-            "last": summary.last,
+            "smallest": number(summary.smallest),
+            "largest": number(summary.largest),
+            "last": number(summary.last),
             "at_ceiling": summary.at_ceiling,
+            "at_floor": summary.at_floor,
         }),
         Findings::Loops { digests } => json!({ "digests": digests }),
     }
@@ -121,31 +128,36 @@ fn quantiles_json(asked: &[f64], hop: &HopQuantiles) -> Json {
     let value = |(quantile, found): (&f64, &Interval<f64>)| {
         let mut value =
             json!({ "quantile": quantile, "value": found.value, "low": found.low, "high": found.high });
-        mark(&mut value, found.value >= hop.ceiling);
+        mark(&mut value, found.value, hop.ceiling, hop.floor);
         value
     };
     let values: Vec<Json> = asked.iter().zip(&hop.values).map(value).collect();
     json!({ "samples": hop.samples, "exact": hop.exact, "rank_error": hop.rank_error, "quantiles": values })
 }
 
-/// States of a value that it may be any larger one: it has the largest code.
-fn mark(value: &mut Json, at_ceiling: bool) {
-    if at_ceiling {
+/// States of a value that it may be any larger one, as it has the largest code, or that it may be 0, as it
+/// has the smallest one.
+fn mark(value: &mut Json, found: f64, ceiling: f64, floor: Option<f64>) {
+    if found >= ceiling {
         value["at_ceiling"] = json!(true);
+    }
+    if floor.is_some_and(|floor| found <= floor) {
+        value["at_floor"] = json!(true);
     }
 }
 
-fn frequent_json(hop: &HopFrequent) -> Json {
+fn frequent_json(hop: &HopFrequent, number: impl Fn(f64) -> Json) -> Json {
     let value = |found: &super::FrequentValue| {
-        let mut value = json!({ "value": found.value, "least": found.min, "most": found.max, "low": found.low, "high": found.high });
-        mark(&mut value, found.value >= hop.ceiling);
+        let mut value = json!({ "value": number(found.value), "least": found.min, "most": found.max, "low": found.low, "high": found.high });
+        mark(&mut value, found.value, hop.ceiling, hop.floor);
         value
     };
     json!({ "samples": hop.samples, "values": hop.values.iter().map(value).collect::<Vec<_>>() })
 }
 
-/// Writes the paths of flows as CSV: the flow's columns, then `epoch`, `ending`, `first_ns`, `last_ns`, `query`, `digests`, `decoded_after`,
-/// `hops`, `known` (hops that are) and `path`, its hops from the first, parted by spaces, "?" where more than one value is possible.
+/// Writes the paths of flows as CSV: the flow's columns, then `epoch`, `ending`, `first_ns`, `last_ns`,
+/// `query`, `digests`, `decoded_after`, `hops`, `known` (hops that are) and `path`, its hops from the first,
+/// parted by spaces, "?" where more than one value is possible.
 #[derive(Debug)]
 pub struct PathWriter<W> {
     output: W,

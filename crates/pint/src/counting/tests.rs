@@ -45,6 +45,26 @@ fn the_mean_of_sums_and_products_is_the_truth_and_the_deviation_within_its_bound
     assert!(deviation <= ((1.0f64 + 0.05 * 0.05 / (4.0 * 1.05)).powi(5) - 1.0).sqrt());
 }
 
+#[test]
+fn sums_beyond_a_counter_are_at_its_ceiling() {
+    // The last code; and where a sum no longer fits 64 bits, for coarse counters with bits to spare: 2^36 and
+    // 1.44 times 2^37.
+    for (counter, ceiling, largest) in [
+        (Counter::from_epsilon(0.1, 5, 8).unwrap(), 255, 3.43e10),
+        (Counter::new(1 << 20, 16).unwrap(), 36, 6.87e10),
+        (Counter::new(3 << 19, 16).unwrap(), 54, 1.17e11),
+    ] {
+        assert_eq!(counter.ceiling(), ceiling);
+        assert!((counter.largest() / largest - 1.0).abs() < 0.02, "{}", counter.largest());
+        for packet in 0..1_000 {
+            let word = Key::new(2, 9).word(packet);
+            let code = (1..=255).fold(0, |code, hop| counter.add(code, u64::MAX, word.coin(hop)));
+            assert!(code >= ceiling, "{code} of {ceiling}");
+            assert!(counter.add(0, 1_000_000, word.coin(1)) < ceiling);
+        }
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn counters_never_fall_and_never_panic(code: u64, v: u64, coin: u32, rate in (1u64 << 20)..=(1 << 32), bits in 1u32..=16) {

@@ -3,7 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use super::predict::{PathModel, path_packets, quantile_error, samples_for_rank};
-use super::{Plan, task};
+use super::{Plan, task, tasks};
+use crate::collector::sketch_k;
 use crate::encoder::Task;
 use crate::query::*;
 
@@ -29,8 +30,9 @@ impl Plan {
         text += &self.sets_table();
         text += "\n";
         text += &self.queries_table();
-        for query in described["queries"].as_array().into_iter().flatten() {
+        for (place, query) in described["queries"].as_array().into_iter().flatten().enumerate() {
             text += &prediction_text(query);
+            text += &self.ends_text(place);
         }
         text
     }
@@ -70,14 +72,29 @@ impl Plan {
                 format!("{:.4}", query.frequency),
                 format!("{:.4}{missing}", f64::from(self.served(place)) / f64::from(SHARES)),
                 query.flow.name().to_string(),
-                approximation_text(query),
+                approximation_text(query, self.largest(place)),
             ]);
         }
         table(&rows)
     }
 
-    /// The plan and what to expect of it. Keys: `version`, `bits`, `hops`, `sets` (`share`, `queries`), `queries` (each with `asked`,
-    /// `served` and `prediction`).
+    /// Where the numbers of a query per packet end, where that may surprise.
+    fn ends_text(&self, place: usize) -> String {
+        let Query { name, aggregation, bits, .. } = &self.queries().queries[place];
+        let longest = self.queries().hops.maximal;
+        match aggregation {
+            Aggregation::CountAbove { .. } if tasks::count_bits(longest) > *bits => format!(
+                "\n{name}: {bits} bits count up to {} hops, and a path may have {longest}: larger counts are marked; {} bits count all\n",
+                (1u64 << bits) - 1,
+                tasks::count_bits(longest)
+            ),
+            Aggregation::Product(_) => format!("\n{name}: a hop whose value is 0 counts as 1\n"),
+            _ => String::new(),
+        }
+    }
+
+    /// The plan and what to expect of it. Keys: `version`, `bits`, `hops`, `sets` (`share`, `queries`),
+    /// `queries` (each with `asked`, `served` and `prediction`).
     pub fn to_json(&self) -> Json {
         let names = |set: &super::QuerySet| -> Vec<&str> {
             set.queries.iter().map(|&query| self.queries().queries[query].name.as_str()).collect()
@@ -134,8 +151,8 @@ impl Plan {
             }
             _ => json!({
                 "kind": "per-packet",
-                "relative_error": query.aggregation.approximation().and_then(|a| a.scale.relative_error()),
-                "largest": largest(query),
+                "relative_error": relative_error(query, self.queries().hops),
+                "largest": self.largest(place),
             }),
         }
     }
@@ -203,15 +220,12 @@ impl Plan {
     fn quantile_prediction(&self, place: usize, quantiles: &[f64], approximation: &Approximation) -> Json {
         let query = &self.queries().queries[place];
         let epsilon = approximation.scale.relative_error().unwrap_or(0.0);
-        // A sample is kept as its code, in whole bytes; the space is split evenly over the hops.
-        let item_bytes = f64::from(query.copy_bits().div_ceil(8));
-        let hops = f64::from(self.queries().hops.expected);
-        let items = query.space.map(|space| space as f64 / hops / item_bytes);
+        let k = sketch_k(query.space, self.queries().hops.expected, query.copy_bits());
         let mut errors = Vec::new();
         for packets in PACKETS {
             for &quantile in quantiles {
                 let samples = packets as f64 * self.samples_per_packet(place);
-                let error = quantile_error(quantile, samples, items, epsilon);
+                let error = quantile_error(quantile, samples, k, epsilon);
                 errors.push(json!({
                     "packets": packets,
                     "quantile": quantile,
@@ -225,48 +239,69 @@ impl Plan {
         json!({
             "kind": "quantiles",
             "approximation_error": approximation.scale.relative_error(),
-            "largest": largest(query),
-            "items_per_hop": items,
+            "largest": self.largest(place),
+            "sketch_k": k,
             "packets_for_rank_5_percent": self.packets_for(place, samples_for_rank(0.05, 0.01)),
             "errors": errors,
         })
     }
 }
 
-/// The share of packets that a path without a loop is reported for (appendix A.4): of `hops` hops, `tolerance` + 1 match a hash of `bits`
-/// bits by chance. The first term of the binomial; the others are far smaller.
+/// The share of packets that a path without a loop is reported for (appendix A.4): of `hops` hops,
+/// `tolerance` + 1 match a hash of `bits` bits by chance. The first term of the binomial; the others are far
+/// smaller.
 fn false_reports(hops: u32, tolerance: u32, bits: u32) -> f64 {
     let match_by_chance = libm::exp2(-f64::from(bits));
     let one = |i: u32| f64::from(hops.saturating_sub(i)) / f64::from(i + 1) * match_by_chance;
     (0..=tolerance).map(one).product::<f64>().min(1.0)
 }
 
-/// The largest value that a query can tell.
-fn largest(query: &Query) -> Option<f64> {
-    let approximation = query.aggregation.approximation()?;
-    Some(approximation.scale.largest(query.copy_bits())).filter(|largest| largest.is_finite())
+/// The relative error of one packet's number; None where it is not relative. Of a sum it is the deviation at
+/// the longest path, of a product that at the expected path.
+fn relative_error(query: &Query, hops: Hops) -> Option<f64> {
+    if let Aggregation::CountAbove { .. } = query.aggregation {
+        return Some(0.0);
+    }
+    let Approximation { scale, rounding } = *query.aggregation.approximation()?;
+    let epsilon = scale.relative_error()?;
+    if !matches!(query.aggregation, Aggregation::Product(_)) {
+        return Some(epsilon);
+    }
+    let factors = f64::from(hops.expected);
+    Some(match rounding {
+        // Each factor is off by 1 + epsilon at most.
+        Rounding::Nearest => libm::pow(1.0 + epsilon, factors) - 1.0,
+        // The logarithm of each factor deviates by half a step at most, independently.
+        Rounding::Log => libm::expm1(libm::sqrt(factors) * libm::log1p(epsilon)),
+        // See `counting`: (1 + (B - 1)^2 / (4 B))^k - 1 is the relative variance.
+        Rounding::Value => {
+            let base = (1.0 + epsilon) * (1.0 + epsilon);
+            let variance = (base - 1.0) * (base - 1.0) / (4.0 * base);
+            libm::sqrt(libm::pow(1.0 + variance, factors) - 1.0)
+        }
+    })
 }
 
-fn approximation_text(query: &Query) -> String {
+fn approximation_text(query: &Query, largest: Option<f64>) -> String {
+    let end = largest.map_or("no end".to_string(), |largest| format!("up to {largest:.3e}"));
+    if let Aggregation::CountAbove { .. } = query.aggregation {
+        return format!("exact, up to {}", largest.unwrap_or(f64::NAN));
+    }
     let Some(approximation) = query.aggregation.approximation() else { return "-".to_string() };
     let rounding = approximation.rounding.name();
     let unit = query.value.facts().unit;
-    match approximation.scale {
-        Scale::Exact => "exact".to_string(),
-        Scale::Multiplicative { epsilon } if matches!(query.aggregation, Aggregation::Sum(_)) => {
-            format!("counter, {:.2}% deviation", epsilon * 100.0)
+    match (approximation.scale, &query.aggregation) {
+        (Scale::Exact, _) => format!("exact, up to {}", largest.unwrap_or(f64::NAN)),
+        (Scale::Multiplicative { epsilon }, Aggregation::Sum(_)) => {
+            format!("counter, {:.2}% deviation, {end} {unit}", epsilon * 100.0)
         }
-        Scale::Multiplicative { epsilon } => format!(
-            "{:.2}%, up to {:.3e} {unit}, {rounding}",
-            epsilon * 100.0,
-            approximation.scale.largest(query.copy_bits())
-        ),
-        Scale::Additive { delta } => {
-            format!(
-                "{delta} {unit}, up to {:.3e}, {rounding}",
-                approximation.scale.largest(query.copy_bits())
-            )
+        (Scale::Multiplicative { epsilon }, Aggregation::Product(_)) => {
+            format!("{:.2}% per hop, products {end}, {rounding}", epsilon * 100.0)
         }
+        (Scale::Multiplicative { epsilon }, _) => {
+            format!("{:.2}%, {end} {unit}, {rounding}", epsilon * 100.0)
+        }
+        (Scale::Additive { delta }, _) => format!("{delta} {unit}, {end}, {rounding}"),
     }
 }
 

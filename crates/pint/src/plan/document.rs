@@ -83,7 +83,9 @@ impl<'a, 't> Section<'a, 't> {
         key: &str,
         message: impl Into<String>,
     ) {
-        complaints.add(at.or(self.start), &format!("{}{key}", self.path), message);
+        let key = format!("{}{key}", self.path);
+        // Without a key, of the whole table.
+        complaints.add(at.or(self.start), key.trim_end_matches('.'), message);
     }
 
     /// A missing key.

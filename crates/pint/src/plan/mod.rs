@@ -1,8 +1,10 @@
-//! Plans: which packet serves which queries, where their bits lie, and how a plan is distinguished from others.
+//! Plans: which packet serves which queries, where their bits lie, and how a plan is distinguished from
+//! others.
 //!
-//! [`read`] takes the query language (TOML), [`Plan::new`] chooses the query sets, [`Plan::encoder`] is what switches and
-//! collectors run. A plan is written as a file of queries with the chosen sets and a version; the version is a hash
-//! of everything that the bits of a digest depend on, and travels with recorded digests.
+//! [`read`] takes the query language (TOML), [`Plan::new`] chooses the query sets, [`Plan::encoder`] is what
+//! switches and collectors run. A plan is written as a file of queries with the chosen sets and a version;
+//! the version is a hash of everything that the bits of a digest depend on, and travels with recorded
+//! digests.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.3, §3.4.
 //! Differs from the source: the paper's plan is chosen by hand (§7), this one by a linear program.
@@ -17,13 +19,12 @@ mod problem;
 mod read;
 mod sets;
 mod simplex;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 
-use crate::counting::Counter;
 use crate::encoder::{self, Encoder, Refused, Slot, Task};
 use crate::hash::{GOLDEN, Key, mix};
-use crate::loops::LoopDetection;
 use crate::query::*;
 use crate::value;
 
@@ -32,6 +33,7 @@ pub(crate) use problem::unknown;
 pub use problem::{FileError, Problem};
 pub use read::queries as read;
 pub use sets::Relaxation;
+pub(crate) use tasks::task;
 
 /// A query set and its share of the packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +72,8 @@ pub enum OpenError {
 }
 
 impl Plan {
-    /// The plan of a file, be it a plan's or one of queries, for which it is made. `file` is its name in errors.
+    /// The plan of a file, be it a plan's or one of queries, for which it is made. `file` is its name in
+    /// errors.
     pub fn open(text: &str, file: &str) -> Result<Plan, OpenError> {
         if Plan::is_plan(text) {
             return Ok(Plan::read(text, file)?);
@@ -79,8 +82,9 @@ impl Plan {
         Plan::new(queries).map_err(|error| OpenError::Plan { file: file.to_string(), error })
     }
 
-    /// Chooses the sets. Every query gets at least its frequency, to within [`Plan::shortfall`]; what is left is shared in the
-    /// ratio of the frequencies as far as it goes. Errors: queries that cannot run, demands that cannot be met.
+    /// Chooses the sets. Every query gets at least its frequency, to within [`Plan::shortfall`]; what is left
+    /// is shared in the ratio of the frequencies as far as it goes. Errors: queries that cannot run, demands
+    /// that cannot be met.
     pub fn new(queries: Queries) -> Result<Plan, PlanError> {
         check(&queries)?;
         match choose(queries.clone()) {
@@ -89,8 +93,8 @@ impl Plan {
         }
     }
 
-    /// A plan with sets that were chosen elsewhere. Errors: shares that do not sum to [`SHARES`], sets that do not fit, unknown or
-    /// repeated queries.
+    /// A plan with sets that were chosen elsewhere. Errors: shares that do not sum to [`SHARES`], sets that
+    /// do not fit, unknown or repeated queries.
     pub fn with_sets(queries: Queries, sets: Vec<QuerySet>) -> Result<Plan, PlanError> {
         check(&queries)?;
         let refuse = |reason: String| Err(PlanError::Query { name: "set".to_string(), reason });
@@ -135,12 +139,22 @@ impl Plan {
         self.sets.iter().filter(|set| set.queries.contains(&query)).map(|set| set.share).sum()
     }
 
-    /// Parts of [`SHARES`] by which the query gets less than it asked; 0 but where whole parts cannot keep all demands.
+    /// Parts of [`SHARES`] by which the query gets less than it asked; 0 but where whole parts cannot keep
+    /// all demands.
     pub fn shortfall(&self, query: usize) -> u32 {
         self.queries.queries[query].demand().saturating_sub(self.served(query))
     }
 
-    /// The key of a query's hashes; copy n of it uses `Key::new(key.0, n)`. Purpose 0 is the choice of the set.
+    /// The largest result that a digest of the query can tell, in the value's unit (of a product, its power);
+    /// larger ones are decoded as this one. None for queries whose results have no order, and beyond the
+    /// range of `f64`.
+    pub fn largest(&self, query: usize) -> Option<f64> {
+        let query = &self.queries.queries[query];
+        task(query, self.queries.hops).ok().and_then(|task| tasks::largest(query, &task))
+    }
+
+    /// The key of a query's hashes; copy n of it uses `Key::new(key.0, n)`. Purpose 0 is the choice of the
+    /// set.
     pub fn key(&self, query: usize) -> Key {
         Key::new(self.queries.seed, 1 + query as u64)
     }
@@ -169,7 +183,8 @@ impl Plan {
         slots
     }
 
-    /// What switches and collectors run. Errors: none for a plan that this module made; the encoder's own check is passed on.
+    /// What switches and collectors run. Errors: none for a plan that this module made; the encoder's own
+    /// check is passed on.
     pub fn encoder(&self) -> Result<Encoder, Refused> {
         let slots: Vec<Vec<Slot>> = (0..self.sets.len()).map(|set| self.slots(set)).collect();
         let mut until = 0;
@@ -183,9 +198,10 @@ impl Plan {
         Encoder::new(Key::new(self.queries.seed, 0), &self.tasks(), &sets)
     }
 
-    /// 32 bits that differ between plans whose digests mean different things: a hash of the seed, the longest path, the sets, and the
-    /// width and task of every query, stated in [`Plan::decoding`]. With s = the text's length, each 8 bytes of it (little-endian,
-    /// the last ones filled with zeros) make s = mix(s xor word) + G; the version is the upper half of mix(s).
+    /// 32 bits that differ between plans whose digests mean different things: a hash of the seed, the longest
+    /// path, the sets, and the width and task of every query, stated in [`Plan::decoding`]. With s = the
+    /// text's length, each 8 bytes of it (little-endian, the last ones filled with zeros) make s = mix(s xor
+    /// word) + G; the version is the upper half of mix(s).
     pub fn version(&self) -> u32 {
         let text = self.decoding();
         let mut state = text.len() as u64;
@@ -313,81 +329,4 @@ fn check(queries: &Queries) -> Result<(), PlanError> {
         }
     }
     Ok(())
-}
-
-/// What a hop does for a query. Errors: settings that no encoder has, as a sentence.
-fn task(query: &Query, hops: Hops) -> Result<Task, String> {
-    let bits = query.copy_bits();
-    match &query.aggregation {
-        Aggregation::Path(path) => {
-            let code = path.code(hops.expected).ok_or("tau and layers are not a valid code")?;
-            let blocks = match path.blocks {
-                Blocks::Hashes => encoder::Blocks::Hashed,
-                Blocks::Fragments { value_bits } => {
-                    encoder::Blocks::Fragments { count: value_bits.div_ceil(bits.max(1)).clamp(1, 64) }
-                }
-            };
-            Ok(Task::Path { code, blocks })
-        }
-        Aggregation::Max(a) => compiled(a, bits).map(Task::Maximum),
-        Aggregation::Min(a) => compiled(a, bits).map(Task::Minimum),
-        Aggregation::Product(a) => compiled(a, bits).map(Task::Product),
-        Aggregation::Sum(a) => counter(a, bits, hops, query.value).map(Task::Sum),
-        Aggregation::CountAbove { threshold } => Ok(Task::Count { threshold: *threshold }),
-        Aggregation::Loops { tolerance } => {
-            LoopDetection::new(bits, *tolerance).map(Task::Loop).ok_or(format!(
-                "{bits} bits have no room for a hash next to a counter up to {tolerance}: give more bits"
-            ))
-        }
-        Aggregation::Quantiles { approximation, .. } | Aggregation::Frequent { approximation, .. } => {
-            compiled(approximation, bits).map(Task::Sample)
-        }
-    }
-}
-
-/// The integer form of an approximation.
-fn compiled(a: &Approximation, bits: u32) -> Result<value::Approximation, String> {
-    let rounding = match a.rounding {
-        Rounding::Nearest => value::Rounding::Nearest,
-        Rounding::Value => value::Rounding::Value,
-        Rounding::Log => value::Rounding::Logarithm,
-    };
-    match a.scale {
-        Scale::Exact => {
-            value::Approximation::exact(bits).ok_or(format!("expected 1 to 64 bits a copy, found {bits}"))
-        }
-        Scale::Multiplicative { epsilon } => value::Approximation::from_epsilon(epsilon, bits, rounding).ok_or(format!(
-            "no grid has {bits} bits and a relative error of {epsilon:.6}: expected 1 to 32 bits, an error from {FINEST_EPSILON} to \
-             {COARSEST_EPSILON}; give more bits, a larger error, or a smaller largest"
-        )),
-        Scale::Additive { delta } => value::Approximation::additive((2.0 * delta).round() as u64, bits, rounding)
-            .ok_or("additive values take 1 to 32 bits and round to nearest or in the value domain".to_string()),
-    }
-}
-
-/// The counter of a sum, by the relative deviation of the sum at the longest path.
-fn counter(a: &Approximation, bits: u32, hops: Hops, value: Value) -> Result<Counter, String> {
-    // Steps below 1 count small sums exactly: the finest grid.
-    let counter = match a.scale {
-        Scale::Multiplicative { epsilon } => Counter::from_epsilon(epsilon, hops.maximal, bits),
-        Scale::Exact | Scale::Additive { .. } => Counter::new(1 << 32, bits),
-    };
-    counter.ok_or(format!(
-        "no counter of {bits} bits can hold sums of {}: expected 1 to 16 bits a query, and a relative error",
-        value.name()
-    ))
-}
-
-/// The finest scale on which a counter of `bits` bits reaches sums up to `largest`.
-fn counting(largest: f64, hops: Hops, bits: u32) -> Scale {
-    let reaches = |epsilon| {
-        Counter::from_epsilon(epsilon, hops.maximal, bits).is_some_and(|counter| counter.largest() >= largest)
-    };
-    // Base 2 is the coarsest counter there is.
-    let (mut low, mut high) = (FINEST_EPSILON, libm::sqrt(f64::from(hops.maximal)) / 2.0);
-    for _ in 0..50 {
-        let middle = libm::sqrt(low * high);
-        if reaches(middle) { high = middle } else { low = middle }
-    }
-    Scale::Multiplicative { epsilon: high }
 }

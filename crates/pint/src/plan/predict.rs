@@ -1,18 +1,21 @@
 //! What a plan will give: packets until a path is known, ranks and values of quantiles, errors per packet.
 //!
-//! *Paths* are decoded in a model of the collector: every packet belongs to a layer, its writers are drawn with the code's
-//! probabilities, an equation with one unknown hop removes each wrong value of that hop with probability 1 - 2^-b, known
-//! hops are peeled off the equations that wait. With hashes that mix well this is the collector without the hashing; it knows
-//! the list of ids, but not the topology. Seeded, so the same plan gives the same numbers.
+//! *Paths* are decoded in a model of the collector: every packet belongs to a layer, its writers are drawn
+//! with the code's probabilities, an equation with one unknown hop removes each wrong value of that hop with
+//! probability 1 - 2^-b, known hops are peeled off the equations that wait. With hashes that mix well this is
+//! the collector without the hashing; it knows the list of ids, but not the topology. Seeded, so the same
+//! plan gives the same numbers.
 //!
-//! *Quantiles*: n packets of a flow give each of k hops z = n f c / k samples (f the share that serves the query, c its
-//! copies). The phi-quantile of z independent samples has a rank error of about sqrt(phi (1 - phi) / z) standard deviations; the
-//! sketch adds up to its own error, the approximation its epsilon of the value. Ranks become values only under a law of the values:
-//! here lognormal with a given sigma. Samples of one flow are correlated in time; then z counts for less, and by how much
-//! is not known beforehand.
+//! *Quantiles*: n packets of a flow give each of k hops z = n f c / k samples (f the share that serves the
+//! query, c its copies). The rank of the phi-quantile of z independent samples has a standard deviation of
+//! about sqrt(phi (1 - phi) / z); beyond k samples the sketch adds its own error, the approximation its
+//! epsilon of the value. Ranks become values only under a law of the values: here lognormal with a given
+//! sigma. Samples of one flow are correlated in time; then z counts for less, and by how much is not known
+//! beforehand.
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1, Theorem 1 and appendix A.1 (samples a hop, rank error), §4.2 (decoding); the
-//! normal approximation of an order statistic is textbook (David and Nagaraja, "Order Statistics", §10.2).
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1, Theorem 1 and appendix A.1 (samples a hop, rank
+//! error), §4.2 (decoding); the normal approximation of an order statistic is textbook (David and Nagaraja,
+//! "Order Statistics", §10.2).
 
 use crate::code::{Code, Selection};
 use crate::hash::{GOLDEN, mix};
@@ -204,40 +207,45 @@ pub struct QuantileError {
     pub samples: f64,
     /// Standard deviation of the rank from sampling, as a share of all ranks.
     pub rank_deviation: f64,
-    /// Rank error that the sketch adds at most (with 99 %); 0 while it holds all samples.
+    /// Rank error that the sketch adds at most (with 99 %); 0 while it keeps all samples.
     pub sketch_rank_error: f64,
-    /// Mean relative error of the value if values are lognormal with [`LOGNORMAL_SIGMA`], sampling and approximation together.
+    /// Mean relative error of the value if values are lognormal with [`LOGNORMAL_SIGMA`], sampling and
+    /// approximation together.
     pub relative_error: f64,
 }
 
-/// The error of quantile `phi` (within (0, 1)) from `samples` samples. `sketch_items`: samples that fit the sketch's space, if it has a
-/// bound; `epsilon`: relative error of the approximation.
-pub fn quantile_error(phi: f64, samples: f64, sketch_items: Option<f64>, epsilon: f64) -> QuantileError {
+/// The error of quantile `phi` (within (0, 1)) from `samples` samples in a sketch of this `k`; `epsilon`:
+/// relative error of the approximation.
+pub fn quantile_error(phi: f64, samples: f64, k: u32, epsilon: f64) -> QuantileError {
     let z = samples.max(1.0);
     let rank_deviation = libm::sqrt(phi * (1.0 - phi) / z);
-    let sketch_rank_error = match sketch_items {
-        Some(items) if z > items => {
-            // Fewer items than the smallest sketch: reported as that one.
-            let k = kll::k_for_room(items as usize).unwrap_or(kll::MIN_K);
-            kll::rank_error(k).min(1.0)
-        }
-        _ => 0.0,
-    };
-    // The 99 % bound of the sketch is 2.576 standard deviations.
-    let rank = libm::sqrt(
-        rank_deviation * rank_deviation + (sketch_rank_error / 2.576) * (sketch_rank_error / 2.576),
-    );
-    let place = kll::normal_quantile(phi);
-    let density = libm::exp(-place * place / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
-    let log_deviation = LOGNORMAL_SIGMA * rank / density;
-    // Rounding to the nearest code errs evenly within +-epsilon: variance epsilon^2 / 3. The mean of |N| is sqrt(2 / pi).
-    let deviation = libm::sqrt(log_deviation * log_deviation + epsilon * epsilon / 3.0);
-    let relative_error = deviation * libm::sqrt(2.0 / std::f64::consts::PI);
+    // Up to k samples nothing is thrown away.
+    let sketch_rank_error = if z > f64::from(k) { kll::rank_error(k).min(1.0) } else { 0.0 };
+    let sketch_deviation = sketch_rank_error / kll::RANK_DEVIATIONS * kll::tail_share(k, phi);
+    let rank = libm::sqrt(rank_deviation * rank_deviation + sketch_deviation * sketch_deviation);
+    let from_ranks = lognormal_error(phi, rank, z);
+    // Rounding to the nearest code errs evenly within +-epsilon: variance epsilon^2 / 3. The mean of |N| is
+    // sqrt(2 / pi).
+    let rounding = 2.0 / std::f64::consts::PI * epsilon * epsilon / 3.0;
+    let relative_error = libm::sqrt(from_ranks * from_ranks + rounding);
     QuantileError { samples, rank_deviation, sketch_rank_error, relative_error }
 }
 
-/// Samples a hop that keep the rank within `epsilon` except with probability `delta`, whatever the law: ln(2 / delta) / (2 epsilon^2)
-/// (Hoeffding; the form used in Theorem 1).
+/// Mean relative error of the value whose rank is `phi`, if that rank is off by a normal law of this
+/// deviation and values are lognormal. A mean of 64 ranks that are equally likely: far out in the tail a rank
+/// that is a little too high is a value that is much too large.
+fn lognormal_error(phi: f64, deviation: f64, samples: f64) -> f64 {
+    let (place, end) = (kll::normal_quantile(phi), 0.5 / samples);
+    let error = |n: u32| {
+        let rank = phi + deviation * kll::normal_quantile((f64::from(n) + 0.5) / 64.0);
+        let found = kll::normal_quantile(rank.clamp(end.min(phi), (1.0 - end).max(phi)));
+        libm::expm1(LOGNORMAL_SIGMA * (found - place)).abs()
+    };
+    (0..64).map(error).sum::<f64>() / 64.0
+}
+
+/// Samples a hop that keep the rank within `epsilon` except with probability `delta`, whatever the law: ln(2
+/// / delta) / (2 epsilon^2) (Hoeffding; the form used in Theorem 1).
 pub fn samples_for_rank(epsilon: f64, delta: f64) -> f64 {
     libm::log(2.0 / delta) / (2.0 * epsilon * epsilon)
 }

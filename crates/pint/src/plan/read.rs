@@ -3,6 +3,7 @@
 use super::document::{Complaints, Section, parse, shown};
 use super::presets::Preset;
 use super::problem::{FileError, unknown};
+use super::tasks::{LARGEST_ADDEND, counting, sums_end};
 use crate::code::{MAX_HOPS, MAX_LAYERS};
 use crate::query::*;
 
@@ -121,8 +122,7 @@ fn query(
     let flow =
         section.name(complaints, "flow", "flow key", &flows, FlowKey::named).unwrap_or(FlowKey::FiveTuple);
     let space = section.integer(complaints, "space", 16, 1 << 40);
-    let aggregation =
-        Parts { section: &mut section, complaints, value, bits, hops, largest: None }.aggregation();
+    let aggregation = Parts { section: &mut section, complaints, value, bits, hops }.aggregation();
     let start = section.start;
     section.finish(complaints, |key| {
         OWN_KEYS
@@ -187,8 +187,6 @@ struct Parts<'s, 'a, 't, 'c, 'f> {
     value: Option<Value>,
     bits: Option<u32>,
     hops: Hops,
-    /// The largest value that is planned for, once it was read.
-    largest: Option<f64>,
 }
 
 impl Parts<'_, '_, '_, '_, '_> {
@@ -235,11 +233,7 @@ impl Parts<'_, '_, '_, '_, '_> {
             "sum" | "product" => Rounding::Value,
             _ => Rounding::Nearest,
         };
-        let mut approximation = self.approximation(copies, rounding)?;
-        if name == "sum" && self.section.get("approximation").is_none() {
-            let largest = self.largest.unwrap_or(f64::MAX) * f64::from(self.hops.expected);
-            approximation.scale = super::counting(largest, self.hops, self.bits?);
-        }
+        let approximation = self.approximation(name, copies, rounding)?;
         let aggregation = match name {
             "max" => Aggregation::Max(approximation),
             "min" => Aggregation::Min(approximation),
@@ -366,34 +360,92 @@ impl Parts<'_, '_, '_, '_, '_> {
     }
 
     /// `approximation = { epsilon | base | delta, rounding }` or `"exact"`, and `largest`.
-    fn approximation(&mut self, copies: Option<u32>, default: Rounding) -> Option<Approximation> {
-        let asked = self.section.integer(self.complaints, "largest", 1, i64::MAX as u64);
+    fn approximation(&mut self, name: &str, copies: Option<u32>, default: Rounding) -> Option<Approximation> {
+        let max = if name == "sum" { LARGEST_ADDEND } else { i64::MAX as u64 };
+        let asked = self.section.integer(self.complaints, "largest", 1, max);
         let given = self.section.get("approximation");
-        let bits = self.bits? / copies?;
-        let largest = asked.or(self.value.map(|value| value.facts().largest))? as f64;
-        self.largest = Some(largest);
-        let Some((_, at)) = given else {
-            return Some(Approximation { scale: Scale::reaching(largest, bits), rounding: default });
-        };
-        let (scale, rounding) = self.scale()?;
-        let scale = scale.unwrap_or_else(|| Scale::reaching(largest, bits));
+        let (bits, value) = (self.bits? / copies?, self.value?);
+        let end = self.end(name, asked.unwrap_or(value.facts().largest.min(max)) as f64);
+        let (scale, rounding) = if given.is_some() { self.scale(name)? } else { (None, None) };
+        let scale = scale.unwrap_or_else(|| self.finest(name, value, end, bits));
         // A requested largest value must fit; the default need not: then the end of the range is reported.
-        if asked.is_some() && scale.bits_for(largest) > bits {
-            let epsilon = Scale::reaching(largest, bits).relative_error().unwrap_or(0.0);
-            let message = format!(
-                "values up to {largest} need {} bits per copy at this precision, but the query has {bits}: raise bits \
-                 accordingly, or set epsilon = {:.4}, or leave out largest (then values above {:.4} saturate)",
-                scale.bits_for(largest),
-                (epsilon * 1e4).ceil() / 1e4,
-                scale.largest(bits)
-            );
-            self.complain(Some(at), "approximation", message);
+        if let Some(message) = asked.and_then(|asked| self.unreached(name, scale, bits, asked, end)) {
+            let (key, at) = match given {
+                Some((_, at)) => ("approximation", Some(at)),
+                None => ("largest", self.section.get("largest").map(|(_, at)| at)),
+            };
+            self.complain(at, key, message);
             return None;
         }
         Some(Approximation { scale, rounding: rounding.unwrap_or(default) })
     }
 
-    fn scale(&mut self) -> Option<(Option<Scale>, Option<Rounding>)> {
+    /// The largest result that is planned for, where hops see values up to `largest`.
+    fn end(&self, name: &str, largest: f64) -> f64 {
+        let hops = f64::from(self.hops.expected);
+        match name {
+            // One value may be larger than a sum takes; sums from there on are marked.
+            "sum" if self.value.is_some_and(|value| value.facts().largest > LARGEST_ADDEND) => {
+                (largest * hops).min(LARGEST_ADDEND as f64)
+            }
+            "sum" => largest * hops,
+            "product" => libm::pow(largest, hops).min(f64::MAX),
+            _ => largest,
+        }
+    }
+
+    /// The finest scale whose codes reach `end`.
+    fn finest(&self, name: &str, value: Value, end: f64, bits: u32) -> Scale {
+        match name {
+            "sum" => counting(end, self.hops, bits),
+            "product" => Scale::multiplicative_reaching(end, bits),
+            _ if value.is_name() => Scale::Exact,
+            _ => Scale::reaching(end, bits),
+        }
+    }
+
+    /// What to change if results up to `end`, of values up to `largest`, do not fit.
+    fn unreached(&self, name: &str, scale: Scale, bits: u32, largest: u64, end: f64) -> Option<String> {
+        let hops = self.hops.expected;
+        let (what, needed, reached) = match (name, scale) {
+            ("sum", Scale::Multiplicative { epsilon }) => {
+                let reached = sums_end(epsilon, self.hops, bits)?;
+                let enough = |bits: &u32| sums_end(epsilon, self.hops, *bits).is_some_and(|sum| sum >= end);
+                (format!("sums of {hops} values up to {largest}"), (1..=16).find(enough), reached)
+            }
+            // Refused with a better reason.
+            ("sum", _) | ("product", Scale::Exact | Scale::Additive { .. }) => return None,
+            _ => {
+                let what = match name {
+                    "product" => format!("products of {hops} values up to {largest}"),
+                    _ => format!("values up to {largest}"),
+                };
+                (what, Some(scale.bits_for(end)), scale.largest(bits))
+            }
+        };
+        if needed.is_some_and(|needed| needed <= bits) {
+            return None;
+        }
+        let raise = match needed {
+            Some(needed) => format!(
+                "need {needed} bits per copy at this precision, but the query has {bits}: raise bits accordingly"
+            ),
+            None => format!(
+                "do not fit any bits at this precision, the query's {bits} end at {reached:.4}: lower largest"
+            ),
+        };
+        let coarser = match self.finest(name, self.value?, end, bits) {
+            Scale::Multiplicative { epsilon } if Scale::Multiplicative { epsilon } != scale => {
+                format!(", or set epsilon = {:.4}", (epsilon * 1e4).ceil() / 1e4)
+            }
+            _ => String::new(),
+        };
+        Some(format!(
+            "{what} {raise}{coarser}, or leave out largest (then results above {reached:.4} saturate)"
+        ))
+    }
+
+    fn scale(&mut self, name: &str) -> Option<(Option<Scale>, Option<Rounding>)> {
         let expected = "\"exact\" or a table such as { epsilon = 0.025 }, { base = 1.05 } or { delta = 100 }";
         let (found, at) = self.section.get("approximation")?;
         if matches!(found, toml::de::DeValue::String(text) if text == "exact") {
@@ -404,8 +456,13 @@ impl Parts<'_, '_, '_, '_, '_> {
             return None;
         };
         let before = self.complaints.count();
-        let epsilon = table.number(self.complaints, "epsilon", "a relative error from 0.000086 to 3", |e| {
-            (FINEST_EPSILON..=COARSEST_EPSILON).contains(&e)
+        // The deviation of a sum may be larger: what its counter allows depends on the hops.
+        let (error, coarsest) = match name {
+            "sum" => ("a relative deviation from 0.000086 to 8", 8.0),
+            _ => ("a relative error from 0.000086 to 3", COARSEST_EPSILON),
+        };
+        let epsilon = table.number(self.complaints, "epsilon", error, |epsilon| {
+            (FINEST_EPSILON..=coarsest).contains(&epsilon)
         });
         let base = table.number(self.complaints, "base", "a base from 1.000173 to 16", |b| {
             (1.000_173..=16.0).contains(&b)

@@ -184,6 +184,127 @@ fn what_cannot_be_is_refused_with_a_reason() {
     case("aggregation = \"max\"", "", "query.congestion.aggregation: missing");
 }
 
+/// A file with one query `q`, of paths of 3 hops, 12 at most.
+fn one(value: &str, aggregation: &str, bits: u32, more: &str) -> String {
+    format!(
+        "bits = {bits}\nhops = {{ expected = 3, maximal = 12 }}\n[[query]]\nname = \"q\"\nvalue = \"{value}\"\naggregation = \
+         \"{aggregation}\"\nbits = {bits}\n{more}"
+    )
+}
+
+/// What is predicted for that query.
+fn predicted(text: &str) -> serde_json::Value {
+    let plan = planned(text);
+    assert_eq!(Plan::read(&plan.to_toml(), "plan.toml").unwrap().tasks(), plan.tasks());
+    plan.to_json()["queries"][0]["prediction"].clone()
+}
+
+#[test]
+fn names_of_switches_and_ports_are_never_rounded() {
+    let exact = Task::Sample(value::Approximation::exact(8).unwrap());
+    for name in ["switch-id", "ingress-port", "egress-port"] {
+        assert_eq!(planned(&one(name, "frequent", 8, "")).tasks(), [exact]);
+        for aggregation in ["max", "min", "frequent"] {
+            let text = planned(&one(name, aggregation, 8, "")).describe();
+            assert!(text.contains("exact, up to 255"), "{text}");
+            let refused = problems(&one(name, aggregation, 8, "approximation = { epsilon = 0.1 }\n"));
+            assert!(
+                refused.contains("rounded it would be another one: leave out approximation"),
+                "{refused}"
+            );
+        }
+        for aggregation in ["quantiles", "sum", "product"] {
+            let refused = problems(&one(name, aggregation, 8, ""));
+            assert!(refused.contains("use aggregation = \"path\""), "{refused}");
+        }
+    }
+    let refused = problems(&one("switch-id", "frequent", 8, "largest = 256\n"));
+    assert!(refused.contains("query.q.largest: values up to 256 need 9 bits"), "{refused}");
+    assert!(predicted(&one("switch-id", "frequent", 8, "largest = 255\n"))["share"].is_number());
+}
+
+#[test]
+fn a_product_has_a_logarithmic_grid_that_reaches_the_product_of_all_hops() {
+    for approximation in ["\"exact\"", "{ delta = 4 }"] {
+        let refused =
+            problems(&one("utilisation", "product", 16, &format!("approximation = {approximation}\n")));
+        assert!(refused.contains("a product adds the logarithms"), "{refused}");
+    }
+    // Each value would fit the bits as it is; 600^3 is 2.16e8.
+    let prediction = predicted(&one("utilisation", "product", 16, "largest = 600\n"));
+    let (largest, error) = (prediction["largest"].as_f64().unwrap(), prediction["relative_error"].as_f64());
+    assert!((2.16e8..2.5e8).contains(&largest) && error.unwrap() < 0.001, "{prediction}");
+    // 2^54, and the coarsest grid where bits are too few: 16^3.
+    let largest = |bits| predicted(&one("utilisation", "product", bits, ""))["largest"].as_f64().unwrap();
+    assert!((largest(16) / libm::exp2(54.0) - 1.0).abs() < 0.01, "{}", largest(16));
+    assert!((largest(2) - 4_096.0).abs() < 0.1, "{}", largest(2));
+    let refused =
+        problems(&one("utilisation", "product", 8, "largest = 600\napproximation = { epsilon = 0.01 }\n"));
+    assert!(refused.contains("products of 3 values up to 600 need 10 bits per copy"), "{refused}");
+    let text = planned(&one("utilisation", "product", 8, "approximation = { epsilon = 0.05 }\n")).describe();
+    assert!(text.contains("5.00% per hop, products up to 6.405e10, value"), "{text}");
+    assert!(text.contains("a hop whose value is 0 counts as 1"), "{text}");
+}
+
+#[test]
+fn a_sum_ends_where_its_counter_does() {
+    for approximation in ["\"exact\"", "{ delta = 4 }"] {
+        let refused = problems(&one("utilisation", "sum", 8, &format!("approximation = {approximation}\n")));
+        assert!(refused.contains("a sum is counted at random"), "{refused}");
+    }
+    let refused = problems(&one("utilisation", "sum", 8, "approximation = { rounding = \"nearest\" }\n"));
+    assert!(refused.contains("leave out rounding"), "{refused}");
+    let text = one("utilisation", "sum", 8, "approximation = { epsilon = 0.05 }\n");
+    let prediction = predicted(&text);
+    let Task::Sum(counter) = planned(&text).tasks()[0] else { panic!() };
+    assert_eq!(
+        (&prediction["largest"], &prediction["relative_error"]),
+        (&counter.largest().into(), &0.05.into())
+    );
+    assert!((counter.largest() / 49_084.0 - 1.0).abs() < 1e-3, "{}", counter.largest());
+    assert!(planned(&text).describe().contains("counter, 5.00% deviation, up to 4.908e4 1/512"));
+    let refused =
+        problems(&one("utilisation", "sum", 8, "approximation = { epsilon = 0.01 }\nlargest = 3000\n"));
+    for expected in ["sums of 3 values up to 3000 need 10 bits", "set epsilon = 0.0", "above 578."] {
+        assert!(refused.contains(expected), "{expected}\nnot in\n{refused}");
+    }
+    // The one that is named instead is far enough.
+    let (_, rest) = refused.split_once("set epsilon = ").unwrap();
+    let epsilon = rest.split(',').next().unwrap();
+    let advised = format!("approximation = {{ epsilon = {epsilon} }}\nlargest = 3000\n");
+    assert!(predicted(&one("utilisation", "sum", 8, &advised))["largest"].as_f64() >= Some(9_000.0));
+    // Without an approximation the counter reaches what is planned for, or is the coarsest one.
+    assert!(predicted(&one("hop-latency", "sum", 12, ""))["largest"].as_f64() >= Some(3.0 * 4_294_967_295.0));
+    assert_eq!(predicted(&one("hop-latency", "sum", 4, ""))["largest"], 32_767.0);
+    let long = one("hop-latency", "sum", 4, "").replace("maximal = 12", "maximal = 255");
+    assert_eq!(predicted(&long)["largest"], 32_767.0);
+    // One value of more than 32 bits is taken as 2^32 - 1, so sums are not trusted from there on.
+    assert!(predicted(&one("port-bytes", "sum", 12, ""))["largest"].as_f64() <= Some(4_294_967_295.0));
+    assert!(
+        problems(&one("port-bytes", "sum", 12, "largest = 5000000000\n")).contains("from 1 to 4294967295")
+    );
+}
+
+#[test]
+fn a_count_has_bits_for_the_hops_of_an_expected_path() {
+    let refused = problems(&one("utilisation", "count-above", 1, "threshold = 5\n"));
+    assert!(
+        refused.contains("1 bits count up to 1 hops, and paths of 3 are expected: give it 2 bits, or 4"),
+        "{refused}"
+    );
+    let text = planned(&one("utilisation", "count-above", 2, "threshold = 5\n")).describe();
+    assert!(text.contains("q: 2 bits count up to 3 hops, and a path may have 12"), "{text}");
+    assert!(text.contains("exact, up to 3"), "{text}");
+    let text = planned(&one("utilisation", "count-above", 4, "threshold = 5\n")).describe();
+    assert!(!text.contains("may have"), "{text}");
+}
+
+#[test]
+fn a_complaint_of_a_whole_table_names_the_table() {
+    let refused = problems(&one("utilisation", "max", 8, "approximation = { epsilon = 0.05, base = 1.1 }\n"));
+    assert!(refused.contains(": query.q.approximation: expected only one"), "{refused}");
+}
+
 #[test]
 fn an_infeasible_wish_says_what_to_relax() {
     let text = QUERIES.replace("\"15/16\"", "1").replace("\"1/16\"", "0.5");

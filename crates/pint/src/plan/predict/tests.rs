@@ -59,11 +59,41 @@ fn a_code_that_never_ends_is_given_up() {
 
 #[test]
 fn quantile_errors_are_those_of_independent_lognormal_samples() {
-    // Spec §5.3, sigma 1.2, 8 bits, no sketch: 12.4 % at z = 100 and 3.9 % at 1 000 for the median, 12 to 15 % for p99 at 1 000.
-    let error = |phi, z| quantile_error(phi, z, None, 0.022).relative_error;
+    // Spec §5.3, sigma 1.2, 8 bits, no sketch: 12.4 % at z = 100 and 3.9 % at 1 000 for the median, 12 to 15
+    // % for p99 at 1 000.
+    let error = |phi, z| quantile_error(phi, z, u32::MAX, 0.022).relative_error;
     assert!((error(0.5, 100.0) - 0.124).abs() < 0.01, "{}", error(0.5, 100.0));
     assert!((error(0.5, 1_000.0) - 0.039).abs() < 0.005);
     assert!((0.10..=0.15).contains(&error(0.99, 1_000.0)));
     assert!((samples_for_rank(0.05, 0.01) - 1_059.7).abs() < 0.1);
     assert!((kll::normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
+}
+
+#[test]
+fn quantile_errors_hold_where_the_sketch_no_longer_keeps_all_samples() {
+    use crate::accuracy::quantile_trials;
+    let text = "bits = 12\nhops = { expected = 1, maximal = 2 }\n[[query]]\nname = \"latency\"\nvalue = \"hop-latency\"\n\
+                aggregation = \"quantiles\"\nquantiles = [0.5, 0.99]\napproximation = { epsilon = 0.0025 }\nbits = 12\n";
+    for (text, k) in [(text.to_string(), 200), (text.to_string() + "space = 400\n", 67)] {
+        let plan = crate::plan::Plan::open(&text, "queries.toml").unwrap();
+        let prediction = plan.to_json()["queries"][0]["prediction"].clone();
+        assert_eq!(prediction["sketch_k"], k);
+        let found = quantile_trials(&plan, &crate::collector::NoPaths, 0, (200, 10_000, 1), 1).unwrap();
+        for (n, found) in (4..).zip(&found) {
+            let expected = &prediction["errors"][n];
+            assert_eq!(
+                (&expected["packets"], &expected["quantile"]),
+                (&10_000.into(), &found.quantile.into())
+            );
+            assert_eq!(expected["sketch_rank_error"], kll::rank_error(k));
+            let expected = expected["relative_error"].as_f64().unwrap();
+            // Where the error of the rank is as large as what is left of the ranks, the law of the error
+            // matters.
+            let within = if (k, found.quantile) == (67, 0.99) { 0.4 } else { 0.1 };
+            assert!(
+                (expected / found.mean_error - 1.0).abs() < within,
+                "k {k}: {found:?}, expected {expected}"
+            );
+        }
+    }
 }

@@ -213,3 +213,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_bound_of_the_rank_error_is_some_five_standard_deviations_and_the_error_is_smaller_at_the_tail() {
+    for (k, n) in [(50, 10_000), (200, 3_333), (200, 33_333)] {
+        let mut squares = [0.0; 3];
+        for seed in 0..300 {
+            let sketch = sketch(k, seed, &shuffled(n, seed));
+            for (square, share) in squares.iter_mut().zip([0.1, 0.5, 0.99]) {
+                *square += error(&sketch, n, share).powi(2) / 300.0;
+            }
+        }
+        for (square, share) in squares.into_iter().zip([0.1, 0.5, 0.99]) {
+            let expected = rank_error(k) / RANK_DEVIATIONS * tail_share(k, share);
+            let ratio = square.sqrt() / expected;
+            assert!((ratio - 1.0).abs() < 0.25, "{k} {n} {share}: {ratio}");
+        }
+    }
+}
