@@ -220,7 +220,8 @@ def test_fewer_runs_than_requested_and_unfinished_flows_are_stated_with_each_mea
     # A combination without any run is not an empty cell.
     del last.runs._folders[next(iter(last.runs))]
     result.cells.remove(last)
-    assert "no run" in result.tables()[0].text()
+    verdicts, means, *_ = result.tables()
+    assert "3 of 3 runs missing" in verdicts.text() and "no run" in means.text()
 
 
 def test_after_an_interrupt_the_tables_say_how_many_runs_a_mean_has(
@@ -291,6 +292,9 @@ def test_a_percentile_needs_two_flows_beyond_it():
     assert [evidence.needed(f"slowdown_{p}") for p in ("p50", "p95", "p99", "mean")] == [4, 40, 200, 0]
     assert evidence.needed("queue_p99") == 0 and evidence.needed("request_p99") == 200
     assert evidence.few_flows("fct_p99", 199)[0].text == "199 flows that count in a run; p99 needs 200"
+    assert evidence.few_flows("fct_p99", 1)[0].text == "1 flow that counts in a run; p99 needs 200"
+    (reason,) = evidence.few_flows("request_p99", 4)
+    assert reason == Reason("requests", "4 requests that count in a run; p99 needs 200")
     assert not evidence.few_flows("fct_p99", 200)
 
 

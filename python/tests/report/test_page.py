@@ -76,6 +76,30 @@ def test_the_page_begins_with_the_question_and_its_answer_and_says_how_to_rerun(
     assert "weftline run scenario.toml" in text
 
 
+@pytest.mark.parametrize(
+    ("flows", "headline", "cards"),
+    [
+        (2, "2 flows are too few for percentiles of the slowdown. All 2 finished.", []),
+        (
+            20,
+            "as on an empty network; 20 flows are too few for a p99, which needs 200.",
+            ["slowdown, median"],
+        ),
+        (200, "as on an empty network, 99 of 100 at most ", ["slowdown, median", "slowdown, p99"]),
+    ],
+)
+def test_the_headline_and_the_cards_have_no_percentile_of_too_few_flows(tmp_path, flows, headline, cards):
+    some = [{"src": 0, "dst": 1, "size": "10KB", "start": f"{n}us"} for n in range(flows)]
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": [{"kind": "flows", "flows": some}],
+    }
+    found = lines.lines_of([weftline.run(scenario, out=tmp_path / "run")])
+    lead = run_page.lead(found)
+    assert headline in lead.answer[0]
+    assert [number.title for number in lead.numbers if number.title.startswith("slowdown")] == cards
+
+
 def test_names_that_a_user_gave_are_text_wherever_they_stand(written):
     text = written.read_text()
     assert HOSTILE not in text and escape(HOSTILE) in text

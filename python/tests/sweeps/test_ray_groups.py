@@ -76,6 +76,16 @@ def test_finished_results_are_kept_and_errors_recorded(work):
     assert work.left() == 16
 
 
+def test_what_a_failed_run_recorded_on_a_node_is_kept(work):
+    (key, *_), *_ = groups(work).values()
+    files = {"flows.parquet": b"the flows"}
+    result = {"key": key, "seconds": 1, "hops": 0, "error": "it broke\n/tmp/x/out: 7 flows", "files": files}
+    work.take(1, {**answer([]), "results": [{**result, "folder": "/tmp/x/out"}]})
+    folder = work.kept.path / "failed" / key
+    assert work.outcome.failed[0][1] == work.kept.failure(key) == f"it broke\n{folder}: 7 flows"
+    assert (folder / "flows.parquet").read_bytes() == b"the flows"
+
+
 def test_a_lost_group_is_tried_point_by_point_and_then_given_up(work):
     found = groups(work)
     work.lost(1, "WorkerCrashedError: it died", True)

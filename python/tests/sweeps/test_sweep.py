@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 import texts
@@ -100,6 +101,99 @@ def test_a_failed_point_is_shown_and_tried_again_only_when_asked(file, engine, c
     monkeypatch.setattr(engine, "run", good)
     assert main(["sweep", str(file), "--quiet"]) == 1 and len(engine.runs) == 10
     assert main(["sweep", str(file), "--quiet", "--retry"]) == 0 and len(engine.runs) == 12
+
+
+def test_what_a_failed_run_recorded_stays_where_the_error_names_it(
+    file, engine, capsys, monkeypatch, tmp_path
+):
+    good = engine.run
+
+    def bad(text, file, base_dir, sets, seed, out, **options):
+        if seed != 2 or ("workload.0.load", "0.5") not in sets:
+            return good(text, file, base_dir, sets, seed, out, **options)
+        Path(out).mkdir(parents=True)
+        (Path(out) / "flows.parquet").write_text("the flows")
+        raise RunFailed(f"it broke\n{out}: 7 flows recorded until then are readable")
+
+    monkeypatch.setattr(engine, "run", bad)
+    assert main(["sweep", str(file)]) == 1
+    errors, kept = capsys.readouterr().err, tmp_path / "out/sweeps/which"
+    for record in (kept / "failed").glob("*.json"):
+        folder = Path("out/sweeps/which/failed") / record.stem
+        assert (
+            f"{folder}: 7 flows recorded until then are readable" in json.loads(record.read_text())["error"]
+        )
+        assert f"{folder}: 7 flows" in errors and (folder / "flows.parquet").read_text() == "the flows"
+    assert len(list((kept / "failed").glob("*.json"))) == 2 and not list((kept / "parts").iterdir())
+    monkeypatch.setattr(engine, "run", good)
+    assert main(["sweep", str(file), "--quiet", "--retry"]) == 0
+    assert not list((kept / "failed").iterdir()), "what failed once is there now"
+
+
+def test_a_combination_whose_every_run_failed_is_in_every_table(file, engine, capsys, monkeypatch, tmp_path):
+    good = engine.run
+
+    def bad(text, file, base_dir, sets, seed, out, **options):
+        if ("workload.0.load", "0.5") in sets and "hpcc" in str(sets):
+            raise RunFailed("it broke")
+        return good(text, file, base_dir, sets, seed, out, **options)
+
+    monkeypatch.setattr(engine, "run", bad)
+    for along in (True, False):
+        text = texts.WHICH_SCHEME if along else texts.WHICH_SCHEME.replace('along = "load"\n', "")
+        file.write_text(text + 'answer = "goodput > 50Gbps"\n')
+        assert main(["sweep", str(file)]) == 1
+        printed = capsys.readouterr().out
+        assert "open [1" in printed and "3 of 3 runs missing" in printed and "no run" in printed
+    assert main(["sweep", str(file), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (answer,) = [one for one in found["answer"] if one["scheme"] == "HPCC" and one["load"] == 0.5]
+    assert answer["answer"] == "open" and answer["reasons"][0]["text"] == "3 of 3 runs missing"
+    assert len(found["answer"]) == 4 and len(found["estimates"]) == 8 and len(found["runs"]) == 9
+    lost = [row for row in rows(tmp_path / "out/sweeps/which/table.csv") if row["runs"] == "0"]
+    assert [(row["scheme"], row["load"], row["metric"]) for row in lost] == [
+        ("HPCC", "0.5", "goodput"),
+        ("HPCC", "0.5", "slowdown_p99"),
+    ]
+    assert lost[0]["answer"] == "open" and lost[0]["mean"] == ""
+
+
+def test_the_page_names_combinations_without_results_among_the_open_ones(file, engine, monkeypatch, tmp_path):
+    from weftline.report import sweep_page
+
+    good = engine.run
+
+    def bad(text, file, base_dir, sets, seed, out, **options):
+        if "dctcp" in str(sets):
+            raise RunFailed("it broke")
+        return good(text, file, base_dir, sets, seed, out, **options)
+
+    monkeypatch.setattr(engine, "run", bad)
+    file.write_text(texts.WHICH_SCHEME + 'answer = "goodput > 50Gbps"\n')
+    main(["sweep", str(file), "--quiet"])
+    answer = sweep_page.answer(weftline.load(tmp_path / "out/sweeps/which"))
+    assert "Open: DCTCP, load 0.3; DCTCP, load 0.5." in answer
+
+
+def test_axes_of_numbers_have_numbers_in_rows_and_their_text_in_tables(engine, scenario, tmp_path):
+    over = {"workload.0.load": [0.3, 1], "transport.controller.kind": ["hpcc", "dctcp"]}
+    found = weftline.sweep(scenario, {**over, "switch.buffer": ["5KB"]}, out=tmp_path / "s")
+    assert [row["load"] for row in found.rows] == [0.3, 0.3, 1.0, 1.0]
+    assert found.rows[0]["kind"] == "hpcc" and found.rows[0]["buffer"] == "5KB"
+    assert {row["load"] for row in found.estimates} == {0.3, 1.0}
+    tables.write(found)
+    assert [row["load"] for row in rows(tmp_path / "s/points.csv")] == ["0.3", "0.3", "1", "1"]
+    found = weftline.sweep(scenario, {"topology.hosts": [2, 3], "run.x": [True]}, out=tmp_path / "s")
+    assert [(row["hosts"], row["x"]) for row in found.rows] == [(2, True), (3, True)]
+
+
+def test_notes_say_what_brackets_are_where_intervals_are_bootstrapped(file, capsys):
+    main(["sweep", str(file)])
+    assert "± is half of the 95 % interval (Student's, over the seeds)" in capsys.readouterr().out
+    file.write_text(texts.WHICH_SCHEME + 'interval = "bootstrap"\n')
+    main(["sweep", str(file)])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "brackets hold both ends of the 95 % interval (by bootstrap, over the seeds)" in printed
 
 
 def test_a_dry_run_runs_nothing(file, engine, capsys, tmp_path):

@@ -18,7 +18,7 @@ from texts import FABRIC
 import weftline
 from weftline import _native, columns
 from weftline.cli.main import main
-from weftline.measures import stats, steady
+from weftline.measures import flow_rows, stats, steady
 from weftline.measures.metrics import METRICS, Flows
 from weftline.sweeps import executor, runner, store, sweepfile, tables
 
@@ -176,7 +176,7 @@ def test_a_window_leaves_out_the_ends_of_the_arrivals(run):
     assert window.first_ns == pytest.approx(first + 0.2 * (last - first))
     assert window.last_ns == pytest.approx(last - 5e5)
     inside = sum(window.first_ns <= start <= window.last_ns for start in starts)
-    assert 0 < inside < len(starts) and steady.flows_in(run, Flows(), "20%", "500us") == inside
+    assert 0 < inside < len(starts) and len(flow_rows.chosen(run, window.of_flows(Flows()))) == inside
     assert METRICS["fct_mean"].value(run, window.of_flows(Flows(group="nobody"))) is None
 
 
@@ -218,6 +218,27 @@ def test_what_chooses_flows_applies_to_every_metric_of_flows_or_is_named(tmp_pat
     )
     assert "Of [report], group and warmup have no effect on wire_bytes." in footer and "effect" not in answer
     assert [row["no_effect"] for row in found.estimates] == ["", "", "", "group, warmup"]
+
+
+def test_percentiles_of_few_requests_and_of_no_flows_are_warned_of(tmp_path):
+    incast = {
+        "kind": "incast",
+        "senders": 2,
+        "size": "10KB",
+        "arrivals": "periodic",
+        "every": "20us",
+        "count": 4,
+    }
+    scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": [incast]}
+    report = {"metrics": ["request_p99", "slowdown_p99"]}
+    found = weftline.sweep(scenario, {}, seeds=2, report=report, out=tmp_path / "s")
+    warned = tables.warnings(found)
+    assert "request_p99: some runs have 4 requests that count, too few for that percentile" in warned
+    assert "slowdown_p99: some runs have 8 flows that count, too few for that percentile" in warned
+    report = {"metrics": ["slowdown_p99"], "warmup": "1s", "sizes": {"min": "1KB"}}
+    found = weftline.sweep(scenario, {}, seeds=2, report=report, out=tmp_path / "s")
+    hint = "slowdown_p99 was not measured: no flow that counts with sizes and warmup of [report] finished"
+    assert hint in tables.warnings(found)
 
 
 def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):

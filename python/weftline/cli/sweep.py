@@ -117,17 +117,19 @@ def as_json(result: SweepResult) -> dict[str, Any]:
         "interval": result.report.interval,
         "answer": [
             {
-                **dict(cell.choice),
+                **result.axis_values(cell.choice),
                 "answer": (judged := result.judgement(cell)).answer,
                 "reasons": [asdict(reason) for reason in judged.reasons],
             }
-            for cell in result.cells
+            for cell in result.combinations
             if result.report.bound
         ],
         "estimates": result.estimates,
         "runs": result.rows,
-        "failed": [{**dict(choice), "seed": seed, "error": why} for choice, seed, why in result.failed],
-        "missing": [{**dict(choice), "seed": seed} for choice, seed in result.missing],
+        "failed": [
+            {**result.axis_values(choice), "seed": seed, "error": why} for choice, seed, why in result.failed
+        ],
+        "missing": [{**result.axis_values(choice), "seed": seed} for choice, seed in result.missing],
         "warnings": tables.warnings(result),
     }
 

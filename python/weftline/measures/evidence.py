@@ -11,6 +11,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     paths        paths that PINT's collector never came to know, where the number is of those it knows
     paths differ two schemes did not leave the same share of paths unknown under the same seeds
     flows        too few flows for the percentile: at least two have to lie beyond it in every run
+    requests     too few requests for it
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
     ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate
@@ -45,6 +46,7 @@ KINDS = {
     "paths": "paths that never became known, which the number leaves out",
     "paths differ": "not the same share of paths became known",
     "flows": "too few flows for the percentile",
+    "requests": "too few requests for the percentile",
     "steady": "no steady state",
     "flows differ": "not the same flows",
     "ideals differ": "other ideal times, so that the ratios to them do not compare the times",
@@ -241,8 +243,13 @@ def of_endings(runs: Sequence[Run], asked: int = 0) -> list[Reason]:
         count, of = statuses.count(status), max(asked, len(runs))
         found.append(Reason("runs", f"{count} of {of} runs {_ENDINGS.get(status, status)}"))
     if len(runs) < asked:
-        found.append(Reason("runs", f"{asked - len(runs)} of {asked} runs missing"))
+        found.append(Reason("runs", missing_text(asked - len(runs), asked)))
     return found + ([ONE_SEED] if len(runs) < 2 else [])
+
+
+def missing_text(count: int, asked: int) -> str:
+    """Return ``"2 of 5 runs missing"``: they failed, or have not been run."""
+    return f"{count} of {asked} runs missing"
 
 
 def of_finished_flows(name: str) -> bool:
@@ -263,15 +270,34 @@ def few_flows(name: str, counted: int) -> list[Reason]:
     """Return the reason that a percentile of so few flows gives, if it does."""
     if counted >= needed(name):
         return []
-    percentile = split(name)[0].rpartition("_")[2]
-    return [Reason("flows", f"{counted:,} flows that count in a run; {percentile} needs {needed(name):,}")]
+    percentile, kind = split(name)[0].rpartition("_")[2], "requests" if is_of_requests(name) else "flows"
+    text = f"{counted_text(name, counted)} in a run; {percentile} needs {needed(name):,}"
+    return [Reason(kind, text)]
+
+
+def is_of_few(name: str, runs: Sequence[Run], flows: Flows | None = None) -> bool:
+    """Return whether a metric is a percentile of which some run has too few flows, or requests."""
+    return needed(name) > 0 and bool(few_flows(name, min(count(run, name, flows or Flows()) for run in runs)))
+
+
+def is_of_requests(name: str) -> bool:
+    """Return whether a metric is over requests (jobs that ended), not over flows."""
+    return split(name)[0].startswith("request_")
+
+
+def counted_text(name: str, counted: int) -> str:
+    """Return ``"4 flows that count"``, or ``"4 requests that count"`` of a metric over requests."""
+    one = counted == 1
+    return (
+        f"{counted:,} {'request' if is_of_requests(name) else 'flow'}{'s' * (not one)} that count{'s' * one}"
+    )
 
 
 def count(run: Run, name: str, flows: Flows) -> int:
     """Return how many finished flows, or jobs that ended, a metric is over."""
     name, group = split(name)
     flows = replace(flows, group=group or flows.group)
-    if name.startswith("request_"):
+    if is_of_requests(name):
         return len(readings.request_times(run, flows))
     if name.startswith("small_p"):
         found = readings.smallest(run, flows)
@@ -435,7 +461,10 @@ def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> s
     kinds = steps.kinds_text(runs, _of_group(name, flows or Flows()))
     if not kinds:
         return ""
-    return f'{name} is over the steps of jobs of different kinds: {kinds}; "{name} of JOB" is that of one.'
+    alone = f'"{name} of JOB" is that of one'
+    if steps.share_a_group(runs):
+        alone = f"{alone} where each job has a group of its own"
+    return f"{name} is over the steps of jobs of different kinds: {kinds}; {alone}."
 
 
 def left_text(

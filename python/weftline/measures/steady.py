@@ -61,11 +61,6 @@ def _span(text: str, whole: float) -> float:
     return whole * float(text[:-1]) / 100 if text.endswith("%") else time_ns(text)
 
 
-def flows_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
-    """Return how many finished flows of a window count."""
-    return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows)))
-
-
 def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     """Return how many flows of a window did not finish."""
     return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))

@@ -50,14 +50,19 @@ def answer(lines: Sequence[Line]) -> list[str]:
 def _alone(line: Line) -> str:
     overall = line.overall()
     p50, p99 = (mean.text(quantities.digits) if (mean := overall[p]) else "–" for p in ("p50", "p99"))
+    counted, done = line.flows_counted, _finished_text(line)
     pooled = evidence.pooled_text("step_mean", line.runs, Flows(group=line.group))
     kinds = " over jobs of different kinds" if pooled else ""
     has_steps = all(map(steps.has_jobs, line.runs)) and line.metric("step_mean")
     time = f"A step takes {line.metric_text('step_mean')}, in the mean{kinds}. " if has_steps else ""
-    return time + (
-        f"Half of the flows that finished take at most {p50} times as long as on an empty network, "
-        f"99 of 100 at most {p99} times. {_finished_text(line)}"
-    )
+    if evidence.few_flows("slowdown_p50", counted):
+        flows = "1 flow is" if counted == 1 else f"{counted} flows are"
+        return f"{time}{flows} too few for percentiles of the slowdown. {done}"
+    half = f"Half of the flows that finished take at most {p50} times as long as on an empty network"
+    if evidence.few_flows("slowdown_p99", counted):
+        needed = evidence.needed("slowdown_p99")
+        return f"{time}{half}; {counted} flows are too few for a p99, which needs {needed}. {done}"
+    return f"{time}{half}, 99 of 100 at most {p99} times. {done}"
 
 
 def standings(lines: Sequence[Line]) -> list[str]:
@@ -89,8 +94,9 @@ def standing_of(
         {label: mean.value for label, mean in means.items()},
         lambda a, b: subject.between(by_label[a], by_label[b]),
     )
+    few = {line.label for line in lines if any(one.kind == "flows" for one in subject.reasons(line))}
     texts = {
-        label: f"{label} {mean.text(subject.write)}"
+        label: f"{label} {'–' if label in few else mean.text(subject.write)}"
         + evidence.qualifier(
             runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
         )

@@ -39,11 +39,19 @@ def key_numbers(lines: Sequence[Line], first: Sequence[str] = ()) -> list[KeyNum
 
 
 def _values(lines: Sequence[Line], names: Sequence[str]) -> list[tuple[str, str, str, float]]:
-    """Return label, text, colour and share of the largest of the sum of some metrics, by line."""
+    """Return label, text, colour and share of the largest of the sum of some metrics, by line.
+
+    "–" stands for a percentile of too few flows; nothing is returned if it is one for all lines.
+    """
     found = []
+    few = {line.label for line in lines[:MAX_LINES] if any(_is_of_few(line, name) for name in names)}
+    if len(few) == len(lines[:MAX_LINES]):
+        return []
     for number, line in enumerate(lines[:MAX_LINES]):
         means = [mean for name in names if (mean := line.metric(name)) is not None]
-        if means:
+        if line.label in few:
+            found.append((line.label, "–", COLOURS[number % len(COLOURS)], 0.0))
+        elif means:
             total = sum(mean.value for mean in means)
             write = metric(names[0]).text
             text = means[0].text(write) if len(means) == 1 else write(total)
@@ -54,6 +62,11 @@ def _values(lines: Sequence[Line], names: Sequence[str]) -> list[tuple[str, str,
     return [
         (label, text, colour, total / highest if highest > 0 else 0.0) for label, text, colour, total in found
     ]
+
+
+def _is_of_few(line: Line, name: str) -> bool:
+    flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
+    return evidence.is_of_few(name, line.runs, flows)
 
 
 def cautions(lines: Sequence[Line]) -> list[Caution]:

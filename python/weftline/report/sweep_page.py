@@ -89,7 +89,7 @@ def answer(result: SweepResult) -> list[str]:
 
 def _kept(result: SweepResult) -> list[str]:
     """Return which combinations keep the bound, which do not, and why the others are open."""
-    judged = [(cell, result.judgement(cell)) for cell in result.cells]
+    judged = [(cell, result.judgement(cell)) for cell in result.combinations]
     parts = []
     for answer, word in (("yes", "Kept"), ("no", "Not kept"), ("open", "Open")):
         cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
@@ -105,7 +105,7 @@ def _ranked(result: SweepResult) -> list[str]:
     """
     name = result.metrics[0]
     places: dict[str, list[Cell]] = {}
-    for cell in result.cells:
+    for cell in result.combinations:
         places.setdefault(_label(cell, without=result.rows_axis), []).append(cell)
     alone = len(places) == 1
     return [_first(result, name, "" if alone else place, cells) for place, cells in places.items()][

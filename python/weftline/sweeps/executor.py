@@ -343,12 +343,11 @@ class _Work:
             with self._changed:
                 self._outcome.ran += 1
             return
-        shutil.rmtree(part, ignore_errors=True)
         if is_full_disk(why, self._store.path):
+            shutil.rmtree(part, ignore_errors=True)
             self.stop(f"{self._store.path}: the disk is full ({why})")
             return
-        self._store.fail(point, why)
-        self._lost(point, why)
+        self._lost(point, self._store.fail(point, why, part))
 
     def _run(self, point: Point, part: Path) -> str | None:
         """Run one point; return why it has no results, None if it has or was interrupted."""

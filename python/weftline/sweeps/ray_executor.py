@@ -348,7 +348,10 @@ class _Work:
             reported = writers.map(lambda one: self._keep(*one), whole)
             damage = {point.key: why for (point, _), why in zip(whole, reported, strict=True)}
         for point, result in found:
-            if why := result.get("error") or damage.get(point.key):
+            if "error" in result:
+                part = self._written(point, result.get("files") or {})
+                self._fail(point, result["error"], part, named=result.get("folder", ""))
+            elif why := damage.get(point.key):
                 self._fail(point, why)
             else:
                 self.outcome.ran += 1
@@ -395,9 +398,7 @@ class _Work:
         """Write the results of a point into the store; return why they are damaged, if so."""
         part = self._kept.begin(point.key, self._claims[point.key])
         try:
-            part.mkdir(parents=True)
-            for name, data in files.items():
-                (part / name).write_bytes(data)
+            self._write(part, files)
             _native.check_files(str(part))
             _native.sync_files(str(part))
         except InputError as error:
@@ -409,6 +410,19 @@ class _Work:
         self._kept.keep(point, part)
         return None
 
-    def _fail(self, point: Point, why: str) -> None:
-        self._kept.fail(point, why)
-        self.outcome.failed.append((point, why))
+    def _written(self, point: Point, files: Mapping[str, bytes]) -> Path | None:
+        """Write what a failed run recorded into a folder and return it; None if it recorded nothing."""
+        if not files:
+            return None
+        part = self._kept.begin(point.key, self._claims[point.key])
+        self._write(part, files)
+        return part
+
+    @staticmethod
+    def _write(part: Path, files: Mapping[str, bytes]) -> None:
+        part.mkdir(parents=True)
+        for name, data in files.items():
+            (part / name).write_bytes(data)
+
+    def _fail(self, point: Point, why: str, part: Path | None = None, *, named: str = "") -> None:
+        self.outcome.failed.append((point, self._kept.fail(point, why, part, named=named)))

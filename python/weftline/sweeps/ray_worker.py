@@ -71,8 +71,8 @@ def run_group(
     Returns
     -------
     dict
-        ``identity``, and ``results``: of each point ``key``, ``seconds``, ``hops``, and either ``files``, the
-        bytes of its folder by name, or ``error``.
+        ``identity``, and ``results``: of each point ``key``, ``seconds``, ``hops`` and ``files``, the bytes
+        of its folder by name; where it failed, ``error`` and ``folder``, what the error calls the folder.
     """
     known = {digest: (fetch(data) if fetch else data) for digest, data in files.items()}
     results = [_one(spec, known) for spec in specs]
@@ -82,16 +82,16 @@ def run_group(
 def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="weftline-"))
+    # The results are on a disk that counts when the sweep has written them into its store.
+    out = folder / "out"
     try:
         text, moved = _with_files(spec, files, folder)
         laws = {name: _law(name, files[digest]) for name, digest in spec["controllers"].items()}
         source = scenarios.Source(text=text, file=spec["file"], base_dir=spec["base_dir"], controllers=laws)
-        # The results are on a disk that counts when the sweep has written them into its store.
-        out = folder / "out"
         scenario = Scenario.of(source, [], seed=None)
         run = scenario.start(threads=spec["threads"], out=out, force=True, sync=False)
         if run.summary.get("status") == "memory-limit":
-            return _failed(spec, run.summary.get("reason") or "the memory limit was reached", began)
+            return _failed(spec, run.summary.get("reason") or "the memory limit was reached", began, out)
         if moved:
             file = run.out / "scenario.toml"
             text = file.read_text("utf-8")
@@ -99,15 +99,14 @@ def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
                 text = text.replace(here, there)
             file.write_text(text, "utf-8", newline="")
             _native.write_digests(str(run.out))
-        found = {path.name: path.read_bytes() for path in run.out.iterdir()}
         hops = run.summary.get("packet_hops") or 0
-        return {"key": spec["key"], "seconds": time.monotonic() - began, "hops": hops, "files": found}
+        return {"key": spec["key"], "seconds": time.monotonic() - began, "hops": hops, "files": _files(out)}
     except (InputError, RunFailed, OSError) as error:
-        return _failed(spec, str(error), began)
+        return _failed(spec, str(error), began, out)
     except Exception:
         raise
     except BaseException as error:  # a panic of the engine is none of Python's ordinary exceptions
-        return _failed(spec, f"internal error of weftline, please report it: {error}", began)
+        return _failed(spec, f"internal error of weftline, please report it: {error}", began, out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -124,8 +123,14 @@ def _law(name: str, data: bytes) -> Law:
         ) from None
 
 
-def _failed(spec: Mapping[str, Any], why: str, began: float) -> dict[str, Any]:
-    return {"key": spec["key"], "seconds": time.monotonic() - began, "hops": 0, "error": why}
+def _failed(spec: Mapping[str, Any], why: str, began: float, out: Path) -> dict[str, Any]:
+    found = {"key": spec["key"], "seconds": time.monotonic() - began, "hops": 0, "error": why}
+    return {**found, "folder": str(out), "files": _files(out)}
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of the files of a run's folder by name; empty if there is none."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
 
 
 def _with_files(

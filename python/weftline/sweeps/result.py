@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,6 +90,8 @@ class SweepResult:
         What is made of the runs.
     cells : list of Cell
         The combinations that have results, in the order of the axes.
+    combinations : list of Cell
+        The same and those without results, which have no runs.
     failed : list of (choice, seed, why)
         The points that failed.
     missing : list of (choice, seed)
@@ -105,7 +108,6 @@ class SweepResult:
         self.report = Report(**{**report, "metrics": tuple(report["metrics"])})
         self.version = str(about["weftline"])
         kept = Store(path)
-        self.cells: list[Cell] = []
         self.failed: list[tuple[Choice, int, str]] = []
         self.missing: list[tuple[Choice, int]] = []
         runs: dict[Choice, dict[int, Path]] = {}
@@ -119,7 +121,8 @@ class SweepResult:
                 self.failed.append((choice, seed, why))
             else:
                 self.missing.append((choice, seed))
-        self.cells = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items() if found]
+        self.combinations = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items()]
+        self.cells = [cell for cell in self.combinations if cell.runs]
         self.remarks: list[str] = []
         """Notes of the sweep that made it, in addition to its tables."""
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
@@ -205,29 +208,29 @@ class SweepResult:
         chosen_by = [key for key in metric(name).chosen_by if not (own_group and key == "group")]
         return [key for key, value in given.items() if value and key not in chosen_by]
 
-    def flows_counted(self, cell: Cell) -> int:
-        """Return the fewest finished flows that count in a run of a combination."""
-        min_size, max_size = self.report.size_range
-        group, window = self.report.group, bool(self.report.warmup or self.report.drain)
-        counts = [
-            steady.flows_in(
-                run,
-                Flows(min_size=min_size, max_size=max_size, group=group),
-                self.report.warmup,
-                self.report.drain,
-            )
-            if window
-            else run.completion(min_size=min_size, max_size=max_size, group=group)["count"]
-            for run in cell.runs.values()
-        ]
-        return min(counts, default=0)
+    def counted(self, name: str, cell: Cell) -> int:
+        """Return how many finished flows, or requests, a metric is over, in the run with the fewest."""
+        key = name, cell.choice
+        if key not in self._counted:
+            counts = [evidence.count(run, name, self._started(name, run)) for run in cell.runs.values()]
+            self._counted[key] = min(counts, default=0)
+        return self._counted[key]
+
+    @cached_property
+    def _counted(self) -> dict[tuple[str, Choice], int]:
+        return {}
 
     def estimate(self, name: str, cell: Cell) -> stats.Estimate | None:
         """Return the mean of a metric over the seeds of a combination, with its 95 % interval."""
         return stats.estimate(list(self.values(name, cell).values()), method=self.report.interval)
 
     def base_of(self, cell: Cell) -> Cell | None:
-        """Return the combination to compare this one with: only the variant of `rows_axis` differs."""
+        """Return the combination to compare this one with: only the variant of `rows_axis` differs.
+
+        None if there is none that has results, or this one has none.
+        """
+        if not cell.runs:
+            return None
         wanted = {**dict(cell.choice), self.rows_axis: self.against}
         found = next((other for other in self.cells if dict(other.choice) == wanted), None)
         return found if found is not cell else None
@@ -313,8 +316,9 @@ class SweepResult:
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
         """Return the reasons against a verdict on a metric of a combination."""
-        counts = (evidence.count(run, name, self._started(name, run)) for run in cell.runs.values())
-        counted = min(counts, default=0) if evidence.needed(name) else None
+        if not cell.runs:
+            return [Reason("runs", evidence.missing_text(self.asked, self.asked))]
+        counted = self.counted(name, cell) if evidence.needed(name) else None
         return evidence.against(
             list(cell.runs.values()),
             name,
@@ -365,16 +369,25 @@ class SweepResult:
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
         return evidence.separated(self.difference(name, cell, base), doubts, paired=paired)
 
+    def axis_values(self, choice: Choice) -> dict[str, Any]:
+        """Return the value of each axis in a combination: a number where all of the axis are numbers."""
+        return {axis: self._axis_values[axis][variant] for axis, variant in choice}
+
+    @cached_property
+    def _axis_values(self) -> dict[str, dict[str, Any]]:
+        return {axis.name: _values_of(axis.variants) for axis in self.axes}
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One dict a run: each axis, ``seed``, ``run`` (its key), ``status`` and each metric.
 
-        ``pandas.DataFrame(result.rows)`` and ``polars.DataFrame(result.rows)`` take it as it is. Units are
-        those of `weftline.measures.metrics`: ns, bytes, bit/s, shares.
+        Axes whose values are all numbers have numbers. ``pandas.DataFrame(result.rows)`` and
+        ``polars.DataFrame(result.rows)`` take it as it is. Units are those of `weftline.measures.metrics`:
+        ns, bytes, bit/s, shares.
         """
         return [
             {
-                **dict(cell.choice),
+                **self.axis_values(cell.choice),
                 "seed": seed,
                 "run": run.out.name,
                 "status": run.summary.get("status"),
@@ -388,19 +401,19 @@ class SweepResult:
     def estimates(self) -> list[dict[str, Any]]:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
-        ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows, paths or
-        steps left out; ``no_effect`` the keys of the report that choose flows, but have no effect on the
-        metric.
+        Combinations without results have 0 ``runs``, others the number of those that have the metric, of
+        ``asked``; ``unfinished`` are the flows, paths or steps left out, ``no_effect`` the keys of the report
+        that choose flows, but have no effect on the metric.
         ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
         verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
         ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared
         with another combination.
         """
         found = []
-        for cell in self.cells:
+        for cell in self.combinations:
             for name in self.metrics:
                 estimate = self.estimate(name, cell)
-                row: dict[str, Any] = {**dict(cell.choice), "metric": name}
+                row: dict[str, Any] = {**self.axis_values(cell.choice), "metric": name}
                 row |= {"runs": estimate.count if estimate else 0, "asked": self.asked}
                 row |= {key: getattr(estimate, key, None) for key in ("mean", "low", "high")}
                 row["unfinished"] = self._left(name, cell)
@@ -462,3 +475,17 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         return "".join(table.html() for table in self.tables()) + warnings_html(self.warnings)
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def _values_of(variants: Sequence[str]) -> dict[str, Any]:
+    """Return the values that the variants of an axis stand for: numbers if all are, else the texts."""
+    if all(re.fullmatch(r"[-+]?\d+", name) for name in variants):
+        return {name: int(name) for name in variants}
+    if all(_NUMBER.fullmatch(name) for name in variants):
+        return {name: float(name) for name in variants}
+    if set(variants) <= {"true", "false"}:
+        return {name: name == "true" for name in variants}
+    return {name: name for name in variants}

@@ -3,6 +3,7 @@
     store.json          the format of the store, and the version that began it
     points/KEY/         the folder of a finished run, as `weftline run` writes it
     failed/KEY.json     why a point failed
+    failed/KEY/         what its run recorded until then, if it began
     index.jsonl         a line for each finished run, see `index`
     parts/              runs under way: KEY.lock, held by who runs the point, and their folders
     damaged/            runs and files that were not as written, numbered; nothing is ever deleted there
@@ -302,8 +303,24 @@ class Store:
         finally:
             claim.release()
 
-    def fail(self, of: Point, why: str) -> None:
-        """Record why a point failed."""
+    def fail(self, of: Point, why: str, part: Path | None = None, *, named: str = "") -> str:
+        """Record why a point failed, keep what its run recorded, and return the error as it is recorded.
+
+        Parameters
+        ----------
+        part : Path, optional
+            The folder of the failed run, which is moved to ``failed/KEY``.
+        named : str, optional
+            What the error calls this folder; `part` without it.
+        """
+        folder = self._failed / of.key
+        shutil.rmtree(folder, ignore_errors=True)
+        self._failed.mkdir(parents=True, exist_ok=True)
+        if part is not None and part.is_dir():
+            os.rename(part, folder)
+            why = why.replace(named or str(part), str(folder))
+            if str(folder) not in why:
+                why = f"{why}\n{folder}: what the run recorded until then"
         about = {
             "name": of.name,
             "choice": dict(of.choice),
@@ -311,8 +328,8 @@ class Store:
             "error": why,
             "weftline": _native.version(),
         }
-        self._failed.mkdir(parents=True, exist_ok=True)
         write_whole(self._failed / f"{of.key}.json", integrity.sealed(about))
+        return why
 
     def failure(self, key: str) -> str | None:
         """Return why a point failed when it was last tried, None if it did not."""
@@ -324,9 +341,10 @@ class Store:
             return f"its record cannot be read: {error.strerror or error}"
 
     def forget_failure(self, key: str) -> None:
-        """Remove the record of a failure."""
+        """Remove the record of a failure, and what the failed run recorded."""
         with contextlib.suppress(FileNotFoundError):
             (self._failed / f"{key}.json").unlink()
+            shutil.rmtree(self._failed / key, ignore_errors=True)
 
     def entries(self) -> list[Entry]:
         """Return every finished run, in order of keys; what the index does not know yet is read and added.

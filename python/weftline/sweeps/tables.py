@@ -17,6 +17,8 @@ from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
 from weftline.terminal import Table
 
+NO_RUN = "no run"
+"""What a table has for a combination without results."""
 _OPERATIONS = "collective operations of one kind, such as those of one job (weftline jobs has each kind)"
 _LONGER = "in the scenario, and a run of over 1 s from the first start of a flow"
 _BY_FLOW = f"measure.goodput by flow {_LONGER}"
@@ -40,8 +42,8 @@ _NEEDED = {
 
 
 def tables(result: SweepResult) -> list[Table]:
-    """Return the answer first, then each metric, then what schemes differ by."""
-    if not result.cells:
+    """Return the answer first, then each metric, then what schemes differ by; none before the first run."""
+    if not (result.cells or result.failed):
         return []
     found = []
     if result.report.bound:
@@ -75,6 +77,8 @@ def _answer(result: SweepResult) -> Table:
 
 def _estimate_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
     def text(cell: Cell) -> str:
+        if not cell.runs:
+            return NO_RUN
         found = result.estimate(name, cell)
         message = estimate_text(found, metric(name).text)
         left = result.left_text(name, cell)
@@ -108,7 +112,7 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
     return text
 
 
-WHATEVER = ("steps differ", "flows")
+WHATEVER = ("steps differ", "flows", "requests")
 """Kinds of reasons that are marked at a difference that has no interval, too."""
 
 
@@ -198,7 +202,7 @@ def _over(
     result: SweepResult, title: str, text: Callable[[Cell], str], *, only: Sequence[Cell] | None = None
 ) -> Table:
     """Return a table with the axis `along` as columns."""
-    cells = result.cells if only is None else only
+    cells = result.combinations if only is None else only
     along = next((axis for axis in result.axes if axis.name == result.report.along), None)
     columns = list(along.variants) if along else [""]
     order = [result.rows_axis] if result.rows_axis else []
@@ -208,7 +212,7 @@ def _over(
         row = rows.setdefault(tuple((name, cell.at(name)) for name in order), {})
         row[cell.at(along.name) if along else ""] = text(cell)
     heads = [f"{along.name} {column}" if along else title for column in columns]
-    empty = "no run" if only is None else ""
+    empty = NO_RUN if only is None else ""
     body = [
         [*(name for _, name in row), *(of.get(column, empty) for column in columns)]
         for row, of in rows.items()
@@ -228,7 +232,7 @@ def _flat(
     axes = [axis.name for axis in result.axes]
     body = [
         [*(cell.at(name) for name in axes), *(text(result, name)(cell) for name in names)]
-        for cell in (result.cells if only is None else only)
+        for cell in (result.combinations if only is None else only)
     ]
     heads = [metric(name).title for name in names]
     return Table([*axes, *heads], body, title=title, left=len(axes))
@@ -260,8 +264,12 @@ def _runs_text(result: SweepResult) -> str:
         text = f"Means over {span} of the {result.asked} seeds, given with each mean of fewer runs"
     if highest < 2:
         return f"{text}; a single run has no interval."
-    kind = "Student's, over" if result.report.interval == "t" else "by bootstrap, over"
-    return f"{text}; ± is half of the 95 % interval ({kind} the seeds)."
+    if result.report.interval == "t":
+        return f"{text}; ± is half of the 95 % interval (Student's, over the seeds)."
+    return (
+        f"{text}; brackets hold both ends of the 95 % interval (by bootstrap, over the seeds), and ± is half "
+        "of one that is even."
+    )
 
 
 def _window_text(warmup: str, drain: str) -> str:
@@ -302,7 +310,7 @@ def warnings(result: SweepResult) -> list[str]:
             v is None for cell in result.cells for v in result.values(name, cell).values()
         ):
             needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else name)
-            hint = f": it needs {needed}" if needed else ""
+            hint = f": it needs {needed}" if needed else _nothing_counts(result, name)
             found.append(f"{name} was not measured{hint}")
     for reason in evidence.of_endings(result.runs):
         if reason.kind == "runs":
@@ -328,6 +336,16 @@ def warnings(result: SweepResult) -> list[str]:
     return found + _few_flows(result) + _unsteady(result) + _of_runs(result)
 
 
+def _nothing_counts(result: SweepResult, name: str) -> str:
+    """Return that no flow is left for a metric of finished flows, "" if it is something else."""
+    if not evidence.of_finished_flows(name) or any(result.counted(name, cell) for cell in result.cells):
+        return ""
+    what = "request" if evidence.is_of_requests(name) else "flow"
+    chosen = [key for key in metric(name).chosen_by if getattr(result.report, key)]
+    by = f" with {' and '.join(chosen)} of [report]" if chosen else ""
+    return f": no {what} that counts{by} finished"
+
+
 def _of_runs(result: SweepResult) -> list[str]:
     """Return what runs themselves warn of, each once: in which combinations, and in how many runs."""
     cells: dict[run_warnings.Shape, list[Cell]] = {}
@@ -347,14 +365,15 @@ def _of_runs(result: SweepResult) -> list[str]:
 
 def _few_flows(result: SweepResult) -> list[str]:
     """A percentile of so few flows is one flow: at least two should lie beyond it."""
-    of_flows = [name for name in result.metrics if evidence.needed(name) and metric(name).completion]
-    if not of_flows or not result.cells:
-        return []
-    fewest = min(result.flows_counted(cell) for cell in result.cells)
-    short = [name for name in of_flows if evidence.few_flows(name, fewest)]
-    if not short:
-        return []
-    return [f"{', '.join(short)}: some runs have {fewest} flows that count, too few for that percentile"]
+    names: dict[str, list[str]] = {}
+    for name in filter(evidence.needed, result.metrics):
+        counts = [result.counted(name, cell) for cell in result.cells]
+        if any(counts) and evidence.few_flows(name, min(counts)):
+            names.setdefault(evidence.counted_text(name, min(counts)), []).append(name)
+    return [
+        f"{', '.join(of)}: some runs have {counted}, too few for that percentile"
+        for counted, of in names.items()
+    ]
 
 
 def _unsteady(result: SweepResult) -> list[str]:
@@ -379,20 +398,25 @@ def write(result: SweepResult) -> None:
     """Write ``points.csv``, a row a run, and ``table.csv``, a row a combination and metric."""
     axes = [axis.name for axis in result.axes]
     head = [*axes, "seed", "run", "status", *result.metrics]
-    points = _csv(head, result.rows)
+    # A variant is written as the sweep's file has it, in both.
+    of_runs = [cell.choice for cell in result.cells for _ in cell.runs]
+    of_cells = [cell.choice for cell in result.combinations for _ in result.metrics]
+    points = _csv(head, result.rows, of_runs)
     tail = [
         *("metric", "runs", "asked", "mean", "low", "high", "unfinished", "answer", "reasons"),
         *("against", "difference", "difference_low", "difference_high", "paired"),
         *("separated", "separated_reasons"),
     ]
     store.Store(result.path).write(
-        {"points.csv": points, "table.csv": _csv([*axes, *tail], result.estimates)}
+        {"points.csv": points, "table.csv": _csv([*axes, *tail], result.estimates, of_cells)}
     )
 
 
-def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]], choices: Sequence[Choice]) -> str:
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(columns)
-    lines.writerows([row.get(column) for column in columns] for row in rows)
+    for row, choice in zip(rows, choices, strict=True):
+        named = {**row, **dict(choice)}
+        lines.writerow([named.get(column) for column in columns])
     return out.getvalue()
