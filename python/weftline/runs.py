@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, own_schemes, renamed
 from weftline.errors import DamagedError, InputError, RunFailed, warn
+from weftline.measures.flow_rows import Flows, check_group, size_of
+from weftline.measures.over_time import check_series
 from weftline.tables import Table
 
 if TYPE_CHECKING:
@@ -159,6 +161,8 @@ class Run:
             If it is not as the run wrote it. Its tables are looked at when they are first read.
         """
         path = Path(folder)
+        if path.is_file():
+            raise InputError(f"{path}: is a file; expected the folder of a run, as `weftline run` prints it")
         digests = integrity.check(path)
         try:
             text = (path / "summary.json").read_text("utf-8")
@@ -239,14 +243,20 @@ class Run:
         return self._slowdowns[asked]
 
     def completion(
-        self, *, min_size: int = 0, max_size: int | None = None, group: str | None = None, **old: int | None
+        self,
+        *,
+        min_size: int | str = 0,
+        max_size: int | str | None = None,
+        group: str | None = None,
+        **old: int | None,
     ) -> dict[str, Any]:
         """Return completion times, goodputs and slowdowns of the finished flows of a range of sizes.
 
         Parameters
         ----------
-        min_size, max_size : int
-            Range of sizes in bytes, ends included; the former names still work, with a warning.
+        min_size, max_size : int or str
+            Range of sizes, ends included: bytes, or text such as ``"10KB"``; the former names still work,
+            with a warning.
         group : str, optional
             Only the flows of this group.
 
@@ -256,11 +266,26 @@ class Run:
             ``count``, and of ``fct_ns``, ``goodput_bps`` (payload over FCT) and ``slowdown`` each ``p50``,
             ``p95``, ``p99``, ``mean`` (each flow counts once) and ``max``; ``nfct``, the sum of FCTs over the
             sum of the ideal ones. None where there is no such flow.
+
+        Raises
+        ------
+        InputError
+            If the run has no such group, or no size is in the range.
         """
         if old:
             known = {"min_size": min_size, "max_size": max_size}
             return self.completion(group=group, **known | renamed.arguments(old, renamed.SIZE_ARGUMENTS))
-        asked = (min_size, max_size, group)
+        low, high = size_of(min_size, "min_size"), None
+        if max_size is not None:
+            high = size_of(max_size, "max_size")
+            if high < low:
+                raise InputError(f"expected min_size at most max_size, found {min_size!r} and {max_size!r}")
+        check_group(self, group)
+        return self.completion_of(Flows(min_size=low, max_size=high, group=group))
+
+    def completion_of(self, flows: Flows) -> dict[str, Any]:
+        """Return the same of flows chosen by size and group; the run may lack the group, then 0 flows count."""
+        asked = (flows.min_size, flows.max_size, flows.group)
         if asked not in self._completions:
             self._completions[asked] = json.loads(_native.completion(str(self.out), *asked))
         return self._completions[asked]
@@ -278,15 +303,32 @@ class Run:
             Only the flows of this group.
         max_points : int
             Maximum number of points; the tail keeps its shape. `most` is its former name.
+
+        Raises
+        ------
+        InputError
+            If there is no such column, or the run has no such group.
         """
         if old:
             new = renamed.arguments(old, renamed.POINT_ARGUMENTS)
             return self.distribution(column, group=group, **new)
+        check_group(self, group)
         return json.loads(_native.distribution(str(self.out), column, max_points, group))
 
     def deadlines(self, *, group: str | None = None) -> tuple[int, int]:
-        """Return how many flows (of a group) have a deadline, and how many of these had ended by it."""
-        found = json.loads(_native.deadlines(str(self.out), group))
+        """Return how many flows (of a group) have a deadline, and how many of these had ended by it.
+
+        Raises
+        ------
+        InputError
+            If the run has no such group.
+        """
+        check_group(self, group)
+        return self.deadlines_of(Flows(group=group))
+
+    def deadlines_of(self, flows: Flows) -> tuple[int, int]:
+        """Return the same of flows chosen by group; the run may lack the group, then 0 flows count."""
+        found = json.loads(_native.deadlines(str(self.out), flows.group))
         return found["count"], found["met"]
 
     def backlog(self) -> dict[str, Any] | None:
@@ -324,13 +366,21 @@ class Run:
         return found if found and found.get("cdf") else None
 
     def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
-        """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured."""
-        try:
-            return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
-        except DamagedError:
-            raise
-        except (InputError, RunFailed):
-            return {}
+        """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured.
+
+        Raises
+        ------
+        InputError
+            If the run has no such series, and it is none of those that any run can record.
+        """
+        found = self.recorded(metric, every_ns=every_ns, max_points=max_points)
+        if not found:
+            check_series(self, metric)
+        return found
+
+    def recorded(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
+        """Return the same, empty whatever the name of a series that the run does not have."""
+        return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
 
     @cached_property
     def scenario(self) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_what_is_not_a_formula_is_refused(formula, message):
 
 
 def _run(points):
-    return SimpleNamespace(over_time=lambda name, max_points: {"flow0": points} if name == "mode" else {})
+    return SimpleNamespace(recorded=lambda name, max_points: {"flow0": points} if name == "mode" else {})
 
 
 def test_metrics_of_series_read_what_their_names_state():

@@ -17,6 +17,10 @@ def command(options: argparse.Namespace) -> int:
     """Print what differs and return the exit status."""
     if options.out or options.against:
         raise InputError("--out and --against are for runs; scenarios have no results to draw")
+    if len(options.folders) < 2:
+        raise InputError(
+            f"{options.folders[0]}: is one scenario; expected two scenarios to compare, or folders of runs"
+        )
     found = between(options.folders)
     if options.json:
         print(json.dumps(found, indent=2, ensure_ascii=False))

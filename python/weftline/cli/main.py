@@ -577,10 +577,17 @@ def _without_damaged(folders: Sequence[str], do: Callable[..., Any]) -> Any:
 def _compare(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    if all(name.endswith(".toml") for name in options.folders):
+    scenarios = [name for name in options.folders if name.endswith(".toml") and not Path(name).is_dir()]
+    if len(scenarios) == len(options.folders):
         from weftline.cli import differences
 
         return differences.command(options)
+    if scenarios:
+        from weftline.errors import InputError
+
+        raise InputError(
+            f"{scenarios[0]}: is a scenario; expected the folder of a run, or scenarios (.toml) alone"
+        )
     from weftline import terminal
     from weftline.errors import Conflict
     from weftline.measures import comparison

@@ -85,10 +85,10 @@ class Plots:
         """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself."""
         axis, scale, combine = SERIES.get(metric, (metric.replace("_", " "), 1.0, "sum"))
         self._measured(metric, "[measure]")
-        lines = [line for line in self.lines if line.runs[0].over_time(metric, max_points=1)]
+        lines = [line for line in self.lines if line.runs[0].recorded(metric, max_points=1)]
         each = (
             "each"
-            if len(lines) == 1 and len(lines[0].runs[0].over_time(metric, max_points=1)) <= 8
+            if len(lines) == 1 and len(lines[0].runs[0].recorded(metric, max_points=1)) <= 8
             else combine
         )
         title = axis[:1].upper() + axis[1:].partition(" (")[0] + " over time"
@@ -129,5 +129,5 @@ class Plots:
         return finished
 
     def _measured(self, metric: str, key: str) -> None:
-        if not any(line.runs[0].over_time(metric, max_points=1) for line in self.lines):
+        if not any(line.runs[0].recorded(metric, max_points=1) for line in self.lines):
             raise InputError(f"{metric} was not measured in these runs: ask for it by {key}")

@@ -237,7 +237,7 @@ def over_time(
     rows: list[dict[str, Any]] = []
     labels: list[str] = []
     for line in lines:
-        series = line.runs[0].over_time(metric_name)
+        series = line.runs[0].recorded(metric_name)
         chosen = {name: values for name, values in series.items() if name.startswith(entities)}
         if combine == "each" and len(lines) == 1:
             named = chosen

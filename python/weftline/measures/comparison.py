@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from weftline import quantities
-from weftline.errors import InputError, warn
+from weftline.errors import InputError, nearest, warn
 from weftline.measures import (
     decoded,
     evidence,
@@ -85,19 +85,39 @@ class Comparison:
         self._bases = Bases(self.lines, axis, against)
         self.base = self._bases.first
 
-    def base_of(self, line: Line) -> Line | None:
-        """Return the line that another one's differences are taken from; None if there is none like it."""
-        return self._bases.of(line)
+    def line(self, of: Line | str) -> Line:
+        """Return a line, given itself or by its label.
 
-    def difference(self, name: str, line: Line) -> stats.Difference | None:
-        """Return a metric of a line minus that of its base: by seed if both carried the same flows."""
+        Raises
+        ------
+        InputError
+            If this is none of `lines`.
+        """
+        found = next((line for line in self.lines if line is of or line.label == of), None)
+        if found is None:
+            known = [line.label for line in self.lines]
+            near = nearest(of, known) if isinstance(of, str) else ""
+            raise InputError(f"expected a line or its label, found {of!r}: {near}known: {', '.join(known)}")
+        return found
+
+    def base_of(self, line: Line | str) -> Line | None:
+        """Return the line that another one's differences are taken from; None if there is none like it."""
+        return self._bases.of(self.line(line))
+
+    def difference(self, name: str, line: Line | str) -> stats.Difference | None:
+        """Return a metric of a line, or of the line of a label, minus that of its base.
+
+        By seed if both carried the same flows; None if it has no base.
+        """
+        line = self.line(line)
         base = self.base_of(line)
         return (
             None if base is None else separations.difference(line, base, separations.of_metric(name).values)
         )
 
-    def separation(self, name: str, line: Line) -> Separation:
+    def separation(self, name: str, line: Line | str) -> Separation:
         """Return whether a line is lower or higher than its base in a metric, or not separated and why."""
+        line = self.line(line)
         base = self.base_of(line)
         if base is None:
             doubts = separations.of_metric(name).reasons(line)

@@ -304,7 +304,7 @@ def count(run: Run, name: str, flows: Flows) -> int:
         return found["count"] if found else 0
     if flows.is_by_start:
         return len(flow_rows.chosen(run, flows))
-    return run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)["count"]
+    return run.completion_of(flows)["count"]
 
 
 def unfinished(runs: Sequence[Run], flows: Flows | None = None) -> int:
@@ -408,7 +408,7 @@ def _ideal_of_steps(run: Run, flows: Flows) -> float | None:
 
 def _ideal_of_flows(run: Run, flows: Flows) -> float | None:
     """The mean ideal time of the flows that finished; None without flows."""
-    of = run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)
+    of = run.completion_of(flows)
     return of["fct_ns"]["mean"] / of["nfct"] if of["fct_ns"] and of["nfct"] else None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import columns
+from weftline import columns, quantities
+from weftline.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -66,6 +68,39 @@ def chosen(run: Run, flows: Flows, *, finished: bool | None = True) -> list[int]
         and flows.min_size <= of["size_bytes"][n] <= highest
         and flows.group in (None, of["group"][n])
     ]
+
+
+def check_group(run: Run, group: str | None) -> None:
+    """Raise an error if the run has no flow and no workload of this group."""
+    if group is None:
+        return
+    workloads = run.scenario.get("workload")
+    known = [str(one.get("group")) for one in workloads] if isinstance(workloads, list) else []
+    known += (run.summary.get("slowdown") or {}).get("by_group") or {}
+    if group in known:
+        return
+    known = list(dict.fromkeys([*known, *read(run)["group"]]))
+    if group not in known:
+        near = nearest(str(group), known)
+        raise InputError(f'{run.out}: the run has no group "{group}": {near}known: {", ".join(known)}')
+
+
+def size_of(given: object, name: str) -> int:
+    """Return a size in bytes: a whole number from 0, or text such as ``"10KB"``."""
+    if isinstance(given, str):
+        try:
+            return int(quantities.parse_bytes(given))
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    try:
+        size = int(given) if isinstance(given, float) and given.is_integer() else operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        size = -1
+    if isinstance(given, bool) or not 0 <= size < 2**64:
+        raise InputError(
+            f'{name}: expected a size in bytes, or with its unit such as "10KB", found {given!r}'
+        )
+    return size
 
 
 def number(values: list[float], key: str) -> float | None:

@@ -18,8 +18,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from weftline import quantities
-from weftline.errors import InputError
+from weftline import columns, quantities
+from weftline.errors import InputError, nearest
+from weftline.measures import counted
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -34,6 +35,13 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "max": max,
 }
+
+
+_SERIES = (
+    *("queue_bytes", "utilisation", "goodput_bps", "drops", "ecn_marks", "pauses", "paused"),
+    *("rate_bps", "cwnd_bytes"),
+)
+"""Series that any run can record, apart from those of schemes; docs/results.md explains them."""
 
 
 def reader(name: str) -> Callable[[Run], float | None] | None:
@@ -61,7 +69,7 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
     level = None if value is None else float(value)
 
     def read(run: Run) -> float | None:
-        by_entity = run.over_time(metric, max_points=0)
+        by_entity = run.recorded(metric, max_points=0)
         kept = [[p for p in points if p[0] >= from_ns] for points in by_entity.values()]
         kept = [points for points in kept if points]
         if not kept:
@@ -87,6 +95,29 @@ def unit(name: str) -> str:
         return "share"
     endings = {"_bytes": "bytes", "_bps": "bit/s", "_ns": "ns"}
     return next((unit for ending, unit in endings.items() if metric.endswith(ending)), "number")
+
+
+def check_series(run: Run, name: str) -> None:
+    """Raise an error if a run has no series of this name, and it is none of those that any run can record.
+
+    A run that did not measure the internals of controllers does not know their names.
+    """
+    if name in _SERIES or any(name == one["name"] for one in _of_ports()):
+        return
+    recorded = sorted(set(columns.read(run.series, ["metric"])["metric"]))
+    if name not in recorded:
+        known = list(dict.fromkeys([*recorded, *_SERIES]))
+        raise InputError(
+            f'{run.out}: the run has no series "{name}": {nearest(name, known)}'
+            f"recorded: {', '.join(recorded) or 'none'}; internals of controllers need measure.controllers"
+        )
+
+
+def _of_ports() -> list[dict[str, str]]:
+    """Return the series that queue disciplines declare, with their `name`."""
+    groups = counted.declarations()["groups"]
+    gauges = [{"name": gauge["key"]} for group in groups for gauge in group["gauges"]]
+    return [series for group in groups for series in group["series"]] + gauges
 
 
 def interval_ns(run: Run, measure: str) -> float:

@@ -137,7 +137,7 @@ def request_times(run: Run, flows: Flows = ALL) -> list[float]:
 
 def deadlines_met(run: Run, flows: Flows = ALL) -> float | None:
     if not (flows.is_by_size or flows.is_by_start):
-        count, met = run.deadlines(group=flows.group)
+        count, met = run.deadlines_of(flows)
         return met / count if count else None
     of = flow_rows.read(run)["met_deadline"]  # None without a deadline
     known = [of[n] for n in flow_rows.chosen(run, flows, finished=None) if of[n] is not None]
@@ -184,7 +184,7 @@ def completion(what: str, key: str) -> dict[str, Any]:
     def read(run: Run, flows: Flows = ALL) -> float | None:
         if flows.is_by_start:
             return _completion_of_rows(run, flows, what, key)
-        found = run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)
+        found = run.completion_of(flows)
         return (found[what] or {}).get(key) if key else found[what]
 
     return {"read": read, "of_flows": read, "completion": (what, key), "chosen_by": OF_FLOWS}

@@ -27,7 +27,7 @@ from weftline.figures import goodput_figures, marks, specs
 from weftline.figures.specs import Published
 from weftline.measures import comparison, slowdown_table
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
-from weftline.measures.metrics import metric
+from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
 from weftline.report.page import Section
 from weftline.reproduce import formulas
@@ -350,7 +350,7 @@ def _left_out(p: Panel) -> list[str]:
 
 def _flows_counted(lines: Sequence[Line]) -> str:
     counts = [
-        run.completion(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)["count"]
+        run.completion_of(Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group))["count"]
         for line in lines
         for run in line.runs
     ]

@@ -227,7 +227,7 @@ class SweepResult:
     def base_of(self, cell: Cell) -> Cell | None:
         """Return the combination to compare this one with: only the variant of `rows_axis` differs.
 
-        None if there is none that has results, or this one has none.
+        None without one that has results, and for a combination without results.
         """
         if not cell.runs:
             return None

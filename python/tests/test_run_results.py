@@ -1,0 +1,91 @@
+"""Numbers of a run from Python: what is chosen by a wrong name or range is an error, not a zero."""
+
+import pytest
+
+import weftline
+from weftline import _native, scenarios
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.measures import over_time
+
+pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+
+SCENARIO = {
+    "name": "small",
+    "topology": {"kind": "star", "hosts": 4},
+    "workload": [
+        {"kind": "poisson", "size": "50KB", "duration": "100us", "load": 0.4, "group": "web"},
+        {"kind": "incast", "senders": 2, "size": "10KB", "start": "1s", "group": "late"},
+    ],
+    "run": {"until": "200us"},
+    "measure": {"queues": {"ports": "*", "every": "10us"}},
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return weftline.run(SCENARIO, out=tmp_path_factory.mktemp("run") / "small")
+
+
+def test_a_series_that_no_run_can_have_is_an_error_and_one_not_measured_is_empty(run):
+    assert run.over_time("queue_bytes") and run.over_time("goodput_bps") == {}
+    assert run.over_time("tail_share") == {}, "a series that a queue discipline declares"
+    with pytest.raises(InputError, match='no series "queue_byts": did you mean "queue_bytes"'):
+        run.over_time("queue_byts")
+    with pytest.raises(InputError, match="recorded: queue_bytes; internals of controllers need"):
+        run.over_time("alpha")
+    with pytest.raises(InputError, match="max_points: expected a whole number"):
+        run.over_time("queue_bytes", max_points=-1)
+    # In tables and figures of several schemes, one may have what the other does not.
+    assert run.recorded("alpha") == {} and over_time.reader("mean of alpha")(run) is None
+
+
+@pytest.mark.parametrize("number", ["completion", "deadlines", "distribution", "slowdown"])
+def test_a_group_that_the_run_does_not_have_is_an_error_that_names_the_known_ones(run, number):
+    with pytest.raises(InputError, match=r'group "wbe".*did you mean "web".*known: web'):
+        getattr(run, number)(group="wbe")
+
+
+def test_a_group_none_of_whose_flows_started_has_no_flows(run):
+    assert run.completion(group="late")["count"] == 0 and run.completion(group="web")["count"] > 0
+    assert run.deadlines(group="late") == (0, 0)
+
+
+def test_sizes_are_bytes_or_text_with_a_unit(run):
+    every = run.completion()["count"]
+    for size in (50_000, 5e4, "50KB"):
+        assert run.completion(min_size=size, max_size=size)["count"] == every
+    assert run.completion(min_size="50.001KB")["count"] == run.completion(max_size="49KB")["count"] == 0
+    with pytest.raises(InputError, match="expected min_size at most max_size, found 10 and 5"):
+        run.completion(min_size=10, max_size=5)
+    for wrong in ("10", "10us", -1, 1.5, None, [1], True):
+        with pytest.raises(InputError, match="min_size: expected a size"):
+            run.completion(min_size=wrong)
+
+
+def test_a_difference_is_that_of_a_line_or_of_its_label(run):
+    found = weftline.compare({"first": run, "second": run})
+    assert found.difference("fct_mean", "second") == found.difference("fct_mean", found.lines[1])
+    assert found.separation("fct_mean", "second").order == 0 and found.base_of("second") is found.lines[0]
+    for wrong in (1, "secnd", None):
+        with pytest.raises(InputError, match=r"expected a line or its label, found .*known: first, second"):
+            found.difference("fct_mean", wrong)
+
+
+@pytest.mark.parametrize("open_it", [weftline.Run.open, weftline.load, weftline.compare])
+def test_a_file_in_place_of_the_folder_of_a_run_is_named(tmp_path, open_it):
+    file = tmp_path / "base.txt"
+    file.write_text("")
+    with pytest.raises(InputError, match=r"base\.txt: is a file; expected the folder of a run"):
+        open_it(file)
+
+
+def test_compare_takes_scenarios_or_runs_and_two_scenarios_at_least(run, tmp_path, capsys):
+    file = tmp_path / "base.toml"
+    file.write_text(scenarios.to_toml(SCENARIO))
+    assert main(["compare", str(file)]) == 2
+    assert "base.toml: is one scenario; expected two scenarios to compare" in capsys.readouterr().err
+    assert main(["compare", str(run.out), str(file)]) == 2
+    assert "base.toml: is a scenario; expected the folder of a run" in capsys.readouterr().err
+    assert main(["compare", str(file), str(file)]) == 0
+    assert "the settings in force are the same" in capsys.readouterr().out
