@@ -243,9 +243,9 @@ impl WorkloadParameters for CollectiveSpec {
             let domain = seats::domain(cx, own.domain, self.seats.per_host);
             seats::warn_of_nodes(cx, &hosts, domain, self.seats.per_host);
             own.domain = Some(domain);
-            own.shape(ranks).map_err(|message| WorkloadError::new("domain", message))?;
+            own.shape(ranks)?;
         }
-        let phases = algorithm.phases(&asked).map_err(|message| WorkloadError::new("bytes", message))?;
+        let phases = algorithm.phases(&asked)?;
         algorithm.why(&asked).into_iter().for_each(|text| (cx.warn)(text));
         let seats = Seats { channels: algorithm.channels(&asked), ..self.seats };
         let shape = JobShape {

@@ -68,12 +68,43 @@ fn all_to_all_goes_at_once_or_in_pairwise_steps() {
 fn what_is_too_small_or_too_large_is_refused() {
     let keys = [("bytes", text("3B"))];
     let error = source_error("collective", 4, &keys);
-    assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one per chunk");
+    assert_eq!(error.to_string(), "4 ranks need at least 4 bytes, one per chunk");
     let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1_000_000))];
     let error = source_error("collective", 320, &keys).to_string();
     assert_eq!(
         error,
         "102080000000 messages in one operation exceed the limit of 4294967295: use a larger chunk"
+    );
+}
+
+#[test]
+fn an_error_has_the_key_that_is_wrong() {
+    let keys = |operation| [("operation", text(operation)), ("algorithm", text("halving-doubling"))];
+    for operation in ["reduce-scatter", "all-gather"] {
+        let error = source_error("collective", 3, &keys(operation));
+        assert_eq!(error.key, "algorithm");
+        assert!(
+            error.to_string().ends_with("among a power of two of ranks only, found 3: use ring"),
+            "{error}"
+        );
+    }
+    let rails = |more: &[(&'static str, Value)]| {
+        let keys = [("algorithm", text("hierarchical")), ("operation", text("reduce-scatter"))];
+        source_error("collective", 6, &[&keys, more].concat())
+    };
+    assert_eq!(rails(&[("domain", Value::Integer(4))]).key, "domain");
+    let halves = rails(&[("domain", Value::Integer(2)), ("in_rails", text("halving-doubling"))]);
+    assert_eq!(halves.key, "in_rails");
+    let few = [
+        ("bytes", text("95B")),
+        ("ranks_per_host", Value::Integer(4)),
+        ("scale_up_rate", text("1Tbps")),
+        ("channels", Value::Integer(3)),
+    ];
+    let few = source_error("collective", 8, &few);
+    assert_eq!(
+        (few.key, few.message.as_str()),
+        ("bytes", "32 ranks over 3 channels need at least 96 bytes, one per chunk")
     );
 }
 

@@ -398,8 +398,8 @@ impl Made {
                 let mut defaults = Nothing::default();
                 let algorithm =
                     Algorithm::read(kind.default_algorithm(), &mut Parameters::new(&mut defaults));
-                let phases = algorithm.map_or_else(|| Err("no algorithm".into()), |of| of.phases(&asked));
-                let law = phases?.remove(0).only();
+                let algorithm = algorithm.ok_or("no algorithm")?;
+                let law = algorithm.phases(&asked).map_err(|error| error.message)?.remove(0).only();
                 self.instances.push((Instance { law, kind, bytes, group }, 0));
                 let instance = self.instances.len() as u32 - 1;
                 self.calls.insert(key, instance);

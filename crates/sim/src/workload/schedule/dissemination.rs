@@ -3,7 +3,7 @@
 //!
 //! Source: Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 1988.
 
-use super::{AlgorithmParameters, Asked, Kind, Law, Phases, Schedule, Transfer, counted};
+use super::{AlgorithmParameters, Asked, Kind, Law, Phases, Schedule, Transfer, WorkloadError, numbered};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -28,10 +28,10 @@ impl AlgorithmParameters for DisseminationParameters {
         DisseminationParameters
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         let n = asked.ranks;
         let rounds = n.next_power_of_two().trailing_zeros();
-        let messages = counted(u128::from(rounds) * u128::from(n))?;
+        let messages = numbered(u128::from(rounds) * u128::from(n))?;
         Ok(Law::Dissemination(Dissemination { n, rounds, messages }).into())
     }
 }

@@ -9,7 +9,7 @@
 //! Parallel Computing 2009; the trees are NCCL's (graph/trees.cc).
 
 use super::tree::{Tree, Trees};
-use super::{AlgorithmParameters, Asked, Kind, Phases};
+use super::{AlgorithmParameters, Asked, Kind, Phases, WorkloadError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -34,7 +34,7 @@ impl AlgorithmParameters for DoubleTreeParameters {
         DoubleTreeParameters
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         let n = asked.ranks;
         let mirrored = |rank: u32| n - 1 - rank;
         let (moved, back) = (|rank: u32| (rank + n - 1) % n, |rank: u32| (rank + 1) % n);

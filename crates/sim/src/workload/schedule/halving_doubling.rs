@@ -5,7 +5,9 @@
 //!
 //! Source: Thakur, Rabenseifner and Gropp, IJHPCA 2005 (Rabenseifner's algorithm).
 
-use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted};
+use super::{
+    AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, WorkloadError, numbered,
+};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -27,7 +29,7 @@ impl AlgorithmParameters for HalvingDoublingParameters {
         HalvingDoublingParameters
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         Ok(HalvingDoubling::law(asked)?.into())
     }
 }
@@ -51,23 +53,24 @@ enum Stage {
 }
 
 impl HalvingDoubling {
-    pub fn law(asked: &Asked) -> Result<Law, String> {
+    pub fn law(asked: &Asked) -> Result<Law, WorkloadError> {
         let n = asked.ranks;
         let rounds = n.ilog2();
         let core = 1 << rounds;
         let extra = n - core;
         if extra > 0 && asked.kind != Kind::AllReduce {
             let name = asked.kind.name();
-            return Err(format!(
+            let message = format!(
                 "halving-doubling does {name} among a power of two of ranks only, found {n}: use ring"
-            ));
+            );
+            return Err(WorkloadError::new("algorithm", message));
         }
         let lanes = asked.lanes(u64::from(core))?;
         let halves = asked.kind != Kind::AllGather;
         let doubles = asked.kind != Kind::ReduceScatter;
         let exchanges = rounds * (u32::from(halves) + u32::from(doubles));
         let per_lane = u128::from(exchanges) * u128::from(core) + 2 * u128::from(extra);
-        let messages = counted(per_lane * u128::from(lanes.count))?;
+        let messages = numbered(per_lane * u128::from(lanes.count))?;
         Ok(Law::HalvingDoubling(HalvingDoubling { rounds, extra, halves, exchanges, lanes, messages }))
     }
 

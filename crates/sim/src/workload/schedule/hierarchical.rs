@@ -11,7 +11,7 @@
 use super::halving_doubling::HalvingDoubling;
 use super::linear::{Exchange, Pace};
 use super::ring::Ring;
-use super::{AlgorithmParameters, Asked, Groups, Kind, Lanes, Phase, Phases};
+use super::{AlgorithmParameters, Asked, Groups, Kind, Lanes, Phase, Phases, WorkloadError};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
 use crate::workload::graph::seats::{USUAL_DOMAIN, read_domain};
@@ -47,7 +47,7 @@ impl AlgorithmParameters for HierarchicalParameters {
         HierarchicalParameters { domain: read_domain(p, 2, per_host), halves: in_rails == IN_RAILS[1].0 }
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         let (size, nodes) = self.shape(asked.ranks)?;
         asked.lanes(u64::from(asked.ranks))?;
         let lanes = Asked { ranks: size, ..*asked }.lanes(u64::from(size))?;
@@ -58,7 +58,7 @@ impl AlgorithmParameters for HierarchicalParameters {
                 Kind::AllToAll => Exchange::law(&asked, Pace::AtOnce),
                 _ => Ring::law(&asked, first),
             };
-            Ok::<_, String>(Phase::of(vec![law?], Groups::Blocks { size }, true))
+            Ok::<_, WorkloadError>(Phase::of(vec![law?], Groups::Blocks { size }, true))
         };
         // Rank i of a domain ends the reduce-scatter with part i, which is what its rail adds up, and with
         // which it begins the all-gather.
@@ -79,12 +79,13 @@ impl AlgorithmParameters for HierarchicalParameters {
 
 impl HierarchicalParameters {
     /// Ranks of a domain, and the number of domains; the error names what is wrong with them.
-    pub fn shape(&self, ranks: u32) -> Result<(u32, u32), String> {
+    pub fn shape(&self, ranks: u32) -> Result<(u32, u32), WorkloadError> {
         let domain = self.domain.unwrap_or(USUAL_DOMAIN);
         if ranks % domain != 0 || ranks / domain < 2 {
-            return Err(format!(
+            let message = format!(
                 "{ranks} ranks are not two or more domains of {domain}: give ranks that `domain` divides"
-            ));
+            );
+            return Err(WorkloadError::new("domain", message));
         }
         Ok((domain, ranks / domain))
     }
@@ -105,21 +106,23 @@ struct Rails {
 }
 
 impl Rails {
-    fn phase(&self, asked: &Asked) -> Result<Phase, String> {
+    fn phase(&self, asked: &Asked) -> Result<Phase, WorkloadError> {
         let [max, min] = [self.bytes.first(), self.bytes.last()].map(|bytes| *bytes.unwrap_or(&0));
         let needed = u64::from(self.nodes) * u64::from(asked.channels);
         if min < needed {
-            return Err(format!(
+            let message = format!(
                 "chunks of few bytes leave {min} of {} bytes to a rail of {} ranks, which needs at least {needed}: use a \
                  larger chunk",
                 asked.bytes, self.nodes
-            ));
+            );
+            return Err(WorkloadError::new("chunk", message));
         }
         let law = |&bytes: &u64| {
             let asked = Asked { ranks: self.nodes, bytes, among: Some((min, max)), ..*asked };
             match asked.kind {
                 Kind::AllToAll => Exchange::law(&asked, Pace::AtOnce),
-                _ if self.halves => HalvingDoubling::law(&asked),
+                _ if self.halves => HalvingDoubling::law(&asked)
+                    .map_err(|error| WorkloadError::new("in_rails", error.message)),
                 _ => Ring::law(&asked, 0),
             }
         };

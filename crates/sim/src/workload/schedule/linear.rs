@@ -4,7 +4,9 @@
 //! all other ranks send to it at once (a reduce the whole vector, a gather a part), or it sends a part to
 //! each (a scatter).
 
-use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted, part};
+use super::{
+    AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, WorkloadError, numbered, part,
+};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -26,7 +28,7 @@ impl AlgorithmParameters for LinearParameters {
         LinearParameters
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         if asked.kind.has_root() {
             Rooted::phases(asked)
         } else {
@@ -55,10 +57,10 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn law(asked: &Asked, pace: Pace) -> Result<Law, String> {
+    pub fn law(asked: &Asked, pace: Pace) -> Result<Law, WorkloadError> {
         let n = asked.ranks;
         let lanes = asked.lanes(u64::from(n))?;
-        let messages = counted(u128::from(n - 1) * u128::from(lanes.count) * u128::from(n))?;
+        let messages = numbered(u128::from(n - 1) * u128::from(lanes.count) * u128::from(n))?;
         Ok(Law::Exchange(Exchange { n, lanes, pace, messages }))
     }
 
@@ -149,10 +151,10 @@ pub struct Rooted {
 }
 
 impl Rooted {
-    fn phases(asked: &Asked) -> Result<Phases, String> {
+    fn phases(asked: &Asked) -> Result<Phases, WorkloadError> {
         let (n, whole) = (asked.ranks, asked.kind == Kind::Reduce);
         let lanes = asked.lanes(if whole { 1 } else { u64::from(n) })?;
-        let messages = counted(u128::from(n - 1) * u128::from(lanes.count))?;
+        let messages = numbered(u128::from(n - 1) * u128::from(lanes.count))?;
         let (root, to_root) = (asked.root, asked.kind != Kind::Scatter);
         Ok(Law::Rooted(Rooted { n, root, to_root, whole, lanes, messages }).into())
     }

@@ -21,6 +21,7 @@ pub mod ring;
 mod tests;
 pub mod tree;
 
+use super::spec::WorkloadError;
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::Rate;
@@ -122,7 +123,7 @@ impl Asked {
     }
 
     /// The lanes of an operation whose largest message is one of `parts` equal parts of a lane.
-    pub fn lanes(&self, parts: u64) -> Result<Lanes, String> {
+    pub fn lanes(&self, parts: u64) -> Result<Lanes, WorkloadError> {
         let (min, max) = self.among.unwrap_or((self.bytes, self.bytes));
         let [min, max] = [min, max].map(|bytes| bytes / u64::from(self.channels));
         if min < parts {
@@ -131,15 +132,14 @@ impl Asked {
                 1 => String::new(),
                 more => format!(" over {more} channels"),
             };
-            return Err(format!(
-                "{} hosts{channels} need at least {needed} bytes, one per chunk",
-                self.ranks
-            ));
+            let message =
+                format!("{} ranks{channels} need at least {needed} bytes, one per chunk", self.ranks);
+            return Err(WorkloadError::new("bytes", message));
         }
         let part = max.div_ceil(parts);
         let loops = self.chunk.map_or(1, |chunk| part.div_ceil(chunk.max(1))).min(min / parts);
         let lanes = loops.saturating_mul(u64::from(self.channels));
-        let lanes = u32::try_from(lanes).map_err(|_| too_many(u128::from(lanes)))?;
+        let lanes = numbered(u128::from(lanes))?;
         Ok(Lanes { bytes: self.bytes, channels: self.channels, count: lanes })
     }
 }
@@ -152,6 +152,11 @@ pub fn too_many(messages: u128) -> String {
 /// The number of messages, if they can be numbered.
 pub fn counted(messages: u128) -> Result<u32, String> {
     u32::try_from(messages).map_err(|_| too_many(messages))
+}
+
+/// The number of messages of an operation, as [`counted`]: the error is one of its bytes.
+fn numbered(messages: u128) -> Result<u32, WorkloadError> {
+    counted(messages).map_err(|message| WorkloadError::new("bytes", message))
 }
 
 /// The shares that run side by side: the first `channels` are the first chunks of all channels, and so on.
@@ -324,8 +329,8 @@ pub trait AlgorithmParameters: Sized {
     /// Keys that no other algorithm has.
     const OWN_KEYS: &'static [&'static str] = &[];
     fn read(p: &mut Parameters) -> Self;
-    /// The schedule; the error names what is wrong with the ranks or bytes.
-    fn phases(&self, asked: &Asked) -> Result<Phases, String>;
+    /// The schedule; the error has the key that is wrong for these ranks and bytes.
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError>;
     /// Number of connections between two neighbours.
     fn channels(&self, asked: &Asked) -> u32 {
         asked.channels
@@ -365,7 +370,7 @@ impl Algorithm {
         }
     }
 
-    pub fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    pub fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         each_kind!(self, own => own.phases(asked))
     }
 

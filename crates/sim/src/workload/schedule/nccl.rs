@@ -10,7 +10,7 @@
 
 use super::double_tree::DoubleTreeParameters;
 use super::ring::RingParameters;
-use super::{AlgorithmParameters, Asked, Kind, Phases};
+use super::{AlgorithmParameters, Asked, Kind, Phases, WorkloadError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -133,9 +133,11 @@ impl AlgorithmParameters for NcclParameters {
         }
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         let all = self.candidates(asked);
-        let Some(best) = all.first() else { return Err("no algorithm does it".into()) };
+        let Some(best) = all.first() else {
+            return Err(WorkloadError::new("algorithm", "no algorithm does it"));
+        };
         let protocol = &KNOWN[best.protocol];
         let (sent, data) = protocol.sent;
         let bytes = u128::from(asked.bytes) * u128::from(sent);

@@ -5,7 +5,7 @@
 //! Source: Thakur, Rabenseifner and Gropp, IJHPCA 2005 (pairwise exchange).
 
 use super::linear::{Exchange, Pace};
-use super::{AlgorithmParameters, Asked, Kind, Phases};
+use super::{AlgorithmParameters, Asked, Kind, Phases, WorkloadError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -29,7 +29,7 @@ impl AlgorithmParameters for PairwiseParameters {
         PairwiseParameters { acknowledged: false }
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         let pace = if self.acknowledged { Pace::Acknowledged } else { Pace::Received };
         Ok(Exchange::law(asked, pace)?.into())
     }

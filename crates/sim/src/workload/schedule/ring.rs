@@ -5,7 +5,9 @@
 //!
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009.
 
-use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted, part};
+use super::{
+    AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, WorkloadError, numbered, part,
+};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
@@ -27,7 +29,7 @@ impl AlgorithmParameters for RingParameters {
         RingParameters
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         Ok(Ring::law(asked, 0)?.into())
     }
 }
@@ -44,11 +46,11 @@ pub struct Ring {
 
 impl Ring {
     /// Rank 0 begins with part `first`, and the others with those that follow it.
-    pub fn law(asked: &Asked, first: u32) -> Result<Law, String> {
+    pub fn law(asked: &Asked, first: u32) -> Result<Law, WorkloadError> {
         let n = asked.ranks;
         let steps = if asked.kind == Kind::AllReduce { 2 * (n - 1) } else { n - 1 };
         let lanes = asked.lanes(u64::from(n))?;
-        let messages = counted(u128::from(steps) * u128::from(lanes.count) * u128::from(n))?;
+        let messages = numbered(u128::from(steps) * u128::from(lanes.count) * u128::from(n))?;
         Ok(Law::Ring(Ring { n, first, steps, lanes, messages }))
     }
 }

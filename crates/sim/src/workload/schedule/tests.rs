@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 const RATE: Rate = Rate::from_gbps(400);
 
-fn phases(algorithm: &str, asked: &Asked) -> Result<Phases, String> {
+fn phases(algorithm: &str, asked: &Asked) -> Result<Phases, WorkloadError> {
     let keys = match algorithm {
         "hierarchical" => vec![("domain", crate::parameters::Value::Integer(4))],
         _ => vec![],
@@ -141,7 +141,10 @@ fn a_hierarchical_all_reduce_sends_its_part_along_the_rails() {
     assert_eq!(bytes, [3 * s / 4, 2 * 7 * (s / 4) / 8, 3 * s / 4]);
     assert_eq!(all.iter().map(|p| p.inside).collect::<Vec<_>>(), [true, false, true]);
     let refused = phases("hierarchical", &asked(Kind::AllReduce, 30, s)).expect_err("30 is not divisible");
-    assert_eq!(refused, "30 ranks are not two or more domains of 4: give ranks that `domain` divides");
+    assert_eq!(
+        refused.message,
+        "30 ranks are not two or more domains of 4: give ranks that `domain` divides"
+    );
 }
 
 /// Bytes that each of n ranks sends and gets in a phase.

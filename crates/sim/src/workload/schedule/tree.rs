@@ -7,7 +7,9 @@
 //! Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
 //! IJHPCA 2005 (reduce and broadcast).
 
-use super::{AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, counted};
+use super::{
+    AlgorithmParameters, Asked, Kind, Lanes, Law, Phases, Schedule, Transfer, WorkloadError, numbered,
+};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ impl AlgorithmParameters for TreeParameters {
         TreeParameters
     }
 
-    fn phases(&self, asked: &Asked) -> Result<Phases, String> {
+    fn phases(&self, asked: &Asked) -> Result<Phases, WorkloadError> {
         let n = asked.ranks;
         let rank = |place: u32| (place + asked.root) % n;
         let parents = (0..n).map(|v| (v > 0).then(|| rank((v.max(1) - 1) / 2)));
@@ -99,13 +101,13 @@ struct Edge<'t> {
 }
 
 impl Trees {
-    pub fn phases(asked: &Asked, trees: Vec<Tree>) -> Result<Phases, String> {
+    pub fn phases(asked: &Asked, trees: Vec<Tree>) -> Result<Phases, WorkloadError> {
         // Every tree takes its share of every channel.
         let count = trees.len() as u32;
         let lanes = Asked { channels: asked.channels * count, ..*asked }.lanes(1)?;
         let (up, down) = (asked.kind != Kind::Broadcast, asked.kind != Kind::Reduce);
         let directions = u128::from(up) + u128::from(down);
-        let messages = counted(directions * u128::from(asked.ranks - 1) * u128::from(lanes.count))?;
+        let messages = numbered(directions * u128::from(asked.ranks - 1) * u128::from(lanes.count))?;
         Ok(Law::Trees(Trees { n: asked.ranks, trees: Arc::new(trees), lanes, up, down, messages }).into())
     }
 

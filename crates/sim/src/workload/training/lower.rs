@@ -229,16 +229,15 @@ pub fn lower(
         calls: FxHashMap::default(),
         laws: FxHashMap::default(),
     };
-    let lists: Result<Vec<RankList>, String> =
+    let lists: Result<Vec<RankList>, WorkloadError> =
         (0..ranks as u32).map(|rank| made.list(rank, random)).collect();
-    let listed =
-        lists.and_then(|lists| Listed::new(lists, made.groups, made.instances, SendEnds::Posted, "training"));
+    let listed = Listed::new(lists?, made.groups, made.instances, SendEnds::Posted, "training");
     let listed = listed.map_err(|message| WorkloadError::new("bucket", message))?;
     Ok(listed.with_wholes(spec.steps))
 }
 
 impl Made<'_> {
-    fn list(&mut self, rank: u32, random: &mut RandomStream) -> Result<RankList, String> {
+    fn list(&mut self, rank: u32, random: &mut RandomStream) -> Result<RankList, WorkloadError> {
         let (spec, at) = (self.spec, self.layout.at(rank));
         let slow = if spec.slow_ranks.contains(&rank) { spec.slow_factor } else { 1.0 };
         let mut program = Program {
@@ -300,7 +299,7 @@ impl Made<'_> {
         (among, at): (Among, At),
         kind: Kind,
         bytes: u64,
-    ) -> Result<Option<Op>, String> {
+    ) -> Result<Option<Op>, WorkloadError> {
         let (first, n) = self.layout.first_of(among, at);
         if n < 2 {
             return Ok(None);
@@ -321,7 +320,11 @@ impl Made<'_> {
         let law = match self.laws.get(&(among as u8 * 16 + kind as u8, n, asked.bytes)) {
             Some(law) => law.clone(),
             None => {
-                let law = algorithm.phases(&asked)?.remove(0).only();
+                let phases = algorithm.phases(&asked).map_err(|error| match error.key {
+                    "bytes" => WorkloadError::new("bucket", error.message),
+                    _ => error,
+                });
+                let law = phases?.remove(0).only();
                 self.laws.insert((among as u8 * 16 + kind as u8, n, asked.bytes), law.clone());
                 law
             }
@@ -356,7 +359,7 @@ impl Made<'_> {
         of: (Among, At),
         kind: Kind,
         bytes: u64,
-    ) -> Result<(), String> {
+    ) -> Result<(), WorkloadError> {
         if let Some(op) = self.call(program, of, kind, bytes)? {
             program.then(op);
         }
@@ -364,7 +367,7 @@ impl Made<'_> {
     }
 
     /// What the tensor group does about the activations of half a layer.
-    fn activations(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+    fn activations(&mut self, program: &mut Program, at: At) -> Result<(), WorkloadError> {
         let (bytes, of) = (self.spec.model.activations(), (Among::Tensor, at));
         if !self.spec.model.sequence_parallel {
             return self.exposed(program, of, Kind::AllReduce, bytes);
@@ -373,7 +376,7 @@ impl Made<'_> {
         self.exposed(program, of, Kind::AllGather, bytes)
     }
 
-    fn experts(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+    fn experts(&mut self, program: &mut Program, at: At) -> Result<(), WorkloadError> {
         match self.spec.model.experts {
             0 => Ok(()),
             _ => self.exposed(program, (Among::Expert, at), Kind::AllToAll, self.spec.model.to_experts()),
@@ -415,7 +418,7 @@ impl Made<'_> {
         at: At,
         part: Part,
         random: &mut RandomStream,
-    ) -> Result<(), String> {
+    ) -> Result<(), WorkloadError> {
         let model = &self.spec.model;
         let (attention, feed_forward, output) = (model.attention(), model.feed_forward(), model.output());
         // The embedding computes nothing: its parameters come with those of the first layer.
@@ -451,7 +454,7 @@ impl Made<'_> {
         part: Part,
         is_last: bool,
         random: &mut RandomStream,
-    ) -> Result<(), String> {
+    ) -> Result<(), WorkloadError> {
         let model = &self.spec.model;
         // Sharded gradients are added up where they belong: those of every micro-batch are sent there.
         let reduces = is_last || self.spec.sharding == Sharding::Zero3;
@@ -498,7 +501,12 @@ impl Made<'_> {
 
     /// Where parameters are sharded, those of what is computed next are gathered: while what is before it is computed, or, without
     /// overlap, after that.
-    fn parameters(&mut self, program: &mut Program, at: At, gradients: [u64; 2]) -> Result<(), String> {
+    fn parameters(
+        &mut self,
+        program: &mut Program,
+        at: At,
+        gradients: [u64; 2],
+    ) -> Result<(), WorkloadError> {
         if self.spec.sharding != Sharding::Zero3 || gradients == [0, 0] {
             return Ok(());
         }
@@ -519,7 +527,7 @@ impl Made<'_> {
     }
 
     /// Gradients have been computed: full buckets are reduced.
-    fn ready(&mut self, program: &mut Program, at: At, bytes: [u64; 2]) -> Result<(), String> {
+    fn ready(&mut self, program: &mut Program, at: At, bytes: [u64; 2]) -> Result<(), WorkloadError> {
         for (which, more) in bytes.into_iter().enumerate() {
             program.pending[which] = program.pending[which].saturating_add(more);
             while self.spec.overlap && program.pending[which] >= self.spec.bucket.0 {
@@ -530,7 +538,13 @@ impl Made<'_> {
         Ok(())
     }
 
-    fn reduce(&mut self, program: &mut Program, at: At, which: usize, bytes: u64) -> Result<(), String> {
+    fn reduce(
+        &mut self,
+        program: &mut Program,
+        at: At,
+        which: usize,
+        bytes: u64,
+    ) -> Result<(), WorkloadError> {
         let kind = self.spec.sharding.reduces_by();
         self.gradients(program, at, which, kind, bytes)
     }
@@ -543,7 +557,7 @@ impl Made<'_> {
         which: usize,
         kind: Kind,
         bytes: u64,
-    ) -> Result<(), String> {
+    ) -> Result<(), WorkloadError> {
         let among = [Among::Replicas, Among::ExpertReplicas][which];
         if let Some(op) = self.call(program, (among, at), kind, bytes)? {
             let after: Vec<u32> = program.last.iter().chain(&program.reduced).copied().collect();
@@ -553,7 +567,7 @@ impl Made<'_> {
     }
 
     /// What is left of the gradients, less than a bucket.
-    fn reduce_rest(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+    fn reduce_rest(&mut self, program: &mut Program, at: At) -> Result<(), WorkloadError> {
         for which in 0..2 {
             let left = std::mem::take(&mut program.pending[which]);
             for bytes in pieces(left, self.spec.bucket.0) {
@@ -564,7 +578,7 @@ impl Made<'_> {
     }
 
     /// The rest of the gradients, and, where every rank has a part of the states, the parameters; the next step waits for all.
-    fn ends_step(&mut self, program: &mut Program, at: At) -> Result<(), String> {
+    fn ends_step(&mut self, program: &mut Program, at: At) -> Result<(), WorkloadError> {
         self.reduce_rest(program, at)?;
         if self.spec.sharding == Sharding::Zero1 {
             let model = &self.spec.model;

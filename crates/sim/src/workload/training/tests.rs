@@ -242,3 +242,12 @@ fn a_job_that_does_not_fit_says_what_it_needs() {
         assert!(complaints.iter().any(|complaint| complaint.contains(expected)), "{complaints:?}");
     }
 }
+
+#[test]
+fn an_algorithm_that_cannot_reduce_among_these_replicas_is_named() {
+    let (spec, _) = spec(&[("algorithm", text("halving-doubling")), ("sharding", text("zero1"))]);
+    let lowered = with_hosts(3, |cx| {
+        lower::lower(&spec, 3, Rate::from_gbps(400), &mut cx.stream("training")).map(|_| ())
+    });
+    assert_eq!(lowered.expect_err("three replicas").key, "algorithm");
+}
