@@ -92,7 +92,12 @@ fn check_count(first: &str, flows: usize) -> Result<Option<String>, String> {
              the generator"
         )));
     }
-    Err(format!("{count} flows announced, {flows} found: is the file truncated?"))
+    let hint = if flows as u64 > count {
+        format!("write {flows} in the first line, or remove the lines beyond it")
+    } else {
+        "is the file truncated?".to_string()
+    };
+    Err(format!("{count} flows announced, {flows} found: {hint}"))
 }
 
 #[cfg(test)]

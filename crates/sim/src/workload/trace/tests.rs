@@ -197,6 +197,10 @@ fn a_stray_digit_after_the_number_of_flows_is_forgiven_with_a_warning() {
 fn a_wrong_flow_file_says_where() {
     let error = |text| hpcc(text).unwrap_err().to_string();
     assert_eq!(error("3\n0 1 3 100 9 2\n"), "flow.txt:1: 3 flows announced, 1 found: is the file truncated?");
+    assert_eq!(
+        error("1\n0 1 3 100 9 2\n1 0 3 100 9 2\n"),
+        "flow.txt:1: 1 flows announced, 2 found: write 2 in the first line, or remove the lines beyond it"
+    );
     assert!(error("3\n0 1 3 100\n").starts_with("flow.txt:2: row 0: expected \"src dst pg"));
     assert!(error("1\n0 1 3 100 9 soon\n").contains("start_seconds: expected seconds, found \"soon\""));
     assert!(error("flows\n").contains("expected the number of flows"));
