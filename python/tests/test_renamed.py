@@ -64,7 +64,7 @@ def test_a_stored_benchmark_has_the_old_ends_of_its_range(tmp_path):
 
 
 def test_a_run_takes_the_old_arguments(tmp_path, monkeypatch):
-    run = weftline.Run(tmp_path, {})
+    run = weftline.Run(tmp_path, {"slowdown": {"by_group": {"a": {}}}})
     asked = []
     monkeypatch.setattr(
         weftline.runs._native, "completion", lambda *given: asked.append(given) or "{}", raising=False

@@ -284,7 +284,7 @@ class Run:
         return self.completion_of(Flows(min_size=low, max_size=high, group=group))
 
     def completion_of(self, flows: Flows) -> dict[str, Any]:
-        """Return the same of flows chosen by size and group; the run may lack the group, then 0 flows count."""
+        """Return the same of flows chosen by size and group; 0 flows count if the run lacks the group."""
         asked = (flows.min_size, flows.max_size, flows.group)
         if asked not in self._completions:
             self._completions[asked] = json.loads(_native.completion(str(self.out), *asked))
@@ -327,7 +327,7 @@ class Run:
         return self.deadlines_of(Flows(group=group))
 
     def deadlines_of(self, flows: Flows) -> tuple[int, int]:
-        """Return the same of flows chosen by group; the run may lack the group, then 0 flows count."""
+        """Return the same of flows chosen by group; 0 flows count if the run lacks the group."""
         found = json.loads(_native.deadlines(str(self.out), flows.group))
         return found["count"], found["met"]
 

@@ -74,9 +74,11 @@ def check_group(run: Run, group: str | None) -> None:
     """Raise an error if the run has no flow and no workload of this group."""
     if group is None:
         return
+    known = list((run.summary.get("slowdown") or {}).get("by_group") or {})
+    if group in known:
+        return
     workloads = run.scenario.get("workload")
-    known = [str(one.get("group")) for one in workloads] if isinstance(workloads, list) else []
-    known += (run.summary.get("slowdown") or {}).get("by_group") or {}
+    known += [str(one["group"]) for one in workloads if "group" in one] if isinstance(workloads, list) else []
     if group in known:
         return
     known = list(dict.fromkeys([*known, *read(run)["group"]]))
