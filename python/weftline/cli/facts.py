@@ -7,6 +7,9 @@ from typing import Any
 from weftline import quantities, terminal
 from weftline.quantities import bytes_text, count_text, seconds_text, time_text
 
+MAX_TERMS = 3
+"""Workloads whose configured load is listed."""
+
 
 def of_check(found: dict[str, Any]) -> dict[str, Any]:
     """Return what `check` found with words for what is not a number, estimate and warnings at the end."""
@@ -48,12 +51,22 @@ def _traffic_texts(traffic: dict[str, Any]) -> dict[str, Any]:
     # Two standard deviations: what 19 of 20 seeds stay within.
     within = "within" if abs(load - asked) <= 2 * error else "beyond"
     shown["offered_load"] = (
-        f"{of_what} by the {traffic['flows']} flows of this seed; configured: {asked:.3g}. "
+        f"{of_what} by the {traffic['flows']} flows of this seed; "
+        f"configured: {_terms_text(traffic)}{asked:.3g} of the links of all hosts. "
         "Flows are drawn at random: "
         f"with this number and sizes of flows, 19 of 20 seeds deviate by up to {2 * error:.1g} "
         f"(this seed: {within} that)"
     )
     return shown
+
+
+def _terms_text(traffic: dict[str, Any]) -> str:
+    """Return each workload's load as its scenario has it, with what it is a share of; "" if nothing says."""
+    terms = traffic.get("offered_load_terms") or []
+    if not terms:
+        return ""
+    more = len(terms) - MAX_TERMS
+    return " and ".join(terms[:MAX_TERMS]) + (f" and {more} more" if more > 0 else "") + " = "
 
 
 def _estimate_texts(estimate: dict[str, Any], threads: int) -> dict[str, str]:

@@ -51,8 +51,9 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "last_start_ns": size.last_start.as_ns(),
             "flows_not_due": not_due(scenario, &size, &estimate),
             "offered_load": offered_load(&size, &scenario.network.topology),
-            "offered_load_asked": asked.map(|(asked, _)| asked),
-            "offered_load_error": asked.map(|(_, error)| error),
+            "offered_load_asked": asked.as_ref().map(|(asked, ..)| asked),
+            "offered_load_error": asked.as_ref().map(|(_, error, _)| error),
+            "offered_load_terms": asked.as_ref().map(|(.., terms)| terms),
             "groups": scenario.traffic.groups,
         },
         "run": {
@@ -218,16 +219,19 @@ fn host_capacity(topology: &Topology) -> f64 {
     host_links.map(|link| link.rate.0 as f64).sum()
 }
 
-/// The load set for the workloads, as a share of the capacity of the hosts' links, and the standard deviation
-/// of the load of flows drawn for that time; none if some workload has no load set.
-fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64)> {
+/// The load set for the workloads, as a share of the capacity of the hosts' links, the standard deviation of
+/// the load of flows drawn for that time, and each workload's load as the scenario has it; none if some
+/// workload has no load set.
+fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64, Vec<String>)> {
     let asked: Option<Vec<AskedLoad>> =
         scenario.traffic.sources.iter().map(|source| source.asked()).collect();
     let asked = asked.filter(|asked| !asked.is_empty())?;
     let capacity = host_capacity(&scenario.network.topology);
     let seconds = size.last_start.as_seconds();
     let (rate, variance) = asked.iter().fold((0.0, 0.0), |sum, of| (sum.0 + of.rate, sum.1 + of.variance));
-    (capacity > 0.0 && seconds > 0.0).then(|| (rate / capacity, (variance / seconds).sqrt() / capacity))
+    let terms = asked.iter().map(|of| of.terms.text()).collect();
+    (capacity > 0.0 && seconds > 0.0)
+        .then(|| (rate / capacity, (variance / seconds).sqrt() / capacity, terms))
 }
 
 /// Flows that would start after the end of the run, which does not count them.

@@ -77,3 +77,26 @@ fn tables_of_disciplines_count_at_the_ports_that_flows_come_by() {
         [50, 370, 690, 1970, 10_050]
     );
 }
+
+#[test]
+fn a_configured_load_says_what_it_is_a_share_of() {
+    let traffic = |workload: &str| {
+        let text =
+            format!("[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\n{workload}\nduration = \"1ms\"\n");
+        let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+        let facts = facts::facts(&scenario.unwrap_or_else(|error| panic!("{error}")), 1);
+        let of = |key: &str| facts["traffic"][key].clone();
+        (of("offered_load_terms")[0].as_str().map(str::to_string), of("offered_load_asked").as_f64())
+    };
+    let (terms, asked) = traffic("kind = \"request-response\"\nload = 0.4\nsize = \"10KB\"");
+    assert_eq!(terms.as_deref(), Some("load 0.4 of the links of 4 servers (requests not included)"));
+    assert!(asked.is_some_and(|asked| (asked - 0.202).abs() < 1e-9), "{asked:?}");
+    let (terms, asked) = traffic("kind = \"poisson\"\nload = 0.4\nhosts = \"0-3\"");
+    assert_eq!(terms.as_deref(), Some("load 0.4 of the links of 4 hosts"));
+    assert!(asked.is_some_and(|asked| (asked - 0.2).abs() < 1e-9), "{asked:?}");
+    let (terms, _) =
+        traffic("kind = \"poisson\"\nload = 0.4\ncapacity = \"400Gbps\"\nload_counts = \"wire\"");
+    assert_eq!(terms.as_deref(), Some("load 0.4 of a capacity of 400Gbps (headers included)"));
+    let (terms, _) = traffic("kind = \"incast\"\narrivals = \"poisson\"\nsenders = 3");
+    assert_eq!(terms.as_deref(), Some("load 0.02 of the links of 8 hosts"));
+}

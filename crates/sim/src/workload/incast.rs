@@ -8,7 +8,7 @@
 
 use super::WorkloadParameters;
 use super::hosts::{draw_to_front, select_one};
-use super::load::{Load, Sizes, mean_gap, participants};
+use super::load::{Load, LoadTerms, Sizes, mean_gap, participants};
 use super::rounds::Rounds;
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
@@ -60,7 +60,8 @@ impl WorkloadParameters for IncastSpec {
             sizes: Sizes::read_fixed(p, Bytes(500_000)),
             request: p.bytes_or_auto(
                 "request",
-                "Total size of the flows of an event, divided among its senders; auto: each sends `size`.",
+                "Total size of the flows of an event, divided among its senders, of which the first ones send a byte more where it \
+                 does not divide evenly; auto: each sends `size`.",
             ),
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
             senders: p.integer(
@@ -105,7 +106,6 @@ impl WorkloadParameters for IncastSpec {
             return Err(WorkloadError::new("senders", message));
         }
         let sizes = match self.request {
-            // Shares are equal; the remainder of the division is omitted.
             Some(request) if request.0 >= senders as u64 => {
                 SizeDistribution::constant(request.0 / senders as u64)
             }
@@ -115,18 +115,21 @@ impl WorkloadParameters for IncastSpec {
             }
             None => self.sizes.resolve(cx)?,
         };
-        let bytes = self.load.bytes_per_flow(&sizes, cx) * senders as f64;
+        let longer = self.request.map_or(0, |request| request.0 % senders as u64);
+        let bytes = self.load.bytes_per_flow(&sizes, cx) * senders as f64 + longer as f64;
         let (event_gap, limit) = match self.arrivals {
             "once" => (Gap::Fixed(Time::ZERO), 1),
             "periodic" => (Gap::Fixed(self.every), self.count),
             _ => (Gap::Exponential(mean_gap(bytes, self.load.whole_rate(&hosts, cx))), self.count),
         };
         let mut incast = Incast {
+            terms: self.load.terms(hosts.len(), "hosts"),
             order: hosts,
             draw_senders: senders < others,
             senders,
             receiver,
             sizes,
+            longer,
             stagger: self.stagger,
             event_gap,
             whole_ns: cx.whole_ns,
@@ -164,6 +167,9 @@ struct Incast {
     senders: usize,
     receiver: Option<HostId>,
     sizes: SizeDistribution,
+    /// Senders of an event, the first ones, that send a byte more: the remainder of a request.
+    longer: u64,
+    terms: LoadTerms,
     stagger: Time,
     event_gap: Gap,
     whole_ns: bool,
@@ -209,8 +215,8 @@ impl Incast {
             draw_to_front(&mut self.order, self.senders + 1, &mut self.choice);
         }
         let senders = self.order.iter().filter(|&&host| host != receiver).take(self.senders);
-        for &src in senders {
-            let size = self.sizes.sample(&mut self.size_stream);
+        for (&src, place) in senders.zip(0..) {
+            let size = self.sizes.sample(&mut self.size_stream) + u64::from(place < self.longer);
             self.pending.push(Reverse((start, self.made, (src, receiver, size, self.events))));
             self.made += 1;
             start = start.saturating_add(self.stagger);
@@ -254,6 +260,8 @@ impl FlowSource for Incast {
             Gap::Exponential(mean) => Time((mean as u64).max(1)),
         };
         let mut size = Rounds { start, every, end, max }.flows(self.senders, 0, &self.sizes);
+        size.bytes =
+            size.bytes.saturating_add((size.flows / self.senders as u64).saturating_mul(self.longer));
         for Reverse((start, _, (.., bytes, _))) in self.pending.iter().filter(|planned| planned.0.0 < end) {
             size.flows += 1;
             size.bytes = size.bytes.saturating_add(*bytes);
@@ -265,7 +273,7 @@ impl FlowSource for Incast {
     /// With random gaps.
     fn asked(&self) -> Option<AskedLoad> {
         let Gap::Exponential(mean) = self.event_gap else { return None };
-        Some(AskedLoad::of(1e12 / mean, 0.0, self.senders as f64, &self.sizes))
+        Some(AskedLoad::of(1e12 / mean, self.longer as f64, self.senders as f64, &self.sizes, self.terms))
     }
 
     /// An event is a job: its completion time is that of the request.

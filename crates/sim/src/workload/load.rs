@@ -27,7 +27,7 @@ pub enum LoadCounts {
 }
 
 /// A share of a capacity.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// More than 0, at most 1.
     pub share: f64,
@@ -57,6 +57,11 @@ impl Load {
         Load { share, counts, capacity }
     }
 
+    /// What the load of a workload with these senders is a share of; `whose`: what the senders are called.
+    pub fn terms(&self, senders: usize, whose: &'static str) -> LoadTerms {
+        LoadTerms { load: *self, senders, whose, apart: None }
+    }
+
     /// Mean bytes of a flow as counted for this load.
     pub fn bytes_per_flow(&self, sizes: &SizeDistribution, cx: &WorkloadContext) -> f64 {
         let extra = match self.counts {
@@ -79,6 +84,40 @@ impl Load {
     /// The rate in bit/s at which `hosts` send on average, in total.
     pub fn whole_rate(&self, hosts: &[HostId], cx: &WorkloadContext) -> f64 {
         hosts.iter().map(|&host| self.host_rate(host, hosts.len(), cx)).sum()
+    }
+}
+
+/// What a configured load is a share of, in words.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadTerms {
+    load: Load,
+    senders: usize,
+    whose: &'static str,
+    /// What is sent in addition and is not part of the load.
+    apart: Option<&'static str>,
+}
+
+impl LoadTerms {
+    /// These terms of a workload that sends something else in addition.
+    pub fn without(self, what: &'static str) -> LoadTerms {
+        LoadTerms { apart: Some(what), ..self }
+    }
+
+    /// Such as `load 0.4 of the links of 4 hosts`.
+    pub fn text(&self) -> String {
+        let of = match self.load.capacity {
+            Some(capacity) => format!("a capacity of {capacity}"),
+            None => format!("the links of {} {}", self.senders, self.whose),
+        };
+        let counts = match self.load.counts {
+            LoadCounts::Payload => None,
+            LoadCounts::Wire => Some("headers included".to_string()),
+            LoadCounts::WireAndAcks => Some("headers and acknowledgements included".to_string()),
+        };
+        let apart = self.apart.map(|what| format!("{what} not included"));
+        let more: Vec<String> = counts.into_iter().chain(apart).collect();
+        let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
+        format!("load {} of {of}{more}", self.load.share)
     }
 }
 

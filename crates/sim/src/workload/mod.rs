@@ -41,6 +41,7 @@ use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::Time;
 use graph::JobGraph;
+use load::LoadTerms;
 use std::sync::Arc;
 
 /// A kind of workload with its parameters: a file of this room, and a line in the registry below. The keys of
@@ -223,22 +224,24 @@ pub struct JobShape {
 }
 
 /// The load to which randomly arriving flows are drawn.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AskedLoad {
     /// Mean offered payload in bit/s.
     pub rate: f64,
     /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of the
     /// bits of one.
     pub variance: f64,
+    /// As the scenario has it.
+    pub terms: LoadTerms,
 }
 
 impl AskedLoad {
     /// Of events at random, `per_second`: each brings `fixed` bytes and this number of independent draws of `sizes`.
-    fn of(per_second: f64, fixed: f64, draws: f64, sizes: &SizeDistribution) -> AskedLoad {
+    fn of(per_second: f64, fixed: f64, draws: f64, sizes: &SizeDistribution, terms: LoadTerms) -> AskedLoad {
         let (mean, square) = (sizes.mean(), sizes.mean_square());
         let bytes = fixed + draws * mean;
         let bytes_squared = draws * (square - mean * mean) + bytes * bytes;
-        AskedLoad { rate: per_second * bytes * 8.0, variance: per_second * bytes_squared * 64.0 }
+        AskedLoad { rate: per_second * bytes * 8.0, variance: per_second * bytes_squared * 64.0, terms }
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::WorkloadParameters;
 use super::hosts::derangement;
-use super::load::{Load, Sizes, mean_gap, participants};
+use super::load::{Load, LoadTerms, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{AskedLoad, FlowSource, FlowSpec, TrafficSize};
@@ -97,6 +97,7 @@ impl WorkloadParameters for PoissonSpec {
             next: Soonest::default(),
             receivers,
             sizes,
+            terms: self.load.terms(from.len(), "hosts"),
             flow: cx.flow(),
             left: if self.count == 0 { u64::MAX } else { self.count },
             end: window.end,
@@ -193,6 +194,7 @@ struct Poisson {
     next: Soonest,
     receivers: Receivers,
     sizes: SizeDistribution,
+    terms: LoadTerms,
     flow: FlowSpec,
     left: u64,
     end: Time,
@@ -251,7 +253,7 @@ impl FlowSource for Poisson {
 
     fn asked(&self) -> Option<AskedLoad> {
         let arrivals: f64 = self.senders.iter().map(|sender| 1e12 / sender.mean_gap).sum();
-        Some(AskedLoad::of(arrivals, 0.0, 1.0, &self.sizes))
+        Some(AskedLoad::of(arrivals, 0.0, 1.0, &self.sizes, self.terms))
     }
 
     /// For each sender: the flow that is due, and one per mean gap from then to the end.

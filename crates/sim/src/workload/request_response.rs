@@ -15,7 +15,7 @@
 //! Differs from the source: each direction of a connection is opened by its first flow.
 
 use super::WorkloadParameters;
-use super::load::{Load, Sizes, mean_gap, participants};
+use super::load::{Load, LoadTerms, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
 use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{AskedLoad, FlowSource, FlowSpec};
@@ -109,6 +109,7 @@ impl WorkloadParameters for RequestResponseSpec {
         let mut source = RequestResponse {
             mean_gap: mean_gap(bytes, rate / clients.len() as f64),
             clients: clients.iter().map(client).collect(),
+            terms: self.load.terms(servers.len(), "servers").without("requests"),
             servers,
             connections: self.connections,
             persistent: self.persistent,
@@ -152,6 +153,7 @@ struct RequestResponse {
     connections: u64,
     persistent: bool,
     sizes: SizeDistribution,
+    terms: LoadTerms,
     request_size: u64,
     /// Of a client, in picoseconds.
     mean_gap: f64,
@@ -226,7 +228,7 @@ impl FlowSource for RequestResponse {
     /// Requests count, too.
     fn asked(&self) -> Option<AskedLoad> {
         let arrivals = self.clients.len() as f64 * 1e12 / self.mean_gap;
-        Some(AskedLoad::of(arrivals, self.request_size as f64, 1.0, &self.sizes))
+        Some(AskedLoad::of(arrivals, self.request_size as f64, 1.0, &self.sizes, self.terms))
     }
 
     fn dependencies(&self) -> Vec<(u32, u32)> {

@@ -70,6 +70,20 @@ fn a_request_is_shared_by_its_senders_and_ends_as_a_job() {
 }
 
 #[test]
+fn a_request_that_does_not_divide_evenly_arrives_to_the_byte() {
+    let keys = [("request", text("100KB")), ("receiver", text("3")), ("count", Value::Integer(2))];
+    let periodic = [keys.as_slice(), &[("arrivals", text("periodic"))]].concat();
+    let incast = source("incast", 4, &periodic);
+    let sizes: Vec<u64> = drain(&*incast).iter().map(|flow| flow.size).collect();
+    assert_eq!(sizes, [33_334, 33_333, 33_333].repeat(2));
+    assert_eq!(incast.rest().map(|rest| rest.bytes), Some(200_000));
+    // The load of events at random counts all of it.
+    let random = [("request", text("100KB")), ("arrivals", text("poisson")), ("duration", text("1s"))];
+    let asked = source("incast", 4, &random).asked().expect("a load");
+    assert!((asked.rate / (0.02 * 4.0 * 100e9) - 1.0).abs() < 1e-9, "{}", asked.rate);
+}
+
+#[test]
 fn more_senders_than_hosts_are_refused() {
     let error = source_error("incast", 8, &[("senders", Value::Integer(8))]);
     assert_eq!(error.to_string(), "8 senders, but only 7 hosts in addition to the receiver");
