@@ -71,6 +71,14 @@ def test_what_cannot_be_answered_is_refused(run, tmp_path, capsys):
     assert "its flows are 0 to 3" in capsys.readouterr().err
     assert main(["why", str(run), "--group", "storage"]) == 2
     assert "no such group" in capsys.readouterr().err
+    for link, hint in [
+        ("s0->host9", 'the network has no link "s0->host9": did you mean "s0->host0"?'),
+        ("a->b", 'the network has no link "a->b": links are written like "host0->s0"'),
+        ("s0", 'the network has no link "s0"'),
+        ("s0->host1", 'flows waited at the link "s0->host1": they waited at s0->host0'),
+    ]:
+        assert main(["why", str(run), "--link", link]) == 2
+        assert hint in " ".join(capsys.readouterr().err.split())
     assert main(["why", str(tmp_path)]) == 2
     text = (run / "scenario.toml").read_text().replace("seed = 3", "seed = 4").replace("50KB", "60KB")
     stored = json.loads((run / "summary.json").read_text())["fingerprint"]

@@ -169,6 +169,8 @@ class Scenario:
         step: int | None = None,
         slowest: int = 5,
         group: str | None = None,
+        workload: int | None = None,
+        link: str | None = None,
         intervals: bool = False,
     ) -> Json: ...
 

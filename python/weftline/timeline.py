@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
+from weftline.measures.steps import job_names, job_of
+
 if TYPE_CHECKING:
     from weftline.runs import Run
 
@@ -30,11 +32,12 @@ def write(run: Run, file: IO[str]) -> int:
 def events(run: Run) -> Iterator[dict[str, Any]]:
     """Return the events of the trace: the name of every rank, then its spans."""
     named: dict[tuple[int, int], int] = {}
+    jobs = job_names([run])
     for row, track in spans(run.ranks.to_dicts(), run):
         key = (row["workload"], row["rank"])
         if key not in named:
             named[key] = len(named)
-            name = f"{row['job']} rank {row['rank']} (host {row['host']})"
+            name = f"{jobs[job_of(row)]} rank {row['rank']} (host {row['host']})"
             yield {"ph": "M", "name": "process_name", "pid": named[key], "args": {"name": name}}
         yield {
             "ph": "X",

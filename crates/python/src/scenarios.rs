@@ -122,9 +122,11 @@ impl Scenario {
     }
 
     /// Runs it twice, the second time with some flows traced, and returns where their completion times went, as JSON: of
-    /// one `flow`, of the flows that decided when a step of the job `group` ended (`step`: its number, negative: the slowest),
-    /// else of the `slowest` by slowdown, in a `group` if that is named. `fingerprint` is that of the stored run.
-    #[pyo3(signature = (fingerprint, *, flow=None, step=None, slowest=5, group=None, intervals=false))]
+    /// one `flow`, of the flows that decided when a step of the job `group` ended (`step`: its number, negative
+    /// for the slowest; `workload`: which of several jobs of one group), else of the `slowest` by slowdown, in a
+    /// `group` if that is named. `fingerprint` is that of the stored run. A `link` that the network does not
+    /// have is an error.
+    #[pyo3(signature = (fingerprint, *, flow=None, step=None, slowest=5, group=None, workload=None, link=None, intervals=false))]
     #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
     fn why(
         &self,
@@ -134,10 +136,12 @@ impl Scenario {
         step: Option<i64>,
         slowest: usize,
         group: Option<String>,
+        workload: Option<usize>,
+        link: Option<String>,
         intervals: bool,
     ) -> PyResult<String> {
         let step = step.map(|step| u32::try_from(step).map_or(Step::Slowest, Step::Number));
-        let asked = Asked { flow, slowest, group, step, intervals };
+        let asked = Asked { flow, slowest, group, workload, link, step, intervals };
         py.detach(|| why(&self.loaded, fingerprint, &asked))
     }
 }

@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, Progress, Sample, Sink, StepRecord};
+use weftline_sim::parameters::nearest;
 use weftline_sim::scenario::Scenario;
+use weftline_sim::topology::Topology;
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{
     Account, Breadth, Cause, Findings, Interval, Traced, accounts, alone, breadth, fitting, limits, trace,
@@ -50,6 +52,10 @@ pub struct Asked {
     pub flow: Option<u32>,
     pub slowest: usize,
     pub group: Option<String>,
+    /// The number of the workload of the step, where several jobs have one group.
+    pub workload: Option<usize>,
+    /// A link at which flows waited, which the network must have.
+    pub link: Option<String>,
     /// A step of a job instead of flows.
     pub step: Option<Step>,
     /// Whether each interval of the chain is wanted too.
@@ -69,6 +75,9 @@ pub enum Step {
 pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<String> {
     let mut config = scenario.config().map_err(input)?;
     config.measure.capture = None;
+    if let Some(link) = &asked.link {
+        known_link(link, &config.topology)?;
+    }
     let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
     let mut flows = Flows::default();
     let mut network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
@@ -160,6 +169,79 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     Ok(answer.to_string())
 }
 
+/// Links among which the nearest to an unknown one is looked for.
+const COMPARED_LINKS: usize = 100_000;
+
+/// Whether the network has this link, written `leaf0->host3`.
+fn known_link(link: &str, topology: &Topology) -> PyResult<()> {
+    let name = |node: u32| topology.nodes[node as usize].name.as_str();
+    let both = topology.links.iter().flat_map(|link| [(link.a, link.b), (link.b, link.a)]);
+    if link.split_once("->").is_some_and(|ends| both.clone().any(|(from, to)| ends == (name(from), name(to))))
+    {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        both.take(COMPARED_LINKS).map(|(from, to)| format!("{}->{}", name(from), name(to))).collect();
+    let hint = match (nearest(link, names.iter().map(String::as_str)), names.first()) {
+        (Some(near), _) => format!("did you mean \"{near}\"?"),
+        (None, Some(first)) => format!("links are written like \"{first}\""),
+        (None, None) => "the network has no links".to_string(),
+    };
+    Err(input(format!("--link: the network has no link \"{link}\": {hint}")))
+}
+
+/// A job of a run: its group, and the number of its workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Job<'n> {
+    group: &'n str,
+    workload: usize,
+}
+
+/// `ring, shuffle (workload 1), shuffle (workload 2)`: groups of jobs, with the workload where several have
+/// that group.
+fn jobs_text(jobs: &[Job]) -> String {
+    let is_shared = |job: &Job| jobs.iter().filter(|other| other.group == job.group).count() > 1;
+    let text = |job: &Job| match is_shared(job) {
+        true => format!("{} (workload {})", job.group, job.workload),
+        false => job.group.to_string(),
+    };
+    jobs.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// The one job that `--group` and `--workload` leave of those of a run; none: there are several, and the step
+/// is the slowest of them.
+fn chosen_job<'n>(jobs: &[Job<'n>], step: Step, asked: &Asked) -> PyResult<Option<Job<'n>>> {
+    let known = format!("its jobs are {}", jobs_text(jobs));
+    let has = |job: &Job| asked.group.as_ref().is_none_or(|group| group == job.group);
+    let of_group: Vec<Job> = jobs.iter().copied().filter(has).collect();
+    if let (Some(group), true) = (&asked.group, of_group.is_empty()) {
+        return Err(input(format!("{group}: the run has no such job; {known}")));
+    }
+    if let Some(workload) = asked.workload {
+        let found = of_group.iter().find(|job| job.workload == workload);
+        let of = asked.group.as_ref().map(|group| format!(" of group {group}")).unwrap_or_default();
+        let numbers: Vec<String> =
+            of_group.iter().map(|job| format!("{} ({})", job.workload, job.group)).collect();
+        return found.copied().map(Some).ok_or_else(|| {
+            let known = numbers.join(", ");
+            input(format!("--workload {workload}: it has no job{of}; the workloads with jobs are {known}"))
+        });
+    }
+    match of_group[..] {
+        [job] => Ok(Some(job)),
+        _ if matches!(step, Step::Slowest) => Ok(None),
+        [first, ..] if of_group.iter().all(|job| job.group == first.group) => {
+            let numbers: Vec<String> = of_group.iter().map(|job| job.workload.to_string()).collect();
+            let (group, numbers) = (first.group, numbers.join(", "));
+            Err(input(format!(
+                "--step: {} jobs have the group {group}: choose one with --workload ({numbers})",
+                of_group.len()
+            )))
+        }
+        _ => Err(input(format!("--step: name the job with --group; {known}"))),
+    }
+}
+
 /// The requested step, which must have ended.
 fn chosen_step<'o>(
     outcome: &'o Outcome,
@@ -168,10 +250,14 @@ fn chosen_step<'o>(
     asked: &Asked,
 ) -> PyResult<&'o StepRecord> {
     let groups = &config.traffic.groups;
-    let name = |step: &StepRecord| groups[usize::from(step.group)].clone();
+    let job = |step: &StepRecord| Job {
+        group: &groups[usize::from(step.group)],
+        workload: usize::from(step.source),
+    };
     let sources = &config.traffic.sources;
     let of_graph = |step: &&StepRecord| sources[usize::from(step.source)].graph().is_some();
-    let mut jobs: Vec<String> = outcome.steps.iter().filter(of_graph).map(name).collect();
+    let mut jobs: Vec<Job> = outcome.steps.iter().filter(of_graph).map(job).collect();
+    jobs.sort_by_key(|job| job.workload);
     jobs.dedup();
     if jobs.is_empty() {
         return Err(input(
@@ -179,17 +265,11 @@ fn chosen_step<'o>(
              says why flows were slow",
         ));
     }
-    let known = format!("its jobs are {}", jobs.join(", "));
-    if let Some(group) = &asked.group
-        && !jobs.contains(group)
-    {
-        return Err(input(format!("{group}: the run has no such job; {known}")));
-    }
-    let several = jobs.iter().any(|job| *job != jobs[0]);
-    if matches!(step, Step::Number(_)) && asked.group.is_none() && several {
-        return Err(input(format!("--step: name the job with --group; {known}")));
-    }
-    let of_job = |step: &&StepRecord| asked.group.as_ref().is_none_or(|group| *group == name(step));
+    let chosen = chosen_job(&jobs, step, asked)?;
+    let of_job = |step: &&StepRecord| match chosen {
+        Some(chosen) => job(step) == chosen,
+        None => asked.group.as_ref().is_none_or(|group| group == job(step).group),
+    };
     let steps = || outcome.steps.iter().filter(of_graph).filter(of_job);
     match step {
         Step::Number(number) => match steps().find(|step| step.step == number) {
@@ -335,6 +415,7 @@ impl Names<'_> {
         }
         Ok(json!({
             "job": group,
+            "workload": step.source,
             "step": step.step,
             "operation": step.shape.operation,
             "ranks": step.shape.ranks,

@@ -52,7 +52,7 @@ def test_a_step_that_cannot_be_named_is_refused(run, capsys):
 
 def test_a_step_of_a_page_opens_its_why(run):
     def address(run, *, flow=None, step=None):
-        return f"/why?flow={flow}" if step is None else f"/why?job={step[0]}&step={step[1]}"
+        return f"/why?flow={flow}" if step is None else f"/why?job={step[0][1]}&step={step[1]}"
 
     text = run_page.html(lines_of([run]), link=address)
     slowest = max(run.steps, key=lambda step: step["time_ns"])

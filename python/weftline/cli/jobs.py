@@ -73,15 +73,15 @@ def unended(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
     found = []
     for run in runs:
-        for job in rows_of.names([run]):
-            rows = [row for row in run.steps if row["job"] == job]
+        for job, name in rows_of.job_names([run]).items():
+            rows = [row for row in run.steps if rows_of.job_of(row) == job]
             own = [row for row in rows if not row.get("part")]
             parts = [row for row in rows if row.get("part")]
             for what, some in (("steps", own), ("operations that had begun", parts)):
                 ended = sum(row["time_ns"] is not None for row in some)
                 asked = len(some) + rows_of.unbegun(run, some)
                 if ended < asked:
-                    named = {"folder": str(run.out), "job": job, "what": what}
+                    named = {"folder": str(run.out), "job": name, "what": what}
                     found.append(named | {"ended": ended, "asked": asked})
     return found
 
@@ -90,13 +90,14 @@ def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return a row for each job, kind of operation and size: means over steps, in nccl-tests' units."""
     from weftline.measures import steps as rows_of
 
-    jobs = rows_of.names(runs)
+    names = [rows_of.job_names([run]) for run in runs]
+    jobs = list(dict.fromkeys(name for of_run in names for name in of_run.values()))
     found: dict[tuple[int, str, int, bool, int], list[dict[str, Any]]] = {}
-    for run in runs:
+    for run, of_run in zip(runs, names, strict=True):
         for step in run.steps:
             if step["busbw_bps"] is not None:
-                key = (jobs.index(step["job"]), *rows_of.kind(step), step["bytes"])
-                found.setdefault(key, []).append(step)
+                job = jobs.index(of_run[rows_of.job_of(step)])
+                found.setdefault((job, *rows_of.kind(step), step["bytes"]), []).append(step)
     rows = []
     for (job, operation, ranks, inside, size), steps in sorted(found.items()):
         times = [step["time_ns"] for step in steps]

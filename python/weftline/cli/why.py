@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline.cli import arguments
-from weftline.errors import InputError, nearest
+from weftline.errors import InputError
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
 
@@ -46,6 +46,12 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     why.add_argument("--group", metavar="NAME", help="only flows, or the job, of this group")
     why.add_argument(
+        "--workload",
+        type=_flow,
+        metavar="N",
+        help="with --step: the job of this workload, from 0, where several jobs have one group",
+    )
+    why.add_argument(
         "--link", metavar="A->B", help="only those of the slowest flows that waited at this link"
     )
     arguments.add_controllers(why)
@@ -65,6 +71,8 @@ def _why(options: argparse.Namespace) -> int:
         raise InputError("--flow names one flow: expected none of --slowest, --group and --link with it")
     if options.step is not None and (options.slowest or options.flow is not None or options.link):
         raise InputError("--step names a step: expected none of --flow, --slowest and --link with it")
+    if options.workload is not None and options.step is None:
+        raise InputError("--workload chooses the job of --step: expected --step with it")
     one_by_one = options.flow is not None or options.slowest or options.group or options.link
     answer = why(
         options.folder,
@@ -72,6 +80,8 @@ def _why(options: argparse.Namespace) -> int:
         step=options.step,
         slowest=options.slowest or (SHOWN if one_by_one and not options.link else SAMPLE),
         group=options.group,
+        workload=options.workload,
+        link=options.link,
         intervals=bool(options.json or options.out),
         controllers=options.controller,
     )
@@ -107,19 +117,23 @@ def why(
     step: int | None = None,
     slowest: int = SHOWN,
     group: str | None = None,
+    workload: int | None = None,
+    link: str | None = None,
     intervals: bool = False,
     controllers: list[str] | None = None,
 ) -> dict[str, Any]:
     """Return where the completion times of flows of a stored run went, or the time of a step.
 
-    `step` is its number; `SLOWEST`: the one that took longest.
+    `step` is its number; `SLOWEST`: the one that took longest. `workload` is the number of its workload,
+    where several jobs have one group.
 
     Raises
     ------
     InputError
-        If there is no such flow, or the scenario does not give the stored results again.
+        If there is no such flow, step or link, or the scenario does not give the stored results again.
     """
     from weftline import _native
+    from weftline.measures import steps
     from weftline.runs import Run
 
     run = Run.read(folder)
@@ -143,19 +157,29 @@ def why(
         step=step,
         slowest=slowest,
         group=group,
+        workload=workload,
+        link=link,
         intervals=intervals,
     )
     answer = json.loads(found)
+    if step is not None:
+        of = answer["step"]
+        of["job_name"] = steps.job_names([run])[of["workload"], of["job"]]
     if step == SLOWEST:
-        answer["step"]["unended"] = _unended(run, group)
+        answer["step"]["unended"] = _unended(run, group, workload)
     return answer
 
 
-def _unended(run: Run, group: str | None) -> int:
-    """Return how many steps of the jobs of a run, or of the job of a group, had not ended, begun or not."""
+def _unended(run: Run, group: str | None, workload: int | None) -> int:
+    """Return how many steps of the jobs of a run had not ended, begun or not.
+
+    Counted are those of the jobs of a group or workload, where one is given.
+    """
     from weftline.measures import steps
 
-    own = [row for row in steps.own(run) if group in (None, row["job"])]
+    own = [
+        row for row in steps.own(run) if group in (None, row["job"]) and workload in (None, row["workload"])
+    ]
     return sum(row["time_ns"] is None for row in own) + steps.unbegun(run, own)
 
 
@@ -174,12 +198,9 @@ def waited_at(answer: dict[str, Any], link: str) -> list[dict[str, Any]]:
     found = [flow for flow in answer["flows"] if waited[flow["flow"]]]
     if not found:
         known = [one["link"] for one in answer["links"]]
-        hint = nearest(link, known) or (f"they waited at {', '.join(known[:SHOWN])}" if known else "")
-        raise InputError(
-            f'none of the {len(answer["flows"])} slowest flows waited at the link "{link}": {hint}'.rstrip(
-                ": "
-            )
-        )
+        hint = f": they waited at {', '.join(known[:SHOWN])}" if known else ""
+        count = len(answer["flows"])
+        raise InputError(f'none of the {count} slowest flows waited at the link "{link}"{hint}')
     return sorted(found, key=lambda flow: -waited[flow["flow"]])
 
 
@@ -350,7 +371,7 @@ def step_sentence(answer: dict[str, Any]) -> str:
         added = _ps(step["time_ps"] - before)
         overlap = f"the step before ended {_ps(before)} after its start, so it adds {added} to its job; "
     return (
-        f"step {step['step']} of {step['job']}: {step['operation']} of {bytes_text(step['bytes'])} on "
+        f"step {step['step']} of {step['job_name']}: {step['operation']} of {bytes_text(step['bytes'])} on "
         f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; {overlap}"
         f"{len(step['chain'])} computations and messages, one after the other, decided when it ended"
     )

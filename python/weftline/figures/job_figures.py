@@ -39,10 +39,10 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
         axis = f"{axis} ({unit})"
     points: list[tuple[str, float, float]] = []
     for line in lines:
-        for job in rows_of.names(line.runs[:1]):
-            label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", job]))
-            of_job = [step for step in rows_of.own(line.runs[0]) if step["job"] == job]
-            parts = [part for part in rows_of.parts(line.runs[0]) if part["job"] == job]
+        for job, name in rows_of.job_names(line.runs[:1]).items():
+            label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", name]))
+            of_job = [step for step in rows_of.own(line.runs[0]) if rows_of.job_of(step) == job]
+            parts = [part for part in rows_of.parts(line.runs[0]) if rows_of.job_of(part) == job]
             points += [
                 (f"{label}, {rows_of.kind_text(part)}", part["step"], part[column] * scale)
                 for part in parts
@@ -82,7 +82,8 @@ def timeline(title: str, run: Run) -> Figure | None:
     count = max(1, min(MAX_RANKS, len(names), MAX_SPANS // widest))
     shown = [names[at * len(names) // count] for at in range(count)]
     unit, scale = time_unit(end)
-    labels = {key: f"{of_rank[key][0]['job']} {key[1]}" for key in shown if key in of_rank}
+    jobs = rows_of.job_names([run])
+    labels = {key: f"{jobs[rows_of.job_of(of_rank[key][0])]} {key[1]}" for key in shown if key in of_rank}
     values = [
         {
             "rank": label,

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
-from weftline.measures.steps import has_scale_up, is_whole, kind, mean, names, rate, row_over_ideal, unbegun
+from weftline.measures.steps import (
+    Job,
+    has_scale_up,
+    is_whole,
+    job_names,
+    job_of,
+    kind,
+    mean,
+    rate,
+    row_over_ideal,
+    unbegun,
+)
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
@@ -55,11 +66,11 @@ def table(lines: Sequence[Line]) -> Table | None:
     columns += ["ideal", "time / ideal", "finish to finish", "algbw", "busbw", "last host"]
     result = Table(columns, title="Steps of jobs", left=3 if several else 2)
     for line in lines:
-        for job in names(line.runs):
-            of_job = [step for run in line.runs for step in run.steps if step["job"] == job]
+        for job, name in job_names(line.runs).items():
+            of_job = [step for run in line.runs for step in run.steps if job_of(step) == job]
             for chosen in _kinds(of_job):
                 row = _row(line.runs, job, chosen)
-                result.rows.append([*([line.label] if several else []), *row])
+                result.rows.append([*([line.label] if several else []), name, *row])
     if not result.rows:
         return None
     inside = " In a domain: no message crosses the network." if _is_inside(lines) else ""
@@ -97,9 +108,11 @@ def _is_inside(lines: Sequence[Line]) -> bool:
     return any(kind(step)[2] for line in lines for run in line.runs for step in run.steps)
 
 
-def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
+def _row(runs: Sequence[Run], job: Job, is_chosen: Choice) -> list[str]:
+    """Return the row of some operations of a job, after the name of the job."""
+
     def chosen(run: Run) -> list[dict[str, Any]]:
-        return [step for step in run.steps if step["job"] == job and is_chosen(step)]
+        return [step for step in run.steps if job_of(step) == job and is_chosen(step)]
 
     steps = [step for run in runs for step in chosen(run)]
     done = [step for step in steps if step["time_ns"] is not None]
@@ -128,7 +141,6 @@ def _row(runs: Sequence[Run], job: str, is_chosen: Choice) -> list[str]:
     hosts = (step["last_host"] for step in done)
     lasts = Counter(host for host in hosts if host is not None).most_common(1)
     return [
-        job,
         f"{steps[0]['operation']}{' in a domain' if kind(steps[0])[2] else ''}",
         _range([step["ranks"] for step in steps], str),
         _range([step["bytes"] for step in steps], quantities.bytes_text),
@@ -165,12 +177,12 @@ def steps_table(run: Run, *, max_steps: int = MAX_STEPS) -> Table | None:
         "busbw",
     ]
     result = Table([*columns, "last host"], title="Step by step", left=2)
-    times, rates = quantities.time_text, quantities.rate_text
+    times, rates, names = quantities.time_text, quantities.rate_text, job_names([run])
     for step in run.steps:
         ideal, time = step["ideal_ns"], step["time_ns"]
         result.rows.append(
             [
-                step["job"],
+                names[job_of(step)],
                 str(step["step"]),
                 times(step["start_ns"]),
                 "not ended" if time is None else times(time),

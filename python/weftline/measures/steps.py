@@ -20,9 +20,31 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 
-def names(runs: Sequence[Run]) -> list[str]:
-    """Return the jobs of runs, in their order."""
-    return list(dict.fromkeys(step["job"] for run in runs for step in run.steps))
+Job = tuple[int, str]
+"""A job of a run: the number of its workload and its group, which another job may have, too."""
+
+
+def job_of(row: dict[str, Any]) -> Job:
+    """Return the job of a row of jobs.parquet or ranks.parquet."""
+    return row["workload"], row["job"]
+
+
+def job_names(runs: Sequence[Run]) -> dict[Job, str]:
+    """Return the name of each job of runs of one scenario, in their order.
+
+    It is its group, with the number of its workload where several jobs have that group.
+    """
+    found = dict.fromkeys(job_of(step) for run in runs for step in run.steps)
+    count = Counter(group for _, group in found)
+    return {
+        (workload, group): group if count[group] == 1 else f"{group} (workload {workload})"
+        for workload, group in found
+    }
+
+
+def share_a_group(runs: Sequence[Run]) -> set[Job]:
+    """Return the jobs of runs of one scenario whose group another job has, too."""
+    return {of for of, name in job_names(runs).items() if name != of[1]}
 
 
 def is_whole(row: dict[str, Any]) -> bool:
@@ -69,13 +91,18 @@ def kinds_text(runs: Sequence[Run], flows: Flows) -> str:
     every = [row for run in runs for row in own(run) if flows.group in (None, row["job"])]
     # What had not ended has no bandwidth, which distinguishes an operation from an incast.
     rows = [row for row in every if row["time_ns"] is not None] or every
-    found: dict[str, dict[tuple[str, int, int], None]] = {}
+    found: dict[Job, dict[tuple[str, int, int], None]] = {}
     for row in rows:
         size = 0 if row["ideal_ns"] is None and row["busbw_bps"] is None else row["bytes"]
-        found.setdefault(row["job"], {})[row["operation"], row["ranks"], size] = None
+        found.setdefault(job_of(row), {})[row["operation"], row["ranks"], size] = None
     if len({frozenset(kinds) for kinds in found.values()}) <= 1:
         return ""
-    return pooling.shortened([f"{job} ({_job_text(list(kinds))})" for job, kinds in found.items()])
+    shared = share_a_group(runs)
+    texts = []
+    for of, kinds in found.items():
+        workload = f"workload {of[0]}: " if of in shared else ""
+        texts.append(f"{of[1]} ({workload}{_job_text(list(kinds))})")
+    return pooling.shortened(texts)
 
 
 def _job_text(kinds: Sequence[tuple[str, int, int]]) -> str:
@@ -100,9 +127,9 @@ def unbegun(run: Run, rows: Sequence[dict[str, Any]]) -> int:
     return found
 
 
-def ended_by_job(run: Run, flows: Flows) -> Counter[str]:
+def ended_by_job(run: Run, flows: Flows) -> Counter[Job]:
     """Return how many steps of each job ended."""
-    return Counter(row["job"] for row in ended(own(run), flows))
+    return Counter(map(job_of, ended(own(run), flows)))
 
 
 def asked(run: Run, flows: Flows) -> int:
@@ -132,12 +159,16 @@ def bandwidth(key: str) -> Callable[..., float | None]:
     """Return the reader of a column of bandwidths, over the operations that have it; see `rate`.
 
     Where these are of several kinds, there is none: a number over those within nodes and those between them,
-    or over jobs of different operations, would be one of neither.
+    or over jobs of different operations or sizes, would be one of neither.
     """
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
         rows = [row for row in ended(run.steps, flows) if row[key] is not None]
-        return rate(rows, key) if len(set(map(kind, rows))) <= 1 else None
+        sizes: dict[Job, set[int]] = {}
+        for row in rows:
+            sizes.setdefault(job_of(row), set()).add(row["bytes"])
+        is_one_kind = len(set(map(kind, rows))) <= 1 and len(set(map(frozenset, sizes.values()))) <= 1
+        return rate(rows, key) if is_one_kind else None
 
     return read
 

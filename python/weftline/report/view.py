@@ -16,7 +16,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from weftline import integrity
@@ -26,6 +26,9 @@ from weftline.report.page import ASSETS
 from weftline.report.questions import Questions
 from weftline.runs import Run
 from weftline.sweeps.store import Store
+
+if TYPE_CHECKING:
+    from weftline.measures.steps import Job
 
 MAX_COMPARED = 24
 """Runs on one page."""
@@ -229,8 +232,11 @@ class View:
         by_out = {str(run.out): runs[folder] for folder in runs for run in [Run.read(folder)]}
         found = lines.lines_of([Run.read(folder) for folder in runs])
 
-        def address(run: Run, *, flow: int | None = None, step: tuple[str, int] | None = None) -> str:
-            asked = {"flow": flow} if step is None else {"job": step[0], "step": step[1]}
+        def address(run: Run, *, flow: int | None = None, step: tuple[Job, int] | None = None) -> str:
+            asked: dict[str, object] = {"flow": flow}
+            if step is not None:
+                (workload, group), number = step
+                asked = {"job": group, "workload": workload, "step": number}
             return f"/why?{urlencode({'run': by_out[str(run.out)], **asked})}"
 
         return run_page.html(
@@ -239,7 +245,7 @@ class View:
             link=address,
         )
 
-    def why(self, name: str, flow: str, *, step: str = "", job: str = "") -> str:
+    def why(self, name: str, flow: str, *, step: str = "", job: str = "", workload: str = "") -> str:
         """Return the page that says why a flow of a run, or a step of a job, was slow.
 
         One run at a time is repeated for it.
@@ -249,12 +255,15 @@ class View:
 
         folder = self.catalogue.folder(name)
         self.scenario(name)
-        what, number = ("step", step) if step else ("flow", flow)
-        if not (number.isascii() and number.isdigit() and int(number) < 2**32):
-            raise InputError(f"{what}: expected a number of 0 or more, found {number!r}")
+        asked = {"step": step} if step else {"flow": flow}
+        asked |= {"workload": workload} if workload else {}
+        for what, number in asked.items():
+            if not (number.isascii() and number.isdigit() and int(number) < 2**32):
+                raise InputError(f"{what}: expected a number of 0 or more, found {number!r}")
         with self._running:
             if step:
-                answer = why.why(folder, step=int(step), group=job or None, intervals=True)
+                of = int(workload) if workload else None
+                answer = why.why(folder, step=int(step), group=job or None, workload=of, intervals=True)
             else:
                 answer = why.why(folder, flow=int(flow), intervals=True)
         tables = [why.flow_tables(flow) for flow in answer["flows"]]
@@ -361,8 +370,9 @@ def _page(view: View, given: dict[str, str]) -> tuple[str, str]:
 
 
 def _why(view: View, given: dict[str, str]) -> tuple[str, str]:
+    keys = ("step", "job", "workload")
     return "text/html", view.why(
-        given.get("run", ""), given.get("flow", ""), step=given.get("step", ""), job=given.get("job", "")
+        given.get("run", ""), given.get("flow", ""), **{key: given.get(key, "") for key in keys}
     )
 
 

@@ -119,7 +119,7 @@ def _step_section(answer: dict[str, Any]) -> page.Section:
 
     step = answer["step"]
     return page.Section(
-        title=f"Step {step['step']} of {step['job']}",
+        title=f"Step {step['step']} of {step['job_name']}",
         text=f"{why.step_sentence(answer)}.",
         tables=why.step_tables(answer),
     )
@@ -262,15 +262,20 @@ def slowest(run: Run, group: str | None = None, count: int = MAX_FLOWS) -> list[
 class Address(Protocol):
     """Where a server says why a flow, or a step of a job, took its time."""
 
-    def __call__(self, run: Run, *, flow: int | None = None, step: tuple[str, int] | None = None) -> str: ...
+    def __call__(
+        self, run: Run, *, flow: int | None = None, step: tuple[steps.Job, int] | None = None
+    ) -> str: ...
 
 
 def slowest_steps(lines: Sequence[Line], *, link: Address | None = None) -> list[str]:
-    """Return the slowest steps of each line's first run: each opens the command that says why."""
+    """Return the slowest steps of each line's first run: each opens the command that says why.
+
+    Events of incasts are not among them: they are jobs without a chain of steps.
+    """
     drawn = []
     for line in lines[:MAX_LINES]:
         run = line.runs[0]
-        ended = [step for step in run.steps if step["time_ns"] is not None]
+        ended = [step for step in run.steps if step["time_ns"] is not None and step["operation"] != "incast"]
         ended.sort(key=lambda step: -step["time_ns"])
         if ended and len(lines) > 1:
             drawn.append(f"<h3>{escape(line.label)}</h3>")
@@ -279,14 +284,16 @@ def slowest_steps(lines: Sequence[Line], *, link: Address | None = None) -> list
 
 
 def _slow_step(run: Run, step: dict[str, Any], link: Address | None) -> str:
-    job, number = str(step["job"]), step["step"]
+    job, number = steps.job_of(step), step["step"]
+    name, group = steps.job_names([run])[job], job[1]
     ratio = steps.row_over_ideal(step)
     ideal = f", {digits(ratio)} times its ideal time" if ratio else ""
     head = (
-        f"<b>{escape(time_text(step['time_ns']))}</b> step {number} of {escape(job)}: "
-        f"{escape(step['operation'])} of {bytes_text(step['bytes'])} on {step['ranks']} hosts{ideal}"
+        f"<b>{escape(time_text(step['time_ns']))}</b> step {number} of {escape(name)}: "
+        f"{escape(step['operation'])} of {bytes_text(step['bytes'])} on {step['ranks']} ranks{ideal}"
     )
-    named = f" --group {shlex.quote(job)}" if job else ""
+    named = f" --group {shlex.quote(group)}" if group else ""
+    named += f" --workload {job[0]}" if name != group else ""
     command = page.command_html(f"weftline why {shlex.quote(str(run.out))} --step {number}{named}")
     to = _say_why(link(run, step=(job, number))) if link else ""
     return f"<details class=flow><summary>{head}</summary>{to}{command}</details>"

@@ -11,6 +11,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
 use crate::units::{Bytes, Time};
+use std::collections::BTreeMap;
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
 pub fn headroom_fits(
@@ -136,6 +137,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(super::pairs::warnings(scenario));
     warnings.extend(beyond_codes(scenario));
     warnings.extend(idle_nics(scenario));
+    warnings.extend(jobs_of_one_group(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = scenario.network.diameter().saturating_sub(1);
         let needed = scenario
@@ -151,6 +153,24 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Jobs whose group an earlier one has: their steps are averaged together.
+fn jobs_of_one_group(scenario: &Scenario) -> Vec<String> {
+    let mut first: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (index, source) in scenario.traffic.sources.iter().enumerate() {
+        let Some(graph) = source.graph() else { continue };
+        let before = *first.entry(graph.flow.group).or_insert(index);
+        if before != index {
+            let name = &scenario.traffic.groups[usize::from(graph.flow.group)];
+            found.push(format!(
+                "workload.{index}.group: workload {before} is a job of the group \"{name}\", too: metrics of steps are means over \
+                 both jobs; give each a group of its own"
+            ));
+        }
+    }
+    found
 }
 
 /// A job whose lanes are fewer than the NICs of its hosts, where each lane has its NIC.

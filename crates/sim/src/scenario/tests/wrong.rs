@@ -150,17 +150,18 @@ fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
 #[test]
 fn jobs_that_share_hosts_unknowingly_are_warned_about() {
     let job = "[[workload]]\nkind = \"collective\"\n";
+    let other = format!("{job}group = \"other\"\n");
     let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
     let hosts = "hosts = \"1-3\"\n";
-    let found = warnings(&format!("{job}ranks = 2\n{job}{hosts}"));
+    let found = warnings(&format!("{job}ranks = 2\n{other}{hosts}"));
     let expected = "workload.2: it shares 1 of its 3 hosts, given by `hosts`, with workload.1, which has them by `ranks`: \
                     both use their links; to keep the jobs apart, give both `ranks`, or each its own `hosts`";
     assert_eq!(found, [expected]);
-    let found = warnings(&format!("{job}{hosts}{job}hosts = \"2,3\"\nranks = 2\n"));
+    let found = warnings(&format!("{job}{hosts}{other}hosts = \"2,3\"\nranks = 2\n"));
     assert!(found[0].starts_with("workload.2: it shares all of its 2 hosts, given by `ranks`"), "{found:?}");
     // Hosts that both list, and hosts that are not the same.
-    assert_eq!(warnings(&format!("{job}{hosts}{job}{hosts}")), [""; 0]);
-    assert_eq!(warnings(&format!("{job}hosts = \"2,3\"\n{job}ranks = 2\n")), [""; 0]);
+    assert_eq!(warnings(&format!("{job}{hosts}{other}{hosts}")), [""; 0]);
+    assert_eq!(warnings(&format!("{job}hosts = \"2,3\"\n{other}ranks = 2\n")), [""; 0]);
 }
 
 #[test]
@@ -510,6 +511,21 @@ fn layers_that_are_reduced_over_the_network_are_named() {
         without[0].contains("without scale_up_rate the GPUs of a node reach each other over"),
         "{without:?}"
     );
+}
+
+#[test]
+fn jobs_of_one_group_are_warned_about() {
+    let found = |groups: [&str; 3]| -> Vec<String> {
+        let job = |group| format!("[[workload]]\nkind = \"collective\"\nhosts = \"0-1\"\n{group}\n");
+        let text = format!("{STAR}{}", groups.map(job).concat());
+        load(&text).warnings.into_iter().filter(|text| text.contains(".group: ")).collect()
+    };
+    let equal = found(["", "group = \"other\"", ""]);
+    assert_eq!(equal.len(), 1, "{equal:?}");
+    assert!(equal[0].starts_with("workload.3.group: workload 1 is a job of the group \"collective\", too: "));
+    assert_eq!(found(["group = \"a\"", "group = \"b\"", ""]), [""; 0]);
+    let flows = "[[workload]]\nkind = \"permutation\"\n[[workload]]\nkind = \"permutation\"\n";
+    assert_eq!(load(&format!("{STAR}{flows}")).warnings, [""; 0], "these are no jobs");
 }
 
 #[test]
