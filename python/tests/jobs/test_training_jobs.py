@@ -36,11 +36,54 @@ def test_the_rank_that_computes_longest_is_named(tmp_path, capsys):
     for name, changes in (("even", even), ("slow", slow)):
         run = weftline.run(TRAINING, set=changes, out=tmp_path / name)
         (row,) = step_causes.causes(run)
-        named.append((row["longest_rank"], row["longest_computing_ns"] / row["median_computing_ns"]))
+        named.append((row["longest_rank"], row["longest_computing_ns"] / row["mates_computing_ns"]))
         assert main(["jobs", str(run.out)]) == 0
     assert named[0][1] == pytest.approx(1) and named[1] == (5, pytest.approx(2, rel=1e-6))
     text = capsys.readouterr().out
     assert text.count("rank 5 (2.00 x)") == 1 and "computes longest" in text
+
+
+PIPELINE = {
+    "name": "pipeline",
+    "topology": {"kind": "star", "hosts": 8},
+    "transport": {"controller": {"kind": "none"}},
+    "workload": [
+        {
+            "kind": "training",
+            "layers": 8,
+            "hidden": 256,
+            "sequence": 128,
+            "pipeline": 4,
+            "micro_batches": 4,
+            "slow_ranks": "1",
+            "slow_factor": 1.3,
+        }
+    ],
+}
+
+
+def test_a_slow_rank_is_compared_with_ranks_of_its_stage(tmp_path, capsys):
+    """The last stage has the output layer, so that its ranks compute longer than a slow rank of another."""
+    run = weftline.run(PIPELINE, out=tmp_path / "slow")
+    (row,) = step_causes.causes(run)
+    assert row["longest_rank"] == 1
+    assert row["longest_computing_ns"] / row["mates_computing_ns"] == pytest.approx(1.3, rel=1e-6)
+    assert (row["stages"], row["longest_stage"], row["longest_stage_ranks"]) == (4, 3, [6, 7])
+    assert row["longest_stage_computing_ns"] > 1.3 * row["median_stage_computing_ns"]
+    (shown,) = step_causes.table(lines_of([run])[0]).rows
+    assert "rank 1 (1.30 x)" in shown and any(cell.startswith("stage 3, ranks 6-7 (") for cell in shown)
+    even = weftline.run(PIPELINE, set={"workload.0.slow_factor": 1.0}, out=tmp_path / "even")
+    (shown,) = step_causes.table(lines_of([even])[0]).rows
+    assert "–" in shown and any(cell.startswith("stage 3, ranks 6-7 (") for cell in shown)
+
+
+def test_a_rank_alone_in_its_stage_is_compared_with_nothing(tmp_path):
+    scenario = PIPELINE | {"topology": {"kind": "star", "hosts": 4}}
+    run = weftline.run(scenario, out=tmp_path / "run")
+    (row,) = step_causes.causes(run)
+    assert row["longest_rank"] is None and row["longest_stage"] == 3
+    (shown,) = step_causes.table(lines_of([run])[0]).rows
+    assert "one rank a stage" in shown and any(cell.startswith("stage 3, rank 3 (") for cell in shown)
 
 
 def test_the_steps_of_a_training_job_follow_each_other(training_steps):
