@@ -18,6 +18,7 @@ from weftline.measures.comparison import Comparison
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
+from weftline.sweeps import tables
 
 RING = {"kind": "collective", "hosts": "0-3", "bytes": "400KB", "repeat": 2}
 
@@ -104,6 +105,21 @@ def test_a_mean_over_jobs_of_different_kinds_carries_a_note(twins):
     )
     assert evidence.pooled_text("step_mean", [twins], Flows(group="collective")) == note
     assert note in Comparison(lines_of([twins])).notes
+
+
+def test_a_mean_over_training_jobs_of_different_sizes_carries_a_note(tmp_path):
+    job = {"kind": "training", "layers": 2, "hidden": 128, "sequence": 64, "vocabulary": 0}
+    small, large = job | {"hosts": "0-3"}, job | {"hosts": "4-7", "hidden": 256}
+    two = weftline.run(SCENARIO | {"workload": [small, large]}, out=tmp_path / "two")
+    note = evidence.pooled_text("step_mean", [two])
+    assert "training (workload 0: training of 4 ranks, " in note and "training (workload 1: " in note
+    assert note in Comparison(lines_of([two])).notes
+    assert "in the mean over jobs of different kinds" in run_page.html(lines_of([two]))
+    report = {"metrics": ["step_mean", "busbw"]}
+    swept = weftline.sweep(SCENARIO | {"workload": [small, large]}, report=report, out=tmp_path / "sweep")
+    assert note in tables.notes(swept)
+    (row,) = swept.rows
+    assert row["busbw"] is None and row["step_mean"] > 0
 
 
 def test_a_bandwidth_is_not_over_operations_of_two_jobs_and_sizes(tmp_path):

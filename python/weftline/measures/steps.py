@@ -89,11 +89,11 @@ def kinds_text(runs: Sequence[Run], flows: Flows) -> str:
     A kind is the operation, the number of ranks and the size, which is not looked at in incasts.
     """
     every = [row for run in runs for row in own(run) if flows.group in (None, row["job"])]
-    # What had not ended has no bandwidth, which distinguishes an operation from an incast.
+    # The bytes of a whole step that had not ended are those sent until then.
     rows = [row for row in every if row["time_ns"] is not None] or every
     found: dict[Job, dict[tuple[str, int, int], None]] = {}
     for row in rows:
-        size = 0 if row["ideal_ns"] is None and row["busbw_bps"] is None else row["bytes"]
+        size = 0 if row["operation"] == "incast" else row["bytes"]
         found.setdefault(job_of(row), {})[row["operation"], row["ranks"], size] = None
     if len({frozenset(kinds) for kinds in found.values()}) <= 1:
         return ""
