@@ -80,7 +80,7 @@ def test_a_file_in_place_of_the_folder_of_a_run_is_named(tmp_path, open_it):
         open_it(file)
 
 
-def test_compare_takes_scenarios_or_runs_and_two_scenarios_at_least(run, tmp_path, capsys):
+def test_compare_takes_runs_or_several_scenarios_and_not_one(run, tmp_path, capsys):
     file = tmp_path / "base.toml"
     file.write_text(scenarios.to_toml(SCENARIO))
     assert main(["compare", str(file)]) == 2
