@@ -15,7 +15,7 @@
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1, Theorem 1 and appendix A.1 (samples a hop, rank
 //! error), §4.2 (decoding); the normal approximation of an order statistic is textbook (David and Nagaraja,
-//! "Order Statistics", §10.2).
+//! "Order Statistics", §10.2), and so is the beta law of its rank.
 
 use crate::code::{Code, Selection};
 use crate::hash::{GOLDEN, mix};
@@ -222,8 +222,7 @@ pub fn quantile_error(phi: f64, samples: f64, k: u32, epsilon: f64) -> QuantileE
     // Up to k samples nothing is thrown away.
     let sketch_rank_error = if z > f64::from(k) { kll::rank_error(k).min(1.0) } else { 0.0 };
     let sketch_deviation = sketch_rank_error / kll::RANK_DEVIATIONS * kll::tail_share(k, phi);
-    let rank = libm::sqrt(rank_deviation * rank_deviation + sketch_deviation * sketch_deviation);
-    let from_ranks = lognormal_error(phi, rank, z);
+    let from_ranks = lognormal_error(phi, z, sketch_deviation);
     // Rounding to the nearest code errs evenly within +-epsilon: variance epsilon^2 / 3. The mean of |N| is
     // sqrt(2 / pi).
     let rounding = 2.0 / std::f64::consts::PI * epsilon * epsilon / 3.0;
@@ -231,17 +230,40 @@ pub fn quantile_error(phi: f64, samples: f64, k: u32, epsilon: f64) -> QuantileE
     QuantileError { samples, rank_deviation, sketch_rank_error, relative_error }
 }
 
-/// Mean relative error of the value whose rank is `phi`, if that rank is off by a normal law of this
-/// deviation and values are lognormal. A mean of 64 ranks that are equally likely: far out in the tail a rank
-/// that is a little too high is a value that is much too large.
-fn lognormal_error(phi: f64, deviation: f64, samples: f64) -> f64 {
-    let (place, end) = (kll::normal_quantile(phi), 0.5 / samples);
-    let error = |n: u32| {
-        let rank = phi + deviation * kll::normal_quantile((f64::from(n) + 0.5) / 64.0);
-        let found = kll::normal_quantile(rank.clamp(end.min(phi), (1.0 - end).max(phi)));
-        libm::expm1(LOGNORMAL_SIGMA * (found - place)).abs()
-    };
-    (0..64).map(error).sum::<f64>() / 64.0
+/// Points of the integral below, and how many standard deviations it spans to each side.
+const POINTS: u32 = 400;
+const SPAN: f64 = 8.0;
+
+/// Mean relative error of the value that is found for the quantile `phi` of `z` samples, if values are
+/// lognormal and a sketch adds `sketch_deviation` to its rank.
+///
+/// The n-th of z samples has a rank of the law Beta(n, z + 1 - n). With the sketch it is taken as the beta
+/// law of the same mean and of both variances, so that no rank is beyond the ends. The mean is an integral
+/// over the value in standard deviations of the lognormal law's logarithm.
+fn lognormal_error(phi: f64, z: f64, sketch_deviation: f64) -> f64 {
+    let place = libm::ceil(phi * z).clamp(1.0, libm::floor(z));
+    let mean = place / (z + 1.0);
+    let spread = mean * (1.0 - mean);
+    let variance = (spread / (z + 2.0) + sketch_deviation * sketch_deviation).min(spread / 2.0);
+    let weight = spread / variance - 1.0;
+    let (below, above) = (mean * weight, (1.0 - mean) * weight);
+    let (truth, centre) = (kll::normal_quantile(phi), kll::normal_quantile(mean));
+    let density = libm::exp(-centre * centre / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
+    let width = SPAN * libm::sqrt(variance) / density;
+    let upper = |x: f64| 0.5 * libm::erfc(x / std::f64::consts::SQRT_2);
+    let log_likelihood =
+        |x: f64| (below - 1.0) * libm::log(upper(-x)) + (above - 1.0) * libm::log(upper(x)) - x * x / 2.0;
+    let peak = log_likelihood(centre);
+    let (mut sum, mut total) = (0.0, 0.0);
+    for point in 0..POINTS {
+        let x = centre + width * ((2.0 * f64::from(point) + 1.0) / f64::from(POINTS) - 1.0);
+        let weight = libm::exp(log_likelihood(x) - peak);
+        if weight.is_finite() {
+            total += weight;
+            sum += weight * libm::expm1(LOGNORMAL_SIGMA * (x - truth)).abs();
+        }
+    }
+    sum / total
 }
 
 /// Samples a hop that keep the rank within `epsilon` except with probability `delta`, whatever the law: ln(2

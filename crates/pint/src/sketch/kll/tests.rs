@@ -215,7 +215,7 @@ proptest! {
 }
 
 #[test]
-fn the_bound_of_the_rank_error_is_some_five_standard_deviations_and_the_error_is_smaller_at_the_tail() {
+fn the_bound_of_the_rank_error_is_four_and_a_half_standard_deviations_and_errors_are_smaller_at_the_tail() {
     for (k, n) in [(50, 10_000), (200, 3_333), (200, 33_333)] {
         let mut squares = [0.0; 3];
         for seed in 0..300 {
