@@ -155,6 +155,111 @@ def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsy
     assert "(without the 1 paths that are not known)" in output_of(capsys, *decode).out
 
 
+def one_query(here, *, value, aggregation, bits=8, more=""):
+    """Write a file with one query."""
+    (here / "one.toml").write_text(
+        f"bits = {bits}\nhops = {{ expected = 3, maximal = 12 }}\n"
+        f'[[query]]\nname = "q"\nvalue = "{value}"\naggregation = "{aggregation}"\nbits = {bits}\n{more}\n'
+    )
+
+
+def shown(here, capsys, values, *options):
+    """Return what is printed of packets that each passed hops with these values."""
+    plan = pint.Plan.open("one.toml")
+    lines = ["packet_id,digest,hops,plan_version,flow_id"]
+    for packet, seen in enumerate(values):
+        digest = plan.encode(packet_id=packet, hops=[{plan.values[0]: value} for value in seen])[-1]
+        lines.append(f"{packet},{digest},{len(seen)},{plan.version},1")
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    return output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml", *options)
+
+
+def test_names_of_switches_and_ports_are_shown_as_they_were_written(here, capsys):
+    one_query(here, value="switch-id", aggregation="frequent")
+    printed = shown(here, capsys, [(3, 4, 5)] * 300, "--topology", "line.gml")
+    assert "west (100 %), middle (100 %), east (100 %)" in printed.out and "bits tell" not in printed.err
+    one_query(here, value="egress-port", aggregation="frequent")
+    assert "173 (100 %), 3 (100 %), 254 (100 %)" in shown(here, capsys, [(173, 3, 254)] * 300).out
+    one_query(here, value="egress-port", aggregation="max")
+    assert "2  174 to 201" in shown(here, capsys, [(3, 174, 2), (201, 1, 1)]).out
+    # Ids that do not fit are marked, and a collector that knows the switches says that some do not.
+    one_query(here, value="switch-id", aggregation="frequent", bits=2)
+    printed = shown(here, capsys, [(2, 3, 5)] * 300, "--topology", "line.gml")
+    assert "2 (100 %), ≥ 3 (100 %), ≥ 3 (100 %)" in printed.out
+    assert "q: 2 bits tell ids below 3 apart, and the topology has switches up to 5" in printed.err
+    assert "give the query 3 bits" in printed.err
+    one_query(here, value="switch-id", aggregation="quantiles")
+    error = output_of(capsys, "pint", "plan", "one.toml", status=2).err
+    assert (
+        'switch-id is a name, not a quantity, so quantiles of it means nothing: use aggregation = "path"'
+        in error
+    )
+
+
+def test_a_value_that_may_be_nothing_is_marked(here, capsys):
+    more = 'approximation = { epsilon = 0.1, rounding = "nearest" }'
+    one_query(here, value="queue-bytes", aggregation="max", more=more)
+    printed = shown(here, capsys, [(0, 0, 0)] * 5).out
+    assert "mean ≤ 1 B, ≤ 1 B to ≤ 1 B" in printed and "the true value may be 0" in printed
+    assert "≤ 1 B to 653 B" in shown(here, capsys, [(0, 0, 0), (0, 700, 0)]).out
+    one_query(here, value="hop-latency", aggregation="quantiles", more="approximation = { epsilon = 0.1 }")
+    assert "p50/p99 ≤ 1 ns/≤ 1 ns" in shown(here, capsys, [(0, 0, 0)] * 300).out
+    one_query(here, value="queue-bytes", aggregation="max", more='approximation = "exact"')
+    assert "mean 0 B, 0 B to 0 B" in shown(here, capsys, [(0, 0, 0)] * 5).out
+
+
+def test_counts_and_sums_that_are_beyond_their_bits_are_marked(here, capsys):
+    one_query(here, value="utilisation", aggregation="count-above", bits=2, more="threshold = 5")
+    assert "mean 3.00, 3.00 to 3.00" in shown(here, capsys, [(9, 9, 9)] * 5).out
+    assert "mean ≥ 3.00, ≥ 3.00 to ≥ 3.00" in shown(here, capsys, [(9, 9, 9, 9)] * 5).out
+    one_query(here, value="utilisation", aggregation="count-above", bits=1, more="threshold = 5")
+    error = output_of(capsys, "pint", "plan", "one.toml", status=2).err
+    assert "1 bits count up to 1 hops, and paths of 3 are expected" in error
+    one_query(here, value="hop-latency", aggregation="sum", more="approximation = { epsilon = 0.05 }")
+    largest = pint.Plan.open("one.toml").facts()["queries"][0]["prediction"]["largest"]
+    assert largest == pytest.approx(49_084, rel=1e-3)
+    assert "mean ≥ 49.1 us, ≥ 49.1 us to ≥ 49.1 us" in shown(here, capsys, [(10**6,) * 3] * 5).out
+
+
+def test_a_product_multiplies(here, capsys):
+    one_query(here, value="utilisation", aggregation="product", bits=16)
+    found = json.loads(output_of(capsys, "pint", "accuracy", "one.toml", "--json").out)
+    (length,) = found["queries"][0]["lengths"]
+    assert length["mean_relative_error"] < 0.001
+    one_query(here, value="utilisation", aggregation="product", bits=16, more='approximation = "exact"')
+    error = output_of(capsys, "pint", "plan", "one.toml", status=2).err
+    assert "one.toml:3: query.q: a product adds the logarithms of the hops' values" in error
+
+
+def test_predicted_errors_of_quantiles_are_those_of_a_trial(here):
+    more = "approximation = { epsilon = 0.0025 }"
+    one_query(here, value="hop-latency", aggregation="quantiles", bits=12, more=more)
+    plan = pint.Plan.open("one.toml")
+    (length,) = pint.accuracy(plan, trials=1000, seed=2)["queries"][0]["lengths"]
+    tried = {(size["packets"], q["quantile"]): q for size in length["sizes"] for q in size["quantiles"]}
+    predicted = plan.facts()["queries"][0]["prediction"]
+    assert predicted["sketch_k"] == 200
+    for error in predicted["errors"]:
+        if found := tried.get((error["packets"], error["quantile"])):
+            assert error["sketch_rank_error"] == pytest.approx(0.0133, rel=0.01)
+            assert found["mean_relative_error"] == pytest.approx(error["relative_error"], rel=0.25)
+
+
+def test_what_the_command_line_cannot_mean_is_refused(here, capsys):
+    twice = "hop-latency=1,utilisation=3,hop-latency=2"
+    encode = ["pint", "encode", "queries.toml", "--packet", "7", "--hop", twice]
+    assert f'--hop: "hop-latency" is given twice in "{twice}"' in output_of(capsys, *encode, status=2).err
+    (here / "net.bin").write_bytes(b"\0\1")
+    (here / "digests.csv").write_text("packet_id,digest,hops,plan_version\n")
+    decode = ["pint", "decode", "digests.csv", "--plan", "queries.toml", "--topology", "net.bin"]
+    error = output_of(capsys, *decode, status=2).err
+    assert error.startswith("error: topology: expected a file that ends in .toml, ") and '"net.bin"' in error
+    more = "approximation = { epsilon = 0.05, base = 1.1 }"
+    one_query(here, value="hop-latency", aggregation="max", more=more)
+    error = output_of(capsys, "pint", "plan", "one.toml", status=2).err
+    assert "query.q.approximation: expected only one of epsilon, base and delta" in error
+
+
 def test_parquet_and_csv_say_the_same(here, capsys):
     pq, pacsv = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.csv")
     seen("seen.csv", packets=500)

@@ -24,6 +24,13 @@ CEILING_NOTE = (
     f"{CEILING}: the largest code of the plan; the true value may be any larger one "
     "(more bits or a larger epsilon reach further)"
 )
+NAMED = ("switch-id", "ingress-port", "egress-port")
+"""Values that are names of switches and ports."""
+FLOOR = "≤ "
+"""Before a value that has the smallest code of a logarithmic grid."""
+FLOOR_NOTE = (
+    f"{FLOOR}: the smallest code of the plan; the true value may be 0, which a logarithm has no code for"
+)
 
 
 def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser]) -> None:
@@ -222,7 +229,9 @@ def _seen(text: str) -> dict[str, int]:
         name, equals, number = part.partition("=")
         if not (equals and number.isdecimal() and number.isascii()):
             raise InputError(f'--hop: expected VALUE=NUMBER such as switch-id=3, found "{part}"')
-        seen[name.strip()] = int(number)
+        if (name := name.strip()) in seen:
+            raise InputError(f'--hop: "{name}" is given twice in "{text}": give each hop a --hop of its own')
+        seen[name] = int(number)
     return seen
 
 
@@ -348,8 +357,9 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
             found["flows"] > len(found["reports"])
         )
         print("\n" + Table(["flow", "query", "digests", "result"], rows, note=more, left=2).text())
-        if any(CEILING in row[-1] for row in rows):
-            print(CEILING_NOTE)
+        for mark, meaning in ((CEILING, CEILING_NOTE), (FLOOR, FLOOR_NOTE)):
+            if any(mark in row[-1] for row in rows):
+                print(meaning)
     for event in found["events"]:
         print(f"{time_text(event['time_ns'])}  {flow_text(event['flow'])}  {event['event']}")
 
@@ -393,29 +403,33 @@ def _result_text(
 ) -> str:
     from weftline.quantities import share_text
 
-    def text(number: float | None, at_ceiling: object = False) -> str:
-        return (CEILING if at_ceiling else "") + _value_text(number, asked, names)
+    def text(number: float | None, at_ceiling: object = False, at_floor: object = False) -> str:
+        # The largest id stands for all beyond, and has no name of its own.
+        known = {} if at_ceiling else names
+        mark = CEILING if at_ceiling else FLOOR if at_floor else ""
+        return mark + _value_text(number, asked, known)
+
+    def found_text(found: dict[str, Any]) -> str:
+        return text(found["value"], found.get("at_ceiling"), found.get("at_floor"))
 
     if "candidates" in query:
         return _path_text(query, names) if asked["value"] == "switch-id" else _path_text(query, {})
     if "mean" in query:
-        beyond = query["at_ceiling"]
-        return (
-            f"mean {text(query['mean'], beyond)}, {text(query['smallest'], beyond == query['packets'])} to "
-            f"{text(query['largest'], beyond)}"
-        )
+        packets, beyond, below = query["packets"], query["at_ceiling"], query.get("at_floor", 0)
+        smallest = text(query["smallest"], beyond == packets, below)
+        range_text = f"{smallest} to {text(query['largest'], beyond, below == packets)}"
+        if asked["value"] in NAMED:  # of names there is no mean
+            return range_text
+        return f"mean {text(query['mean'], beyond, below == packets)}, {range_text}"
     if "hops" not in query:
         return "no loop reported by digests"
     hops, quantiles = [], ""
     for number, hop in enumerate(query["hops"]):
         if "quantiles" in hop:
-            shown = "/".join(text(found["value"], found.get("at_ceiling")) for found in hop["quantiles"])
+            shown = "/".join(found_text(found) for found in hop["quantiles"])
             quantiles = "/".join(f"p{100 * found['quantile']:g}" for found in hop["quantiles"])
         else:
-            shown = "/".join(
-                f"{text(v['value'], v.get('at_ceiling'))} ({share_text(v['most'])})"
-                for v in hop["values"][:3]
-            )
+            shown = "/".join(f"{found_text(v)} ({share_text(v['most'])})" for v in hop["values"][:3])
         switch = path[number] if number < len(path) else None
         name = "" if switch is None else names.get(str(switch), str(switch)) + " "
         hops.append(name + (shown or "–"))
@@ -435,8 +449,9 @@ def _value_text(number: float | None, asked: dict[str, Any], names: dict[str, st
         return bytes_text(number)
     if value == "utilisation":
         return share_text(number / 512)
-    if value == "switch-id":
-        return names.get(str(int(number)), digits(number))
+    if value in NAMED:  # whole numbers, all digits of which count
+        text = str(int(number))
+        return names.get(text, text) if value == "switch-id" else text
     return digits(number)
 
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::TopologyParameters;
-use weftline_sim::topology::file::FileSpec;
+use weftline_sim::topology::file::{FORMATS, FileSpec};
 use weftline_sim::topology::{NodeKind, Topology};
 
 use crate::errors::input;
 
-/// Switches and links. The id of a switch is its node's number in the topology, as the simulator's switches write it.
+/// Switches and links. The id of a switch is its node's number in the topology, as the simulator's switches
+/// write it.
 #[derive(Debug, Clone, Default)]
 pub struct Ground {
     /// Ids, ascending.
@@ -45,7 +46,15 @@ impl Ground {
             return Ok(Ground::of(&scenario.config().map_err(input)?.topology));
         }
         let spec = FileSpec { file, ..FileSpec::default() };
-        let (topology, warnings) = spec.build_in(&PathBuf::new()).map_err(input)?;
+        let (topology, warnings) = spec.build_in(&PathBuf::new()).map_err(|error| match error.key {
+            // A command has the file's name only, and not the other keys of `[topology]`.
+            Some("format") => {
+                let known = FORMATS[0].1.rsplit(": ").next().unwrap_or_default();
+                input(format!("topology: expected a file that ends in {known}, found \"{}\"", spec.file))
+            }
+            Some(_) => input(format!("topology: {}", error.message)),
+            None => input(error),
+        })?;
         Ok(Ground { warnings, ..Ground::of(&topology) })
     }
 
