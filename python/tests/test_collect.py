@@ -71,6 +71,66 @@ def test_a_capture_that_is_cut_off_is_used_and_named(file):
     assert b"record 4" in done.stderr and b"cut off" in done.stderr
 
 
+def capture(path, paths, times):
+    """Packets of one flow, of which the n-th has the n-th path and time."""
+    packets = [(10**9 + time, int_packet(nodes)) for nodes, time in zip(paths, times, strict=True)]
+    path.write_bytes(classic(packets, nanoseconds=True, link=101))
+    return path
+
+
+def test_captures_of_two_links_are_two_points_and_change_no_path(tmp_path):
+    upstream = capture(tmp_path / "upstream.pcap", [[3, 8]] * 5, range(0, 50, 10))
+    downstream = capture(tmp_path / "downstream.pcap", [[3, 8, 9]] * 5, range(5, 55, 10))
+    found = weftline.collect([upstream, downstream])
+    assert not found.events and found.summary["counts"]["late_paths"] == 0
+    rows = [(row["point"], row["interface"], row["path"], row["packets"]) for row in found.paths]
+    assert rows == [(0, 0, [3, 8], 5), (1, 0, [3, 8, 9], 5)]
+    other = weftline.collect([downstream, upstream])
+    assert (other.paths, other.hops, other.summary) == (found.paths, found.hops, found.summary)
+    text = run(downstream.name, upstream.name, cwd=tmp_path).stdout.decode()
+    assert "point 1, interface 0" in text
+    assert "0      upstream.pcap\n1      downstream.pcap\n" in text
+    assert run(upstream, downstream, "--points", "one").stdout.count(b"path changed") == 1
+    wrong = run(upstream, "--points", "all").stderr
+    assert b"points: expected one of by-time, each, one, found 'all'" in wrong
+
+
+def test_captures_that_continue_each_other_are_one_point(tmp_path):
+    first = capture(tmp_path / "link.pcap", [[3, 8]] * 3, range(3))
+    second = capture(tmp_path / "link.pcap1", [[3, 7]] * 3, range(3, 6))
+    for order in ([first, second], [second, first]):
+        found = weftline.collect(order)
+        (path,) = found.paths
+        assert (path["path"], path["packets"], path["changes"]) == ([3, 7], 6, 1)
+        assert [each["capture"] for each in found.summary["captures"]] == [str(first), str(second)]
+    assert len(weftline.collect([first, second], points="each").paths) == 2
+    # The standard input can be read once.
+    done = run("-", second, "--json", input=first.read_bytes())
+    assert [row["packets"] for row in json.loads(done.stdout)["paths"]] == [6]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--topology", "none.toml"], "--topology: expected with --plan"),
+        (["--checkpoint", "c"], "--checkpoint: only with --listen or --interface"),
+        (["--prometheus", ":0"], "--prometheus: only with"),
+        (["--otlp", "http://x"], "--otlp: only with"),
+        (["--allow", "10.0.0.0/8"], "--allow: only with"),
+        (["--interval", "1s"], "--interval: only with"),
+        (["--duration", "1s"], "--duration: only with"),
+        (["--parquet"], "--parquet: expected with --out DIR"),
+        (["--report-port", "49203"], "report_ports: 49203 is the UDP port of INT"),
+        (["--int-port", "32766"], "report_ports: 32766 is the UDP port of INT"),
+        (["--report-port", "4790"], "report_ports: 4790 is the UDP port of VXLAN-GPE"),
+    ],
+)
+def test_options_without_effect_are_refused(file, options, text):
+    done = run(file, *options)
+    assert done.returncode == 2 and text in done.stderr.decode(), done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_errors_name_the_file_and_the_value(file, tmp_path):
     with pytest.raises(weftline.InputError, match=r"no\.pcap"):
         weftline.collect(tmp_path / "no.pcap")

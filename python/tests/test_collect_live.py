@@ -153,6 +153,11 @@ def test_digests_in_ipv4_ids_give_the_path(tmp_path):
         ("listen = 5", "c.toml:1: listen: expected text or a list of texts, found 5"),
         ('listen = "udp:0"\nshards = "x"', "c.toml:2: shards: expected a whole number, found 'x'"),
         ('listen = ["udp:0", 3]', "c.toml:1: listen: expected text or a list of texts, found 3 in it"),
+        ('listen = "udp:0"\ninterval_s = nan', "c.toml:2: interval_s: expected 0.1 to 3600, found nan"),
+        ('listen = "udp:0"\ninterval_s = inf', "c.toml:2: interval_s: expected 0.1 to 3600, found inf"),
+        ('listen = "udp:0"\ntopology = "t.toml"', "collector: topology: expected with plan"),
+        ('listen = "udp:0"\nparquet = true', "collector: parquet: expected with out"),
+        ('listen = "udp:0"\nreport_ports = 49203', "49203 is the UDP port of INT"),
         ('listen = "udp:0"\nshards = 0', "shards: expected 1 to 64, found 0"),
         ('listen = "udp:0"\nplan = "p.toml"', 'p.toml:3: query.p.valu: unknown key "valu"'),
     ],
@@ -254,6 +259,9 @@ def test_the_command_runs_until_its_duration_and_accounts_for_all(tmp_path):
         (["--listen", "udp:0", "--otlp", "ftp://x"], "ftp://x"),
         (["--interface", "no-such"], "no-such"),
         (["--listen", "udp:0", "a.pcap"], "exclude each other"),
+        (["--listen", "udp:0", "--topology", "t.toml"], "--topology: expected with --plan"),
+        (["--listen", "udp:0", "--parquet"], "--parquet: expected with --out"),
+        (["--listen", "udp:0", "--points", "each"], "--points: only with captures"),
         ([], "expected captures"),
     ],
 )
@@ -272,6 +280,12 @@ def test_tables_as_parquet_files_hold_the_same_rows(tmp_path):
     stored = pyarrow.parquet.read_table(tmp_path / "paths.parquet").to_pylist()
     assert stored == collector.found.paths
     assert not (tmp_path / "events.parquet").exists()
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
+def test_an_interval_that_is_no_time_is_refused(seconds):
+    with pytest.raises(weftline.InputError, match=r"interval_s: expected 0\.1 to 3600, found "):
+        weftline.collecting(listen="udp:0", interval_s=seconds)
 
 
 def test_an_unknown_option_of_the_file_is_named_with_the_nearest(tmp_path):

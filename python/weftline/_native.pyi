@@ -254,6 +254,7 @@ def collect(
     plan: str | None = None,
     topology: str | None = None,
     shards: int | None = None,
+    points: str = "by-time",
 ) -> str: ...
 def write_rows(path: Path, rows: Json) -> None: ...
 

@@ -21,6 +21,12 @@ MIN_MEMORY = 65_536
 DEFAULT_MEMORY = "256MB"
 TABLES = ("paths", "hops", "events", "sources", "pint")
 STANDARD_INPUT = "-"
+POINTS = ("by-time", "each", "one")
+"""Which captures are one point of observation: those that continue each other, each alone, all."""
+INT_PORT, REPORT_PORT = 49_203, 32_766
+"""UDP ports of INT and of telemetry reports, unless options say otherwise."""
+_PORTS = {4790: "VXLAN-GPE", 6081: "Geneve", 49_201: "weftline's telemetry header"}
+"""Other UDP ports at which telemetry is read."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,9 @@ def collect(
     plan: str | os.PathLike[str] | None = None,
     topology: str | os.PathLike[str] | None = None,
     shards: int | None = None,
+    points: str = "by-time",
 ) -> Collected:
-    """Read captures in turn and return what their telemetry says.
+    """Read captures, in the order in which they begin, and return what their telemetry says.
 
     Parameters
     ----------
@@ -104,6 +111,10 @@ def collect(
     shards : int, optional
         Threads that keep flows, next to the one that reads. Default: one less than there are cores, at
         most 4.
+    points : str
+        Which captures are one point of observation: ``"by-time"`` those that continue each other, that is
+        which begin when another one has ended and have the same interfaces, ``"each"`` each alone, ``"one"``
+        all. The summary's `captures` and the rows have the number of the point.
 
     Raises
     ------
@@ -112,6 +123,12 @@ def collect(
     """
     from weftline import _native
 
+    if points not in POINTS:
+        raise InputError(f"points: expected one of {', '.join(POINTS)}, found {points!r}")
+    if topology is not None and plan is None:
+        raise InputError("topology: expected with plan: PINT's digests are decoded with it")
+    ports = _report_ports(report_ports)
+    check_ports(int_port, ports)
     one = isinstance(captures, str | os.PathLike)
     paths = [Path(captures)] if one else [Path(each) for each in captures]  # type: ignore[union-attr, arg-type]
     found = json.loads(
@@ -121,14 +138,13 @@ def collect(
             _within("int_dscp", int_dscp, 63),
             _within("int_port", int_port, 65_535),
             _within("int_gre", int_gre, 65_535),
-            None
-            if report_ports is None
-            else [_within("report_ports", port, 65_535) for port in report_ports],
+            ports,
             pint_ipv4_id,
             pint_flow_label,
             None if plan is None else read_plan(plan),
             None if topology is None else os.fspath(topology),
             checked_shards(shards),
+            points,
         )
     )
     return Collected(**found)
@@ -165,6 +181,24 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text") from None
+
+
+def _report_ports(ports: Sequence[int] | None) -> list[int] | None:
+    for port in ports or ():
+        _within("report_ports", port, 65_535)
+    return None if ports is None else list(ports)
+
+
+def check_ports(int_port: int | None, report_ports: Sequence[int] | None) -> None:
+    """Raise if datagrams at a port of reports would be read as other telemetry, or the other way round."""
+    of_int = INT_PORT if int_port is None else int_port
+    for port in (REPORT_PORT,) if report_ports is None else report_ports:
+        if port == of_int:
+            raise InputError(
+                f"report_ports: {port} is the UDP port of INT: expected another one, or another int_port"
+            )
+        if port in _PORTS:
+            raise InputError(f"report_ports: {port} is the UDP port of {_PORTS[port]}: expected another one")
 
 
 def _within(name: str, number: int | None, largest: int) -> int | None:

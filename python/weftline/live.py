@@ -9,12 +9,13 @@ collector.found.paths
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from weftline.collector import Collected, checked_memory, checked_shards, read_plan
+from weftline.collector import Collected, check_ports, checked_memory, checked_shards, read_plan
 from weftline.errors import InputError
 
 LISTS = ("listen", "interface", "allow", "report_ports")
@@ -122,6 +123,8 @@ def wrong_option(name: str, value: Any) -> str | None:
     types, expected = OPTIONS[name]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return f"{name}: expected {expected}, found {value!r}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{name}: expected 0.1 to 3600, found {value}"
     inside = value if isinstance(value, list | tuple) else []
     kind = int if name == "report_ports" else str
     if wrong := [each for each in inside if not isinstance(each, kind) or isinstance(each, bool)]:
@@ -134,6 +137,10 @@ def _config(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in config.items():
         if wrong := wrong_option(name, value):
             raise InputError(f"collector: {wrong}")
+    if "topology" in config and "plan" not in config:
+        raise InputError("collector: topology: expected with plan: PINT's digests are decoded with it")
+    if "parquet" in config and config["parquet"] and "out" not in config:
+        raise InputError("collector: parquet: expected with out: the folder of the files")
     checked_shards(config.get("shards"))
     config.pop("parquet", None)
     if "memory" in config:
@@ -143,6 +150,7 @@ def _config(options: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None:
             several = isinstance(value, Iterable) and not isinstance(value, str)
             config[name] = list(value) if several else [value]
+    check_ports(config.get("int_port"), config.get("report_ports"))
     for name in FILES:
         if name in config:
             config[name] = os.fspath(config[name])

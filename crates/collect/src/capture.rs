@@ -18,6 +18,8 @@ use crate::ip::Link;
 
 /// The maximum length of a record or block.
 const MAX_RECORD: usize = 1 << 24;
+/// The maximum number of captures that are read together: points of observation have numbers of 16 bits.
+pub(crate) const MAX_CAPTURES: usize = 1 << 16;
 const READ_BYTES: usize = 1 << 18;
 const SECTION: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
@@ -25,6 +27,7 @@ const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+const OPTION_NAME: u16 = 2;
 const OPTION_RESOLUTION: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
 const SECOND_NS: u128 = 1_000_000_000;
@@ -55,6 +58,8 @@ pub enum Problem {
     TooLong(usize),
     #[error("a damaged record")]
     Damaged,
+    #[error("is capture {0}; the maximum is {MAX_CAPTURES}")]
+    TooMany(usize),
 }
 
 /// A packet of a capture.
@@ -72,9 +77,19 @@ pub struct Packet<'a> {
     pub bytes: &'a [u8],
 }
 
-#[derive(Debug, Clone, Copy)]
+/// What a capture begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct First {
+    /// Of its first packet.
+    pub time_ns: u64,
+    /// Link and name of each interface that was described before it.
+    pub interfaces: Vec<(Option<Link>, String)>,
+}
+
+#[derive(Debug, Clone)]
 struct Interface {
     link: Option<Link>,
+    name: String,
     ticks_per_second: u128,
     offset_seconds: i64,
     snap_length: u32,
@@ -100,6 +115,8 @@ pub struct Reader {
     interfaces: Vec<Interface>,
     /// The first interface of this section.
     section: usize,
+    /// Bytes of the last record or block.
+    taken: usize,
 }
 
 impl Reader {
@@ -134,12 +151,29 @@ impl Reader {
             format: Format::Unknown,
             interfaces: Vec::new(),
             section: 0,
+            taken: 0,
         })
     }
 
     /// Packets read so far.
     pub fn packets(&self) -> u64 {
         self.record
+    }
+
+    /// What the capture begins with, before anything of it is read; None if it has no packets.
+    pub fn first(&mut self) -> Result<Option<First>, CaptureError> {
+        let Some(Packet { time_ns, link, .. }) = self.next_packet()? else { return Ok(None) };
+        // The record of the packet stays to be read: it is in the buffer, because nothing was filled after
+        // it.
+        self.start -= self.taken;
+        self.byte -= self.taken as u64;
+        self.record -= 1;
+        let described = self.interfaces.iter().map(|interface| (interface.link, interface.name.clone()));
+        let interfaces = match self.format {
+            Format::Classic { .. } => vec![(link, String::new())],
+            _ => described.collect(),
+        };
+        Ok(Some(First { time_ns, interfaces }))
     }
 
     /// The next packet; None at the end. After an error, nothing more can be read.
@@ -270,6 +304,7 @@ impl Reader {
     fn interface(&self, length: usize, big: bool) -> Option<Interface> {
         let mut interface = Interface {
             link: Link::of_linktype(self.u16_at(8, big)?.into()),
+            name: String::new(),
             ticks_per_second: 1_000_000,
             offset_seconds: 0,
             snap_length: (length >= 20).then(|| self.u32_at(12, big))?,
@@ -283,6 +318,7 @@ impl Reader {
             }
             match (code, bytes) {
                 (0, _) => break,
+                (OPTION_NAME, _) => interface.name = String::from_utf8_lossy(value).into_owned(),
                 (OPTION_RESOLUTION, 1) => {
                     let exponent = u32::from(value[0] & 127);
                     let base: u128 = if value[0] & 128 != 0 { 2 } else { 10 };
@@ -351,6 +387,7 @@ impl Reader {
     fn consume(&mut self, count: usize) -> &[u8] {
         let start = self.start;
         self.start += count;
+        self.taken = count;
         self.byte += count as u64;
         &self.buffer[start..start + count]
     }

@@ -29,7 +29,13 @@ const DOOR_INTERVAL_NS: u64 = 10_000_000_000;
 /// Where a flow is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
+    /// Of this machine.
     Interface(u32),
+    /// An interface of captures that are one point of observation.
+    Capture {
+        point: u16,
+        interface: u32,
+    },
     Node(u32),
 }
 

@@ -16,6 +16,7 @@ use crate::int::{Header, Md, Values};
 use crate::ioam::{Ioam, Trace};
 use crate::ip::{FlowKey, Ip};
 use crate::packet::{Digest, DigestCarrier, Markers, Telemetry, telemetry};
+use crate::pint::UselessDigest;
 use crate::report::Group;
 use crate::sequence::Sequence;
 use crate::shim::Shim;
@@ -48,6 +49,8 @@ macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What happened to all input.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        // Checkpoints of earlier versions lack what was not counted then.
+        #[serde(default)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
         }
@@ -84,8 +87,14 @@ counts! {
     hpcc,
     timestamps_only,
     pint_digests,
+    /// With a plan: digests that are more than its 64 bits.
+    wide_digests,
+    /// With a plan: of packets with a higher hop limit than the carrier says that they began with.
+    impossible_hop_limits,
     report_groups,
     reports,
+    /// Packets in reports of which headers or INT are malformed, or cut off.
+    malformed_in_reports,
     /// Not taken in again.
     repeated_groups,
     /// Stacks without a node.
@@ -132,8 +141,16 @@ impl Counts {
 pub trait Sink {
     /// The path of a packet, oldest hop first.
     fn path(&mut self, flow: &FlowKey, point: Point, time_ns: u64, nodes: &[u64]);
-    /// A digest of PINT in a packet.
-    fn digest(&mut self, _ip: &Ip, _digest: &Digest, _time_ns: u64) {}
+    /// A digest of PINT in a packet. Error: it is of no use.
+    fn digest(
+        &mut self,
+        _ip: &Ip,
+        _digest: &Digest,
+        _point: Point,
+        _time_ns: u64,
+    ) -> Result<(), UselessDigest> {
+        Ok(())
+    }
 }
 
 /// What an intake knows, as it is saved.
@@ -141,6 +158,8 @@ pub trait Sink {
 pub struct SavedIntake {
     counts: Counts,
     malformed: Vec<(Malformed, u64)>,
+    #[serde(default)]
+    malformed_in_reports: Vec<(Malformed, u64)>,
     digests: Vec<(DigestCarrier, u64)>,
     hops: Vec<(HopKey, HopState)>,
     sources: Vec<((u32, u8), Sequence)>,
@@ -158,6 +177,10 @@ pub struct Intake {
     markers: Arc<Markers>,
     counts: Counts,
     malformed: BTreeMap<Malformed, u64>,
+    /// Of the packets that reports are about.
+    malformed_in_reports: BTreeMap<Malformed, u64>,
+    /// Of the captures that are read.
+    point: Option<u16>,
     digests: BTreeMap<DigestCarrier, u64>,
     hops: BTreeMap<HopKey, HopState>,
     /// Bytes that hops may still take.
@@ -175,6 +198,8 @@ impl Intake {
             markers: Arc::new(markers),
             counts: Counts::default(),
             malformed: BTreeMap::new(),
+            malformed_in_reports: BTreeMap::new(),
+            point: None,
             digests: BTreeMap::new(),
             hops: BTreeMap::new(),
             hop_room: limit_bytes,
@@ -189,6 +214,7 @@ impl Intake {
         SavedIntake {
             counts: self.counts,
             malformed: self.malformed.iter().map(|(&reason, &count)| (reason, count)).collect(),
+            malformed_in_reports: self.malformed_in_reports.iter().map(|(&reason, &n)| (reason, n)).collect(),
             digests: self.digests.iter().map(|(&carrier, &count)| (carrier, count)).collect(),
             hops: self.hops.iter().map(|(&key, state)| (key, state.clone())).collect(),
             sources: self.sources.iter().map(|(&key, &sequence)| (key, sequence)).collect(),
@@ -199,6 +225,7 @@ impl Intake {
     pub fn restore(&mut self, saved: SavedIntake) {
         self.counts = saved.counts;
         self.malformed = saved.malformed.into_iter().collect();
+        self.malformed_in_reports = saved.malformed_in_reports.into_iter().collect();
         self.digests = saved.digests.into_iter().collect();
         self.hops = saved.hops.into_iter().collect();
         self.sources = saved.sources.into_iter().collect();
@@ -213,6 +240,16 @@ impl Intake {
     /// Refusals by their reason.
     pub fn malformed(&self) -> &BTreeMap<Malformed, u64> {
         &self.malformed
+    }
+
+    /// What was malformed in packets that reports are about, by its reason.
+    pub fn malformed_in_reports(&self) -> &BTreeMap<Malformed, u64> {
+        &self.malformed_in_reports
+    }
+
+    /// Tells of which point of observation the captures are whose packets follow.
+    pub fn set_point(&mut self, point: u16) {
+        self.point = Some(point);
     }
 
     /// Digests of PINT by what carried them.
@@ -270,7 +307,12 @@ impl Intake {
             return;
         };
         match link.ip(packet.bytes) {
-            Ok(Some(bytes)) => self.take_ip(bytes, packet.time_ns, Point::Interface(packet.interface), sink),
+            Ok(Some(bytes)) => {
+                let interface = packet.interface;
+                let captured = |point| Point::Capture { point, interface };
+                let point = self.point.map_or(Point::Interface(interface), captured);
+                self.take_ip(bytes, packet.time_ns, point, sink);
+            }
             Ok(None) => self.counts.not_ip += 1,
             Err(malformed) => {
                 self.counts.unreadable += 1;
@@ -311,6 +353,12 @@ impl Intake {
         *self.malformed.entry(malformed).or_insert(0) += 1;
     }
 
+    /// Counts what is malformed in the packet of a report, which may also hold only the start of one.
+    fn refuse_inside(&mut self, malformed: Malformed) {
+        self.counts.malformed_in_reports += 1;
+        *self.malformed_in_reports.entry(malformed).or_insert(0) += 1;
+    }
+
     fn take_telemetry(
         &mut self,
         ip: &Ip,
@@ -336,7 +384,11 @@ impl Intake {
             Telemetry::Digest(digest) => {
                 self.counts.pint_digests += 1;
                 *self.digests.entry(digest.carrier).or_insert(0) += 1;
-                sink.digest(ip, digest, time_ns);
+                match sink.digest(ip, digest, point, time_ns) {
+                    Ok(()) => {}
+                    Err(UselessDigest::TooWide) => self.counts.wide_digests += 1,
+                    Err(UselessDigest::HopLimit) => self.counts.impossible_hop_limits += 1,
+                }
             }
             Telemetry::Reports(group) => {
                 self.group(group, markers, time_ns, sink);
@@ -444,10 +496,20 @@ impl Intake {
                     hop.drops += 1;
                 }
             }
-            // A report may hold only the start of a packet, whose headers then tell nothing.
-            let Some(Ok(ip)) = report.ip().map(Ip::parse) else { continue };
+            let ip = match report.ip().and_then(|bytes| bytes.map(Ip::parse).transpose()) {
+                Ok(Some(ip)) => ip,
+                Ok(None) => continue,
+                Err(malformed) => {
+                    self.refuse_inside(malformed);
+                    continue;
+                }
+            };
             telemetry(&ip, markers, &mut |result| {
-                let Ok(Telemetry::Int { flow, header: Header::Md(md), .. }) = result else { return };
+                let (flow, md) = match result {
+                    Ok(Telemetry::Int { flow, header: Header::Md(md), .. }) => (flow, md),
+                    Ok(_) => return,
+                    Err(malformed) => return self.refuse_inside(malformed),
+                };
                 self.stack(&md);
                 // The sink's own values stand in the stack or in the report.
                 if self.building.last() != Some(&group.node.into()) {

@@ -16,9 +16,13 @@ pub(crate) struct Key {
     point: u32,
     ports: [u16; 2],
     protocol: u8,
-    /// 1: the source is of IPv4; 2: the destination is; 4: the point is a node.
+    /// 1: the source is of IPv4; 2: the destination is; 4: the point is a node; 8: an interface of a capture.
     kind: u8,
+    /// The number of the captures.
+    capture: u16,
 }
+
+const _: () = assert!(size_of::<Key>() == 48);
 
 impl Key {
     pub(crate) fn new(flow: &FlowKey, point: Point) -> Key {
@@ -28,9 +32,10 @@ impl Key {
         };
         let ((source, source_v4), (destination, destination_v4)) =
             (bytes(flow.source), bytes(flow.destination));
-        let (point, node) = match point {
-            Point::Interface(number) => (number, false),
-            Point::Node(number) => (number, true),
+        let (point, capture, of_point) = match point {
+            Point::Interface(number) => (number, 0, 0),
+            Point::Node(number) => (number, 0, 4),
+            Point::Capture { point, interface } => (interface, point, 8),
         };
         Key {
             source,
@@ -39,7 +44,8 @@ impl Key {
             point,
             ports: [flow.source_port, flow.destination_port],
             protocol: flow.protocol,
-            kind: u8::from(source_v4) | u8::from(destination_v4) << 1 | u8::from(node) << 2,
+            kind: u8::from(source_v4) | u8::from(destination_v4) << 1 | of_point,
+            capture,
         }
     }
 
@@ -53,6 +59,7 @@ impl Key {
         bytes[40..42].copy_from_slice(&self.ports[0].to_le_bytes());
         bytes[42..44].copy_from_slice(&self.ports[1].to_le_bytes());
         (bytes[44], bytes[45]) = (self.protocol, self.kind);
+        bytes[46..].copy_from_slice(&self.capture.to_le_bytes());
         bytes
     }
 
@@ -68,6 +75,7 @@ impl Key {
             ports: [two(40), two(42)],
             protocol: bytes[44],
             kind: bytes[45],
+            capture: two(46),
         }
     }
 
@@ -84,7 +92,12 @@ impl Key {
             protocol: self.protocol,
             vni: (self.vni != NO_VNI).then_some(self.vni),
         };
-        (flow, if self.kind & 4 != 0 { Point::Node(self.point) } else { Point::Interface(self.point) })
+        let point = match self.kind >> 2 {
+            0 => Point::Interface(self.point),
+            1 => Point::Node(self.point),
+            _ => Point::Capture { point: self.capture, interface: self.point },
+        };
+        (flow, point)
     }
 
     /// A hash that cannot be predicted without the seed.
@@ -96,7 +109,8 @@ impl Key {
             word(&self.destination[..8]),
             word(&self.destination[8..]),
             u64::from(self.vni) << 32 | u64::from(self.point),
-            u64::from(self.ports[0]) << 32
+            u64::from(self.capture) << 48
+                | u64::from(self.ports[0]) << 32
                 | u64::from(self.ports[1]) << 16
                 | u64::from(self.protocol) << 8
                 | u64::from(self.kind),

@@ -28,6 +28,7 @@ pub mod parallel;
 pub mod pint;
 pub mod report;
 pub mod sequence;
+pub mod series;
 pub mod shards;
 pub mod shim;
 pub mod tables;

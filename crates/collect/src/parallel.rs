@@ -37,6 +37,11 @@ impl ParallelCollector {
         Ok(ParallelCollector { intake: Intake::new(markers, hops), router, threads })
     }
 
+    /// Tells of which point of observation the captures are whose packets follow.
+    pub fn set_point(&mut self, point: u16) {
+        self.intake.set_point(point);
+    }
+
     /// Takes a packet of a capture.
     pub fn take(&mut self, packet: &Packet) {
         self.intake.take(packet, &mut self.router);

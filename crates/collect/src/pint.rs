@@ -22,6 +22,7 @@ use pint::recorded::{Address, Flow, Recorded};
 use serde_json::{Value, json};
 
 use crate::bytes::{array, u64_at};
+use crate::flows::Point;
 use crate::ip::{Ip, TCP, UDP};
 use crate::packet::Digest;
 
@@ -43,18 +44,41 @@ impl Decoder {
     }
 }
 
-/// The digest of a packet as a collector of PINT takes it.
-pub fn recorded(ip: &Ip, digest: &Digest, plan_version: u32, time_ns: u64) -> Option<Recorded> {
-    let initial =
-        digest.initial_hop_limit.or_else(|| [64, 128, 255].into_iter().find(|&i| i >= ip.hop_limit))?;
+/// Why a collector of PINT cannot take a digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UselessDigest {
+    /// It does not fit into 64 bits, which no plan exceeds.
+    TooWide,
+    /// The hop limit of the packet is above the one that its carrier says that it began with.
+    HopLimit,
+}
+
+/// The digest of a packet as a collector of PINT takes it. Of captures, `point` is a part of the flow, as
+/// number of the flow, from the second one on: a digest at another point is that of another path.
+pub fn recorded(
+    ip: &Ip,
+    digest: &Digest,
+    plan_version: u32,
+    point: Point,
+    time_ns: u64,
+) -> Result<Recorded, UselessDigest> {
+    let initial = digest.initial_hop_limit.unwrap_or(match ip.hop_limit {
+        ..=64 => 64,
+        65..=128 => 128,
+        129.. => 255,
+    });
+    let number = match point {
+        Point::Capture { point, .. } if point > 0 => Some(point.into()),
+        _ => None,
+    };
     // The carrier has the low bits of the plan's id: 4 in a flow label, 8 in an option.
     let bits = if digest.carrier == crate::packet::DigestCarrier::FlowLabel { 15 } else { 255 };
     let other = digest.plan.is_some_and(|plan| u32::from(plan) != plan_version & bits);
     let flow = ip.own_flow();
-    Some(Recorded {
+    Ok(Recorded {
         time_ns,
         flow: Flow {
-            id: None,
+            id: number,
             source: Address::Ip(flow.source),
             destination: Address::Ip(flow.destination),
             source_port: flow.source_port,
@@ -62,8 +86,8 @@ pub fn recorded(ip: &Ip, digest: &Digest, plan_version: u32, time_ns: u64) -> Op
             protocol: flow.protocol,
         },
         packet: packet_id(ip),
-        digest: u64::try_from(digest.digest).ok()?,
-        hops: u32::from(initial.checked_sub(ip.hop_limit)?),
+        digest: u64::try_from(digest.digest).map_err(|_| UselessDigest::TooWide)?,
+        hops: initial.checked_sub(ip.hop_limit).ok_or(UselessDigest::HopLimit)?.into(),
         plan_version: if other { !plan_version } else { plan_version },
         ..Recorded::default()
     })

@@ -157,17 +157,24 @@ impl<'a> Report<'a> {
         words(self.metadata.get(4 * bitmap_words(self.bitmap & 0x7fff)..).unwrap_or_default())
     }
 
-    /// The IP packet that the report is about, padded to words; None if it holds none.
-    pub fn ip(&self) -> Option<&'a [u8]> {
+    /// The IP packet that the report is about, padded to words; None if it holds none. Error: a frame that is
+    /// malformed, or an element before it.
+    pub fn ip(&self) -> Result<Option<&'a [u8]>, Malformed> {
         match self.inner {
-            Inner::Ethernet => ethernet(self.packet).ok()?,
-            Inner::Ipv4 | Inner::Ipv6 => Some(self.packet),
-            Inner::Tlv => self.tlvs().find_map(|tlv| match tlv.ok()?.kind {
-                1 => ethernet(tlv.ok()?.value).ok()?,
-                2 | 3 => Some(tlv.ok()?.value),
-                _ => None,
-            }),
-            Inner::None | Inner::Domain => None,
+            Inner::Ethernet => ethernet(self.packet),
+            Inner::Ipv4 | Inner::Ipv6 => Ok(Some(self.packet)),
+            Inner::Tlv => {
+                let packet = |tlv: Result<Tlv<'a>, Malformed>| {
+                    let packet = tlv.and_then(|tlv| match tlv.kind {
+                        1 => ethernet(tlv.value),
+                        2 | 3 => Ok(Some(tlv.value)),
+                        _ => Ok(None),
+                    });
+                    packet.transpose()
+                };
+                self.tlvs().find_map(packet).transpose()
+            }
+            Inner::None | Inner::Domain => Ok(None),
         }
     }
 

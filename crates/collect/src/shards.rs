@@ -15,7 +15,7 @@ use crate::intake::Sink;
 use crate::ip::{FlowKey, Ip};
 use crate::key::Key;
 use crate::packet::Digest;
-use crate::pint::{Decoder, recorded};
+use crate::pint::{Decoder, UselessDigest, recorded};
 use crate::tables::Tables;
 
 /// How findings travel.
@@ -198,9 +198,9 @@ impl Sink for Router {
         }
     }
 
-    fn digest(&mut self, ip: &Ip, digest: &Digest, time_ns: u64) {
-        let Some((version, divides)) = self.pint else { return };
-        let Some(row) = recorded(ip, digest, version, time_ns) else { return };
+    fn digest(&mut self, ip: &Ip, digest: &Digest, point: Point, time_ns: u64) -> Result<(), UselessDigest> {
+        let Some((version, divides)) = self.pint else { return Ok(()) };
+        let row = recorded(ip, digest, version, point, time_ns)?;
         let lane = if divides && self.batches.len() > 1 { self.lane_of_ends(ip) } else { 0 };
         let batch = &mut self.batches[lane];
         if batch.digests.is_empty() {
@@ -210,6 +210,7 @@ impl Sink for Router {
         if batch.digests.len() >= self.travel.batch {
             self.send(lane, self.waits);
         }
+        Ok(())
     }
 }
 

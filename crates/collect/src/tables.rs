@@ -6,7 +6,7 @@ use crate::flows::{FlowTable, Point};
 use crate::intake::Sink;
 use crate::ip::{FlowKey, Ip};
 use crate::packet::Digest;
-use crate::pint::{Decoder, Decoding, recorded};
+use crate::pint::{Decoder, Decoding, UselessDigest, recorded};
 
 #[derive(Debug)]
 pub struct Tables {
@@ -39,11 +39,10 @@ impl Sink for Tables {
         self.flows.observe(flow, point, time_ns, nodes);
     }
 
-    fn digest(&mut self, ip: &Ip, digest: &Digest, time_ns: u64) {
+    fn digest(&mut self, ip: &Ip, digest: &Digest, point: Point, time_ns: u64) -> Result<(), UselessDigest> {
         if let Some(pint) = &mut self.pint {
-            if let Some(row) = recorded(ip, digest, pint.version(), time_ns) {
-                pint.take(&row);
-            }
+            pint.take(&recorded(ip, digest, pint.version(), point, time_ns)?);
         }
+        Ok(())
     }
 }

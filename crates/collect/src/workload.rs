@@ -124,7 +124,8 @@ fn of_values(values: &Values) -> u64 {
 }
 
 fn of_report(report: &crate::report::Report) -> u64 {
-    let flow = report.ip().and_then(|ip| Ip::parse(ip).ok()).map_or(0, |ip| ip.flow().source_port);
+    let flow =
+        report.ip().ok().flatten().and_then(|ip| Ip::parse(ip).ok()).map_or(0, |ip| ip.flow().source_port);
     of_values(&report.values()) + u64::from(flow)
 }
 

@@ -71,6 +71,7 @@ pub fn summary(intake: &Intake, tables: &[FlowTable]) -> Value {
         "counts": counts_value(&counts),
         "adds_up": counts.adds_up(),
         "malformed": malformed_value(intake.malformed()),
+        "malformed_in_reports": malformed_value(intake.malformed_in_reports()),
         "digests_by_carrier": digests,
         "lost_groups": total(|sequence| sequence.lost),
         "late_groups": total(|sequence| sequence.late),
@@ -169,13 +170,14 @@ fn path_value(nodes: &[u64]) -> Value {
 }
 
 pub(crate) fn flow_row(flow: &FlowKey, point: Point) -> Value {
-    let (interface, reporter) = match point {
-        Point::Interface(interface) => (Some(interface), None),
-        Point::Node(node) => (None, Some(node)),
+    let (interface, reporter, point) = match point {
+        Point::Interface(interface) => (Some(interface), None, None),
+        Point::Capture { point, interface } => (Some(interface), None, Some(point)),
+        Point::Node(node) => (None, Some(node), None),
     };
     json!({
         "src": flow.source, "dst": flow.destination, "src_port": flow.source_port, "dst_port": flow.destination_port,
-        "protocol": flow.protocol, "vni": flow.vni, "interface": interface, "reporter": reporter,
+        "protocol": flow.protocol, "vni": flow.vni, "interface": interface, "reporter": reporter, "point": point,
     })
 }
 

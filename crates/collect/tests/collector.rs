@@ -5,9 +5,10 @@ use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
 use weftline_collect::capture::{Packet, Problem, Reader};
-use weftline_collect::collector::Collector;
+use weftline_collect::collector::{Collector, Counts};
 use weftline_collect::ip::Link;
 use weftline_collect::packet::Markers;
+use weftline_collect::workload::digest_decoder;
 
 const MEMORY: usize = 64 << 20;
 
@@ -97,6 +98,80 @@ fn findings_of_paths_and_hops_do_not_depend_on_the_order_of_arrival() {
         (collector.path_rows(), collector.hop_rows())
     };
     assert_eq!(found(&mut packets.iter()), found(&mut packets.iter().rev()));
+}
+
+/// A report group of one report, about a packet in IPv4.
+fn report(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    packet.resize(packet.len().next_multiple_of(4), 0);
+    let mut payload = [0x2000_0001u32.to_be_bytes(), 9u32.to_be_bytes()].concat();
+    payload.extend([4, (packet.len() / 4) as u8, 0, 0x20]);
+    payload.extend(packet);
+    let mut udp = [5000u16, 32_766, 8 + payload.len() as u16, 0].map(u16::to_be_bytes).concat();
+    udp.extend(payload);
+    let mut datagram = vec![0x45, 0];
+    datagram.extend((20 + udp.len() as u16).to_be_bytes());
+    datagram.extend([0, 0, 0x40, 0, 61, 17, 0, 0, 10, 0, 0, 9, 10, 0, 0, 10]);
+    datagram.extend(udp);
+    datagram
+}
+
+#[test]
+fn what_is_malformed_in_the_packet_of_a_report_is_counted_by_its_reason() {
+    let mut collector = collector();
+    let whole = int_packet(5000, &[3, 8], 0);
+    let mut beyond = whole.clone();
+    // The length of INT's shim.
+    beyond[29] = 0x50;
+    let mut garbage = whole.clone();
+    garbage[0] = 0x95;
+    for (time, packet) in (0..).zip([&whole, &beyond, &beyond, &garbage]) {
+        let mut datagram = report(packet);
+        datagram[31] = time as u8;
+        take(&mut collector, time, &datagram);
+    }
+    let summary = collector.summary();
+    let reasons = serde_json::json!({"IP header": 1, "INT length beyond the packet or below its header": 2});
+    assert_eq!(summary["malformed_in_reports"], reasons);
+    assert_eq!(summary["malformed"], serde_json::json!({}), "the reports are whole");
+    let counts = collector.counts();
+    assert_eq!((counts.reports, counts.with_telemetry, counts.malformed_in_reports), (4, 4, 3));
+    assert_eq!(collector.flows().len(), 1);
+}
+
+/// An IPv6 packet with PINT's option.
+fn pint_option(plan: u8, initial_hop_limit: u8, hop_limit: u8, digest: &[u8]) -> Vec<u8> {
+    let mut options = vec![17, 0, 0x3e, 2 + digest.len() as u8, plan, initial_hop_limit];
+    options.extend(digest);
+    options.resize(options.len().next_multiple_of(8), 0);
+    options[1] = (options.len() / 8 - 1) as u8;
+    let mut packet = vec![0x60, 0, 0, 0, 0, options.len() as u8 + 8, 0, hop_limit];
+    packet.extend([0xfd; 32]);
+    packet.extend(options);
+    packet.extend([0x13, 0x88, 0x23, 0x28, 0, 8, 0, 0]);
+    packet
+}
+
+#[test]
+fn digests_that_no_plan_can_have_are_counted_by_their_reason() {
+    let decoder = digest_decoder().unwrap();
+    let plan = decoder.plan.version() as u8;
+    let mut collector = Collector::with_pint(Markers::default(), MEMORY, &decoder).unwrap();
+    for (packet, count) in [
+        (pint_option(plan, 64, 60, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 7]), 1),
+        (pint_option(plan, 64, 60, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 7]), 2),
+        (pint_option(plan, 64, 65, &[0, 7]), 3),
+    ] {
+        (0..count).for_each(|time| take(&mut collector, time, &packet));
+    }
+    let counts = collector.counts();
+    assert_eq!((counts.pint_digests, counts.wide_digests, counts.impossible_hop_limits), (6, 2, 3));
+}
+
+#[test]
+fn counts_of_an_earlier_version_are_read() {
+    let counts: Counts = serde_json::from_str(r#"{"packets": 5}"#).unwrap();
+    assert_eq!((counts.packets, counts.wide_digests), (5, 0));
 }
 
 fn classic(packets: &[Vec<u8>]) -> Vec<u8> {

@@ -52,6 +52,39 @@ fn findings_do_not_depend_on_the_number_of_shards() {
     }
 }
 
+/// Packets and digests of one flow at two links: neither its path nor its digests are those of one point.
+#[test]
+fn captures_at_two_points_change_no_path() {
+    let encoder = digest_decoder().unwrap().plan.encoder().unwrap();
+    let traces = frames(Carried::Traces);
+    let found = |points: [u16; 2]| {
+        let markers = Markers { pint_ipv4_id: true, ..Markers::default() };
+        let decoder = digest_decoder().unwrap();
+        let mut collector = ParallelCollector::start(markers, 64 << 20, 2, Some(&decoder)).unwrap();
+        for n in 0..200 {
+            let other = digest_frame(&encoder, 0, n, switches_of(7));
+            for (place, digest) in [digest_frame(&encoder, 0, n, switches_of(0)), other].iter().enumerate() {
+                collector.set_point(points[place]);
+                for bytes in [digest, &traces[0]] {
+                    let (link, length) = (Some(Link::Ethernet), bytes.len() as u32);
+                    let time_ns = u64::from(2 * n) + place as u64;
+                    collector.take(&Packet { time_ns, link, interface: 0, length, bytes });
+                }
+            }
+        }
+        collector.finish().unwrap()
+    };
+    let rows = |found: &Value, table: &str| found[table].as_array().unwrap().len();
+    let (one, two) = (found([0, 0]), found([0, 1]));
+    assert_eq!((rows(&one, "paths"), rows(&two, "paths")), (1, 2));
+    assert_eq!(two["paths"][1]["point"], 1);
+    assert_ne!(one["summary"]["pint"][0]["inconsistent"], 0);
+    assert_eq!(rows(&two, "pint"), 2);
+    for name in ["paths_changed", "inconsistent", "strays"] {
+        assert_eq!(two["summary"]["pint"][0][name], 0, "{name}");
+    }
+}
+
 #[test]
 fn paths_do_not_depend_on_the_order_of_arrival() {
     let encoder = digest_decoder().unwrap().plan.encoder().unwrap();

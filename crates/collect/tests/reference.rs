@@ -234,7 +234,7 @@ fn report(report: &Report) -> Value {
         });
         put("tlv", tlvs.collect());
     }
-    let ip = Ip::parse(report.ip().expect("a packet")).expect("IP");
+    let ip = Ip::parse(report.ip().expect("a frame").expect("a packet")).expect("IP");
     let (stack, found) = embedded(&ip);
     if let Some(stack) = stack {
         put("embedded", stack);

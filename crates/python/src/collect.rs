@@ -4,23 +4,24 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use weftline_collect::capture::Reader;
 use weftline_collect::live::{Live, config::Config};
 use weftline_collect::packet::Markers;
 use weftline_collect::parallel::ParallelCollector;
+use weftline_collect::series::{Points, Series};
 
 use crate::errors::{failed, input, of_results};
 use crate::interrupts::interruptible;
 use crate::pint::shared_decoder;
 
-/// Reads captures in turn (`-`: the standard input) and returns what was found, as JSON: summary, paths,
-/// hops, events, sources, and for each capture its packets and what ended it early. Markers that are None
-/// keep their default; so does the number of shards.
+/// Reads captures in the order in which they begin (`-`: the standard input) and returns what was found, as
+/// JSON: summary, paths, hops, events, sources, and for each capture its packets, its point of observation
+/// and what ended it early. Markers that are None keep their default; so does the number of shards. `points`:
+/// which captures are one point of observation, by a name of [`Points::NAMES`].
 ///
-/// Errors: a capture of which nothing can be read.
+/// Errors: a capture of which nothing can be read, a name that is not known.
 #[pyfunction]
 #[pyo3(signature = (captures, memory, int_dscp=None, int_port=None, int_gre=None, report_ports=None, ipv4_id=false,
-                    flow_label=false, plan=None, topology=None, shards=None))]
+                    flow_label=false, plan=None, topology=None, shards=None, points="by-time"))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn collect(
     py: Python<'_>,
@@ -35,7 +36,12 @@ pub fn collect(
     plan: Option<String>,
     topology: Option<PathBuf>,
     shards: Option<usize>,
+    points: &str,
 ) -> PyResult<String> {
+    let points = Points::named(points).ok_or_else(|| {
+        let names = Points::NAMES.map(|(name, _)| name).join(", ");
+        input(format!("points: expected one of {names}, found {points:?}"))
+    })?;
     let usual = Markers::default();
     let markers = Markers {
         int_dscp: int_dscp.or(usual.int_dscp),
@@ -51,7 +57,7 @@ pub fn collect(
             let decoder = plan.map(|plan| shared_decoder(&plan, topology.as_deref())).transpose()?;
             let shards = shards.unwrap_or_else(usual_shards);
             let collector = ParallelCollector::start(markers, memory, shards, decoder.as_ref());
-            run(captures, collector.map_err(input)?)
+            run(captures, points, collector.map_err(input)?)
         })
     })
 }
@@ -61,22 +67,30 @@ fn usual_shards() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4))
 }
 
-fn run(captures: Vec<PathBuf>, mut collector: ParallelCollector) -> PyResult<String> {
+fn run(captures: Vec<PathBuf>, points: Points, mut collector: ParallelCollector) -> PyResult<String> {
     let mut read: Vec<Value> = Vec::new();
-    for path in captures {
-        let mut reader = Reader::open(&path).map_err(input)?;
+    let mut series = Series::open(captures, points).map_err(input)?;
+    while let Some(mut turn) = series.next_turn().map_err(input)? {
+        collector.set_point(turn.point);
+        let mut last_ns = 0;
         let ended = loop {
-            match reader.next_packet() {
-                Ok(Some(packet)) => collector.take(&packet),
+            match turn.reader.next_packet() {
+                Ok(Some(packet)) => {
+                    last_ns = last_ns.max(packet.time_ns);
+                    collector.take(&packet);
+                }
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             }
         };
+        let packets = turn.reader.packets();
         let ended = match ended {
-            Some(error) if reader.packets() == 0 => return Err(input(error)),
+            Some(error) if packets == 0 => return Err(input(error)),
             ended => ended.map(|error| error.to_string()),
         };
-        read.push(json!({"capture": path, "packets": reader.packets(), "ended_early": ended}));
+        let (path, point) = (turn.path.clone(), turn.point);
+        read.push(json!({"capture": path, "packets": packets, "point": point, "ended_early": ended}));
+        series.end(turn, last_ns);
     }
     let mut found = collector.finish().map_err(failed)?;
     found["summary"]["captures"] = read.into();
@@ -126,7 +140,8 @@ impl LiveCollector {
     }
 }
 
-/// Writes a table, whose rows are a JSON list of objects, as a Parquet file. A table without rows is not written.
+/// Writes a table, whose rows are a JSON list of objects, as a Parquet file. A table without rows is not
+/// written.
 #[pyfunction]
 pub fn write_rows(py: Python<'_>, path: PathBuf, rows: String) -> PyResult<()> {
     py.detach(|| {

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 20
 """Rows of each table that are printed; `--out` and `--json` have them all."""
+SHOWN_FILES = 5
+"""Captures of a point of observation that are printed."""
 PATH_DECODED = "pint path-decoded"
 """Events that are in the table of PINT's flows already."""
 
@@ -53,7 +55,13 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--shards", type=_number, metavar="N", help="threads that keep flows (default: by cores)"
     )
     collect.add_argument("--plan", metavar="FILE", help="plan of PINT, to decode digests with")
-    collect.add_argument("--topology", metavar="FILE", help="the switches that digests may name")
+    collect.add_argument("--topology", metavar="FILE", help="with --plan: the switches that digests may name")
+    collect.add_argument(
+        "--points",
+        metavar="LAW",
+        help="captures that are one point of observation: by-time (those that continue each other; default), "
+        "each (each alone) or one (all)",
+    )
     for name, what, default in (
         ("--int-dscp", "DSCP of packets with INT", "0x17"),
         ("--int-port", "UDP port of INT", "49203"),
@@ -96,7 +104,13 @@ def _collect(options: argparse.Namespace) -> int:
         return _collect_live(options)
     if not options.captures:
         raise InputError("collect: expected captures, --listen or --interface")
-    found = collect(options.captures, memory=options.memory or DEFAULT_MEMORY, **_shared(options))
+    for name in LIVE_OPTIONS:
+        if getattr(options, name) is not None:
+            raise InputError(f"collect: --{name}: only with --listen or --interface, not with captures")
+    _check_together(options, options.plan, options.out)
+    points = {} if options.points is None else {"points": options.points}
+    memory = options.memory or DEFAULT_MEMORY
+    found = collect(options.captures, memory=memory, **_shared(options), **points)
     for capture in found.summary["captures"]:
         if capture["ended_early"]:
             say("warning", f"{capture['ended_early']}; the packets before it are used")
@@ -104,6 +118,18 @@ def _collect(options: argparse.Namespace) -> int:
         found.save(options.out, parquet=options.parquet)
     _show(found, options, options.plan)
     return 0
+
+
+LIVE_OPTIONS = ("allow", "prometheus", "otlp", "checkpoint", "interval", "duration")
+"""Options that captures have no use for."""
+
+
+def _check_together(options: argparse.Namespace, plan: object, out: object) -> None:
+    """Raise if an option is given without the one that it belongs to."""
+    if options.topology is not None and plan is None:
+        raise InputError("collect: --topology: expected with --plan, whose digests are decoded with it")
+    if options.parquet and out is None:
+        raise InputError("collect: --parquet: expected with --out DIR, the folder of the files")
 
 
 def _shared(options: argparse.Namespace) -> dict[str, Any]:
@@ -127,8 +153,10 @@ def _show(found: Collected, options: argparse.Namespace, plan: str | None) -> No
     if options.json:
         arguments.print_json({"summary": found.summary, **{name: getattr(found, name) for name in TABLES}})
         return
-    tables = (_paths(found.paths), _hops(found.hops), _pint(found.pint, plan))
-    for text in (*tables, _events(found.events), _sources(found.sources)):
+    captures = found.summary["captures"]
+    several = len({capture["point"] for capture in captures}) > 1
+    tables = (_paths(found.paths, several), _hops(found.hops), _pint(found.pint, plan))
+    for text in (*tables, _events(found.events, several), _sources(found.sources), _points(captures)):
         if text:
             print(text, end="\n\n")
     print(_summary(found.summary))
@@ -145,6 +173,8 @@ def _collect_live(options: argparse.Namespace) -> int:
 
     if options.captures:
         raise InputError("collect: captures and --listen or --interface exclude each other")
+    if options.points is not None:
+        raise InputError("collect: --points: only with captures")
     given = {
         **_shared(options),
         "listen": options.listen,
@@ -160,6 +190,7 @@ def _collect_live(options: argparse.Namespace) -> int:
     }
     given = {name: value for name, value in given.items() if value is not None and value is not False}
     settings = {**_file(options.config), **given}
+    _check_together(options, settings.get("plan"), settings.get("out"))
     ends = None if options.duration is None else parse_time_ns(options.duration) / 1e9
     stop = threading.Event()
     usual = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
@@ -245,12 +276,33 @@ def _table(head: list[str], rows: list[list[str]], left: int) -> str:
     return f"{text}\n... and {more:,} more; --out DIR writes all" if more > 0 else text
 
 
-def _paths(rows: list[dict[str, Any]]) -> str:
+def _points(captures: list[dict[str, Any]]) -> str:
+    """Return which captures are which points of observation, if there are several captures."""
+    if len(captures) < 2:
+        return ""
+    files: dict[int, list[str]] = {}
+    for capture in captures:
+        files.setdefault(capture["point"], []).append(str(capture["capture"]))
+    rows = [
+        [str(point), ", ".join(names[:SHOWN_FILES]) + (f" and {more} more" if more > 0 else "")]
+        for point, names in files.items()
+        for more in [len(names) - SHOWN_FILES]
+    ]
+    return _table(["point", "captures, in the order in which they begin"], rows, left=2)
+
+
+def _paths(rows: list[dict[str, Any]], several: bool) -> str:
     shown = sorted(rows, key=lambda row: -row["packets"])
     return _table(
         ["flow", "seen at", "path", "packets", "changes"],
         [
-            [_flow(row), _place(row), _path(row["path"]), f"{row['packets']:,}", f"{row['changes']:,}"]
+            [
+                _flow(row),
+                _place(row, several),
+                _path(row["path"]),
+                f"{row['packets']:,}",
+                f"{row['changes']:,}",
+            ]
             for row in shown
         ],
         left=3,
@@ -299,18 +351,20 @@ def _pint(reports: list[dict[str, Any]], plan: str | None) -> str:
     return _table(["flow", "query", "digests", "result"], rows, left=2) + note
 
 
-def _events(rows: list[dict[str, Any]]) -> str:
+def _events(rows: list[dict[str, Any]], several: bool) -> str:
+    shown = (row for row in rows if row["kind"] != PATH_DECODED)
     return _table(
         ["time ns", "event", "flow or hop", "before", "after"],
-        [[str(row["time_ns"]), row["kind"], *_change(row)] for row in rows if row["kind"] != PATH_DECODED],
+        [[str(row["time_ns"]), row["kind"], *_change(row, several)] for row in shown],
         left=5,
     )
 
 
-def _change(row: dict[str, Any]) -> tuple[str, str, str]:
+def _change(row: dict[str, Any], several: bool) -> tuple[str, str, str]:
     """Return what changed, before and after."""
     if row["kind"] == "path changed":
-        return _flow(row), _path(row["before"]), _path(row["after"])
+        at = f" at {_place(row, several)}" if several else ""
+        return f"{_flow(row)}{at}", _path(row["before"]), _path(row["after"])
     if row["kind"].startswith("pint "):
         from weftline.cli.pint import flow_text
 
@@ -382,9 +436,10 @@ def _summary(summary: dict[str, Any]) -> str:
         lines.append(f"PINT: {decoded['digests']:,} digests" + "".join(f", {text}" for text in happened))
     if counts["pint_digests"] and not summary.get("pint"):
         lines.append("PINT: digests are decoded with --plan; those of runs by weftline pint decode")
-    if summary["malformed"]:
-        reasons = (f"{reason} ({count:,})" for reason, count in summary["malformed"].items())
-        lines.append("malformed: " + ", ".join(reasons))
+    for key, text in (("malformed", "malformed"), ("malformed_in_reports", "malformed packets in reports")):
+        if summary[key]:
+            reasons = (f"{reason} ({count:,})" for reason, count in summary[key].items())
+            lines.append(f"{text}: " + ", ".join(reasons))
     for given in summary.get("inputs", []):
         sent = given["received"] + given["dropped"]
         lines.append(
@@ -403,6 +458,8 @@ def _summary(summary: dict[str, Any]) -> str:
         ("empty_stacks", "stacks without a hop"),
         ("flows_refused", "packets of flows beyond --memory"),
         ("flows_evicted", "flows evicted"),
+        ("wide_digests", "PINT digests wider than 64 bits"),
+        ("impossible_hop_limits", "PINT digests of packets with a hop limit above the one they began with"),
         ("late_paths", "paths of late packets"),
         ("shed", "findings shed because the shards were too slow"),
         ("paths_refused", "packets of paths beyond the limit"),
@@ -424,8 +481,11 @@ def _flow(row: dict[str, Any]) -> str:
     return f"{source} > {destination} ({row['protocol']}){inside}"
 
 
-def _place(row: dict[str, Any]) -> str:
-    return f"node {row['reporter']}" if row["reporter"] is not None else f"interface {row['interface']}"
+def _place(row: dict[str, Any], several: bool) -> str:
+    if row["reporter"] is not None:
+        return f"node {row['reporter']}"
+    point = f"point {row['point']}, " if several else ""
+    return f"{point}interface {row['interface']}"
 
 
 def _path(nodes: list[int | None]) -> str:

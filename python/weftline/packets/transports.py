@@ -1,4 +1,4 @@
-"""What UDP datagrams carry: headers that are no payload, packets that are no data, and packets' numbers.
+"""What UDP datagrams carry: the payload after known headers, whether it is data, and the packets' numbers.
 
 RoCEv2 (UDP port 4791), weftline's telemetry and transports (49201 and 49200, see docs/packets.md) and INT-MD
 and INT-MX over UDP (49203). A datagram of these ports that does not begin as they do is payload as a whole.
