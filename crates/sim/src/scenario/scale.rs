@@ -1,14 +1,17 @@
-//! `[scale]`: the same scenario in slower time, so that real machines can keep up. Rates are divided by `by`, times
-//! multiplied; sizes and counts stay. So a queue holds the same bytes, and a completion time is `by` times as long.
+//! `[scale]`: the same scenario in slower time, so that real machines can keep up. Rates are divided by `by`,
+//! times multiplied; sizes and counts stay. So a queue holds the same bytes, and a completion time is `by`
+//! times as long.
 //!
-//! The scaled scenario is a scenario: the resolved one with its times and rates rewritten, read again. Its `[transport]`
-//! is the one that was written, with its times scaled: defaults are constants of an operating system (the minimum
-//! retransmission timeout, the delay of acknowledgements), which do not slow down with a network.
+//! The scaled scenario is a scenario: the resolved one with its times and rates rewritten, read again. Its
+//! `[transport]` is the one that was written, with its times scaled: defaults are constants of an operating
+//! system (the minimum retransmission timeout, the delay of acknowledgements), which do not slow down with a
+//! network.
 
 use super::document::{Data, Node, Origin, Table};
 use super::problem::Problem;
 use super::section::Section;
 use crate::parameters::{Source, Value, describe};
+use crate::topology::LinkSpec;
 use crate::units::{Rate, Time};
 
 /// More would make an hour of a microsecond.
@@ -53,7 +56,8 @@ pub fn read(section: &mut Section) -> Scale {
     Scale { by: by as u64, applied: applied as u64 }
 }
 
-/// The scenario whose resolved text is `resolved` and which was written as `written`, scaled. Errors: what cannot be.
+/// The scenario whose resolved text is `resolved` and which was written as `written`, scaled. Errors: what
+/// cannot be.
 pub fn scaled(mut resolved: Table, written: &Table, scale: Scale, file: &str) -> Result<Table, Vec<Problem>> {
     let mut scaler = Scaler { by: scale.by, file, problems: Vec::new() };
     for key in ["transport", "compat"] {
@@ -66,6 +70,9 @@ pub fn scaled(mut resolved: Table, written: &Table, scale: Scale, file: &str) ->
             to.entries.retain(|entry| entry.key != "transport");
             to.entries.extend(from.get("transport").cloned());
         }
+    }
+    if let Some(fabric_link) = fabric_link_without_rate(&mut resolved) {
+        *fabric_link = Value::Text(LinkSpec::FABRIC.rate.to_string());
     }
     for entry in &mut resolved.entries {
         let key = entry.key.clone();
@@ -80,6 +87,32 @@ pub fn scaled(mut resolved: Table, written: &Table, scale: Scale, file: &str) ->
     resolved.entries.retain(|entry| entry.key != "scale");
     super::document::set(&mut resolved, "scale.applied", &applied, file).map_err(|problem| vec![problem])?;
     Ok(resolved)
+}
+
+/// `topology.fabric_link.rate` where it is "auto" and stands for the default rate of fabric links, which does
+/// not follow from other rates. Under every other "auto" a rate follows from rates that are scaled, or there
+/// is none.
+fn fabric_link_without_rate(resolved: &mut Table) -> Option<&mut Value> {
+    let topology = table_mut(resolved, "topology")?;
+    let ratio = topology.get("oversubscription").map(|entry| &entry.node.data);
+    let is_derived = match ratio {
+        Some(Data::Scalar(Value::Number(ratio))) => *ratio != 0.0,
+        Some(Data::Scalar(Value::Integer(ratio))) => *ratio != 0,
+        _ => false,
+    };
+    let fabric_link = table_mut(topology, "fabric_link")?;
+    let rate = fabric_link.entries.iter_mut().find(|entry| entry.key == "rate")?;
+    match &mut rate.node.data {
+        Data::Scalar(value) if !is_derived && *value == Value::Text("auto".to_string()) => Some(value),
+        _ => None,
+    }
+}
+
+fn table_mut<'t>(table: &'t mut Table, key: &str) -> Option<&'t mut Table> {
+    match &mut table.entries.iter_mut().find(|entry| entry.key == key)?.node.data {
+        Data::Table(table) => Some(table),
+        _ => None,
+    }
 }
 
 fn list(node: &Node) -> &[Node] {

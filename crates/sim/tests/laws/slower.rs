@@ -59,3 +59,25 @@ fn schemes_with_int_complete_as_many_times_as_late() {
         }
     }
 }
+
+#[test]
+fn tcp_completes_exactly_as_many_times_as_late_on_every_topology() {
+    let completion = |kind: &str, by: &str| {
+        // Rails that nothing joins carry traffic between GPUs of one place in their nodes.
+        let [one, other, to] = if kind == "rail-only" { [0, 16, 8] } else { [0, 1, 3] };
+        let text = format!(
+            "[topology]\nkind = \"{kind}\"\n[transport]\nkind = \"tcp\"\nrto_min = \"1ms\"\nack_delay = \"100us\"\n\
+             [[workload]]\nkind = \"flows\"\nflows = [\n{{ src = {one}, dst = {to}, size = \"150KB\" }},\n\
+             {{ src = {other}, dst = {to}, size = \"150KB\", start = \"5us\" }},\n]\n"
+        );
+        let scenario = load(&text, &[("scale.by", by)]).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        let (kept, _) = run_in(1, scenario.config().unwrap());
+        let times = |one: &weftline_sim::measure::FlowRecord| [one.finish.unwrap() - one.start, one.ideal];
+        kept.flows.iter().map(times).collect::<Vec<_>>()
+    };
+    for doc in weftline_sim::topology::DOCS.iter().filter(|doc| doc.name != "file") {
+        let (fast, slow) = (completion(doc.name, "1"), completion(doc.name, "10"));
+        let expected: Vec<[Time; 2]> = fast.iter().map(|times| times.map(|time| Time(10 * time.0))).collect();
+        assert_eq!(slow, expected, "{}", doc.name);
+    }
+}

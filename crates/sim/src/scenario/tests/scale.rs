@@ -1,6 +1,6 @@
 //! `[scale]`: what is slowed down, what stays, and what cannot be scaled.
 
-use super::{load, load_with};
+use super::*;
 
 const BASE: &str = "[topology]\nkind = \"dumbbell\"\nbottleneck_link = { rate = \"20Gbps\", delay = \"10us\" }\n\
                     [transport]\nkind = \"tcp\"\nrto_min = \"1ms\"\n\
@@ -61,4 +61,41 @@ fn what_cannot_be_scaled_is_named() {
         let found = message(&sets);
         assert!(found.contains(expected), "{sets:?}: {found}");
     }
+}
+
+#[test]
+fn every_link_of_every_topology_is_slower_by_the_factor_whether_its_rate_is_given_or_not() {
+    let links = |scenario: &Scenario| scenario.network.topology.links.clone();
+    for doc in crate::topology::DOCS.iter().filter(|doc| doc.name != "file") {
+        for by in [2u64, 10, 1000] {
+            // Rails that nothing joins carry traffic between GPUs of one place in their nodes.
+            let to = if doc.name == "rail-only" { 8 } else { 1 };
+            let base = format!(
+                "[topology]\nkind = \"{}\"\n[transport]\nkind = \"tcp\"\n[[workload]]\nkind = \"flows\"\n\
+                 flows = [{{ src = 0, dst = {to}, size = \"1KB\" }}]\n",
+                doc.name
+            );
+            let (plain, slow) = (load(&base), load_with(&base, &[("scale.by", &by.to_string())]).unwrap());
+            for (one, other) in links(&plain).iter().zip(links(&slow)) {
+                let expected = (one.a, one.b, Rate(one.rate.0 / by), Time(one.delay.0 * by));
+                assert_eq!((other.a, other.b, other.rate, other.delay), expected, "{} by {by}", doc.name);
+            }
+            assert_eq!(links(&plain).len(), links(&slow).len());
+        }
+    }
+}
+
+#[test]
+fn a_default_rate_of_fabric_links_is_scaled_and_one_by_oversubscription_follows_the_hosts() {
+    let text = "[topology]\nkind = \"leaf-spine\"\n[[workload]]\nkind = \"permutation\"\n";
+    let fabric = |sets: &[(&str, &str)]| {
+        let scenario = load_with(text, sets).unwrap();
+        assert_eq!(load(scenario.resolved()).resolved(), scenario.resolved());
+        scenario.network.topology.links.last().unwrap().rate
+    };
+    assert_eq!(fabric(&[("scale.by", "10")]), Rate::from_gbps(40));
+    let ratio = [("topology.oversubscription", "2.0"), ("scale.by", "10")];
+    assert_eq!(fabric(&ratio[..1]), Rate::from_gbps(400));
+    assert_eq!(fabric(&ratio), Rate::from_gbps(40));
+    assert_eq!(fabric(&[("topology.fabric_link.rate", "25Gbps"), ("scale.by", "10")]), Rate::from_mbps(2500));
 }
