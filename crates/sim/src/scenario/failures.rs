@@ -9,6 +9,8 @@ use crate::topology::{Link, LinkId, NodeId, NodeKind, Topology, pattern};
 use crate::units::{Rate, Time};
 use crate::workload::hosts::draw_to_front;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const CHANGES: &[(&str, &str)] = &[
     ("down", "packets on the link and in its queues are lost"),
@@ -29,15 +31,126 @@ pub fn read(section: &mut Section, network: Option<&Network>, seed: u64) -> Fail
                 signal and an update of the tables)";
     let detection = section.parameters().time("detection", Time::from_us(100), help);
     let mut tables = section.children("event");
-    let mut events: Vec<Failure> = Vec::new();
+    let mut events: Vec<Span> = Vec::new();
     for (number, table) in tables.iter_mut().enumerate() {
         // An event draws what it draws, whatever the others are.
         let mut stream = RandomStream::new(seed, &format!("failures.{number}"));
         events.extend(event(table, network, &mut stream));
     }
     section.absorb_list("event", tables);
-    events.sort_by_key(|event| event.at);
+    let events = network.map_or_else(Vec::new, |network| changes(&events, network));
     Failures { detection, events, loss: loss(section) }
+}
+
+/// A change of a link or switch, and when it ends; none: nothing ends it but an event with `change = "up"`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    at: Time,
+    end: Option<Time>,
+    change: Change,
+}
+
+/// What has its own events: a link or switch that works or not, or a link's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Rate(LinkId),
+    Link(LinkId),
+    Switch(NodeId),
+}
+
+impl Subject {
+    fn of(change: Change) -> Subject {
+        match change {
+            Change::LinkRate(link, _) => Subject::Rate(link),
+            Change::LinkDown(link) | Change::LinkUp(link) => Subject::Link(link),
+            Change::SwitchDown(node) | Change::SwitchUp(node) => Subject::Switch(node),
+        }
+    }
+}
+
+/// The changes that follow from events, which may overlap, whatever their order in the file.
+///
+/// A link or switch is down while any event that took it down is in force; `change = "up"` ends those that
+/// began before it. A link has the rate of the latest event in force, of several that began together the
+/// lowest, and without one its own.
+fn changes(events: &[Span], network: &Network) -> Vec<Failure> {
+    let mut of: BTreeMap<Subject, Vec<Span>> = BTreeMap::new();
+    for event in events {
+        of.entry(Subject::of(event.change)).or_default().push(*event);
+    }
+    let mut found = Vec::new();
+    for (subject, mut spans) in of {
+        spans.sort_by_key(|span| span.at);
+        match subject {
+            Subject::Rate(link) => rate_changes(link, &spans, network, &mut found),
+            Subject::Link(link) => {
+                outages(&spans, [Change::LinkDown(link), Change::LinkUp(link)], &mut found)
+            }
+            Subject::Switch(node) => {
+                outages(&spans, [Change::SwitchDown(node), Change::SwitchUp(node)], &mut found)
+            }
+        }
+    }
+    // At one time, what goes down does so before anything comes back: no packet passes in between.
+    found.sort_by_key(|failure| {
+        let comes_back = matches!(failure.change, Change::LinkUp(_) | Change::SwitchUp(_));
+        (failure.at, comes_back, Subject::of(failure.change))
+    });
+    found
+}
+
+/// The outages of a link or switch: each lasts until none of its events is in force.
+fn outages(spans: &[Span], [down, up]: [Change; 2], found: &mut Vec<Failure>) {
+    let ups: Vec<Time> = spans.iter().filter(|span| span.change == up).map(|span| span.at).collect();
+    let mut outage: Option<(Time, Time)> = None;
+    let mut close = |(from, to)| {
+        found.push(Failure { at: from, change: down });
+        found.extend((to < Time::MAX).then_some(Failure { at: to, change: up }));
+    };
+    for span in spans.iter().filter(|span| span.change == down) {
+        let repaired = ups.get(ups.partition_point(|&up| up <= span.at)).copied();
+        let end = [span.end, repaired].into_iter().flatten().min().unwrap_or(Time::MAX);
+        outage = match outage {
+            Some((from, to)) if span.at <= to => Some((from, to.max(end))),
+            _ => {
+                outage.into_iter().for_each(&mut close);
+                Some((span.at, end))
+            }
+        };
+    }
+    outage.into_iter().for_each(close);
+}
+
+/// The rates that a link takes.
+fn rate_changes(link: LinkId, spans: &[Span], network: &Network, found: &mut Vec<Failure>) {
+    let own = network.topology.links[link as usize].rate;
+    let mut turns: BTreeMap<Time, Vec<(usize, bool)>> = BTreeMap::new();
+    for (number, span) in spans.iter().enumerate() {
+        turns.entry(span.at).or_default().push((number, true));
+        span.end.into_iter().for_each(|end| turns.entry(end).or_default().push((number, false)));
+    }
+    // The last of them is the one that began last, of several the one with the lowest rate.
+    let mut in_force: BTreeSet<(Time, Reverse<Rate>, usize)> = BTreeSet::new();
+    let mut rate = own;
+    for (at, turn) in turns {
+        for (number, begins) in turn {
+            let span = &spans[number];
+            let key = (span.at, Reverse(rate_of(span.change).unwrap_or(own)), number);
+            _ = if begins { in_force.insert(key) } else { in_force.remove(&key) };
+        }
+        let now = in_force.last().map_or(own, |&(_, Reverse(rate), _)| rate);
+        if now != rate {
+            found.push(Failure { at, change: Change::LinkRate(link, now) });
+            rate = now;
+        }
+    }
+}
+
+fn rate_of(change: Change) -> Option<Rate> {
+    match change {
+        Change::LinkRate(_, rate) => Some(rate),
+        _ => None,
+    }
 }
 
 /// What links lose at random.
@@ -56,14 +169,11 @@ fn loss(section: &mut Section) -> Option<LinkLoss> {
 
 /// Rates that links take during the run.
 pub fn rates(failures: &Failures) -> impl Iterator<Item = Rate> + '_ {
-    failures.events.iter().filter_map(|event| match event.change {
-        Change::LinkRate(_, rate) => Some(rate),
-        _ => None,
-    })
+    failures.events.iter().filter_map(|event| rate_of(event.change))
 }
 
-/// One `[[failures.event]]`: a failure for each of the links or switches that it names or draws, and their end.
-pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut RandomStream) -> Vec<Failure> {
+/// One `[[failures.event]]`: a change of each of the links or switches that it names or draws.
+pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut RandomStream) -> Vec<Span> {
     let at = table.parameters().time_or_auto("at", "time of the change; required");
     let change = table.parameters().choice("change", "down", CHANGES, "what happens");
     let help =
@@ -73,13 +183,15 @@ pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut Random
     let rate = table.parameters().rate_or_auto("rate", "with change = \"rate\": the new rate");
     let help = "draw this many from the seed: of the links or switches that the names stand for, in which * is any text, or \
                 without names of the links between switches; 0: what is named";
-    // Scenarios that do not draw stay as they were when nothing could be drawn: their runs are known by their text.
+    // Scenarios that do not draw stay as they were when nothing could be drawn: their runs are known by their
+    // text.
     let may_have = |table: &Section, key: &str| network.is_none() || table.peek(key).is_some();
     let random = match may_have(table, "random") {
         true => table.parameters().integer("random", 0, (0, 1_000_000), help) as usize,
         false => 0,
     };
-    let help = "after this time what went down comes back, or the link has its former rate; auto: only by another event";
+    let help = "after this time the event is over: what went down comes back, or the link has its former rate, unless another event \
+                is in force; auto: it does not end, and what is down comes back by an event with change = \"up\"";
     let lasts = match may_have(table, "lasts") {
         true => table.parameters().time_or_auto("lasts", help),
         false => None,
@@ -121,19 +233,7 @@ pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut Random
         }
     };
     let end = lasts.map(|time| at.saturating_add(time));
-    let ends =
-        changes.iter().filter_map(|&change| Some(Failure { at: end?, change: undone(change, network?) }));
-    let ends: Vec<Failure> = ends.collect();
-    changes.into_iter().map(|change| Failure { at, change }).chain(ends).collect()
-}
-
-/// The change after which the network is as it was configured.
-fn undone(change: Change, network: &Network) -> Change {
-    match change {
-        Change::LinkDown(link) | Change::LinkUp(link) => Change::LinkUp(link),
-        Change::LinkRate(link, _) => Change::LinkRate(link, network.topology.links[link as usize].rate),
-        Change::SwitchDown(node) | Change::SwitchUp(node) => Change::SwitchUp(node),
-    }
+    changes.into_iter().map(|change| Span { at, end, change }).collect()
 }
 
 /// How many are drawn, and from which random numbers.
@@ -268,3 +368,6 @@ fn switch_change(
     let change_of = |node| if change == "up" { Change::SwitchUp(node) } else { Change::SwitchDown(node) };
     chosen.into_iter().map(change_of).collect()
 }
+
+#[cfg(test)]
+mod tests;
