@@ -3,28 +3,86 @@
 use super::Scenario;
 use crate::config::{Change, Until};
 use crate::topology::{LinkId, NodeId};
+use crate::units::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Hosts that a text names.
 const SHOWN: usize = 3;
 
-/// Hosts that no path leads to when all events have happened, since nothing brings back what was down: which, and
+/// Hosts that no path leads to any more from some time on, since nothing brings back what is down: which, and
 /// what follows; none: every host reaches the others of its part of the network, or the run ends before.
 pub fn warning(scenario: &Scenario) -> Option<String> {
-    let topology = &scenario.network.topology;
-    let events = &scenario.failures.events;
-    let last = events.iter().filter(|event| event.change.is_down()).map(|event| event.at).max()?;
-    if matches!(scenario.until, Until::At(stop) if stop <= last) {
+    let outages = lasting(scenario);
+    let cut = cut_off(scenario, &outages);
+    if cut.is_empty() {
         return None;
     }
-    let (mut links, mut switches) = (FxHashSet::default(), FxHashSet::default());
-    for event in events {
+    // What is down for good only grows, and so do the hosts that it cuts off.
+    let mut times: Vec<Time> = outages.iter().map(|&(at, _)| at).collect();
+    times.dedup();
+    let mut known: FxHashMap<Time, Vec<NodeId>> = FxHashMap::default();
+    let mut since = |host: NodeId| {
+        let first = times.partition_point(|&time| {
+            let begun = &outages[..outages.partition_point(|&(at, _)| at <= time)];
+            !known.entry(time).or_insert_with(|| cut_off(scenario, begun)).contains(&host)
+        });
+        times[first.min(times.len() - 1)]
+    };
+    let shown = cut.iter().take(SHOWN).map(|&host| (host, since(host)));
+    let shown: Vec<(NodeId, Time)> = shown.collect();
+    let name = |host: NodeId| &*scenario.network.topology.nodes[host as usize].name;
+    let (first, together) = (shown[0].1, shown.iter().all(|&(_, at)| at == shown[0].1));
+    let more = (cut.len() > SHOWN).then(|| format!("{} more", cut.len() - SHOWN));
+    let one = |&(host, at): &(NodeId, Time)| match together {
+        true => name(host).to_string(),
+        false => format!("{} (from {at} on)", name(host)),
+    };
+    let names: Vec<String> = shown.iter().map(one).chain(more).collect();
+    let from = if together { format!("from {first} on ") } else { String::new() };
+    Some(format!(
+        "failures: {from}no path leads from the other hosts to {}, since nothing brings back what is down: flows between them do not \
+         finish, and jobs that have ranks on both stall. Set lasts in the event, or an event with change = \"up\", or end the run \
+         by run.until",
+        names.join(", ")
+    ))
+}
+
+/// What goes down before the run ends and does not come back, in order of time.
+fn lasting(scenario: &Scenario) -> Vec<(Time, Change)> {
+    let mut down: FxHashMap<Part, (Time, Change)> = FxHashMap::default();
+    for event in &scenario.failures.events {
         match event.change {
-            Change::LinkDown(link) => _ = links.insert(link),
-            Change::LinkUp(link) => _ = links.remove(&link),
-            Change::SwitchDown(node) => _ = switches.insert(node),
-            Change::SwitchUp(node) => _ = switches.remove(&node),
+            Change::LinkDown(link) => _ = down.insert(Part::Link(link), (event.at, event.change)),
+            Change::LinkUp(link) => _ = down.remove(&Part::Link(link)),
+            Change::SwitchDown(node) => _ = down.insert(Part::Switch(node), (event.at, event.change)),
+            Change::SwitchUp(node) => _ = down.remove(&Part::Switch(node)),
             Change::LinkRate(..) => {}
+        }
+    }
+    let in_time = |at: Time| !matches!(scenario.until, Until::At(stop) if stop <= at);
+    let mut outages: Vec<(Time, Change)> = down.into_values().filter(|&(at, _)| in_time(at)).collect();
+    outages.sort_by_key(|&(at, _)| at);
+    outages
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum Part {
+    Link(LinkId),
+    Switch(NodeId),
+}
+
+/// The hosts that these outages cut off.
+fn cut_off(scenario: &Scenario, outages: &[(Time, Change)]) -> Vec<NodeId> {
+    if outages.is_empty() {
+        return Vec::new();
+    }
+    let topology = &scenario.network.topology;
+    let (mut links, mut switches) = (FxHashSet::default(), FxHashSet::default());
+    for (_, change) in outages {
+        match *change {
+            Change::LinkDown(link) => _ = links.insert(link),
+            Change::SwitchDown(node) => _ = switches.insert(node),
+            _ => {}
         }
     }
     let works = |link: LinkId| {
@@ -50,19 +108,7 @@ pub fn warning(scenario: &Scenario) -> Option<String> {
     }
     let is_kept =
         |next: NodeId| islands_of(&before, &after, next).is_none_or(|(was, is)| largest[&was].1 == is);
-    let cut: Vec<NodeId> = hosts.into_iter().filter(|&host| !left(host).any(is_kept)).collect();
-    let mut names: Vec<&str> =
-        cut.iter().take(SHOWN).map(|&host| &*topology.nodes[host as usize].name).collect();
-    let more = (cut.len() > SHOWN).then(|| format!("{} more", cut.len() - SHOWN));
-    names.extend(more.as_deref());
-    (!cut.is_empty()).then(|| {
-        format!(
-            "failures: from {last} on no path leads from the other hosts to {}, since nothing brings back what is down: flows \
-             between them do not finish, and jobs that have ranks on both stall. Set lasts in the event, or an event with \
-             change = \"up\", or end the run by run.until",
-            names.join(", ")
-        )
-    })
+    hosts.into_iter().filter(|&host| !left(host).any(is_kept)).collect()
 }
 
 /// The islands of a switch before and after; none: a host.

@@ -484,6 +484,36 @@ fn hosts_that_failures_cut_off_for_good_are_named() {
 }
 
 #[test]
+fn hosts_are_cut_off_from_the_time_at_which_what_is_never_repaired_went_down() {
+    let found = |events: &[(&str, &str)], until: &str| -> Vec<String> {
+        let list = events.iter().map(|(at, text)| format!("[[failures.event]]\nat = \"{at}\"\n{text}\n"));
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\n\
+             kind = \"permutation\"\n{}[run]\nuntil = \"{until}\"\n",
+            list.collect::<String>()
+        );
+        let warnings = load(&text).warnings.into_iter();
+        warnings.filter(|text| text.contains("no path leads from")).collect()
+    };
+    let begins = |text: &str, found: Vec<String>| assert!(found[0].starts_with(text), "{found:?}");
+    let (host, other) = ("link = [\"host0\", \"leaf0\"]", "link = [\"host3\", \"leaf1\"]");
+    let short = "link = [\"host3\", \"leaf1\"]\nlasts = \"1us\"";
+    let expected = "failures: from 1ms on no path leads from the other hosts to host0, since";
+    begins(expected, found(&[("1ms", host), ("900ms", short)], "flows-done"));
+    begins(expected, found(&[("1ms", host), ("6ms", short)], "5ms"));
+    assert_eq!(found(&[("1ms", short), ("6ms", host)], "5ms"), [""; 0], "the run ends before");
+    // Repaired after the end of the run, so that it is not down for good.
+    assert_eq!(found(&[("1ms", &format!("{host}\nlasts = \"9ms\""))], "5ms"), [""; 0]);
+    // Without the second spine there is no path.
+    let spines = [("1ms", "switch = \"spine0\""), ("3ms", "switch = \"spine1\"")];
+    begins("failures: from 3ms on no path leads", found(&spines, "flows-done"));
+    begins(
+        "failures: no path leads from the other hosts to host0 (from 1ms on), host3 (from 2ms on), since",
+        found(&[("2ms", other), ("1ms", host)], "flows-done"),
+    );
+}
+
+#[test]
 fn layers_that_are_reduced_over_the_network_are_named() {
     let found = |gpus: u32, keys: &str| -> Vec<String> {
         let text = format!(
