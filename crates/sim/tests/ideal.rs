@@ -204,3 +204,32 @@ fn no_flow_takes_less_than_its_ideal_time_whatever_the_paths() {
         "{near} of {finished}: the bound says too little"
     );
 }
+
+#[test]
+fn a_failure_elsewhere_changes_no_ideal_time() {
+    let ideal = |topology: &str, flow: &str, failure: &str| {
+        let text = format!(
+            "[topology]\n{topology}\n[transport]\ncontroller = {{ kind = \"none\" }}\n[[workload]]\nkind = \"flows\"\n\
+             flows = [{{ {flow}, size = \"2MB\" }}]\n[failures]\ndetection = \"20us\"\n{failure}\n"
+        );
+        let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let (kept, _) = run_in(1, scenario.config().unwrap());
+        let flow = &kept.flows[0];
+        (flow.ideal, flow.finish.map(|finish| finish - flow.start))
+    };
+    let leaves = "kind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts_per_leaf = 1\nhost_link = { rate = \"400Gbps\" }\n\
+                  fabric_link = { rate = \"100Gbps\" }";
+    let planes = "kind = \"hpn\"\nsegments = 2\nnodes_per_segment = 2\ngpus = 2";
+    let event = |link: &str| format!("[[failures.event]]\nat = \"20us\"\nlink = {link}");
+    for (topology, flow, elsewhere) in [
+        (leaves, "src = 1, dst = 2", "[\"leaf0\", \"spine0\"]"),
+        (planes, "src = 1, dst = 5", "[\"host0\", \"tor0\"]"),
+    ] {
+        let intact = ideal(topology, flow, "");
+        assert_eq!(ideal(topology, flow, &event(elsewhere)), intact);
+        assert_eq!(Some(intact.0), intact.1, "it takes its ideal time");
+    }
+    // On its own way a failure leaves a bound that holds for both of its paths together.
+    let moved = ideal(leaves, "src = 0, dst = 1", &event("[\"leaf0\", \"spine0\"]"));
+    assert!(moved.0 < ideal(leaves, "src = 0, dst = 1", "").0);
+}

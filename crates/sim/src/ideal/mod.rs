@@ -4,8 +4,9 @@
 //! to the network as configured, before failures. For a flow that keeps to one path it is the exact time
 //! without competing traffic on the fastest of its paths ([`alone`]); for a flow whose packets take several
 //! paths at a time it is a bound ([`spread`]). The bound also holds for a flow whose routes change during its
-//! lifetime. If a flow is routed over a path with more hops, which may be faster, its time is the minimum
-//! over paths of that length, if that is smaller.
+//! lifetime; failures that change the routes of other flows change nothing. If a flow is routed over a path
+//! with more hops, which may be faster, its time is the minimum over paths of that length, if that is
+//! smaller.
 //!
 //! *Delivery* is the same without the return path. The other definitions are those of authors with whom
 //! weftline is compared. They omit parts, have their authors' names, and are not bounds ([`papers`]).
@@ -93,7 +94,7 @@ impl Ideals {
             return configured.map_or(Time::ZERO, |(time, _)| time);
         }
         let met = self.met(start, end);
-        let stays = Sending { one_path: sending.one_path && met.len() == 1, ..sending };
+        let stays = Sending { one_path: sending.one_path && self.keep_paths(spec, &met), ..sending };
         let configured = self.configured(spec, &sending, &stays, acknowledged);
         let Some((configured, hops)) = configured else { return Time::ZERO };
         let led = |&number: &usize| papers::first_path(&self.routes[number], spec).len();
@@ -113,6 +114,17 @@ impl Ideals {
         met
     }
 
+    /// Whether these routes lead the packets of a flow, and those that return, over the same paths: changes
+    /// elsewhere in the network move no flow.
+    fn keep_paths(&self, spec: &FlowSpec, met: &[usize]) -> bool {
+        let Some((&first, others)) = met.split_first() else { return true };
+        others.iter().all(|&other| {
+            let [first, other] = [first, other].map(|number| &*self.routes[number]);
+            let alike = |from, to| paths::are_alike(first, other, from, to);
+            alike(spec.src, spec.dst) && alike(spec.dst, spec.src)
+        })
+    }
+
     /// The ideal time by the definition of a paper, along the first path.
     fn as_published(&self, spec: &FlowSpec) -> Time {
         let path = papers::first_path(&self.routes[0], spec);
@@ -124,8 +136,8 @@ impl Ideals {
     }
 
     /// Returns the time on the network as configured and the number of hops of its paths; none if there is no
-    /// path. `stays`: whether routes did not change, so that the flow kept to its path; otherwise it may have
-    /// used any of its paths. `acknowledged`: the time ends with the last acknowledgement.
+    /// path. `stays`: whether its routes did not change, so that the flow kept to its path; otherwise it may
+    /// have used any of its paths. `acknowledged`: the time ends with the last acknowledgement.
     fn configured(
         &mut self,
         spec: &FlowSpec,

@@ -7,7 +7,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::spread::Hop;
 use crate::config::{Change, Config};
@@ -168,6 +168,25 @@ struct Onward {
     paths: Option<Vec<Vec<u32>>>,
     /// Links from the node on are counted once for each path to them.
     layers: Vec<Layer>,
+}
+
+/// Whether two maps have the same next hops from one host to another, at every node of the paths.
+pub fn are_alike(one: &Map, other: &Map, src: HostId, dst: HostId) -> bool {
+    let start = one.routes.host_node(src);
+    if one.routes.access_ports(src) != other.routes.access_ports(src) {
+        return false;
+    }
+    let mut met = FxHashSet::from_iter([start]);
+    let mut open = vec![start];
+    while let Some(node) = open.pop() {
+        let hops = one.routes.next_hops(node, dst);
+        if hops != other.routes.next_hops(node, dst) {
+            return false;
+        }
+        let next = hops.iter().map(|&local| one.side(node, local).peer_node);
+        open.extend(next.filter(|&node| met.insert(node)));
+    }
+    true
 }
 
 /// The paths of the network as configured.
