@@ -254,6 +254,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
             read_parquet: hooks.read_parquet,
             transports: &transports,
             telemetry: &telemetry,
+            until: run.until,
         },
     );
     let network = network.filter(|_| !transports.is_empty())?;

@@ -9,6 +9,7 @@ use super::network::Network;
 use super::section::Section;
 use super::transport;
 use crate::compat::Rules;
+use crate::config::Until;
 use crate::parameters::{Source, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeId, Topology};
@@ -93,6 +94,7 @@ pub struct TrafficContext<'a> {
     pub read_parquet: Option<ReadParquet<'a>>,
     pub transports: &'a [TransportConfig],
     pub telemetry: &'a TelemetryConfig,
+    pub until: Until,
 }
 
 impl<'d> Workloads<'d> {
@@ -108,6 +110,10 @@ impl<'d> Workloads<'d> {
             let hosts = Hosts::of(&network.topology);
             for (index, (section, spec)) in self.sections.iter_mut().zip(&self.specs).enumerate() {
                 if let Some((spec, transport)) = spec {
+                    if spec.pattern.facts().is_endless && matches!(cx.until, Until::FlowsDone { .. }) {
+                        let message = "\"auto\" is a flow without end, and so is the run: set run.until to a time, or a size";
+                        section.complain("size", message.to_string());
+                    }
                     add_source(&mut traffic, section, index, spec, *transport, &hosts, cx);
                 }
             }

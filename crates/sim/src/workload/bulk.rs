@@ -63,6 +63,10 @@ impl WorkloadParameters for BulkSpec {
         }
     }
 
+    fn is_endless(&self) -> bool {
+        self.size.is_none()
+    }
+
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let half = cx.hosts / 2;
         let from = chosen(&self.hosts, "hosts", 0..half, cx)?;

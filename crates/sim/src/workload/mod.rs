@@ -61,22 +61,28 @@ pub trait WorkloadParameters: Sized {
         cx: &WorkloadContext,
         window: spec::Window,
     ) -> Result<Box<dyn FlowSource>, WorkloadError>;
-    /// The constants of the kind.
+    /// Its flows send until the run ends.
+    fn is_endless(&self) -> bool {
+        false
+    }
+    /// What a scenario must know about it.
     fn facts(&self) -> WorkloadFacts {
         WorkloadFacts {
             ends_itself: Self::ENDS_ITSELF,
             flows_wait: Self::FLOWS_WAIT,
             lists_flows: Self::LISTS_FLOWS,
+            is_endless: self.is_endless(),
         }
     }
 }
 
-/// The constants of [`WorkloadParameters`].
+/// The constants of [`WorkloadParameters`], and what follows from its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkloadFacts {
     pub ends_itself: bool,
     pub flows_wait: bool,
     pub lists_flows: bool,
+    pub is_endless: bool,
 }
 
 registry! {

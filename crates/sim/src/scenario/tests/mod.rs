@@ -380,10 +380,11 @@ fn every_kind_of_topology_and_of_generated_traffic_loads_with_its_defaults() {
     for (kind, _) in
         crate::workload::KINDS.iter().filter(|(kind, _)| !["flows", "trace", "job-file"].contains(kind))
     {
-        // Arrivals at random times have no end of their own.
+        // Arrivals at random times have no end of their own, nor have flows without a size.
         let duration = if ["poisson", "request-response"].contains(kind) { "100us" } else { "auto" };
-        load_with(STAR, &[("workload.0.kind", kind), ("workload.0.duration", duration)])
-            .unwrap_or_else(|error| panic!("{kind}: {error}"));
+        let until = if *kind == "bulk" { "100us" } else { "flows-done" };
+        let sets = [("workload.0.kind", *kind), ("workload.0.duration", duration), ("run.until", until)];
+        load_with(STAR, &sets).unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
 }
 

@@ -514,6 +514,19 @@ fn hosts_are_cut_off_from_the_time_at_which_what_is_never_repaired_went_down() {
 }
 
 #[test]
+fn flows_without_end_need_the_end_of_the_run() {
+    let bulk = "[[workload]]\nkind = \"bulk\"\n";
+    assert_eq!(
+        problems(bulk),
+        [
+            "s.toml:6: workload.1.size: \"auto\" is a flow without end, and so is the run: set run.until to a time, or a size"
+        ]
+    );
+    assert_eq!(problems(&format!("{bulk}size = \"1MB\"\n")), [""; 0]);
+    assert_eq!(problems(&format!("{bulk}[run]\nuntil = \"1ms\"\n")), [""; 0]);
+}
+
+#[test]
 fn layers_that_are_reduced_over_the_network_are_named() {
     let found = |gpus: u32, keys: &str| -> Vec<String> {
         let text = format!(
