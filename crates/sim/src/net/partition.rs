@@ -543,6 +543,7 @@ impl Partition {
         if std::mem::take(&mut port.paused) != 0 {
             let totals = &mut self.totals[port_id as usize];
             totals.paused += self.now - totals.paused_since;
+            self.recorder.pause(self.now, port.node, u32::from(port.local), false);
         }
     }
 

@@ -281,6 +281,28 @@ fn a_sender_that_was_paused_for_a_failed_link_goes_on() {
     assert!(totals_of(&outcome, 0, 0).paused < Time::from_us(105));
 }
 
+#[test]
+fn a_pause_ends_in_its_series_when_the_link_goes_down() {
+    let topology = Star { hosts: 3, host_link: link(RATE, Time::from_us(1)) }.build().unwrap();
+    let flows = vec![flow(0, 2, 2_000_000, Time::ZERO), flow(1, 2, 2_000_000, Time::ZERO)];
+    let mut config = normal("none", topology, flows);
+    config.switch.buffer = Bytes(400_000);
+    config.until = Until::At(Time::from_us(400));
+    config.measure.pauses = true;
+    let row = |kept: &Kept| {
+        let of_host = kept.samples.iter().filter(|s| s.entity == Entity::Port(0, 0) && s.metric == "paused");
+        of_host.map(|s| (s.time, s.value == 1.0)).collect::<Vec<_>>()
+    };
+    let intact = row(&run(config.clone()).0);
+    let pause = intact.windows(2).find(|pair| pair[0].0 > Time::from_us(50) && pair[0].1).expect("a pause");
+    let fails = Time((pause[0].0.0 + pause[1].0.0) / 2);
+    let (kept, outcome) = run(failing(config, Time::from_us(5), &[(fails, Change::LinkDown(0))]));
+    let found = row(&kept);
+    assert_eq!(found.last(), Some(&(fails, false)), "{found:?}");
+    let paused = found.chunks_exact(2).map(|pair| pair[1].0.0 - pair[0].0.0).sum();
+    assert_eq!(totals_of(&outcome, 0, 0).paused, Time(paused));
+}
+
 /// HPCC's u of flow 0 over time, while its path changes at 120 us without a loss: a second spine comes into use.
 fn rerouted_u(path_id: bool) -> Option<(Vec<(Time, f64)>, Time)> {
     let topology = leaf_spine();
