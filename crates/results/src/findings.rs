@@ -1,6 +1,8 @@
-//! What a run itself says against its results: much was sent again, the tail is that of timeouts, flows did not end, marks never came.
+//! What a run itself says against its results: much was sent again, the tail is that of timeouts, flows did
+//! not end, marks never came.
 //!
-//! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell it, and no further.
+//! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell
+//! it, and no further.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -13,8 +15,8 @@ use crate::{ResultsError, flow_table, parquet_read};
 
 /// Retransmissions in more than this share of the data packets are worth a word.
 const MANY: f64 = 0.01;
-/// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if they move as often for
-/// each data packet.
+/// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if
+/// they move as often for each data packet.
 const MAJORITY: f64 = 0.5;
 /// A port that PFC pauses for more than this share of the run is worth a word.
 const PAUSED: f64 = 0.05;
@@ -75,16 +77,18 @@ fn sent_again(outcome: &Outcome, names: &Names, trimmed: u64) -> Option<String> 
             100.0 * share(&losses),
             losses.retransmitted,
             losses.data_sent,
-            cause(&losses, trimmed)
+            cause(&losses, trimmed, names.transports.iter().any(|(transport, _)| transport == "mptcp"))
         )
     })
 }
 
-/// What most of the retransmissions go back to. Under go-back-N one lost or overtaken packet has many others sent again, so what
-/// is compared is how many packets were lost, by how, and how many came twice.
+/// What most of the retransmissions go back to. Under go-back-N one lost or overtaken packet has many others
+/// sent again, so what is compared is how many packets were lost, by how, and how many came twice.
 ///
-/// `trimmed`: packets of the run that switches trimmed. Where they explain what receivers discarded, that is the cause.
-fn cause(losses: &LossCounters, trimmed: u64) -> String {
+/// `trimmed`: packets of the run that switches trimmed. Where they explain what receivers discarded, that is
+/// the cause. `reinjects`: MPTCP is in use, which sends packets over a second subflow while they are on the
+/// way over the first.
+fn cause(losses: &LossCounters, trimmed: u64, reinjects: bool) -> String {
     if trimmed > 0 && losses.data_refused > losses.lost() + losses.retransmitted_spurious {
         return format!(
             "mostly because switches trimmed packets ({} arrived without their payload)",
@@ -110,12 +114,13 @@ fn cause(losses: &LossCounters, trimmed: u64) -> String {
     match (packets, how) {
         (0, _) => format!("none was lost, and none arrived twice{refused}"),
         (spurious, "") => {
+            let reinjected = if reinjects { "MPTCP sent them over another subflow too, or " } else { "" };
             let why = match (losses.timeouts, lost) {
-                (0, 0) => "packets overtook each other and nothing was lost".to_string(),
-                (0, _) => format!("packets overtook each other ({lost} were lost)"),
+                (0, 0) => format!("{reinjected}packets overtook each other and nothing was lost"),
+                (0, _) => format!("{reinjected}packets overtook each other ({lost} were lost)"),
                 (timeouts, _) => format!(
-                    "packets overtook each other, or their acknowledgements came too late or were lost ({timeouts} timeouts, {lost} \
-                     data packets lost)"
+                    "{reinjected}packets overtook each other, or their acknowledgements came too late or were lost ({timeouts} timeouts, \
+                     {lost} data packets lost)"
                 ),
             };
             format!("{spurious} unnecessarily, as their receivers had them already: {why}{refused}")
@@ -124,8 +129,8 @@ fn cause(losses: &LossCounters, trimmed: u64) -> String {
     }
 }
 
-/// That the number of moves of flowlets is close to that of packets: each has few packets then. Switches count what passes them, so a
-/// packet counts at several, and acknowledgements count too.
+/// That the number of moves of flowlets is close to that of packets: each has few packets then. Switches
+/// count what passes them, so a packet counts at several, and acknowledgements count too.
 fn short_flowlets(moved: u64, all: &LossCounters) -> Option<String> {
     (all.data_sent > 0 && moved as f64 >= MAJORITY * all.data_sent as f64).then(|| {
         format!(
@@ -185,11 +190,20 @@ fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Opt
         (sum(|port| port.ecn_marks), sum(|port| port.packets_dropped), sum(|port| port.pauses));
     let silent = marks == 0 && !marked.is_empty() && all.data_sent > 0 && drops + pauses > 0;
     silent.then(|| {
-        format!(
-            "no packet was marked although buffers dropped {drops} packets and ports were paused {pauses} times: {} reacted only \
-             to losses (switch.ecn)",
-            marked.join(" and ")
-        )
+        let marked = marked.join(" and ");
+        match (drops, pauses) {
+            (0, _) => format!(
+                "no packet was marked although ports were paused {pauses} times: {marked} had nothing to react to, and only PFC held \
+                 packets back (switch.ecn)"
+            ),
+            (_, 0) => format!(
+                "no packet was marked although buffers dropped {drops} packets: {marked} reacted only to losses (switch.ecn)"
+            ),
+            _ => format!(
+                "no packet was marked although buffers dropped {drops} packets and ports were paused {pauses} times: {marked} reacted \
+                 only to losses (switch.ecn)"
+            ),
+        }
     })
 }
 

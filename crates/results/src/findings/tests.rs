@@ -8,26 +8,40 @@ fn losses(retransmitted: u64) -> LossCounters {
 fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
     let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
     assert!(
-        cause(&spurious, 0).contains("30 unnecessarily") && cause(&spurious, 0).contains("nothing was lost")
+        cause(&spurious, 0, false).contains("30 unnecessarily")
+            && cause(&spurious, 0, false).contains("nothing was lost")
     );
-    assert!(cause(&spurious, 0).contains("discarded 200"), "{}", cause(&spurious, 0));
+    assert!(cause(&spurious, 0, false).contains("discarded 200"), "{}", cause(&spurious, 0, false));
     let late = LossCounters { timeouts: 4, ..spurious };
-    assert!(cause(&late, 0).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late, 0));
+    assert!(cause(&late, 0, false).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late, 0, false));
     let dropped = LossCounters { data_dropped: 31, data_lost_at_random: 2, ..spurious };
     assert!(
-        cause(&dropped, 0).contains("dropped in full or marking buffers (31 of 33"),
+        cause(&dropped, 0, false).contains("dropped in full or marking buffers (31 of 33"),
         "{}",
-        cause(&dropped, 0)
+        cause(&dropped, 0, false)
     );
     let dead = LossCounters { data_lost_on_dead_links: 40, ..dropped };
-    assert!(cause(&dead, 0).contains("lost on links that went down (40 of 73"), "{}", cause(&dead, 0));
+    assert!(
+        cause(&dead, 0, false).contains("lost on links that went down (40 of 73"),
+        "{}",
+        cause(&dead, 0, false)
+    );
     let stranded = LossCounters { data_stranded: 50, ..dead };
-    assert!(cause(&stranded, 0).contains("had no route"), "{}", cause(&stranded, 0));
+    assert!(cause(&stranded, 0, false).contains("had no route"), "{}", cause(&stranded, 0, false));
     let random = LossCounters { data_lost_at_random: 60, ..stranded };
-    assert!(cause(&random, 0).contains("lost at random"), "{}", cause(&random, 0));
+    assert!(cause(&random, 0, false).contains("lost at random"), "{}", cause(&random, 0, false));
     let refused = LossCounters { data_refused: 20, ..losses(20) };
-    assert!(cause(&refused, 25).contains("switches trimmed packets (20 arrived"), "{}", cause(&refused, 25));
-    assert!(cause(&losses(20), 0).contains("none was lost, and none arrived twice"));
+    assert!(
+        cause(&refused, 25, false).contains("switches trimmed packets (20 arrived"),
+        "{}",
+        cause(&refused, 25, false)
+    );
+    assert!(cause(&losses(20), 0, false).contains("none was lost, and none arrived twice"));
+    let reinjected = cause(&spurious, 0, true);
+    assert!(
+        reinjected.contains("MPTCP sent them over another subflow too, or packets overtook"),
+        "{reinjected}"
+    );
 }
 
 #[test]
@@ -70,6 +84,13 @@ fn marks_that_never_came_are_missed_where_there_was_congestion() {
     outcome.ports.push((0, 0, port));
     assert!(never_marked(&outcome, &all, &dctcp).unwrap().contains("dropped 5 packets"));
     assert_eq!(never_marked(&outcome, &all, &[]), None);
+    outcome.ports[0].2.pauses = 7;
+    let both = never_marked(&outcome, &all, &dctcp).unwrap();
+    assert!(both.contains("dropped 5 packets and ports were paused 7 times: dctcp reacted only to losses"));
+    outcome.ports[0].2.packets_dropped = 0;
+    let paused = never_marked(&outcome, &all, &dctcp).unwrap();
+    assert!(paused.contains("although ports were paused 7 times: dctcp had nothing to react to"), "{paused}");
+    assert!(!paused.contains("loss") && !paused.contains("dropped"), "{paused}");
     outcome.ports[0].2.ecn_marks = 1;
     assert_eq!(never_marked(&outcome, &all, &dctcp), None);
 }

@@ -48,8 +48,8 @@ pub(super) const METRICS: &[Metric] = &[
         Unit::Bytes,
         "queue length (queue_bytes)",
         "Bytes waiting at an egress port, all classes together, without the packet on the wire. \
-         Histograms have bins of 1000 bytes; their percentiles cover all ports of measure.queues, \
-         including idle ones.",
+         Histograms have bins of 1000 bytes; their percentiles cover all ports of \
+         measure.queue_histogram, including idle ones.",
     )
     .source(HPCC),
     quantity(
