@@ -119,6 +119,11 @@ const BYTE_UNITS: &[(&str, f64)] = &[
 const RATE_UNITS: &[(&str, f64)] =
     &[("bps", 1.0), ("Kbps", 1e3), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)];
 
+/// Times and rates are rounded to whole picoseconds and bit/s where that changes them by no more than this share.
+const ROUNDED: f64 = 0.01;
+/// What the product of a decimal fraction and its unit may be off by in floating point.
+const EXACT: f64 = 1e-14;
+
 /// Splits "10.5us" into 10.5 and its factor. The value may be negative or not finite; the caller checks it.
 fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Result<f64, UnitError> {
     let text = text.trim();
@@ -153,7 +158,8 @@ fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Res
     }
 }
 
-fn whole(value: f64, text: &str, what: &str, unit: &str) -> Result<u64, UnitError> {
+/// Rounds to whole units; `slack`: the share of the value by which rounding may change it.
+fn whole(value: f64, text: &str, what: &str, unit: &str, slack: f64) -> Result<u64, UnitError> {
     if value < 0.0 {
         return Err(UnitError(format!("\"{text}\" is negative: {what} must not be negative")));
     }
@@ -163,7 +169,7 @@ fn whole(value: f64, text: &str, what: &str, unit: &str) -> Result<u64, UnitErro
     }
     let rounded = value.round();
     // Below the unit in which it is counted, a quantity would become another one.
-    if (rounded - value).abs() > value / 100.0 {
+    if (rounded - value).abs() > value * slack {
         return Err(UnitError(format!(
             "\"{text}\" is not a whole number of {unit}, the smallest unit of {what}: it would become {rounded}{unit}"
         )));
@@ -174,19 +180,21 @@ fn whole(value: f64, text: &str, what: &str, unit: &str) -> Result<u64, UnitErro
 impl std::str::FromStr for Time {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Time, UnitError> {
-        whole(quantity(text, "a time", "10us", TIME_UNITS)?, text, "a time", "ps").map(Time)
+        whole(quantity(text, "a time", "10us", TIME_UNITS)?, text, "a time", "ps", ROUNDED).map(Time)
     }
 }
 impl std::str::FromStr for Bytes {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Bytes, UnitError> {
-        whole(quantity(text, "a size", "32MB", BYTE_UNITS)?, text, "a size", "B").map(Bytes)
+        // Decimal units name every number of bytes. Fractions of binary ones, such as 0.1MiB, are seldom whole.
+        let slack = if text.trim_end().ends_with("iB") { ROUNDED } else { EXACT };
+        whole(quantity(text, "a size", "32MB", BYTE_UNITS)?, text, "a size", "B", slack).map(Bytes)
     }
 }
 impl std::str::FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Rate, UnitError> {
-        whole(quantity(text, "a rate", "100Gbps", RATE_UNITS)?, text, "a rate", "bps").map(Rate)
+        whole(quantity(text, "a rate", "100Gbps", RATE_UNITS)?, text, "a rate", "bps", ROUNDED).map(Rate)
     }
 }
 

@@ -27,6 +27,16 @@ fn what_would_become_another_quantity_is_refused() {
     let error = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
     assert!(error("0.5bps").contains("not a whole number of bps"), "{}", error("0.5bps"));
     assert!("1.5B".parse::<Bytes>().is_err() && "0.2ps".parse::<Time>().is_err());
+    for text in ["1.0005KB", "1.2345KB", "66.6B", "1.0000000001GB"] {
+        let error = text.parse::<Bytes>().unwrap_err().to_string();
+        assert!(error.contains("not a whole number of B"), "{error}");
+    }
+    for (text, bytes) in
+        [("1.001KB", 1001), ("50.001KB", 50_001), ("1.1KB", 1100), ("1.234567891GB", 1_234_567_891)]
+    {
+        assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(bytes), "{text}");
+    }
+    assert_eq!("0.1MiB".parse::<Bytes>().unwrap(), Bytes(104_858));
     assert_eq!("33.3333333333Gbps".parse::<Rate>().unwrap(), Rate(33_333_333_333));
     assert_eq!("0bps".parse::<Rate>().unwrap(), Rate(0));
     for text in
