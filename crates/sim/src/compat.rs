@@ -126,6 +126,12 @@ rules! {
     /// For a controller that asks for INT in its finest units, INT counts the bytes that came to a port, this
     /// packet included, not those that left it
     int_counts_arrivals: bool = [false, false, false], "it counts the bytes that left before this packet";
+    /// The units of INT grow with the rate of NICs, whatever the packets' size: 2048 B at 400 Gb/s, more than
+    /// a packet
+    coarse_int: bool = [false, true, false], "no unit is larger than half of a full packet";
+    /// HPCC leaves out the time in which no hop's counter has moved by a unit, so that the load of a lone
+    /// flow of packets below a unit is taken for that of a full packet each
+    skips_idle: bool = [false, true, false], "it counts, with a load of 0";
     /// The time per hop of the base RTT is truncated to a nanosecond: 4160 ns on the 100 Gb/s star, 8200 ns
     /// in a pod, 12 240 ns on the 320-host FatTree
     whole_ns_base_rtt: bool = [false, true, false], "picoseconds, rounded up";

@@ -184,3 +184,30 @@ fn what_a_queue_pair_cannot_have_is_refused_with_the_reason() {
     complains(&[("transport.initial_window", "0")], "from 1 to 1048576");
     complains(&[("transport.controller", "{ kind = \"tcp.cubic\" }")], "unknown controller \"tcp.cubic\"");
 }
+
+/// Completion time of a lone flow over two links of a star, over the time of its bytes at the rate of its NIC.
+fn lone(rate: &str, bytes: u64, sets: &[(&str, &str)]) -> f64 {
+    let star = "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let link = format!("{{ rate = \"{rate}\", delay = \"1us\" }}");
+    let sets: Vec<_> = sets.iter().copied().chain([("topology.host_link", link.as_str())]).collect();
+    let (kept, _) = run(config_of(star, &sets, vec![flow(0, 1, bytes, Time::ZERO)]));
+    completion_times(&kept)[0].0 as f64 / kept.flows[0].ideal.0 as f64
+}
+
+#[test]
+fn a_lone_flow_of_hpcc_has_eta_of_the_link_at_any_rate_and_with_any_packets() {
+    let hpcc = ("transport.controller", r#"{ kind = "hpcc" }"#);
+    for (rate, mtu) in [("100Gbps", "1000B"), ("400Gbps", "1000B"), ("800Gbps", "1000B"), ("100Gbps", "400B")] {
+        let slowdown = lone(rate, 20_000_000, &[hpcc, ("transport.mtu", mtu)]);
+        assert!((1.03..1.08).contains(&slowdown), "{rate}, {mtu}: {slowdown}");
+    }
+}
+
+#[test]
+fn a_lone_flow_of_theta_powertcp_stays_at_the_rate_of_its_nic() {
+    let theta = ("transport.controller", r#"{ kind = "theta-powertcp" }"#);
+    for (rate, bytes) in [("25Gbps", 8_000_000), ("100Gbps", 30_000_000), ("400Gbps", 60_000_000)] {
+        let slowdown = lone(rate, bytes, &[theta]);
+        assert!((1.0..1.01).contains(&slowdown), "{rate}: {slowdown}");
+    }
+}

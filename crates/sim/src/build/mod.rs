@@ -242,7 +242,12 @@ fn int_layout(config: &Config) -> IntLayout {
             time_unit: config.slower,
             ..IntLayout::FINE
         },
-        false => IntLayout::for_nic(nic_rate(&config.topology), config.slower),
+        false => {
+            let framings = config.transports.iter().map(|transport| transport.framing(&config.telemetry));
+            let smallest = framings.map(|framing| framing.data_bytes(framing.payload)).min();
+            let packet = smallest.filter(|_| !config.rules.coarse_int);
+            IntLayout::for_nic(nic_rate(&config.topology), config.slower, packet)
+        }
     }
 }
 

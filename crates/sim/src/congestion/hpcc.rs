@@ -25,6 +25,7 @@ use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
     Window, in_proportion, min_rate, positive_rate_or_auto, window,
 };
+use crate::compat::Rules;
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
 use crate::units::Rate;
@@ -65,6 +66,8 @@ pub struct HpccParameters {
     /// Between full updates, ignore hops with an empty queue.
     pub sample_feedback: bool,
     pub window: Window,
+    /// [`Rules::skips_idle`].
+    pub skips_idle: bool,
 }
 
 /// The additive increase of the published runs, whose hosts have 100 Gb/s.
@@ -159,7 +162,12 @@ impl ControllerParameters for HpccParameters {
                 "Ignore hops with an empty queue between full updates (SAMPLE_FEEDBACK).",
             ),
             window: window(p, true),
+            skips_idle: false,
         }
+    }
+
+    fn follow(&mut self, rules: &Rules) {
+        self.skips_idle = rules.skips_idle;
     }
 
     fn needs(&self) -> Needs {
@@ -194,6 +202,7 @@ impl ControllerParameters for HpccParameters {
             kept: 0,
             reaction: self.reaction,
             sample_feedback: self.sample_feedback,
+            skips_idle: self.skips_idle,
             records: vec![IntRecord::default(); hops].into(),
             per_hop: if self.multi_rate { vec![reference; hops].into() } else { [].into() },
         }
@@ -251,6 +260,7 @@ pub struct Hpcc {
     kept: u8,
     reaction: Reaction,
     sample_feedback: bool,
+    skips_idle: bool,
     /// The last record of each hop.
     records: Box<[IntRecord]>,
     /// With one rate per hop; otherwise empty.
@@ -322,7 +332,7 @@ impl Hpcc {
     /// One reference for the path: the busiest hop counts.
     fn update_path(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
         let mut busiest = 0.0;
-        let mut interval_ns = 0;
+        let (mut interval_ns, mut idle_ns) = (0, 0);
         let mut judged = false;
         for (hop, record) in records.iter().enumerate() {
             if self.sample_feedback && !full && record.queue == 0 {
@@ -335,10 +345,14 @@ impl Hpcc {
                 busiest = load;
                 interval_ns = tau_ns;
             }
+            idle_ns = tau_ns;
             self.records[hop] = *record;
         }
         if !judged {
             return None;
+        }
+        if interval_ns == 0 && !self.skips_idle {
+            interval_ns = idle_ns;
         }
         self.reference.u = self.average(self.reference.u, busiest, interval_ns);
         let (rate, stage) = self.law.answer(&self.reference);

@@ -40,6 +40,9 @@ pub struct FlowContext {
     pub line_rate: Rate,
     /// Base RTT T of the network (or of the flow's pair, as configured).
     pub base_rtt: Time,
+    /// The same with what T leaves out, headers and the acknowledgement: the RTT of a full packet over the
+    /// longest path without queues. T, where it is configured.
+    pub round_trip: Time,
     /// Window W0 = line rate * T in bytes; the transport applies it if the controller requests one.
     pub window_bytes: u64,
     /// Payload bytes of a full packet.

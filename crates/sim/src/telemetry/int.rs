@@ -43,9 +43,11 @@ unsafe impl Plain for IntRecord {}
 pub struct IntLayout {
     pub sent_unit: u32,
     pub queue_unit: u32,
-    /// In ns: 1, or the factor of a slower time (`[scale]`), in which a round trip would not fit 24 bits of ns.
+    /// In ns: 1, or the factor of a slower time (`[scale]`), in which a round trip would not fit 24 bits of
+    /// ns.
     pub time_unit: u32,
-    /// `sent` counts the bytes that came to the port so far, this packet included ([`Rules::int_counts_arrivals`]).
+    /// `sent` counts the bytes that came to the port so far, this packet included
+    /// ([`Rules::int_counts_arrivals`]).
     ///
     /// [`Rules::int_counts_arrivals`]: crate::compat::Rules::int_counts_arrivals
     pub counts_arrivals: bool,
@@ -60,11 +62,13 @@ impl<'a> IntView<'a> {
 }
 
 impl IntLayout {
-    /// Units for NICs of this rate, in a time that was made slower by a factor: 128 B and 80 B at 25 Gb/s before that, and
-    /// proportionally more above.
-    pub fn for_nic(rate: crate::units::Rate, slower: u32) -> IntLayout {
-        let multiple = (rate.0.saturating_mul(slower.into()) / 25_000_000_000).max(1) as u32;
+    /// Units for NICs of this rate, in a time that was made slower by a factor: 128 B and 80 B at 25 Gb/s
+    /// before that, and proportionally more above, but at most half of a full packet of `packet` bytes: every
+    /// packet moves a counter then.
+    pub fn for_nic(rate: crate::units::Rate, slower: u32, packet: Option<u64>) -> IntLayout {
         let fine = IntLayout::FINE;
+        let bound = packet.map_or(u64::MAX, |bytes| bytes / 2 / u64::from(fine.sent_unit));
+        let multiple = (rate.0.saturating_mul(slower.into()) / 25_000_000_000).min(bound).max(1) as u32;
         IntLayout {
             sent_unit: fine.sent_unit * multiple,
             queue_unit: fine.queue_unit * multiple,
@@ -100,7 +104,8 @@ impl IntRecord {
     pub const WIRE_BYTES: u32 = 8;
     pub const COUNT_BYTES: u32 = 2;
 
-    /// The record of a hop by absolute numbers, which need not be the simulator's: ns, bytes sent, bytes that wait.
+    /// The record of a hop by absolute numbers, which need not be the simulator's: ns, bytes sent, bytes that
+    /// wait.
     pub fn of(ns: u64, sent: u64, queue: u64, rate_kbps: u32, layout: IntLayout) -> IntRecord {
         let field =
             |value: u64, unit: u32, bits: u32| ((value / u64::from(unit.max(1))) & ((1 << bits) - 1)) as u32;
@@ -127,7 +132,8 @@ impl IntRecord {
         }
     }
 
-    /// Bytes that came to the port between the two records: those that it sent, and those by which its queue grew.
+    /// Bytes that came to the port between the two records: those that it sent, and those by which its queue
+    /// grew.
     pub fn arrived_since(&self, earlier: &IntRecord, layout: IntLayout) -> u64 {
         let counted = self.counted_since(earlier, layout);
         match layout.counts_arrivals {
@@ -280,7 +286,7 @@ mod tests {
 
     #[test]
     fn differences_undo_the_wrap_of_both_counters() {
-        let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100), 1);
+        let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100), 1, Some(1_090));
         assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320, ..IntLayout::FINE });
         let old = IntRecord { time: (1 << 24) - 10, sent: (1 << 20) - 1, queue: 3, rate_kbps: 1 };
         let new = IntRecord { time: 90, sent: 1, queue: 0, rate_kbps: 1 };
@@ -290,12 +296,22 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_never_exceeds_half_of_a_packet_however_fast_the_nic() {
+        let unit =
+            |gbps, packet| IntLayout::for_nic(crate::units::Rate::from_gbps(gbps), 1, packet).sent_unit;
+        let units = [25, 100, 200, 400, 800].map(|gbps| unit(gbps, Some(1_090)));
+        assert_eq!(units, [128, 512, 512, 512, 512]);
+        assert_eq!((unit(100, Some(346)), unit(100, Some(100)), unit(400, Some(4_138))), (128, 128, 2_048));
+        assert_eq!(unit(400, None), 2_048);
+    }
+
+    #[test]
     fn a_hop_writes_the_record_of_its_absolute_numbers() {
         use crate::units::{Rate, Time};
         for (slower, nic) in
             [(1, Rate::from_gbps(25)), (1, Rate::from_gbps(100)), (500, Rate::from_mbps(200))]
         {
-            let layout = IntLayout::for_nic(nic, slower);
+            let layout = IntLayout::for_nic(nic, slower, None);
             assert_eq!(layout.queue_unit, if nic == Rate::from_gbps(25) { 80 } else { 320 });
             let writer = IntWriter::new(3, layout);
             let mut carried = [IntRecord::default(); places_of(3)];

@@ -13,9 +13,10 @@ pub fn flow() -> FlowContext {
     FlowContext {
         line_rate,
         base_rtt: Time::from_ns(12_240),
+        round_trip: Time::from_ns(12_240),
         window_bytes: 153_000,
         mtu: 1_000,
-        int_layout: IntLayout::for_nic(line_rate, 1),
+        int_layout: IntLayout::for_nic(line_rate, 1, None),
     }
 }
 
@@ -353,13 +354,19 @@ fn anything() -> impl Strategy<Value = Anything> {
 
 fn any_controller() -> impl Strategy<Value = ControllerConfig> {
     use prop::bool::ANY;
-    let hpcc = (0.01..3.0, 0..4_u32, 0..3_usize, ANY, ANY).prop_map(
-        |(eta, max_stage, reaction, multi_rate, sample_feedback)| {
+    let hpcc = (0.01..3.0, 0..4_u32, 0..3_usize, ANY, ANY, ANY).prop_map(
+        |(eta, max_stage, reaction, multi_rate, sample_feedback, skips_idle)| {
             use hpcc::Reaction::{Both, EachAck, EachRoundTrip};
             let reaction = [Both, EachAck, EachRoundTrip][reaction];
-            let own =
-                hpcc::HpccParameters { eta, max_stage, reaction, multi_rate, sample_feedback, ..published() };
-            ControllerConfig::Hpcc(own)
+            ControllerConfig::Hpcc(hpcc::HpccParameters {
+                eta,
+                max_stage,
+                reaction,
+                multi_rate,
+                sample_feedback,
+                skips_idle,
+                ..published()
+            })
         },
     );
     let dcqcn = (1..9_000_000_u64, 1..9_000_000_u64, ANY, ANY, 0.0..1.0).prop_map(
@@ -395,7 +402,7 @@ proptest! {
         events in prop::collection::vec(anything(), 1..60),
     ) {
         let base_rtt = if window_bytes == 0 { Time::ZERO } else { Time::from_ns(12_240) };
-        let flow = FlowContext { line_rate, window_bytes, base_rtt, ..flow() };
+        let flow = FlowContext { line_rate, window_bytes, base_rtt, round_trip: base_rtt, ..flow() };
         let min = if config == ControllerConfig::None { 1 } else { line_rate.0.min(1_000_000_000) };
         let (mut controller, mut control) = config.start(&flow, int_hops);
         let mut now = Time::ZERO;

@@ -387,6 +387,7 @@ impl Transport for Rdma {
         let context = FlowContext {
             line_rate,
             base_rtt: settings.derived.base_rtt,
+            round_trip: settings.derived.round_trip,
             window_bytes,
             mtu: settings.mtu,
             int_layout: cx.settings.int_layout,

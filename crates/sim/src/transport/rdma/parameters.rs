@@ -117,6 +117,8 @@ pub struct Derived {
     /// Class of the NIC's acknowledgement queue.
     pub ack_class: u8,
     pub base_rtt: Time,
+    /// Headers and the acknowledgement included, if T is not configured.
+    pub round_trip: Time,
     /// Window at full rate; none: line rate * base RTT. Unused without a window.
     pub window_bytes: Option<u64>,
     pub window: Window,
@@ -132,6 +134,7 @@ impl Default for Derived {
             ack_bytes: 0,
             ack_class: 0,
             base_rtt: Time::ZERO,
+            round_trip: Time::ZERO,
             window_bytes: None,
             window: Window::None,
             selective: None,
@@ -383,6 +386,12 @@ impl TransportParameters for RdmaConfig {
         if let ControllerConfig::Window(window) = &mut self.controller {
             window.law.settle(base_rtt);
         }
+        let ack_bytes = (self.ack_header + telemetry_bytes).max(self.min_ack);
+        let there_and_back = self.mtu + self.header + telemetry_bytes + ack_bytes;
+        let round_trip = match (self.base_rtt, needs.delay) {
+            (None, true) => run.base_rtt(there_and_back).0,
+            _ => base_rtt,
+        };
         let whole_network = run.rules.widest_window.then_some(bdp);
         // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind
         // it.
@@ -398,9 +407,10 @@ impl TransportParameters for RdmaConfig {
                 _ => None,
             },
             telemetry_bytes,
-            ack_bytes: (self.ack_header + telemetry_bytes).max(self.min_ack) as u16,
+            ack_bytes: ack_bytes as u16,
             ack_class: if ignores_pause { 0 } else { self.class },
             base_rtt,
+            round_trip,
             window_bytes: self.window.map(|w| w.0).or(whole_network),
             window: match (needs.window, self.window) {
                 (Window::None, Some(_)) => Window::Fixed,
