@@ -187,7 +187,8 @@ fn what_a_queue_pair_cannot_have_is_refused_with_the_reason() {
 
 /// Completion time of a lone flow over two links of a star, over the time of its bytes at the rate of its NIC.
 fn lone(rate: &str, bytes: u64, sets: &[(&str, &str)]) -> f64 {
-    let star = "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let star =
+        "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
     let link = format!("{{ rate = \"{rate}\", delay = \"1us\" }}");
     let sets: Vec<_> = sets.iter().copied().chain([("topology.host_link", link.as_str())]).collect();
     let (kept, _) = run(config_of(star, &sets, vec![flow(0, 1, bytes, Time::ZERO)]));
@@ -197,7 +198,8 @@ fn lone(rate: &str, bytes: u64, sets: &[(&str, &str)]) -> f64 {
 #[test]
 fn a_lone_flow_of_hpcc_has_eta_of_the_link_at_any_rate_and_with_any_packets() {
     let hpcc = ("transport.controller", r#"{ kind = "hpcc" }"#);
-    for (rate, mtu) in [("100Gbps", "1000B"), ("400Gbps", "1000B"), ("800Gbps", "1000B"), ("100Gbps", "400B")] {
+    for (rate, mtu) in [("100Gbps", "1000B"), ("400Gbps", "1000B"), ("800Gbps", "1000B"), ("100Gbps", "400B")]
+    {
         let slowdown = lone(rate, 20_000_000, &[hpcc, ("transport.mtu", mtu)]);
         assert!((1.03..1.08).contains(&slowdown), "{rate}, {mtu}: {slowdown}");
     }
