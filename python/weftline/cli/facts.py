@@ -42,6 +42,8 @@ def _traffic_texts(traffic: dict[str, Any]) -> dict[str, Any]:
         shown["flows"] = f"more than {flows}: no more are counted"
     elif flows is not None and drawn < flows:
         shown["flows"] = f"about {flows}: {drawn} were drawn, the others are what the sources expect"
+    if "bytes" in shown and shown["bytes"] is None:
+        shown["bytes"] = "without end: bulk flows send until run.until"
     load = shown.get("offered_load")
     if load is None:
         return shown

@@ -108,8 +108,10 @@ fn beyond_codes(scenario: &Scenario) -> Option<String> {
         })
         .max_by_key(|(delay, ..)| *delay);
     let (delay, bytes, port) = slowest?;
-    config.plan.as_ref()?.queries().queries.iter().find_map(|query| {
-        let largest = query.aggregation.approximation()?.scale.largest(query.copy_bits());
+    let plan = config.plan.as_ref()?;
+    plan.queries().queries.iter().enumerate().find_map(|(number, query)| {
+        query.aggregation.approximation()?;
+        let largest = plan.largest(number)?;
         let (reach, may) = match query.value {
             pint::query::Value::HopLatency if delay.as_ns() > largest => {
                 (Time::from_ns(largest as u64).to_string(), format!("a packet may wait {delay}"))

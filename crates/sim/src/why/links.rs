@@ -8,31 +8,33 @@ use std::collections::BTreeMap;
 /// The times at which each link of the topology was down: (its two ends by node, from, to).
 pub fn down_times(config: &Config) -> Vec<([u32; 2], Time, Time)> {
     let links = &config.topology.links;
-    let mut open: BTreeMap<usize, Time> = BTreeMap::new();
+    // Since when, and how many of the link itself and its two nodes are down.
+    let mut open: BTreeMap<usize, (Time, u8)> = BTreeMap::new();
     let mut spans = Vec::new();
     for failure in &config.failures.events {
         let of_switch = |node: u32| -> Vec<usize> {
             (0..links.len()).filter(|&l| links[l].a == node || links[l].b == node).collect()
         };
-        match failure.change {
-            Change::LinkDown(link) => {
-                open.entry(link as usize).or_insert(failure.at);
+        let (affected, down) = match failure.change {
+            Change::LinkDown(link) => (vec![link as usize], true),
+            Change::LinkUp(link) => (vec![link as usize], false),
+            Change::SwitchDown(node) => (of_switch(node), true),
+            Change::SwitchUp(node) => (of_switch(node), false),
+            Change::LinkRate(..) => continue,
+        };
+        for link in affected {
+            if down {
+                open.entry(link).or_insert((failure.at, 0)).1 += 1;
+            } else if let Some((from, causes)) = open.get_mut(&link) {
+                *causes -= 1;
+                if *causes == 0 {
+                    spans.push((link, *from, failure.at));
+                    open.remove(&link);
+                }
             }
-            Change::SwitchDown(node) => of_switch(node).into_iter().for_each(|link| {
-                open.entry(link).or_insert(failure.at);
-            }),
-            Change::LinkUp(link) => {
-                spans.extend(open.remove(&(link as usize)).map(|t| (link as usize, t, failure.at)))
-            }
-            Change::SwitchUp(node) => {
-                spans.extend(
-                    of_switch(node).into_iter().filter_map(|l| open.remove(&l).map(|t| (l, t, failure.at))),
-                );
-            }
-            Change::LinkRate(..) => {}
         }
     }
-    spans.extend(open.into_iter().map(|(link, from)| (link, from, Time::MAX)));
+    spans.extend(open.into_iter().map(|(link, (from, _))| (link, from, Time::MAX)));
     spans.into_iter().map(|(link, from, to)| ([links[link].a, links[link].b], from, to)).collect()
 }
 
