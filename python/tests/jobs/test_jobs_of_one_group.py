@@ -1,4 +1,4 @@
-"""Jobs whose group is the same, as it is by default: they are distinguished by the number of their workload."""
+"""Jobs whose group is the same, as it is by default: the number of their workload distinguishes them."""
 
 import json
 import re
