@@ -63,4 +63,4 @@ def test_an_offered_load_next_to_the_requested_one_states_why(tmp_path):
     # 19 of 20 where flows are drawn from a normal distribution; sizes are not.
     assert within >= 16
     output = weftline("check", "s.toml", folder=tmp_path)
-    assert "configured: 0.5" in output and "19 of 20 seeds" in output
+    assert "configured: load 0.5 of" in output and "19 of 20 seeds" in output
