@@ -12,9 +12,8 @@ use crate::scenario::network::Network;
 use crate::topology::{Link, NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
-use crate::workload::bulk;
 use crate::workload::merge::MAX_FLOWS as MAX_RUN;
-use crate::workload::{AskedLoad, Traffic, TrafficSize};
+use crate::workload::{AskedLoad, Traffic, TrafficSize, WITHOUT_END};
 use serde_json::{Value, json};
 
 /// What the end of a run whose packets are lost does not count.
@@ -204,9 +203,9 @@ fn pfc_facts(scenario: &Scenario) -> Value {
     })
 }
 
-/// Whether the flows have sizes: those of bulk traffic may have no end.
+/// Whether all flows have an end.
 fn has_end(size: &TrafficSize) -> bool {
-    size.bytes < bulk::WITHOUT_END.0
+    size.bytes < WITHOUT_END.0
 }
 
 /// Payload bits over the capacity of the hosts' links until the last flow starts; none if all start at once.

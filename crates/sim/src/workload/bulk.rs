@@ -6,15 +6,12 @@
 use super::WorkloadParameters;
 use super::load::participants;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, WITHOUT_END};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
 use std::ops::Range;
-
-/// Size of a flow without one: more than any run can transmit.
-pub const WITHOUT_END: Bytes = Bytes(1 << 50);
 
 /// Keys of bulk flows.
 #[derive(Debug, Clone, PartialEq)]

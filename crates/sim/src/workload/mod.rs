@@ -39,10 +39,13 @@ pub use trace::{MatrixFacts, Trace, TraceError, TraceRow, matrix_facts};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 use graph::JobGraph;
 use load::LoadTerms;
 use std::sync::Arc;
+
+/// Size of a flow without one: more than any run can transmit.
+pub const WITHOUT_END: Bytes = Bytes(1 << 50);
 
 /// A kind of workload with its parameters: a file of this room, and a line in the registry below. The keys of
 /// all workloads (group, start, duration, deadlines) are read by [`WorkloadSpec`].
