@@ -11,11 +11,11 @@
 //!
 //! Source: Addanki, Michel, Schmid, "PowerTCP: Pushing the Performance Limits of Datacenter Networks", NSDI 2022,
 //! Alg. 2; the released code, inet-tub/ns3-datacenter at 6ddb4a4.
-//! Differs from the source: T is the minimum of the network's base RTT, headers and the acknowledgement included, and the
-//! RTTs that the flow has seen, and the additive part is 150 Mb/s, as in the released code. `law = "released"` repeats what the code does beyond the
-//! paper: a power that is over 1.05 T, theta' + 1 at least 0.5, gamma 0.7, a new rate with every acknowledgement
-//! relative to that of a round trip ago, INT on the wire that is not used, and a first acknowledgement that is
-//! compared with time 0.
+//! Differs from the source: T is the minimum of the network's base RTT, headers and the acknowledgement included,
+//! and the RTTs that the flow has seen, and the additive part is 150 Mb/s, as in the released code. `law =
+//! "released"` repeats what the code does beyond the paper: a power that is over 1.05 T, theta' + 1 at least 0.5,
+//! gamma 0.7, a new rate with every acknowledgement relative to that of a round trip ago, INT on the wire that is
+//! not used, and a first acknowledgement that is compared with time 0.
 //! Parameters: see [`ThetaPowerTcpParameters::read`].
 
 use super::powertcp::{Step, additive, average, law, min_rate};

@@ -13,7 +13,7 @@ use crate::topology::{Link, NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
 use crate::workload::merge::MAX_FLOWS as MAX_RUN;
-use crate::workload::{AskedLoad, Traffic, TrafficSize, WITHOUT_END};
+use crate::workload::{AskedLoad, Traffic, TrafficSize};
 use serde_json::{Value, json};
 
 /// What the end of a run whose packets are lost does not count.
@@ -47,7 +47,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "counted_all": size.complete && size.drawn == size.flows,
             "flows_drawn": size.drawn,
             "flows_are_lower_bound": !size.complete,
-            "bytes": has_end(&size).then_some(size.bytes),
+            "bytes": (!size.is_endless).then_some(size.bytes),
             "last_start_ns": size.last_start.as_ns(),
             "flows_not_due": not_due(scenario, &size, &estimate),
             "offered_load": offered_load(&size, &scenario.network.topology),
@@ -203,16 +203,12 @@ fn pfc_facts(scenario: &Scenario) -> Value {
     })
 }
 
-/// Whether all flows have an end.
-fn has_end(size: &TrafficSize) -> bool {
-    size.bytes < WITHOUT_END.0
-}
-
 /// Payload bits over the capacity of the hosts' links until the last flow starts; none if all start at once.
 fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
     let capacity = host_capacity(topology);
     let seconds = size.last_start.as_seconds();
-    (seconds > 0.0 && capacity > 0.0 && has_end(size)).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
+    (seconds > 0.0 && capacity > 0.0 && !size.is_endless)
+        .then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
 }
 
 /// Total rate in bit/s of the links of the hosts that workloads use.

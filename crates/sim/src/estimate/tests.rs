@@ -100,3 +100,19 @@ fn a_configured_load_says_what_it_is_a_share_of() {
     let (terms, _) = traffic("kind = \"incast\"\narrivals = \"poisson\"\nsenders = 3");
     assert_eq!(terms.as_deref(), Some("load 0.02 of the links of 8 hosts"));
 }
+
+#[test]
+fn only_flows_without_end_have_no_bytes_however_many_others_there_are() {
+    let bytes = |size: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[run]\nuntil = \"1ms\"\n[[workload]]\nkind = \"bulk\"\nsize = \"{size}\"\n"
+        );
+        let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+        let facts = facts::facts(&scenario.unwrap_or_else(|error| panic!("{error}")), 1);
+        facts["traffic"]["bytes"].as_u64()
+    };
+    // Two flows; 2^50 B is the size of a flow without end.
+    assert_eq!(bytes("auto"), None);
+    let many = bytes("900TB").expect("sizes");
+    assert!(many > 1 << 50 && many % 900_000_000_000_000 == 0, "{many}");
+}

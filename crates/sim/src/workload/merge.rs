@@ -295,6 +295,8 @@ pub struct TrafficSize {
     /// Whether all flows are counted; false: of a source that cannot estimate them no more than
     /// [`Traffic::MAX_COUNTED`] are, and these numbers are lower bounds.
     pub complete: bool,
+    /// Some flow has no end ([`WITHOUT_END`](super::WITHOUT_END)), so that `bytes` is not a size.
+    pub is_endless: bool,
 }
 
 impl TrafficSize {
@@ -303,6 +305,7 @@ impl TrafficSize {
         self.flows += 1;
         self.drawn += 1;
         self.bytes = self.bytes.saturating_add(flow.size);
+        self.is_endless |= flow.size >= super::WITHOUT_END.0;
         self.last_start = self.last_start.max(flow.start);
     }
 
@@ -310,6 +313,7 @@ impl TrafficSize {
     fn expect(&mut self, rest: &TrafficSize) {
         self.flows = self.flows.saturating_add(rest.flows);
         self.bytes = self.bytes.saturating_add(rest.bytes);
+        self.is_endless |= rest.is_endless;
         self.last_start = self.last_start.max(rest.last_start);
     }
 }

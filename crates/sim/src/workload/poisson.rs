@@ -272,7 +272,7 @@ impl FlowSource for Poisson {
         let flows = flows.min(self.left as f64);
         let last_start = if limited { begin.saturating_add(Time((flows / per_ps) as u64)) } else { self.end };
         let bytes = (flows * self.sizes.mean()) as u64;
-        Some(TrafficSize { flows: flows as u64, bytes, last_start, drawn: 0, complete: true })
+        Some(TrafficSize { flows: flows as u64, bytes, last_start, complete: true, ..TrafficSize::default() })
     }
 }
 

@@ -30,8 +30,8 @@ impl Rounds {
             flows,
             bytes: (flows as f64 * sizes.mean()) as u64,
             last_start: if flows == 0 { Time::ZERO } else { self.start.saturating_add(Time(since)) },
-            drawn: 0,
             complete: true,
+            ..TrafficSize::default()
         }
     }
 }

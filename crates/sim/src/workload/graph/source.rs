@@ -167,7 +167,13 @@ impl FlowSource for GraphSource {
     fn rest(&self) -> Option<TrafficSize> {
         let flows = self.graph.flows() - self.drawn.0;
         let bytes = self.graph.bytes().saturating_sub(self.drawn.1);
-        Some(TrafficSize { flows, bytes, last_start: self.graph.flow.start, drawn: 0, complete: true })
+        Some(TrafficSize {
+            flows,
+            bytes,
+            last_start: self.graph.flow.start,
+            complete: true,
+            ..TrafficSize::default()
+        })
     }
 
     fn memory_bytes(&self) -> u64 {
