@@ -54,10 +54,15 @@ impl TopologyParameters for ParkingLot {
         let hops = "Senders around each bottleneck (separate hosts), and the same number of receivers.";
         let long = "Senders whose path is the whole chain, and the same number of receivers.";
         let bottlenecks = read_count(p, "bottlenecks", d.bottlenecks, 1, "Links between switches, in a row.");
+        let hosts_by_hop = read_by_hop(p, bottlenecks);
+        let hosts_per_hop = read_count(p, "hosts_per_hop", d.hosts_per_hop, 0, hops);
+        if !hosts_by_hop.is_empty() {
+            p.without_effect("hosts_per_hop", || "has no effect with hosts_by_hop: give one of them".into());
+        }
         ParkingLot {
-            hosts_by_hop: read_by_hop(p, bottlenecks),
+            hosts_by_hop,
             bottlenecks,
-            hosts_per_hop: read_count(p, "hosts_per_hop", d.hosts_per_hop, 0, hops),
+            hosts_per_hop,
             long_hosts: read_count(p, "long_hosts", d.long_hosts, 1, long),
             host_link: LinkSpec::read_host(p, d.host_link),
             bottleneck_link: LinkSpec::read_bottleneck(p, d.bottleneck_link),

@@ -8,6 +8,9 @@ use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::units::Time;
 
+/// Minimum time to a deadline, in ideal completion times.
+const LEAST: f64 = 1.25;
+
 /// Keys of the deadlines of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeadlineSpec {
@@ -24,7 +27,10 @@ impl DeadlineSpec {
             "Mean of the exponential time from start to deadline; auto: no deadlines.",
         );
         let help = "Minimum time from start to deadline, in ideal completion times of the flow.";
-        let min = p.number("deadline_least", 1.25, (0.0, 1e6), help);
+        let min = p.number("deadline_least", LEAST, (0.0, 1e6), help);
+        if mean.is_none() && min != LEAST {
+            p.without_effect("deadline_least", || "has no effect without deadline_mean".into());
+        }
         if mean == Some(Time::ZERO) {
             p.complain("deadline_mean", "must be greater than 0".into());
         }

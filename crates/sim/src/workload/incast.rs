@@ -43,6 +43,30 @@ pub struct IncastSpec {
     pub count: u64,
 }
 
+impl IncastSpec {
+    /// Reports keys that another choice makes idle.
+    fn refuse_idle(&self, p: &mut Parameters) {
+        let arrivals = self.arrivals;
+        let only_with = |wanted: &str| format!("has no effect with arrivals = \"{arrivals}\": set {wanted}");
+        if self.request.is_some() {
+            for key in ["size", "sizes"] {
+                p.without_effect(key, || "has no effect with request: give one of them".into());
+            }
+        }
+        if arrivals != "periodic" {
+            p.without_effect("every", || only_with("arrivals = \"periodic\""));
+        }
+        if arrivals == "once" {
+            p.without_effect("count", || only_with("arrivals = \"periodic\" or \"poisson\""));
+        }
+        if arrivals != "poisson" {
+            for key in ["load", "load_counts", "capacity"] {
+                p.without_effect(key, || only_with("arrivals = \"poisson\""));
+            }
+        }
+    }
+}
+
 impl WorkloadParameters for IncastSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "incast",
@@ -83,6 +107,7 @@ impl WorkloadParameters for IncastSpec {
         if spec.arrivals == "periodic" && spec.every == Time::ZERO {
             p.complain("every", "must be greater than 0".into());
         }
+        spec.refuse_idle(p);
         spec
     }
 

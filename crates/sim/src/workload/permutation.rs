@@ -41,7 +41,7 @@ impl WorkloadParameters for PermutationSpec {
     };
 
     fn read(p: &mut Parameters) -> PermutationSpec {
-        PermutationSpec {
+        let spec = PermutationSpec {
             sizes: Sizes::read_fixed(p, Bytes(1_000_000)),
             hosts: p
                 .text("hosts", Some("all"), "Participating hosts, such as \"0-15,20\".")
@@ -62,7 +62,14 @@ impl WorkloadParameters for PermutationSpec {
                                                                 partner.",
             ) as u64,
             every: p.time("every", Time::ZERO, "Time between them."),
+        };
+        if spec.partners != "shift" {
+            p.without_effect("shift", || "has no effect with random partners: set partners = \"shift\"".into());
         }
+        if spec.repeat == 1 {
+            p.without_effect("every", || "has no effect with one flow of every host: set repeat".into());
+        }
+        spec
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {

@@ -132,6 +132,40 @@ fn keys_without_effect_are_refused() {
         problems("[transport]\nbdp_cap = \"10KB\"\n"),
         ["s.toml:7: transport.bdp_cap: has no effect without IRN: set recovery = \"irn\""]
     );
+    let set = |keys: &[(&str, &str)]| problems_set(keys);
+    assert_eq!(
+        set(&[("transport.recovery", "selective-repeat"), ("transport.nack_interval", "1us")]),
+        ["--set transport.nack_interval=1us: has an effect only with recovery = \"go-back-n\""]
+    );
+}
+
+#[test]
+fn keys_of_a_workload_that_another_choice_makes_idle_are_refused() {
+    let incast = |keys: &[(&str, &str)]| problems_set(&[&[("workload.0.kind", "incast")], keys].concat());
+    assert_eq!(
+        incast(&[("workload.0.request", "1MB"), ("workload.0.size", "1KB")]),
+        ["--set workload.0.size=1KB: has no effect with request: give one of them"]
+    );
+    assert_eq!(
+        incast(&[("workload.0.count", "3"), ("workload.0.every", "1ms"), ("workload.0.load", "0.1")]),
+        [
+            "--set workload.0.every=1ms: has no effect with arrivals = \"once\": set arrivals = \"periodic\"",
+            "--set workload.0.count=3: has no effect with arrivals = \"once\": set arrivals = \"periodic\" or \"poisson\"",
+            "--set workload.0.load=0.1: has no effect with arrivals = \"once\": set arrivals = \"poisson\"",
+        ]
+    );
+    let permutation = |keys: &[(&str, &str)]| problems_set(&[&[("workload.0.kind", "permutation")], keys].concat());
+    assert_eq!(
+        permutation(&[("workload.0.shift", "2"), ("workload.0.every", "1ms")]),
+        [
+            "--set workload.0.shift=2: has no effect with random partners: set partners = \"shift\"",
+            "--set workload.0.every=1ms: has no effect with one flow of every host: set repeat",
+        ]
+    );
+    assert_eq!(
+        incast(&[("workload.0.deadline_least", "2")]),
+        ["--set workload.0.deadline_least=2: has no effect without deadline_mean"]
+    );
 }
 
 #[test]

@@ -222,6 +222,9 @@ impl TransportParameters for RdmaConfig {
         let mut recovery = recovery(p);
         let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
         let nack_interval = p.time("nack_interval", Time::from_us(500), help);
+        if recovery != Recovery::GoBackN {
+            p.without_effect("nack_interval", || "has an effect only with recovery = \"go-back-n\"".into());
+        }
         let rto = retransmission_timeout(p, cx, mtu);
         let (bdp_cap, rto_low) = irn::read(p, rto, recovery.irn().is_some());
         if let Recovery::Irn(irn) = &mut recovery {

@@ -528,7 +528,11 @@ fn application(p: &mut Parameters, mss: u32) -> ApplicationConfig {
         );
     }
     let help = "with app_rate: bytes of a message; auto: one segment";
-    let message = p.bytes_or_auto("app_message", help).unwrap_or(Bytes(u64::from(mss)));
+    let message = p.bytes_or_auto("app_message", help);
+    if rate.is_none() && message.is_some() {
+        p.without_effect("app_message", || "has no effect without app_rate".into());
+    }
+    let message = message.unwrap_or(Bytes(u64::from(mss)));
     if !(1..=1 << 20).contains(&message.0) {
         p.complain("app_message", format!("expected 1B to 1MiB, found {message}"));
     }
