@@ -220,9 +220,10 @@ def test_a_claim_may_compare_its_number_with_that_of_another_figure():
     figures = {figure.name: figure for figure in loaded.figures}
 
     def panels(name, value):
-        line = SimpleNamespace(label="pHost", place="", runs=[None], metric=lambda _: lines.Mean(value, None))
+        run = SimpleNamespace(scenario={"seed": 1}, summary={})
+        line = SimpleNamespace(label="pHost", place="", runs=[run], asked=(1,), values=lambda _: [value])
         choice = (("workload", "IMC10"),)
-        return [SimpleNamespace(figure=figures[name], choice=choice, lines=[line], published=[])]
+        return [SimpleNamespace(figure=figures[name], choice=choice, asked_lines=[line], published=[])]
 
     loaded.claims, loaded.seeded = [claim], False
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,7 @@ from weftline import _native, provenance
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import pooling
-from weftline.measures.lines import Line
+from weftline.measures.lines import Line, Mean
 from weftline.reproduce import claims, experiments, ledger, published
 from weftline.reproduce import verdicts as rules
 from weftline.reproduce.runner import chosen_size
@@ -92,7 +92,7 @@ def test_ratios_have_an_interval_over_their_seeds(engine, scenario):
     assert low < verdict.measured < high and high - low < 0.1
     # A run has one number for all bins, so the ratio of a seed is that of its slowdowns.
     slowdowns = [[run.slowdown(bins=1)["overall"]["p95"] for run in line.runs] for line in found]
-    mean = claims.Mean.of([a / b for a, b in zip(*slowdowns, strict=True)])
+    mean = Mean.of([a / b for a, b in zip(*slowdowns, strict=True)])
     assert high - low == pytest.approx(2 * mean.interval)
     assert verdict.measured == pytest.approx(mean.value)
 
@@ -113,14 +113,15 @@ METRIC = {"text": "t", "line": "a", "metric": "goodput", "against": "b", "below"
 )
 def test_a_ratio_and_its_interval_are_of_the_ratios_of_the_seeds(engine, scenario, monkeypatch, claim):
     """Of 1/1, 1/2 and 8/1 the mean is 3.17; that of the ratios of means would be 2.5."""
-    main(["run", str(scenario), "--quiet", "--out", "one"])
-    found = [Line(name, [Run.open("one") for _ in range(3)]) for name in "ab"]
+    for seed in "123":
+        main(["run", str(scenario), "--quiet", "--seed", seed, "--out", seed])
+    found = [Line(name, [Run.open(seed) for seed in "123"]) for name in "ab"]
     runs = [run for line in found for run in line.runs]
     numbers = {id(run): number for run, number in zip(runs, (1, 1, 8, 1, 2, 1), strict=True)}
 
     def curve(line, bins):
-        mean = claims.Mean.of([numbers[id(run)] for run in line.runs])
-        other = claims.Mean(1.0)
+        mean = Mean.of([numbers[id(run)] for run in line.runs])
+        other = Mean(1.0)
         return [{"share": 1.0, "size_bytes": 1000.0, "p50": other, "p95": mean, "p99": mean}]
 
     def values(line, name):
@@ -131,7 +132,7 @@ def test_a_ratio_and_its_interval_are_of_the_ratios_of_the_seeds(engine, scenari
     sides = (found, []) if "than" in claim else None
     verdict = claims.check(claim, found, [], than=sides)
     assert verdict.by_seed == pytest.approx((1.0, 0.5, 8.0))
-    mean = claims.Mean.of(verdict.by_seed)
+    mean = Mean.of(verdict.by_seed)
     assert verdict.measured == pytest.approx(mean.value) == pytest.approx(19 / 6)
     assert verdict.interval == pytest.approx((mean.low, mean.high))
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -111,17 +112,23 @@ def test_claims_compare_lines_and_places(folder, capsys):
 
 
 class Numbers(Line):
-    """A line whose runs are the numbers that they come to."""
+    """A line whose runs are the numbers that they come to, by seed."""
 
     def values(self, name):
-        return list(self.runs)
+        return [run.number for run in self.runs]
+
+
+def numbered(values, first=1):
+    return [
+        SimpleNamespace(number=v, scenario={"seed": seed}, summary={}) for seed, v in enumerate(values, first)
+    ]
 
 
 def test_a_claim_is_open_where_its_interval_reaches_over_a_bound(monkeypatch):
     monkeypatch.setattr(claims, "_reasons", lambda claim, used: [])
 
     def line(label, values):
-        return Numbers(label=label, runs=values, place="60")
+        return Numbers(label=label, runs=numbered(values), place="60")
 
     # Ratios of 1, 2 and 3: mean 2, and Student's 4.303 times 1 / sqrt(3) to each side.
     lines = [line("one", [1.0, 4.0, 9.0]), line("other", [1.0, 2.0, 3.0])]

@@ -3,7 +3,7 @@
 Every verdict that weftline prints is made here, of an estimate with its 95 % interval and of the reasons that
 `against` finds in the runs. A single reason makes a verdict open, whatever the interval says:
 
-    seeds        fewer than two runs: there is no interval
+    seeds        fewer than two runs: there is no interval; claims of experiments need three
     runs         a run stalled, was interrupted or is missing
     unfinished   flows that never finished, where the number is of finished flows only: they flatter it
     steps        steps of jobs that never ended, where the number is of those that did
@@ -38,7 +38,7 @@ from weftline.measures.pooling import seed_of
 from weftline.runs import Run
 
 KINDS = {
-    "seeds": "one seed",
+    "seeds": "too few seeds",
     "runs": "runs that did not end, or are missing",
     "unfinished": "unfinished flows, which the number leaves out",
     "steps": "unfinished steps, which the number leaves out",
@@ -100,7 +100,7 @@ class Separation:
         return {-1: "lower", 1: "higher"}.get(self.order, "not separated")
 
 
-ONE_SEED = Reason("seeds", "there is no interval, and a difference cannot be distinguished from chance")
+ONE_SEED = Reason("seeds", "one seed gives no interval: a difference cannot be distinguished from chance")
 
 
 def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Iterable[Reason] = ()) -> Verdict:

@@ -71,6 +71,8 @@ class Line:
     """What its runs have in common, where they were pooled by it."""
     choice: Choice = ()
     """Its variant of each axis, where it is a combination of a sweep."""
+    asked: tuple[int, ...] = ()
+    """The seeds that it was to be run with, those of failed runs among them; () where that is not known."""
     warnings: list[str] = field(default_factory=list)
     """What deserves a look before its numbers are trusted."""
 
@@ -155,7 +157,8 @@ class Line:
         flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
         left = evidence.left_text(name, self.runs, flows)
         count = len(self.runs) if mean.count is None else mean.count
-        return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=len(self.runs), left=left)
+        asked = max(len(self.runs), len(self.asked))
+        return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=asked, left=left)
 
 
 def _are_alike(tables: Sequence[Sequence[dict[str, Any]]], tolerance: float) -> bool:

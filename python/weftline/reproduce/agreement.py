@@ -9,6 +9,11 @@ and laws, what a formula expects.
                          whose published goodputs differ by more than the factor `apart` (default 1.1), the
                          one that has more there must have more here
 
+A place agrees where the whole 95 % interval over its seeds is within the bound (of an order: that of the
+difference of the two groups, seed by seed, is above 0), and differs where all of it is outside; else it is
+open. PASS needs that no more places than `outside` differ even if all open ones did, DIFFERS that more do
+even if no open one did. A seed without the number makes its place and the claim open.
+
 With `seconds` a claim is about runs of that length: of shorter ones the places are shown, but nothing is
 decided. Only places that were run count; what each came to is the verdict's detail.
 
@@ -19,25 +24,27 @@ the found number of `line` over the expected one, seed by seed, is within `toler
 of 1 or between those of `{ from = 0.5, to = 1.1 }`, or differs from it by at most `{ absolute = 1.0 }`, or
 is at most `{ at_most = 0 }` above it.
 PASS needs the whole 95 % interval at every place, DIFFERS an interval wholly outside at one; else it is
-OPEN.
+OPEN, as where a seed has no number at a place, or fewer than three have it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from weftline import quantities
 from weftline.measures import evidence, sharing
 from weftline.measures.lines import Line, Mean
-from weftline.measures.metrics import Flows, metric
-from weftline.reproduce import formulas
-from weftline.reproduce.claims import Verdict, few_seeds
+from weftline.measures.metrics import metric
+from weftline.reproduce import claims, formulas, numbers
+from weftline.reproduce.claims import Verdict
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.formulas import expected, formula_of
 from weftline.reproduce.panels import Panel, published_points
+from weftline.runs import Run
 from weftline.terminal import Table
 
 APART = 1.1
@@ -50,9 +57,27 @@ class Place:
 
     name: str
     cells: list[str]
-    agrees: bool
+    agrees: bool | None
+    """None where the interval reaches over a bound, or a seed has no number."""
     values: dict[str, Any] = field(default_factory=dict)
     """For programs: measured and published, by metric or group."""
+    of_seeds: list[numbers.BySeed] = field(default_factory=list)
+    """The numbers that it was decided on."""
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds have all of its numbers."""
+        return min(numbers.known(found) for found in self.of_seeds)
+
+    @property
+    def asked(self) -> int:
+        """How many were to have them."""
+        return max(len(found) for found in self.of_seeds)
+
+    @property
+    def lacking(self) -> list[evidence.Reason]:
+        """The reasons that seeds without a number give."""
+        return list(dict.fromkeys(r for found in self.of_seeds for r in numbers.without(found, self.name)))
 
 
 def check(
@@ -66,17 +91,23 @@ def check(
     columns, places = found
     if not places:
         return None
-    outside = [place.name for place in places if not place.agrees]
+    outside = [place.name for place in places if place.agrees is False]
+    undecided = [place.name for place in places if place.agrees is None]
     total = len(places)
-    rows = [[p.name, "PASS" if p.agrees else "DIFFERS", *p.cells] for p in places]
+    rows = [[p.name, _WORDS[p.agrees], *p.cells] for p in places]
     figure = next(p.figure for p in panels if p.figure.name == claim["figure"])
     seconds = claim.get("seconds", 0)
     ran = _seconds(claim, panels)
     short = ran < seconds
-    holds = None if short else len(outside) <= claim["outside"]
-    seeds = _seeds(claim, panels)
-    reasons = [*(few_seeds(seeds) if seeded else []), *_reasons(claim, panels)]
-    title = f"{claim['text']}: {total - len(outside)} of {total} here"
+    seeds = min(place.seeds for place in places)
+    reasons = [*(numbers.few_seeds(seeds) if seeded else []), *_reasons(claim, panels)]
+    reasons += [reason for place in places for reason in place.lacking]
+    decided = _decided(claim["outside"], len(outside), len(undecided))
+    unclear = [place.name for place in places if place.agrees is None and not place.lacking]
+    if decided is None and unclear:
+        text = f"at {', '.join(unclear)} the interval reaches over the bound"
+        reasons.append(evidence.Reason("interval", text))
+    title = f"{claim['text']}: {total - len(outside) - len(undecided)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
     table = Table([figure.along, "", *columns], rows, title=title, note=note, left=2)
     return Verdict(
@@ -84,17 +115,25 @@ def check(
         measured=len(outside),
         published=None,
         bound=f"≤ {claim['outside']}",
-        holds=holds,
-        decided=None if reasons else holds,
+        holds=None if short else len(outside) <= claim["outside"],
+        decided=None if reasons or short else decided,
         reasons=tuple(reasons),
         seeds=seeds,
+        asked=max(place.asked for place in places),
         unseeded=not seeded,
         bounds={"at_most": claim["outside"]},
         counts=claim["kind"],
-        write=_counted(total, outside),
+        write=_counted(total, outside, undecided),
         detail=table,
         places=[{"place": p.name, "agrees": p.agrees} | p.values for p in places],
     )
+
+
+def _decided(allowed: int, outside: int, undecided: int) -> bool | None:
+    """Whether no more places differ than may, whatever those come to that are not decided; None if open."""
+    if outside > allowed:
+        return False
+    return True if outside + undecided <= allowed else None
 
 
 def _reasons(claim: dict[str, Any], panels: Sequence[Panel]) -> list[evidence.Reason]:
@@ -104,33 +143,27 @@ def _reasons(claim: dict[str, Any], panels: Sequence[Panel]) -> list[evidence.Re
     for figure in figures:
         panel, lines = _lines(panels, figure, claim["line"])
         name = panel.figure.options.get("metric", "") if panel and claim["kind"] != "order" else ""
-        for line in lines.values():
-            flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-            found += evidence.against(line.runs, name, flows=flows, remark="")
-    return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
+        found += claims.of_lines(list(lines.values()), name)
+    return list(dict.fromkeys(found))
 
 
 def _seconds(claim: dict[str, Any], panels: Sequence[Panel]) -> float:
     """The simulated seconds of the shortest run that the claim looks at."""
     _, lines = _lines(panels, claim["figure"], claim["line"])
-    return min(1e-9 * run.summary["end_ns"] for line in lines.values() for run in line.runs)
+    ends = (1e-9 * run.summary["end_ns"] for line in lines.values() for run in line.runs)
+    return min(ends, default=math.inf)
 
 
-def _seeds(claim: dict[str, Any], panels: Sequence[Panel]) -> int:
-    """On how many seeds each place was run."""
-    _, lines = _lines(panels, claim["figure"], claim["line"])
-    return min(len(line.runs) for line in lines.values())
-
-
-def _counted(total: int, outside: Sequence[str]) -> Callable[[float | None], str]:
+def _counted(total: int, outside: Sequence[str], undecided: Sequence[str]) -> Callable[[float | None], str]:
     named = f" ({', '.join(outside)})" if outside else ""
-    return lambda count: "–" if count is None else f"{count:.0f} of {total} differ{named}"
+    left = f", {len(undecided)} open ({', '.join(undecided)})" if undecided else ""
+    return lambda count: "–" if count is None else f"{count:.0f} of {total} differ{named}{left}"
 
 
 def _lines(panels: Sequence[Panel], figure: str, label: str) -> tuple[Panel | None, dict[str, Line]]:
-    """A figure's panel, and the runs of a line by place."""
+    """A figure's panel, and the runs of a line by place, those of which all runs failed among them."""
     panel = next((p for p in panels if p.figure.name == figure), None)
-    found = {line.place: line for line in panel.lines if line.label == label} if panel else {}
+    found = {line.place: line for line in panel.asked_lines if line.label == label} if panel else {}
     return panel, found
 
 
@@ -148,19 +181,39 @@ def _within(claim: dict[str, Any], panels: Sequence[Panel]) -> tuple[list[str], 
         for name, line in lines.items():
             x = formulas.number(name)
             theirs = None if x is None else text.get((claim["line"], x))
-            mean = line.metric(panel.figure.options["metric"])
-            if theirs is None or mean is None:
+            if theirs is None:
                 continue
+            of_seeds = numbers.of_line(line, panel.figure.options["metric"])
+            mean = numbers.mean(of_seeds)
             place = by_place.setdefault(name, Place(name=name, cells=[], agrees=True))
-            place.cells.append(f"{mean.text(found.text)} / {found.text(theirs)}")
-            place.agrees &= _is_within(bound, mean.value, theirs)
-            place.values[panel.figure.options["metric"]] = {"measured": mean.value, "published": theirs}
+            place.cells.append(f"{mean.text(found.text) if mean else '–'} / {found.text(theirs)}")
+            place.agrees = _both(place.agrees, _is_within(bound, of_seeds, theirs))
+            place.of_seeds.append(of_seeds)
+            ours = {"measured": mean.value if mean else None, "published": theirs}
+            place.values[panel.figure.options["metric"]] = ours
     return columns, [place for place in by_place.values() if len(place.cells) == len(bounds)]
 
 
-def _is_within(bound: dict[str, Any], ours: float, theirs: float) -> bool:
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    """Whether both hold: not if one does not, and None if that is open."""
+    if one is False or other is False:
+        return False
+    return None if one is None or other is None else True
+
+
+def _is_within(bound: dict[str, Any], ours: numbers.BySeed, theirs: float) -> bool | None:
     highest = bound["absolute"] if "absolute" in bound else bound["relative"] * abs(theirs)
-    return abs(ours - theirs) <= highest
+    return _inside(numbers.difference(ours, dict.fromkeys(ours, numbers.Number(theirs))), -highest, highest)
+
+
+def _inside(deviations: numbers.BySeed, lowest: float, highest: float) -> bool | None:
+    """Whether the whole interval lies within two bounds, or none of it; None if it is open."""
+    mean = numbers.mean(deviations)
+    if mean is None or numbers.known(deviations) < len(deviations):
+        return None
+    if lowest <= mean.low and mean.high <= highest:
+        return True
+    return False if mean.low > highest or mean.high < lowest else None
 
 
 def _order(
@@ -172,27 +225,55 @@ def _order(
     places = []
     for name, line in lines.items():
         theirs = by_name.get(name)
-        ours = sharing.group_means(line.runs[0], ns3=True)
-        if theirs is None or not ours:
+        if theirs is None:
             continue
-        cells = [f"{group} {_mbps(ours.get(group))} / {_mbps(1e6 * rate)}" for group, rate in theirs.items()]
-        agrees = same_order(ours, {g: 1e6 * rate for g, rate in theirs.items()}, claim.get("apart", APART))
-        values = {"measured_bps": ours, "published_mbps": theirs}
-        places.append(Place(name=name, cells=[", ".join(cells)], agrees=agrees, values=values))
+        means = {id(run): sharing.group_means(run, ns3=True) for run in line.runs}
+        ours = {group: numbers.of_runs(line, partial(_of_group, means, group)) for group in theirs}
+        of_groups = {group: mean for group, found in ours.items() if (mean := numbers.mean(found))}
+        cells = [
+            f"{group} {of_groups[group].text(_mbps) if group in of_groups else '–'} / {_mbps(1e6 * rate)}"
+            for group, rate in theirs.items()
+        ]
+        values = {
+            "measured_bps": {group: mean.value for group, mean in of_groups.items()},
+            "published_mbps": theirs,
+        }
+        agrees = same_order(ours, theirs, claim.get("apart", APART))
+        cell = ", ".join(cells)
+        of_seeds: list[numbers.BySeed] = list(ours.values())
+        places.append(Place(name=name, cells=[cell], agrees=agrees, values=values, of_seeds=of_seeds))
     return ["goodput of a flow, mean by group (Mb/s)"], places
+
+
+def _of_group(means: Mapping[int, Mapping[str, float]], group: str, run: Run) -> numbers.Number:
+    return numbers.Number.of(means[id(run)].get(group), f'the run has no goodput of "{group}"')
 
 
 def _mbps(rate: float | None) -> str:
     return quantities.digits(None if rate is None else 1e-6 * rate)
 
 
-def same_order(ours: dict[str, float], theirs: dict[str, float], apart: float = APART) -> bool:
-    """Return whether of any two groups that are apart in `theirs` the same one has more in `ours`."""
+def same_order(
+    ours: Mapping[str, numbers.BySeed], theirs: Mapping[str, float], apart: float = APART
+) -> bool | None:
+    """Return whether of any two groups that are apart in `theirs` the same one has more in `ours`.
+
+    It has where the whole 95 % interval of the difference, seed by seed, is above 0, and has not where none
+    of it is; None where that is open for two groups, and for none of them is the other one ahead.
+    """
+    found: bool | None = True
     for winner, highest in theirs.items():
         for loser, lowest in theirs.items():
-            if highest > apart * lowest and not ours.get(winner, 0.0) > ours.get(loser, 0.0):
-                return False
-    return True
+            if highest > apart * lowest:
+                found = _both(found, _is_ahead(numbers.difference(ours[winner], ours[loser])))
+    return found
+
+
+def _is_ahead(difference: numbers.BySeed) -> bool | None:
+    mean = numbers.mean(difference)
+    if mean is None or numbers.known(difference) < len(difference):
+        return None
+    return True if mean.low > 0 else False if mean.high <= 0 else None
 
 
 @dataclass(kw_only=True)
@@ -200,49 +281,57 @@ class _LawPlace:
     """What became of a law at one place."""
 
     name: str
-    expected: float
-    found: Mean
-    deviation: Mean
+    expected: Mean | None
+    found: Mean | None
+    deviations: numbers.BySeed
     """From what was expected: as a ratio, or as a difference."""
     holds: bool | None
-    """None where the interval reaches over the bound."""
+    """None where the interval reaches over the bound, or a seed has no number."""
+
+    @property
+    def deviation(self) -> Mean | None:
+        """The mean of the seeds that have a number, None if none has."""
+        return numbers.mean(self.deviations)
 
 
-def check_law(claim: dict[str, Any], panels: Sequence[Panel]) -> Verdict | None:
-    """Check a claim of kind "law"; None where nothing of it was run."""
-    panel = next((p for p in panels if p.figure.name == claim["figure"]), None)
-    lines = [line for line in panel.lines if line.label == claim["line"]] if panel else []
-    if panel is None or not lines:
+def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True) -> Verdict | None:
+    """Check a claim of kind "law"; None where nothing of it was run.
+
+    `seeded`: whether a seed can change what the places come to.
+    """
+    panel, by_place = _lines(panels, claim["figure"], claim["line"])
+    over = panel.figure.options.get("over") if panel else None
+    judged = [line for place, line in by_place.items() if place != over]
+    if panel is None or not judged or (over and over not in by_place):
         return None
     allowed = formulas.tolerance(claim)
     name = panel.figure.options["metric"]
-    over = panel.figure.options.get("over")
-    base = next((line for line in lines if line.place == over), None)
-    judged = [line for line in lines if line is not base] if over else lines
+    base = by_place[over] if over else None
     places = [_judged(panel, line, base, name, allowed) for line in judged]
-    known = [place for place in places if place is not None]
-    if not known:
-        return None
-    worst = max(known, key=lambda p: allowed.beyond(p.deviation.value))
-    seeds = min(len(line.runs) for line in lines)
-    reasons = [*few_seeds(seeds), *_law_reasons(lines, name)]
-    wrong = any(place.holds is False for place in known)
-    decided = False if wrong else None if any(place.holds is None for place in known) else True
+    deviations = [mean for place in places if (mean := place.deviation)]
+    worst = max(deviations, key=lambda mean: allowed.beyond(mean.value), default=None)
+    seeds = min(numbers.known(place.deviations) for place in places)
+    reasons = [*(numbers.few_seeds(seeds) if seeded else []), *claims.of_lines(list(by_place.values()), name)]
+    reasons += [reason for place in places for reason in numbers.without(place.deviations, place.name)]
+    wrong = any(place.holds is False for place in places)
+    decided = False if wrong else None if any(place.holds is None for place in places) else True
     text = quantities.digits if over else metric(name).text
     write = quantities.digits if allowed.is_ratio else text
     return Verdict(
         text=claim["text"],
-        measured=worst.deviation.value,
+        measured=worst.value if worst else None,
         published=None,
         bound=_allowed_text(allowed, write),
-        holds=allowed.beyond(worst.deviation.value) <= 0,
+        holds=allowed.beyond(worst.value) <= 0 if worst else None,
         decided=None if reasons else decided,
         reasons=tuple(reasons),
         write=write,
-        interval=(worst.deviation.low, worst.deviation.high) if worst.deviation.interval else None,
-        detail=_law_table(claim, panel, known, text, write, is_ratio=allowed.is_ratio),
-        places=[_law_as_json(place) for place in known],
+        interval=(worst.low, worst.high) if worst and worst.interval is not None else None,
+        detail=_law_table(claim, panel, places, text, write, is_ratio=allowed.is_ratio),
+        places=[_law_as_json(place) for place in places],
         seeds=seeds,
+        asked=max(len(place.deviations) for place in places),
+        unseeded=not seeded,
         counts="agreement",
         signed=not allowed.is_ratio,
     )
@@ -255,37 +344,21 @@ def _allowed_text(allowed: formulas.Tolerance, write: Callable[[float | None], s
     return f"≤ {write(allowed.high)}" if math.isinf(allowed.low) else f"± {write(allowed.high)}"
 
 
-def _judged(
-    panel: Panel, line: Line, base: Line | None, name: str, allowed: formulas.Tolerance
-) -> _LawPlace | None:
+def _judged(panel: Panel, line: Line, base: Line | None, name: str, allowed: formulas.Tolerance) -> _LawPlace:
     """Judge a line at its place, relative to `base` where the figure is drawn so."""
-    theory, found = expected(panel.figure, line), line.values(name)
+    theory, found = numbers.of_values(line, expected(panel.figure, line)), numbers.of_line(line, name)
     if base is not None:
-        of_base = base.values(name)
-        found = [a / b if a is not None and b else None for a, b in zip(found, of_base, strict=True)]
-    pairs = [(a, b) for a, b in zip(found, theory, strict=True) if a is not None and b is not None]
-    if not pairs or (allowed.is_ratio and not all(b for _, b in pairs)):
-        return None
-    deviation = Mean.of([a / b if allowed.is_ratio else a - b for a, b in pairs])
-    means = Mean.of([b for _, b in pairs]), Mean.of([a for a, _ in pairs])
-    assert deviation and means[0] and means[1]
-    inside = allowed.low <= deviation.low and deviation.high <= allowed.high
-    outside = deviation.low > allowed.high or deviation.high < allowed.low
+        found = numbers.ratio(found, numbers.of_line(base, name))
+    compare = numbers.ratio if allowed.is_ratio else numbers.difference
+    deviations = compare(found, theory)
+    both = [seed for seed, number in deviations.items() if number.value is not None]
     return _LawPlace(
         name=line.place,
-        expected=means[0].value,
-        found=means[1],
-        deviation=deviation,
-        holds=True if inside else False if outside else None,
+        expected=numbers.mean({seed: theory[seed] for seed in both}),
+        found=numbers.mean({seed: found[seed] for seed in both}),
+        deviations=deviations,
+        holds=_inside(deviations, allowed.low, allowed.high),
     )
-
-
-def _law_reasons(lines: Sequence[Line], name: str) -> list[evidence.Reason]:
-    found = []
-    for line in lines:
-        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        found += evidence.against(line.runs, name, flows=flows, remark="")
-    return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
 
 _WORDS = {True: "PASS", False: "DIFFERS", None: "OPEN"}
@@ -304,9 +377,9 @@ def _law_table(
         [
             place.name,
             _WORDS[place.holds],
-            text(place.expected),
-            place.found.text(text),
-            place.deviation.text(write),
+            text(place.expected.value if place.expected else None),
+            place.found.text(text) if place.found else "–",
+            place.deviation.text(write) if place.deviation else "–",
         ]
         for place in places
     ]
@@ -323,11 +396,12 @@ def _law_table(
 
 
 def _law_as_json(place: _LawPlace) -> dict[str, Any]:
+    found = place.found
     return {
         "place": place.name,
         "holds": place.holds,
-        "expected": place.expected,
-        "found": place.found.value,
-        "interval": None if place.found.interval is None else [place.found.low, place.found.high],
-        "deviation": place.deviation.value,
+        "expected": place.expected.value if place.expected else None,
+        "found": found.value if found else None,
+        "interval": [found.low, found.high] if found and found.interval is not None else None,
+        "deviation": place.deviation.value if place.deviation else None,
     }

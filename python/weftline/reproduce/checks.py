@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
-from weftline.reproduce import formulas
+from weftline.reproduce import bounds, formulas
 from weftline.toml_lines import Where, check_keys
 
 if TYPE_CHECKING:
@@ -265,8 +265,9 @@ def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) 
             ("absolute" in bound) == ("relative" in bound) for bound in claim["within"]
         ):
             raise InputError(f"{here}within: expected {{ figure, absolute }} or {{ figure, relative }}")
-    elif kind != "order" and not claim.keys() & {"above", "below", "at_most"}:
+    elif kind != "order" and not claim.keys() & {*bounds.KEYS}:
         raise InputError(f'{here}expected "below", "above" or "at_most"')
+    bounds.check(claim, here)
 
 
 def _check_bars(figure: FigureDefinition) -> None:

@@ -16,14 +16,20 @@ load, or of another figure, as one of flows of other sizes.
 `below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
 
-A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, fewer
-than three seeds: each makes a claim OPEN, with the reason below the table (`weftline.measures.evidence`).
+A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, a seed
+without the number, fewer than three seeds that have it: each makes a claim OPEN, with the reason below the
+table (`weftline.measures.evidence`).
 
 Over several seeds a number is the mean of the seeds' own numbers, with Student's 95 % interval; of a ratio
 both are those of the ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or
 none of it; else OPEN. One of "none" (at most 0, of a number that is never negative) does not hold where one
 seed has some. An experiment with `seeded = false`, whose results no seed changes, needs one seed alone. The
 ledger's verdicts on direction and size are made of the same numbers, in `weftline.reproduce.verdicts`.
+
+A seed is without the number where its run failed, where the run does not have it (its flows did not converge
+before its end), or where a ratio would divide by 0. That alone decides nothing: a longer run might have the
+number, and 12 drops over none are more, but not how many times as many. The other seeds are those in which
+the run went well, so their mean decides nothing either (`weftline.reproduce.numbers`).
 """
 
 from __future__ import annotations
@@ -31,18 +37,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from weftline import quantities
 from weftline.measures import evidence
-from weftline.measures.lines import Line, Mean, at_share
+from weftline.measures.lines import Line, at_share
 from weftline.measures.metrics import Flows, metric
-from weftline.reproduce import verdicts
-from weftline.reproduce.panels import ratio as line_ratio
+from weftline.measures.pooling import seed_of
+from weftline.reproduce import numbers, verdicts
+from weftline.reproduce.bounds import SIGNED
+from weftline.runs import Run
 from weftline.terminal import Table
 
-SIGNED = ("backlog_growth",)
-"""Metrics that can be negative."""
 Curve = list[tuple[float, float, float]]
 """(share of flows, largest size in the bin in bytes, slowdown)"""
 
@@ -69,9 +76,11 @@ class Verdict:
     reasons: tuple[evidence.Reason, ...] = ()
     """Reasons against a verdict."""
     seeds: int = 1
-    """On how many it was measured."""
+    """How many seeds have the number."""
+    asked: int = 1
+    """How many were to have it."""
     by_seed: tuple[float | None, ...] = ()
-    """The number of each seed, where there are several."""
+    """The number of each of these, where there are several; None of one without."""
     unseeded: bool = False
     """Whether no seed changes it."""
     bounds: Mapping[str, float] = field(default_factory=dict)
@@ -104,9 +113,9 @@ class Verdict:
         """
         if self.holds is None:
             return "–"
-        if (self.interval or self.reasons) and self.decided is None:
+        if self.decided is None:
             return "OPEN"
-        return "PASS" if self.holds else "DIFFERS"
+        return "PASS" if self.decided else "DIFFERS"
 
 
 def check(
@@ -125,21 +134,24 @@ def check(
     sides = [_Side(claim, lines, published)]
     if than is not None:
         sides.append(_Side({**claim, **claim["than"]}, *than))
-    mean, text, write = _over(sides)
-    if mean is None:
+    text, write = _published(sides), _write(claim)
+    if not all(side.is_run for side in sides):
         return verdict(claim, None, write, published=text)
-    interval = None if mean.interval is None else (mean.low, mean.high)
-    used = [line for side in sides for line in used_lines(side.claim, side.lines)]
-    seeds = min((len(line.runs) for line in used), default=1)
+    found = dict(sides[0].by_seed())
+    if len(sides) > 1:
+        found = numbers.ratio(found, sides[1].by_seed())
+    mean = numbers.mean(found)
+    used = [line for side in sides for line in used_lines(side.claim, side.lines) if line.runs]
     return verdict(
         claim,
-        mean.value,
+        mean.value if mean else None,
         write,
         published=text,
-        interval=interval,
-        reasons=[*(few_seeds(seeds) if seeded else []), *_reasons(claim, used)],
-        seeds=seeds,
-        by_seed=_by_seed(sides, seeds),
+        interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
+        reasons=[*numbers.reasons(found, seeded=seeded), *_reasons(claim, used)],
+        seeds=numbers.known(found),
+        asked=len(found),
+        by_seed=tuple(number.value for number in found.values()) if len(found) > 1 else (),
         unseeded=not seeded,
     )
 
@@ -153,8 +165,7 @@ def than_panel(claim: dict[str, Any]) -> dict[str, Any] | None:
 
 def asked_lines(claim: dict[str, Any]) -> set[str]:
     """Return the labels of the lines that a claim needs in its panel."""
-    against = claim.get("against", [])
-    return {claim["line"], *([against] if isinstance(against, str) else against)}
+    return {claim["line"], *_others(claim)}
 
 
 @dataclass(frozen=True)
@@ -163,74 +174,90 @@ class _Side:
 
     claim: dict[str, Any]
     lines: Sequence[Line]
+    """Those of which all runs failed are among them, without runs."""
     published: Sequence[dict[str, Any]]
 
-    def alone(self, number: int) -> _Side:
-        """Return the same of one seed."""
-        kept = [replace(line, runs=[line.runs[number]]) for line in self.lines if len(line.runs) > number]
-        return _Side(self.claim, kept, [])
+    @property
+    def is_run(self) -> bool:
+        """Whether all was to be run that the number is of."""
+        return all(self.line(*one) for one in self.needed)
+
+    @property
+    def needed(self) -> list[tuple[str, str | None]]:
+        """Label and place of the line that the number is of, then of those that it is relative to."""
+        claim, of_places = self.claim, self.claim.get("kind") == "trend"
+        at = claim["at"] if of_places else None
+        found = [(claim["line"], at)]
+        if of_places and {"against", "against_at"} & claim.keys():
+            found.append((claim.get("against", claim["line"]), claim.get("against_at", at)))
+        elif "against" in claim:
+            found += [(label, None) for label in _others(claim)]
+        return found
+
+    def line(self, label: str, place: str | None) -> Line | None:
+        """Return a line of the panel, at a place on the axis of x unless it is None."""
+        fitting = [one for one in self.lines if one.label == label and place in (None, one.place)]
+        return fitting[-1] if fitting else None
+
+    def by_seed(self) -> dict[int, numbers.Number]:
+        """Return the number of each seed."""
+        used = [line for one in self.needed if (line := self.line(*one))]
+        if self.claim.get("kind") == "curve":
+            return _curve(self.claim, used)
+        values = [numbers.of_line(line, self.claim["metric"]) for line in used]
+        return numbers.ratio(*values) if len(values) > 1 else values[0]
 
 
-def _over(sides: Sequence[_Side]) -> tuple[Mean | None, float | None, Callable[..., Any]]:
-    """The number of the first side, over that of the second if there is one; the published one; its form."""
-    found = [_measured(side.claim, side.lines, side.published) for side in sides]
-    if len(found) == 1:
-        return found[0]
-    (mine, drawn, _), (other, there, _) = found
-    published = sides[0].claim.get("published", drawn / there if drawn and there else None)
-    if not (mine and other and other.value):
-        return None, published, quantities.digits
-    seeds = min(len(line.runs) for side in sides for line in used_lines(side.claim, side.lines))
-    mean = Mean.of(_by_seed(sides, seeds)) if seeds > 1 else Mean(mine.value / other.value)
-    return mean, published, quantities.digits
+def _others(claim: dict[str, Any]) -> list[str]:
+    """The labels of the lines that a claim compares with."""
+    against = claim.get("against", [])
+    return [against] if isinstance(against, str) else list(against)
 
 
-def few_seeds(seeds: int) -> list[evidence.Reason]:
-    """Return the reason that so few seeds give, if they do."""
-    if seeds >= verdicts.MIN_SEEDS:
-        return []
-    counted = "1 seed" if seeds == 1 else f"{seeds} seeds"
-    return [evidence.Reason("seeds", f"{counted}; a verdict needs {verdicts.MIN_SEEDS}")]
+def _is_ratio(claim: dict[str, Any]) -> bool:
+    """Whether the number is a ratio to another line, or to another place."""
+    return claim.get("kind") == "curve" or bool({"against", "against_at", "than"} & claim.keys())
 
 
-def _measured(
-    claim: dict[str, Any], lines: Sequence[Line], published: Sequence[dict[str, Any]]
-) -> tuple[Mean | None, float | None, Callable[..., Any]]:
-    """The measured number, the published one, and how it is written."""
-    by_label = {line.label: line for line in lines}
-    if claim.get("kind") == "trend":
-        mean, write = _trend(claim, lines)
-        return mean, claim.get("published", _drawn(claim, published)), write
-    elif claim.get("kind", "metric") == "curve":
-        mean, text = _curve(claim, by_label, published)
-        return mean, text, quantities.digits
-    else:
-        mean, write = _metric(claim, by_label)
-    return mean, claim.get("published"), write
+def _write(claim: dict[str, Any]) -> Callable[..., Any]:
+    return quantities.digits if _is_ratio(claim) else metric(claim["metric"]).text
 
 
-def _by_seed(sides: Sequence[_Side], seeds: int) -> tuple[float | None, ...]:
-    """The number of each seed by itself."""
-    if seeds < 2:
-        return ()
-    means = [_over([side.alone(number) for side in sides])[0] for number in range(seeds)]
-    return tuple(mean.value if mean else None for mean in means)
+def _published(sides: Sequence[_Side]) -> float | None:
+    """The published number: what a claim says, or what it comes to on the published curves or points."""
+    drawn = [_drawn(side) for side in sides]
+    if len(drawn) == 1:
+        return drawn[0]
+    mine, other = drawn
+    return sides[0].claim.get("published", mine / other if mine and other else None)
+
+
+def _drawn(side: _Side) -> float | None:
+    claim = side.claim
+    if claim.get("kind") == "curve":
+        return _published_curve(side)
+    drawn = _published_point(claim, side.published) if claim.get("kind") == "trend" else None
+    return claim.get("published", drawn)
 
 
 def used_lines(claim: dict[str, Any], lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a panel that a claim is about, at its places where it names them."""
-    labels = asked_lines(claim)
+    labels = {claim["line"], *_others(claim)}
     places = {claim[key] for key in ("at", "against_at") if key in claim}
     return [line for line in lines if line.label in labels and (not places or line.place in places)]
 
 
 def _reasons(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
     """Return the reasons against a verdict in the runs of a claim, except for their number and steadiness."""
-    name = "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", "")
+    return of_lines(used, "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", ""))
+
+
+def of_lines(lines: Sequence[Line], name: str) -> list[evidence.Reason]:
+    """Return the reasons against a verdict on a metric in the runs of lines, except for their number."""
     found = []
-    for line in used:
+    for line in lines:
         flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        found += evidence.against(line.runs, name, flows=flows, remark="")
+        found += evidence.against(line.runs, name, flows=flows, remark="") if line.runs else []
     return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
 
@@ -243,15 +270,21 @@ def verdict(
     interval: tuple[float, float] | None = None,
     reasons: Sequence[evidence.Reason] = (),
     seeds: int = 1,
+    asked: int = 1,
     by_seed: tuple[float | None, ...] = (),
     unseeded: bool = False,
 ) -> Verdict:
-    """Return what a number, None where there is none, says about a claim."""
+    """Return what a number, None where there is none, says about a claim.
+
+    Of `asked` seeds `seeds` have it; with `by_seed` both follow from that.
+    """
     holds = None if measured is None else _within(claim, measured)
     bounds: dict[str, float] = {key: claim[key] for key in ("above", "below", "at_most") if key in claim}
     signed = claim.get("metric") in SIGNED
     some = verdicts.has_some({"bounds": bounds, "signed": signed, "measured": measured, "by_seed": by_seed})
-    if some and all(reason.kind == "seeds" for reason in reasons):
+    if by_seed:
+        seeds, asked = sum(value is not None for value in by_seed), len(by_seed)
+    if some and all(reason.kind in verdicts.OF_SEEDS for reason in reasons):
         undecided = False
     else:
         undecided = bool(reasons) or (interval is not None and not _on_one_side(claim, interval))
@@ -266,10 +299,11 @@ def verdict(
         decided=None if undecided else holds,
         reasons=tuple(reasons),
         seeds=seeds,
+        asked=asked,
         by_seed=by_seed,
         unseeded=unseeded,
         bounds=bounds,
-        ratio=claim.get("kind") == "curve" or bool({"against", "against_at", "than"} & claim.keys()),
+        ratio=_is_ratio(claim),
         signed=signed,
     )
 
@@ -289,7 +323,7 @@ def table(found: Sequence[Verdict]) -> Table:
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for programs."""
-    names = ("text", "measured", "interval", "published", "bound", "holds", "decided", "seeds")
+    names = ("text", "measured", "interval", "published", "bound", "holds", "decided", "seeds", "asked")
     found = {name: getattr(verdict, name) for name in names} | {"said": verdict.measured_text}
     more = ("by_seed", "unseeded", "bounds", "ratio", "counts", "signed")
     found |= {name: value for name in more if (value := getattr(verdict, name))}
@@ -297,51 +331,53 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
     return found | ({"places": verdict.places} if verdict.places else {})
 
 
-def _curve(
-    claim: dict[str, Any], lines: dict[str, Line], published: Sequence[dict[str, Any]]
-) -> tuple[Mean | None, float | None]:
-    """The measured and the published number of a claim on curves."""
+def _curve(claim: dict[str, Any], used: Sequence[Line]) -> dict[int, numbers.Number]:
+    """The number of each seed of a claim on curves, the first line against the others."""
+    by_line = [numbers.of_runs(line, partial(_finished, line)) for line in used]
+    found = numbers.combined(by_line, lambda values: 1.0)
+    for seed, number in found.items():
+        if number.value is not None:
+            alone = [
+                replace(line, runs=[run for run in line.runs if seed_of(run) == seed][:1]) for line in used
+            ]
+            found[seed] = numbers.Number.of(_curve_of_seed(claim, alone))
+    return found
+
+
+def _finished(line: Line, run: Run) -> numbers.Number:
+    """1 where a run has a slowdown."""
+    return numbers.Number.of(1.0 if replace(line, runs=[run]).has_flows else None)
+
+
+def _curve_of_seed(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
     percentile = claim.get("percentile", "p95")
-    others = claim["against"] if isinstance(claim["against"], list) else [claim["against"]]
-    used = [claim["line"], *others]
-    if any(not lines[label].has_flows for label in used):
-        return None, claim.get("published")
-    bins = min(lines[label].bins for label in used)
-    points = {label: lines[label].curve(bins) for label in used}
-    measured = {
-        label: [(p["share"], p["size_bytes"], p[percentile].value) for p in found]
-        for label, found in points.items()
+    bins = min(line.bins for line in used)
+    curves = {
+        line.label: [(p["share"], p["size_bytes"], p[percentile].value) for p in line.curve(bins)]
+        for line in used
     }
+    return _worst_ratio(claim, curves, [line.label for line in used[1:]])
+
+
+def _published_curve(side: _Side) -> float | None:
+    """The published number of a claim on curves, from the published curves where there are all of them."""
+    claim, percentile = side.claim, side.claim.get("percentile", "p95")
+    drawn = {e["line"]: e["values"] for e in side.published if e.get("percentile") == percentile}
+    used = [claim["line"], *_others(claim)]
+    lines = [line for label in used if (line := side.line(label, None))]
+    if not all(label in drawn for label in used):
+        return claim.get("published")
+    if len(lines) < len(used) or not all(line.runs and line.has_flows for line in lines):
+        return claim.get("published")
     # Published curves give shares of flows; the sizes at these shares are those of the flows that were run.
-    mine = points[claim["line"]]
+    mine = lines[0].curve(min(line.bins for line in lines))
     entries: dict[str, Curve] = {}
-    for entry in published:
-        if entry.get("percentile") == percentile and entry["line"] in used:
-            values = entry["values"]
-            shares = [(i + 1) / len(values) for i in range(len(values))]
-            sizes = [at_share(mine, share)["size_bytes"] for share in shares]
-            entries[entry["line"]] = list(zip(shares, sizes, values, strict=True))
-    complete = all(label in entries for label in used)
-    theirs = _worst_ratio(claim, entries, others) if complete else claim.get("published")
-    by_seed = _curve_by_seed(claim, [lines[label] for label in used])
-    if len(by_seed) > 1:
-        return Mean.of(by_seed), theirs
-    ratio = _worst_ratio(claim, measured, others)
-    return None if ratio is None else Mean(ratio), theirs
-
-
-def _curve_by_seed(claim: dict[str, Any], used: Sequence[Line]) -> list[float | None]:
-    """The number of each seed of a claim on curves, the first line against the others; none of one seed."""
-    count = min(len(line.runs) for line in used)
-    if count < 2:
-        return []
-    alone = {**claim, "against": [line.label for line in used[1:]]}
-    ratios = []
-    for number in range(count):
-        of_seed = {line.label: replace(line, runs=[line.runs[number]]) for line in used}
-        mean, _ = _curve(alone, of_seed, [])
-        ratios.append(mean.value if mean else None)
-    return ratios
+    for label in used:
+        values = drawn[label]
+        shares = [(i + 1) / len(values) for i in range(len(values))]
+        sizes = [at_share(mine, share)["size_bytes"] for share in shares]
+        entries[label] = list(zip(shares, sizes, values, strict=True))
+    return _worst_ratio(claim, entries, used[1:])
 
 
 def _worst_ratio(claim: dict[str, Any], curves: dict[str, Curve], others: Sequence[str]) -> float | None:
@@ -368,25 +404,7 @@ def _value_at(curve: Curve, share: float) -> float:
     return next((value for reached, _, value in curve if reached >= share - 1e-9), curve[-1][2])
 
 
-def _metric(claim: dict[str, Any], lines: dict[str, Line]) -> tuple[Mean | None, Callable[..., Any]]:
-    name, line = claim["metric"], lines[claim["line"]]
-    if "against" not in claim:
-        return line.metric(name), metric(name).text
-    against = lines[claim["against"]]
-    return line_ratio(line, against, name), quantities.digits
-
-
-def _trend(claim: dict[str, Any], lines: Sequence[Line]) -> tuple[Mean | None, Callable[..., Any]]:
-    name, at = claim["metric"], claim["at"]
-    by_place = {(line.label, line.place): line for line in lines}
-    mine = by_place.get((claim["line"], at))
-    if "against" not in claim and "against_at" not in claim:
-        return (mine.metric(name) if mine else None), metric(name).text
-    other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
-    return line_ratio(mine, other, name), quantities.digits
-
-
-def _drawn(claim: dict[str, Any], published: Sequence[dict[str, Any]]) -> float | None:
+def _published_point(claim: dict[str, Any], published: Sequence[dict[str, Any]]) -> float | None:
     """Return the published point of a claim on one value of a trend, in the stored unit of the metric."""
     if "against" in claim or "against_at" in claim:
         return None

@@ -45,7 +45,7 @@ from typing import Any
 from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
-from weftline.reproduce import checks, formulas
+from weftline.reproduce import checks, formulas, published_entries
 from weftline.toml_lines import Where
 
 OWN = "own"
@@ -203,9 +203,18 @@ class Experiment:
         """
         path = self.folder / "published.json"
         try:
-            entries = json.loads(path.read_text("utf-8"))[key]
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{path}: no published values {key!r}: {error}") from None
+            data = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f'{path}: no published values "{key}": {error}') from None
+        known = [name for name in data if isinstance(data[name], list)] if isinstance(data, dict) else []
+        if key not in known:
+            raise InputError(
+                f'{path}: expected the key "{key}" with a list of entries: {nearest(key, known)}'
+                f"known: {', '.join(known) or 'none'}"
+            )
+        entries = data[key]
+        if not entries:
+            raise InputError(f'{path}: key "{key}": expected entries, found an empty list')
         return [
             renamed.section(entry, f"{path}: {key}: ") if isinstance(entry, dict) else entry
             for entry in entries
@@ -260,6 +269,7 @@ def load(name: str) -> Experiment:
     with checks.located(where):
         experiment = _read(next(shipped, folder.resolve().name), folder, data, where)
         checks.references(experiment, where)
+    published_entries.check(experiment)
     return experiment
 
 

@@ -169,19 +169,20 @@ class Tolerance:
 def tolerance(claim: dict[str, Any]) -> Tolerance:
     """Return the tolerance of a claim."""
     match claim.get("tolerance"):
-        case {"relative": int() | float() as bound, **rest} if not rest:
+        case {"relative": int() | float() as bound, **rest} if not rest and bound >= 0:
             return Tolerance(True, 1.0 - bound, 1.0 + bound)
         case {"from": int() | float() as low, "to": int() | float() as high, **rest} if (
             not rest and low < high
         ):
             return Tolerance(True, float(low), float(high))
-        case {"absolute": int() | float() as bound, **rest} if not rest:
+        case {"absolute": int() | float() as bound, **rest} if not rest and bound >= 0:
             return Tolerance(False, -float(bound), float(bound))
         case {"at_most": int() | float() as bound, **rest} if not rest:
             return Tolerance(False, -math.inf, float(bound))
     raise InputError(
         f'claim "{claim["text"]}": tolerance: expected {{ relative }} or {{ from, to }} of the ratio,'
-        " or { absolute } or { at_most } of the difference"
+        " or { absolute } or { at_most } of the difference, where relative and absolute are not negative, and"
+        " from is below to"
     )
 
 

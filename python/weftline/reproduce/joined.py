@@ -19,7 +19,7 @@ from weftline import quantities
 from weftline.measures import evidence
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import metric
-from weftline.reproduce import claims, verdicts
+from weftline.reproduce import claims, numbers, verdicts
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.trials import METRICS, TrialMetric
 
@@ -44,7 +44,7 @@ def answering(known: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str,
 
 
 def _enough(result: Mapping[str, Any]) -> bool:
-    return bool(result.get("unseeded")) or result.get("seeds", 1) >= verdicts.MIN_SEEDS
+    return bool(result.get("unseeded")) or verdicts.known_seeds(result) >= verdicts.MIN_SEEDS
 
 
 def with_older(
@@ -86,17 +86,30 @@ def _again(experiment: Experiment, claim: Mapping[str, Any], result: dict[str, A
     if len(by_seed) < result.get("seeds", 1):
         return result
     mean = Mean.of(by_seed)
+    reasons = [evidence.Reason(**reason) for reason in result.get("reasons", [])]
+    if not result.get("unseeded"):
+        few = numbers.few_seeds(verdicts.known_seeds(result))
+        reasons = [*few, *(reason for reason in reasons if reason.kind != "seeds")]
+    if not any(reason.kind == "measured" for reason in reasons):
+        reasons += numbers.without(_by_seed(result, by_seed))
     verdict = claims.verdict(
         dict(claim),
         mean.value if mean else None,
         form(claim, METRICS if experiment.tries else None),
         published=claim.get("published", result["published"]),
         interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
-        reasons=[evidence.Reason(**reason) for reason in result.get("reasons", [])],
+        reasons=reasons,
+        by_seed=by_seed if len(by_seed) > 1 else (),
     )
     made = claims.as_json(verdict)
     again = ("measured", "interval", "published", "bound", "holds", "decided", "said", "bounds", "signed")
     return {**result, **{key: made[key] for key in again if key in made}}
+
+
+def _by_seed(result: Mapping[str, Any], values: Sequence[float | None]) -> dict[int, numbers.Number]:
+    """The numbers of seeds, the first of which is 1 where it was not kept which they are."""
+    seeds = result.get("of_seeds") or range(1, len(values) + 1)
+    return {seed: numbers.Number.of(value) for seed, value in zip(seeds, values, strict=True)}
 
 
 def _fit(claim: Mapping[str, Any], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
@@ -108,24 +121,24 @@ def _fit(claim: Mapping[str, Any], old: Mapping[str, Any] | None, new: Mapping[s
 
 
 def _joined(claim: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {**_numbers(old), **_numbers(new)}
-    seeds = sorted(numbers)
-    by_seed = tuple(numbers[seed] for seed in seeds)
+    of_seeds = {**_numbers(old), **_numbers(new)}
+    seeds = sorted(of_seeds)
+    by_seed = tuple(of_seeds[seed] for seed in seeds)
     mean = Mean.of(by_seed)
     reasons = [
         evidence.Reason(**reason)
         for result in (old, new)
         for reason in result.get("reasons", [])
-        if reason["kind"] != "seeds"
+        if reason["kind"] not in verdicts.OF_SEEDS
     ]
+    found = {seed: numbers.Number.of(value) for seed, value in of_seeds.items()}
     verdict = claims.verdict(
         dict(claim),
         mean.value if mean else None,
         form(claim),
         published=new["published"],
         interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
-        reasons=[*claims.few_seeds(len(seeds)), *dict.fromkeys(reasons)],
-        seeds=len(seeds),
+        reasons=[*numbers.reasons(found), *dict.fromkeys(reasons)],
         by_seed=by_seed,
     )
     return marked(claims.as_json(verdict), seeds)

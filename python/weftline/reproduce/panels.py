@@ -18,8 +18,8 @@ Figures of kind "matrix": a metric for every variant of `lines` (rows) and of `a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from weftline import quantities
@@ -30,7 +30,7 @@ from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
 from weftline.report.page import Section
-from weftline.reproduce import formulas
+from weftline.reproduce import formulas, numbers
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.terminal import Table
 
@@ -47,6 +47,13 @@ class Panel:
     lines: list[Line]
     published: list[dict[str, Any]]
     title: str
+    failed: list[Line] = field(default_factory=list)
+    """Lines, at their places, of which all runs failed: they have no runs."""
+
+    @property
+    def asked_lines(self) -> list[Line]:
+        """All lines that were to be run, those of which all runs failed among them."""
+        return [*self.lines, *self.failed]
 
 
 def panel_of(experiment: Experiment, figure: FigureDefinition, choice: Choice, lines: list[Line]) -> Panel:
@@ -58,7 +65,14 @@ def panel_of(experiment: Experiment, figure: FigureDefinition, choice: Choice, l
         if all(chosen.get(axis) == variant for axis, variant in entry.get("panel", {}).items())
     ]
     varied = [v for axis, v in choice if len(experiment.variants(figure, axis)) > 1]
-    return Panel(figure=figure, choice=choice, lines=lines, published=entries, title=", ".join(varied))
+    return Panel(
+        figure=figure,
+        choice=choice,
+        lines=[line for line in lines if line.runs],
+        published=entries,
+        title=", ".join(varied),
+        failed=[line for line in lines if not line.runs],
+    )
 
 
 def sections_of(panels: Sequence[Panel]) -> list[Section]:
@@ -221,6 +235,7 @@ def _queue_table(p: Panel, title: str) -> Table:
             cells.append(text if published is None else f"{text} / {quantities.bytes_text(1000 * published)}")
         rows.append(cells)
     note = "measured / published" if values else ""
+    note = "; ".join(filter(None, [note, "percentiles: lower edges of bins of 1 KB"]))
     return Table(["queue", "median", "p95", "p99", "p99.9", "max"], rows, title=title, note=note)
 
 
@@ -246,14 +261,6 @@ def _with_published(p: Panel, line: Line, name: str) -> str:
     return text if message is None else f"{text} / {metric(name).text(message)}"
 
 
-def ratio(mine: Line | None, other: Line | None, name: str) -> Mean | None:
-    """Return a metric of one line over that of another, seed by seed."""
-    if mine is None or other is None:
-        return None
-    pairs = zip(mine.values(name), other.values(name), strict=False)
-    return Mean.of([a / b for a, b in pairs if a is not None and b])
-
-
 def published_points(p: Panel) -> dict[tuple[str, float], float]:
     """Return the published values by line and number, in the stored unit of the metric."""
     options = p.figure.options
@@ -264,20 +271,28 @@ def published_points(p: Panel) -> dict[tuple[str, float], float]:
 
 def trend_values(p: Panel) -> dict[str, dict[str, Mean]]:
     """Return what was measured by line and place, in their order; what is missing is not there."""
+    return {
+        label: {place: mean for place, found in places.items() if (mean := numbers.mean(found))}
+        for label, places in _trend_numbers(p).items()
+    }
+
+
+def _trend_numbers(p: Panel) -> dict[str, dict[str, dict[int, numbers.Number]]]:
+    """Return the number of each seed by line and place; ratios are seed by seed."""
     name, over = p.figure.options["metric"], p.figure.options.get("over")
     against = p.figure.options.get("against")
     by_place = {(line.label, line.place): line for line in p.lines}
-    found: dict[str, dict[str, Mean]] = {line.label: {} for line in p.lines if line.label != against}
+    found: dict[str, dict[str, dict[int, numbers.Number]]] = {
+        line.label: {} for line in p.lines if line.label != against
+    }
     for (label, place), line in by_place.items():
         if label == against:
             continue
+        of_seeds = numbers.of_line(line, name)
         if over or against:
             other = by_place.get((label, over) if over else (str(against), place))
-            mean = ratio(line, other, name)
-        else:
-            mean = line.metric(name)
-        if mean is not None:
-            found[label][place] = mean
+            of_seeds = numbers.ratio(of_seeds, numbers.of_line(other, name)) if other else {}
+        found[label][place] = of_seeds
     return found
 
 
@@ -316,14 +331,13 @@ def _trend_table(p: Panel, title: str) -> Table:
     found, over = metric(p.figure.options["metric"]), p.figure.options.get("over")
     against = p.figure.options.get("against")
     write = quantities.digits if over or against else found.text
-    measured = trend_values(p)
     places = list(dict.fromkeys(line.place for line in p.lines))
     message = published_points(p)
     rows = []
-    for label, means in measured.items():
+    for label, of_places in _trend_numbers(p).items():
         cells = []
         for place in places:
-            text = means[place].text(write) if place in means else "–"
+            text = _of_seeds_text(of_places.get(place, {}), write)
             x = formulas.number(place)
             theirs = None if x is None else message.get((label, x))
             cells.append(text if theirs is None else f"{text} / {write(theirs)}")
@@ -339,6 +353,16 @@ def _trend_table(p: Panel, title: str) -> Table:
     note += _left_out(p)
     heading = f"{found.title}, by {p.figure.options.get('axis', p.figure.along)}"
     return Table([heading, *places], rows, title=title, note="; ".join(note))
+
+
+def _of_seeds_text(found: numbers.BySeed, write: Callable[[float | None], str]) -> str:
+    """A mean over seeds as text, with how many have the number where some have not."""
+    mean = numbers.mean(found)
+    if mean is None:
+        return "–"
+    count = numbers.known(found)
+    lacking = f" ({count} of {len(found)} seeds)" if count < len(found) else ""
+    return f"{mean.text(write)}{lacking}"
 
 
 def _left_out(p: Panel) -> list[str]:

@@ -23,7 +23,7 @@ from weftline.measures import pooling
 from weftline.measures.lines import Line
 from weftline.quantities import parse_numbers, parse_seeds
 from weftline.report import run_page
-from weftline.reproduce import agreement, claims, cost, experiments, findings, formulas, trials
+from weftline.reproduce import agreement, claims, cost, experiments, findings, formulas, groups, trials
 from weftline.reproduce.experiments import SEEDS, Choice, Experiment, FigureDefinition
 from weftline.reproduce.panels import Panel, panel_of, sections_of, tables_of
 from weftline.sweeps import executor, store
@@ -312,6 +312,7 @@ def plan_points(
                     for seed in (figure.seeds if not part else ()) or size.seeds
                 ]
                 plan.append((figure, choice, label, points))
+    groups.check(experiment, plan)
     return plan
 
 
@@ -369,10 +370,10 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
     definitions = {figure.name: figure for figure in experiment.figures}
     for figure, choice, label, points in plan:
         found = [runs.Run.read(p.folder) for p in points if p.folder not in lost]
-        lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
-        if found:
-            group, sizes = figure.options.get("group"), formulas.sizes(figure.options)
-            lines.append(Line(label, found, group, place=points[0].place, sizes=sizes))
+        group, sizes = figure.options.get("group"), formulas.sizes(figure.options)
+        asked = tuple(point.seed for point in points)
+        line = Line(label, found, group, place=points[0].place, sizes=sizes, asked=asked)
+        panels.setdefault(figure.name, {}).setdefault(choice, []).append(line)
     return [
         [panel_of(experiment, definitions[name], choice, lines) for choice, lines in found.items()]
         for name, found in panels.items()
@@ -384,13 +385,13 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> l
     verdicts = []
     for claim in experiment.claims:
         wanted = claim.get("panel", {})
+        fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
         if claim.get("kind") in ("agreement", "order"):
-            fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
             verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
             verdicts += [verdict] if verdict else []
             continue
         if claim.get("kind") == "law":
-            verdict = agreement.check_law(claim, [p for found in panels for p in found])
+            verdict = agreement.check_law(claim, fitting, seeded=experiment.seeded)
             verdicts += [verdict] if verdict else []
             continue
         own = _panel_of_claim(claim, wanted, panels)
@@ -399,9 +400,9 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> l
         there = claims.than_panel(claim)
         other = None if there is None else _panel_of_claim({**claim, **claim["than"]}, there, panels)
         if there is None or other is not None:
-            than = (other.lines, other.published) if other else None
+            than = (other.asked_lines, other.published) if other else None
             verdicts.append(
-                claims.check(claim, own.lines, own.published, than=than, seeded=experiment.seeded)
+                claims.check(claim, own.asked_lines, own.published, than=than, seeded=experiment.seeded)
             )
     return verdicts
 
@@ -412,7 +413,7 @@ def _panel_of_claim(
     """The first panel of a claim's figure that fits, None if it was not run, or not with all its lines."""
     for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
         if wanted.items() <= dict(panel.choice).items():
-            return panel if claims.asked_lines(claim) <= {line.label for line in panel.lines} else None
+            return panel if claims.asked_lines(claim) <= {line.label for line in panel.asked_lines} else None
     return None
 
 

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, provenance, quantities
 from weftline.errors import InputError, RunFailed, nearest
-from weftline.measures.lines import Mean
-from weftline.reproduce import claims, findings, trial_kinds
+from weftline.reproduce import claims, findings, numbers, trial_kinds
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.reproduce.trial_kinds import KINDS
 from weftline.sweeps import executor
@@ -134,6 +133,17 @@ class Panel:
         """Return the same by seed."""
         key = METRICS[metric].key
         return {p.seed: f.get(key) for p, f in self.found.items() if (p.line, p.place) == (line, place)}
+
+    def numbers_of(self, line: str, place: str, metric: str) -> dict[int, numbers.Number]:
+        """Return the same of each seed that was to be tried."""
+        known = self.values(line, place, metric)
+        return {
+            p.seed: numbers.Number.of(known[p.seed])
+            if p.seed in known
+            else numbers.Number(None, numbers.FAILED)
+            for p in self.points
+            if (p.line, p.place) == (line, place)
+        }
 
     def published_value(self, line: str, place: str, metric: str) -> float | None:
         """Return the published number of a place of a line, in the unit of `value`."""
@@ -319,26 +329,23 @@ def check(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True
     if any(line not in panel.lines or place not in panel.places for line, place in used):
         return None
     alone = against == (claim["line"], at)
-    by_seed = panel.values(claim["line"], at, metric)
+    found = panel.numbers_of(claim["line"], at, metric)
     text = panel.published_value(claim["line"], at, metric)
     if not alone:
-        others = panel.values(*against, metric)
-        by_seed = {
-            seed: mine / other if mine is not None and (other := others.get(seed)) else None
-            for seed, mine in by_seed.items()
-        }
+        found = numbers.ratio(found, panel.numbers_of(*against, metric))
         stated_other = panel.published_value(*against, metric)
         text = text / stated_other if text is not None and stated_other else None
-    mean = Mean.of(list(by_seed.values()))
+    mean = numbers.mean(found)
     return claims.verdict(
         claim,
         mean.value if mean else None,
         METRICS[metric].text if alone else quantities.digits,
         published=claim.get("published", text),
         interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
-        reasons=claims.few_seeds(len(by_seed)) if seeded else [],
-        seeds=len(by_seed),
-        by_seed=tuple(by_seed.values()) if len(by_seed) > 1 else (),
+        reasons=numbers.reasons(found, seeded=seeded),
+        seeds=numbers.known(found),
+        asked=len(found),
+        by_seed=tuple(number.value for number in found.values()) if len(found) > 1 else (),
         unseeded=not seeded,
     )
 

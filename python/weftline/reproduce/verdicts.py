@@ -18,9 +18,9 @@ number of each seed, the published number and the bounds. Verdicts are not store
                 its row; one that counts the places outside of published numbers has a size and no direction.
                 A published 0 under a bound of none is the same where no seed has any.
 
-Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds, unless no seed changes a
-number), where a run did not end, flows are unfinished or too few, and where the interval reaches over the
-deciding value.
+Both are open, with the reason, without an interval (fewer than `MIN_SEEDS` seeds have the number, unless no
+seed changes it), where a seed that was to be run has no number, a run did not end, flows are unfinished or
+too few, and where the interval reaches over the deciding value.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from typing import Any
 
 MIN_SEEDS = 3
 """Fewer seeds give no verdict on a number that a seed can change."""
+OF_SEEDS = ("seeds", "measured")
+"""Kinds of reasons that say which seeds have no number: too few were run, or some are without one."""
 SIGN_LEVEL = 0.05
 """Level of the one-sided sign test over seeds."""
 SAME_SIZE = 0.15
@@ -68,7 +70,8 @@ def of(claim: Mapping[str, Any]) -> Verdicts:
     """Return the verdicts on a claim."""
     doubt = _doubt(claim)
     if claim.get("counts"):
-        holds = Answer(YES if claim["holds"] else NO) if claim.get("holds") is not None else Answer(OPEN)
+        decided = claim.get("decided", claim.get("holds"))
+        holds = Answer(YES if decided else NO) if decided is not None else Answer(OPEN)
         found = Answer(OPEN, doubt) if doubt else holds
         return Verdicts(found, Answer(NONE)) if claim["counts"] == "order" else Verdicts(Answer(NONE), found)
     return Verdicts(_direction(claim, doubt), _size(claim, doubt))
@@ -76,20 +79,28 @@ def of(claim: Mapping[str, Any]) -> Verdicts:
 
 def _doubt(claim: Mapping[str, Any]) -> str:
     """Why nothing can be decided; "" if something can."""
-    if claim.get("measured") is None:
-        return "no value"
     reasons = _reasons(claim)
+    if claim.get("measured") is None:
+        return "; ".join(reasons) or "no value"
+    seeds, by_seed = known_seeds(claim), claim.get("by_seed") or ()
+    if None in by_seed and not any(reason["kind"] == "measured" for reason in claim.get("reasons", [])):
+        reasons.append(f"{seeds} of {len(by_seed)} seeds have it")
     if claim.get("unseeded"):
         return "; ".join(reasons)
-    seeds = claim.get("seeds") or 1
     if seeds < MIN_SEEDS or (claim.get("interval") is None and not claim.get("counts")):
         reasons.insert(0, "one seed" if seeds == 1 else f"{seeds} seeds")
     return "; ".join(reasons)
 
 
-def _reasons(claim: Mapping[str, Any]) -> list[str]:
-    """The reasons against a verdict, except for the number of seeds."""
-    return [reason["text"] for reason in claim.get("reasons", []) if reason["kind"] != "seeds"]
+def known_seeds(claim: Mapping[str, Any]) -> int:
+    """Return how many seeds have the number of a claim."""
+    seeds, by_seed = claim.get("seeds") or 1, claim.get("by_seed")
+    return min(seeds, sum(value is not None for value in by_seed)) if by_seed else seeds
+
+
+def _reasons(claim: Mapping[str, Any], besides: Sequence[str] = ("seeds",)) -> list[str]:
+    """The reasons against a verdict, except for the number of seeds, or for other kinds of reasons."""
+    return [reason["text"] for reason in claim.get("reasons", []) if reason["kind"] not in besides]
 
 
 def is_of_none(claim: Mapping[str, Any]) -> bool:
@@ -107,7 +118,7 @@ def _direction(claim: Mapping[str, Any], doubt: str) -> Answer:
     side = _side(claim)
     if side is None:
         return Answer(NONE)
-    if has_some(claim) and not _reasons(claim):
+    if has_some(claim) and not _reasons(claim, OF_SEEDS):
         return Answer(NO)
     if doubt:
         return Answer(OPEN, doubt)
@@ -166,7 +177,7 @@ def _size(claim: Mapping[str, Any], doubt: str) -> Answer:
         return Answer(NONE)
     if claim.get("ratio") and _in(_bounds(claim), 1.0):
         return Answer(NONE, UNSIZED)
-    if published == 0 and has_some(claim) and not _reasons(claim):
+    if published == 0 and has_some(claim) and not _reasons(claim, OF_SEEDS):
         return Answer(NO)
     if doubt:
         return Answer(OPEN, doubt)
