@@ -66,3 +66,34 @@ def test_bandwidths_by_size_are_of_one_job(tmp_path, capsys):
     text = capsys.readouterr().out
     for row in rows:
         assert f"{row['busbw_GBps']:.2f} GB/s ({row['job']}, ring-all-reduce of 4 ranks)" in text
+
+
+def test_runs_of_other_scenarios_have_rows_of_their_own_and_a_run_given_twice_counts_once(tmp_path, capsys):
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 8, "repeat": 2}
+
+    def run(name, rate="100Gbps", seed=1, **more):
+        scenario = SCENARIO | {"seed": seed, "workload": [job | more]}
+        scenario["topology"] = scenario["topology"] | {"host_link": {"rate": rate}}
+        return str(weftline.run(scenario, out=tmp_path / name).out)
+
+    quick, slow, again = run("quick"), run("slow", "25Gbps"), run("again", seed=2)
+    alone = {}
+    for folder in (quick, slow):
+        assert main(["jobs", folder, "--json"]) == 0
+        (alone[folder],) = json.loads(capsys.readouterr().out)["sizes"]
+    assert main(["jobs", quick, slow, again, quick, "--json"]) == 0
+    printed = capsys.readouterr()
+    first, second = json.loads(printed.out)["sizes"]
+    assert "is given twice and counts once" in printed.err
+    assert first["runs"] == [quick, again] and first["steps"] == 4, "seeds of one scenario"
+    assert second["runs"] == [slow] and second["steps"] == 2
+    assert second["busbw_GBps"] == alone[slow]["busbw_GBps"] < alone[quick]["busbw_GBps"] / 2
+    assert {first["family"], second["family"]} == {0, 1}
+    assert main(["jobs", quick, slow]) == 0
+    text = capsys.readouterr().out
+    averages = [f"{alone[folder]['busbw_GBps']:.2f} GB/s (host_link.rate" for folder in (quick, slow)]
+    assert all(average in text for average in averages) and "\nline" in text
+    # Runs of several sizes are one family, as of nccl-tests: one average.
+    assert main(["jobs", quick, run("large", bytes="800KB")]) == 0
+    text = capsys.readouterr().out
+    assert text.count(" GB/s") == 1

@@ -89,8 +89,12 @@ def test_a_first_one_is_named_only_where_it_is_separated_from_all_others():
         def between(a, b, apart=apart, reasons=reasons):
             return separated(apart(a, b), reasons)
 
-        first, why = leader(list("abc"), means, between, highest=highest)
-        assert (first is None) == bool(why)
+        standing = leader(list("abc"), means, between, highest=highest)
+        first = standing.first
+        assert (first is None) == bool(standing.reasons)
+        assert {standing.best, *standing.beaten, *standing.level} == set("abc")
+        for names, order in ((standing.beaten, {1 if highest else -1}), (standing.level, {0})):
+            assert {between(standing.best, name).order for name in names} <= order
         if first is None:
             continue
         named += 1

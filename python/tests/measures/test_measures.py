@@ -159,14 +159,17 @@ def test_an_experiment_whose_flows_never_end_draws_what_was_measured(tmp_path, m
 
 def test_the_best_of_a_column_is_marked_only_where_its_interval_overlaps_no_other():
     class Subject:
-        def __init__(self, means, doubts=()):
-            self.means, self.doubts = means, doubts
+        def __init__(self, means, doubts=(), unlike=()):
+            self.means, self.doubts, self.unlike = means, doubts, unlike
 
         def mean(self, line):
             return self.means[line]
 
         def reasons(self, line):
             return self.doubts
+
+        def differ(self, line, other):
+            return self.unlike
 
     def best(*means, **more):
         highest = more.pop("highest", False)
@@ -177,3 +180,4 @@ def test_the_best_of_a_column_is_marked_only_where_its_interval_overlaps_no_othe
     assert best(low, near) is None and best(low, near, far) is None and best(far, low, Mean(3.0, 0.1)) == 1
     assert best(low, Mean(9.0)) is None and best(low, None) is None and best(low) is None
     assert best(low, far, doubts=["unfinished"]) is None
+    assert best(low, far, unlike=["not measured alike"]) is None

@@ -249,10 +249,10 @@ def test_a_build_that_is_not_recorded_is_equal_to_none_and_that_is_reported(fold
     assert all("does not record which build made it" in line.warnings[0] for line in found)
 
 
-def with_file(folders, digest, seed, name="/data/trace.csv"):
+def with_file(folders, digest, seed, name="/data/trace.csv", **summary):
     scenario = changed("workload.0.file", name)
     files = {"workload.0.file": digest} if digest != "older" else None
-    return folders.run(scenario, seed=seed, provenance={"files": files})
+    return folders.run(scenario, seed=seed, provenance={"files": files}, **summary)
 
 
 def test_files_count_by_their_content_not_by_their_name(folders):
@@ -267,7 +267,9 @@ def test_a_file_whose_content_is_not_recorded_is_equal_to_none(folders, unread):
     found = lines_of([with_file(folders, unread, seed) for seed in (1, 2)])
     assert len(found) == 2
     assert "content of what workload.0.file names" in found[0].warnings[0]
-    assert not pooling.same_traffic(*[[with_file(folders, unread, 1)] for _ in range(2)])
+    one, other, copied = (with_file(folders, unread, 1, fingerprint=print_) for print_ in ("a", "b", "a"))
+    assert not pooling.same_traffic([one], [other])
+    assert pooling.same_traffic([one], [copied]), "the same bits are the same flows"
 
 
 def test_code_in_python_counts_by_its_digest(folders):

@@ -88,3 +88,17 @@ def test_the_interval_covers_the_mean_nineteen_times_in_twenty(draw):
         covered += low <= 3 <= high
     # 950 expected; 4 standard deviations are 28, and the uniform one is a little off at five values.
     assert 915 <= covered <= 978
+
+
+def test_an_unpaired_difference_has_the_interval_that_was_asked_for():
+    ours, theirs = {n: float(n * n) for n in range(8)}, {n: n + 3.0 for n in range(10, 18)}
+    welch, bootstrap = (
+        stats.difference(ours, theirs, method=method).estimate for method in ("t", "bootstrap")
+    )
+    assert bootstrap.mean == welch.mean and bootstrap.count == welch.count == 8
+    assert (bootstrap.low, bootstrap.high) != (welch.low, welch.high)
+    assert welch.low < bootstrap.low < bootstrap.mean < bootstrap.high < welch.high
+    assert stats.difference(ours, theirs, method="bootstrap").estimate == bootstrap, "the same draws"
+    # Not even, as the squares are not.
+    assert abs(bootstrap.high + bootstrap.low - 2 * bootstrap.mean) > 0.01
+    assert stats.difference({1: 2.0}, {2: 1.0}, method="bootstrap").estimate.low is None

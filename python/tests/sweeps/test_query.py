@@ -142,3 +142,26 @@ def test_no_file_outside_is_read_or_written_unless_it_is_asked_for(swept, capsys
     assert main(["query", str(swept.path), f"copy (select 1) to '{tmp_path}/made.csv'"]) == 2
     assert not (tmp_path / "made.csv").exists()
     assert main(["query", "--external", str(swept.path), question]) == 0
+
+
+@real
+@pytest.mark.parametrize("how", ["damaged", "deleted"])
+def test_points_leave_out_damaged_and_deleted_runs_as_runs_do(swept, tmp_path, capsys, how):
+    import shutil
+
+    from weftline.sweeps import tables
+
+    tables.write(swept)
+    copy = tmp_path / "copy"
+    shutil.copytree(swept.path, copy)
+    lost = swept.cells[0].runs.folder(1).name
+    if how == "deleted":
+        shutil.rmtree(copy / "points" / lost)
+    else:
+        (copy / "points" / lost / "flows.parquet").write_bytes(b"PAR1")
+    assert main(["query", str(copy), "select run from points order by run", "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    points = json.loads(printed.out)
+    assert "1 of 4 points are left out, because their runs are damaged or no longer" in printed.err
+    runs = asked(capsys, copy, "select run from runs order by run")
+    assert points == runs and len(points) == 3 and {"run": lost} not in points

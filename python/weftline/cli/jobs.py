@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weftline.cli import arguments
 
 if TYPE_CHECKING:
+    from weftline.measures.lines import Line
     from weftline.runs import Run
     from weftline.terminal import Table
 
@@ -32,7 +33,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
 def _jobs(options: argparse.Namespace) -> int:
     import json
 
-    from weftline import timeline
+    from weftline import terminal, timeline
     from weftline.errors import InputError
     from weftline.measures import step_causes
     from weftline.measures.lines import lines_of
@@ -46,7 +47,12 @@ def _jobs(options: argparse.Namespace) -> int:
             )
     if options.out and len(runs) > 1:
         raise InputError(f"--out: one timeline is of one run, found {len(runs)} folders")
-    by_size = sizes(runs)
+    lines = lines_of(runs)
+    for text in dict.fromkeys(text for line in lines for text in line.warnings):
+        terminal.say("warning", text)
+    # Of a run that was given twice one counts.
+    runs = [run for line in lines for run in line.runs]
+    by_size = sizes(lines)
     if options.json:
         causes = [step_causes.causes(run) for run in runs]
         print(json.dumps({"causes": causes, "sizes": by_size, "unended": unended(runs)}, indent=2))
@@ -86,36 +92,65 @@ def unended(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return found
 
 
-def sizes(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return a row for each job, kind of operation and size: means over steps, in nccl-tests' units."""
+def sizes(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Return a row for each scenario, job, kind of operation and size: means over steps, as nccl-tests.
+
+    The runs of a line differ in the seed alone. `line` is its label; `family` the number of those lines that
+    differ in the sizes of their jobs alone, of which an average over sizes can be taken.
+    """
     from weftline.measures import steps as rows_of
 
-    names = [rows_of.job_names([run]) for run in runs]
-    jobs = list(dict.fromkeys(name for of_run in names for name in of_run.values()))
-    found: dict[tuple[int, str, int, bool, int], list[dict[str, Any]]] = {}
-    for run, of_run in zip(runs, names, strict=True):
-        for step in run.steps:
-            if step["busbw_bps"] is not None:
-                job = jobs.index(of_run[rows_of.job_of(step)])
-                found.setdefault((job, *rows_of.kind(step), step["bytes"]), []).append(step)
     rows = []
-    for (job, operation, ranks, inside, size), steps in sorted(found.items()):
-        times = [step["time_ns"] for step in steps]
-        rows.append(
-            {
-                "job": jobs[job],
-                "operation": operation,
-                "ranks": ranks,
-                "inside": inside,
-                "bytes": size,
-                "steps": len(steps),
-                "time_us": rows_of.mean(times) / 1e3,
-                "min_us": min(times) / 1e3,
-                "max_us": max(times) / 1e3,
-                **{f"{of}_GBps": (rows_of.rate(steps, f"{of}_bps") or 0) / 8e9 for of in ("algbw", "busbw")},
-            }
-        )
-    return rows
+    for line, family in zip(lines, _families(lines), strict=True):
+        names = [rows_of.job_names([run]) for run in line.runs]
+        jobs = list(dict.fromkeys(name for of_run in names for name in of_run.values()))
+        found: dict[tuple[int, str, int, bool, int], list[dict[str, Any]]] = {}
+        for run, of_run in zip(line.runs, names, strict=True):
+            for step in run.steps:
+                if step["busbw_bps"] is not None:
+                    job = jobs.index(of_run[rows_of.job_of(step)])
+                    found.setdefault((job, *rows_of.kind(step), step["bytes"]), []).append(step)
+        for (job, operation, ranks, inside, size), steps in sorted(found.items()):
+            times = [step["time_ns"] for step in steps]
+            rows.append(
+                {
+                    "line": line.label,
+                    "family": family,
+                    "runs": [str(run.out) for run in line.runs],
+                    "job": jobs[job],
+                    "operation": operation,
+                    "ranks": ranks,
+                    "inside": inside,
+                    "bytes": size,
+                    "steps": len(steps),
+                    "time_us": rows_of.mean(times) / 1e3,
+                    "min_us": min(times) / 1e3,
+                    "max_us": max(times) / 1e3,
+                    **{
+                        f"{of}_GBps": (rows_of.rate(steps, f"{of}_bps") or 0) / 8e9
+                        for of in ("algbw", "busbw")
+                    },
+                }
+            )
+    key = ("family", "job", "operation", "ranks", "inside", "bytes")
+    order = {name: n for n, name in enumerate(dict.fromkeys(row["job"] for row in rows))}
+    return sorted(rows, key=lambda row: [order[row[k]] if k == "job" else row[k] for k in key])
+
+
+def _families(lines: Sequence[Line]) -> list[int]:
+    """Return for each line the number of its family: its scenario without the sizes of jobs."""
+    known: dict[object, int] = {}
+    found = []
+    for line in lines:
+        facts = line.pool.facts if line.pool else {}
+        rest = {
+            path: value
+            for path, value in facts.items()
+            if not (path[0] == "workload" and path[-1] == "bytes")
+        }
+        key = (line.pool.status if line.pool else "", tuple(sorted(rest.items(), key=lambda item: item[0])))
+        found.append(known.setdefault(key, len(known)))
+    return found
 
 
 def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
@@ -126,16 +161,18 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     if not rows:
         return None
     columns = ["job", "operation", "ranks", "size (B)", "steps", "time (us)", "min (us)", "max (us)"]
+    several = len({row["line"] for row in rows}) > 1
     table = Table(
-        [*columns, "algbw (GB/s)", "busbw (GB/s)"],
+        [*(["line"] if several else []), *columns, "algbw (GB/s)", "busbw (GB/s)"],
         title="Collective operations by size, as nccl-tests",
-        left=2,
+        left=2 + several,
     )
     for row in rows:
         times = [f"{row[key]:,.2f}" for key in ("time_us", "min_us", "max_us")]
         bandwidths = [f"{row[key]:.2f}" for key in ("algbw_GBps", "busbw_GBps")]
         table.rows.append(
             [
+                *([row["line"]] if several else []),
                 row["job"],
                 f"{row['operation']}{' in a domain' if row['inside'] else ''}",
                 *(str(row[key]) for key in ("ranks", "bytes", "steps")),
@@ -143,11 +180,17 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
                 *bandwidths,
             ]
         )
-    of_kinds: dict[tuple[str, str], list[float]] = {}
+    families: dict[int, list[str]] = {}
     for row in rows:
-        of_kinds.setdefault((row["job"], rows_of.kind_text(row)), []).append(row["busbw_GBps"])
+        families.setdefault(row["family"], []).append(row["line"])
+    of_kinds: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        kind = (row["job"], rows_of.kind_text(row))
+        lines = dict.fromkeys(families[row["family"]])
+        named = ("; ".join(lines), *kind) if len(families) > 1 else kind
+        of_kinds.setdefault(named, []).append(row["busbw_GBps"])
     averages = {kind: f"{sum(values) / len(values):.2f} GB/s" for kind, values in of_kinds.items()}
-    several = [f"{average} ({', '.join(kind)})" for kind, average in averages.items()]
-    text = ", ".join(several if len(several) > 1 else averages.values())
+    texts = [f"{average} ({', '.join(kind)})" for kind, average in averages.items()]
+    text = ", ".join(texts if len(texts) > 1 else averages.values())
     table.note = f"{NOTE} Average bus bandwidth: {text}."
     return table

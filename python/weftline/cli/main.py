@@ -248,6 +248,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="TEXT",
         help="what a line is called; given once for each line, in their order",
     )
+    for option, metavar, what in (
+        ("--group", "NAME", "only flows of this group count"),
+        ("--min-size", "SIZE", "only flows of at least this size count, such as 10KB"),
+        ("--max-size", "SIZE", "only flows of at most this size count"),
+        (
+            "--warmup",
+            "TIME",
+            "flows that start in this time, or share such as 10%%, of the arrivals do not count",
+        ),
+        ("--drain", "TIME", "flows that start in this time or share at the end do not count"),
+    ):
+        compare.add_argument(option, metavar=metavar, help=f"{what} (default: as the report of a sweep says)")
     arguments.add_out(compare, "FILE.html", "also write a page with the figures")
     arguments.add_json(compare)
 
@@ -400,6 +412,9 @@ def _run(options: argparse.Namespace) -> int:
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
     show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
+    foreseen = [] if options.quiet or place.stored else scenario.loaded.foreseen(options.memory)
+    for warning in foreseen:
+        terminal.say("warning", warning)
     try:
         run = place.stored or scenario.start(
             threads=options.threads,
@@ -421,7 +436,8 @@ def _run(options: argparse.Namespace) -> int:
         if run.reused:
             print(reused_text(run, "--force"), file=sys.stderr)
         for warning in run_status.warnings(run):
-            terminal.say("warning", warning)
+            if warning not in foreseen:
+                terminal.say("warning", warning)
         if memo := run.summary.get("memo"):
             why = f"; {memo['why_not']}" if memo["why_not"] else ""
             repeated = f"{memo['steps_repeated']} of {memo['steps_simulated'] + memo['steps_repeated']}"
@@ -593,8 +609,15 @@ def _compare(options: argparse.Namespace) -> int:
     from weftline.measures import comparison
     from weftline.report import run_page
 
+    choice = comparison.chosen_flows(
+        prefix="--",
+        **{key: getattr(options, key) for key in ("group", "min_size", "max_size", "warmup", "drain")},
+    )
+
     def compare() -> Any:
-        compared = comparison.comparison_of(options.folders, against=options.against, labels=options.label)
+        compared = comparison.comparison_of(
+            options.folders, against=options.against, labels=options.label, choice=choice
+        )
         colour = terminal.has_colour(sys.stdout)
         return compared, compared.as_json() if options.json else compared.text(colour=colour)
 

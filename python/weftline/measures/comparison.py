@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -19,6 +19,7 @@ from weftline.errors import InputError, nearest, warn
 from weftline.measures import (
     decoded,
     evidence,
+    flow_rows,
     groups,
     jobs,
     losses,
@@ -26,13 +27,15 @@ from weftline.measures import (
     separations,
     slowdown_table,
     stats,
+    steady,
 )
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
+from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.labels import labels, left_unsaid
-from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
+from weftline.measures.lines import PERCENTILES, Choice, Line, Mean, lines_of, scheme_name
 from weftline.measures.metrics import METRICS, Flows, metric
-from weftline.measures.pooling import pools, same_results, shortened
+from weftline.measures.pooling import are_same_bits, pools, same_results, shortened
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
 
@@ -63,6 +66,19 @@ COMPARED = (
     "drops",
 )
 """Metrics whose differences are shown, where they were measured."""
+MAX_CHANGES = 3
+"""Changes of links and switches that are listed after a run; of more, the number is shown."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The lines of what was given, how they are compared, and what a reader has to know about them."""
+
+    lines: list[Line]
+    axis: Axis | None = None
+    """The axis along which those of a sweep or of stores are compared."""
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
 
 class Comparison:
@@ -77,9 +93,16 @@ class Comparison:
     """
 
     def __init__(
-        self, lines: Sequence[Line], *, against: str | None = None, axis: Axis | None = None
+        self,
+        lines: Sequence[Line],
+        *,
+        against: str | None = None,
+        axis: Axis | None = None,
+        notes: Sequence[str] = (),
+        warnings: Sequence[str] = (),
     ) -> None:
         self.lines = list(lines)
+        self._notes, self._warnings = list(notes), list(warnings)
         if not self.lines:
             raise InputError("nothing to compare: expected folders of runs or of sweeps that have results")
         self._bases = Bases(self.lines, axis, against)
@@ -127,7 +150,7 @@ class Comparison:
     @cached_property
     def warnings(self) -> list[str]:
         """What deserves a look before these numbers are trusted: of the lines, and of the runs themselves."""
-        return line_warnings(self.lines)
+        return [*self._warnings, *line_warnings(self.lines)]
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
@@ -163,7 +186,17 @@ class Comparison:
         shown = [one for of in found.values() for name in names if (one := of[name])]
         intervals = any(one.estimate.low is not None for one in shown)
         same = same_results((line.label, line.runs) for line in self.lines)
-        note = differences_note(stats.how_taken(shown), notes, intervals=intervals, same=same)
+        recorded = [
+            metric(name).title
+            for name in names
+            if any(
+                are_same_bits(line.runs, base.runs) and self.separation(name, line).order
+                for line, base in compared
+            )
+        ]
+        note = differences_note(
+            stats.how_taken(shown), notes, intervals=intervals, same=same, recorded=recorded
+        )
         result = Table([head, *(metric(n).title for n in names)], rows, note=note)
         for row, (line, _) in enumerate(compared):
             for column, name in enumerate(names, start=1):
@@ -196,7 +229,8 @@ class Comparison:
         """What a reader has to know: what labels leave out, and which lines have no base."""
         pools = [line.pool for line in self.lines if line.pool is not None]
         unsaid = left_unsaid(pools) if len(pools) == len(self.lines) > 1 else []
-        found = [f"These lines also differ in {shortened(unsaid)}."] if unsaid else []
+        found = [*self._notes, *counted_texts(self.lines)]
+        found += [f"These lines also differ in {shortened(unsaid)}."] if unsaid else []
         pooled = (
             evidence.pooled_text("step_mean", line.runs, Flows(group=line.group)) for line in self.lines
         )
@@ -295,7 +329,33 @@ def line_warnings(lines: Sequence[Line]) -> list[str]:
     return list(found)
 
 
-def compare(*of: Given, against: str | None = None, labels: Sequence[str] = ()) -> Comparison:
+def counted_texts(lines: Sequence[Line]) -> list[str]:
+    """Return which flows count for which lines, where these are not all."""
+    by_choice: dict[FlowChoice, list[str]] = {}
+    for line in lines:
+        by_choice.setdefault(line.by_size, []).append(line.label)
+    if all(choice.is_all for choice in by_choice):
+        return []
+    if len(by_choice) == 1:
+        text = next(iter(by_choice)).text()
+        return [f"{text}, in slowdowns, completion times and all that is computed from flows."]
+    return [f"{shortened(labels)}: {_small(choice.text())}." for choice, labels in by_choice.items()]
+
+
+def _small(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def compare(
+    *of: Given,
+    against: str | None = None,
+    labels: Sequence[str] = (),
+    group: str | None = None,
+    min_size: int | str | None = None,
+    max_size: int | str | None = None,
+    warmup: str | None = None,
+    drain: str | None = None,
+) -> Comparison:
     """Compare runs: percentiles by flow size, costs, and differences with 95 % intervals.
 
     Parameters
@@ -311,6 +371,14 @@ def compare(*of: Given, against: str | None = None, labels: Sequence[str] = ()) 
         first.
     labels : sequence of str, optional
         What the lines are called, in their order.
+    group : str, optional
+        Only the flows of this group count. This, the sizes, `warmup` and `drain` are those of the report of a
+        sweep without it; elsewhere all flows count.
+    min_size, max_size : int or str, optional
+        Range of sizes of the flows that count, ends included: bytes, or text such as ``"10KB"``.
+    warmup, drain : str, optional
+        Flows that start within this time (``"1ms"``), or share (``"10%"``), of the beginning or end of the
+        arrivals do not count.
 
     What deserves a look is in ``warnings``, and given as `WeftlineWarning`.
 
@@ -319,23 +387,68 @@ def compare(*of: Given, against: str | None = None, labels: Sequence[str] = ()) 
     InputError
         If a folder holds no results.
     """
-    found = comparison_of(of, against=against, labels=labels)
+    choice = chosen_flows(
+        group=group, min_size=min_size, max_size=max_size, warmup=warmup, drain=drain, prefix=""
+    )
+    found = comparison_of(of, against=against, labels=labels, choice=choice)
     warn(found.warnings)
     return found
 
 
 def comparison_of(
-    of: Sequence[Given], *, against: str | None = None, labels: Sequence[str] = ()
+    of: Sequence[Given],
+    *,
+    against: str | None = None,
+    labels: Sequence[str] = (),
+    choice: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Return the same without giving its warnings."""
-    lines, axis = _lines_and_axis(of)
-    lines = _labelled(lines, labels)
-    return Comparison(lines, against=against, axis=axis)
+    """Return the same without giving its warnings; `choice` is what `chosen_flows` returns."""
+    found = _found(of)
+    lines = _labelled(found.lines, labels)
+    if choice:
+        lines = [_choosing(line, choice) for line in lines]
+    notes = [] if choice else found.notes
+    return Comparison(lines, against=against, axis=found.axis, notes=notes, warnings=found.warnings)
+
+
+def chosen_flows(*, prefix: str, **given: Any) -> dict[str, Any]:
+    """Return the settings of a `FlowChoice` that were given, checked; names in errors begin with `prefix`.
+
+    Raises
+    ------
+    InputError
+        If a size, or a time or share, is none, or no flow can be chosen.
+    """
+    named = {key: f"{prefix}{key.replace('_', '-') if prefix else key}" for key in given}
+    found = {key: value for key, value in given.items() if value is not None}
+    for key in ("min_size", "max_size"):
+        if key in found:
+            found[key] = flow_rows.size_of(found[key], named[key])
+    low, high = found.get("min_size", 0), found.get("max_size")
+    if high is not None and low > high:
+        raise InputError(f"expected {named['min_size']} at most {named['max_size']}, found {low} and {high}")
+    for key in ("warmup", "drain"):
+        if key in found and not steady.is_span(found[key]):
+            raise InputError(
+                f'{named[key]}: expected a time such as "1ms", or a share such as "20%", found {found[key]!r}'
+            )
+    return found
+
+
+def _choosing(line: Line, choice: Mapping[str, Any]) -> Line:
+    """Return a line in which other flows count."""
+    chosen = replace(line.by_size, **choice)
+    if chosen.group is not None:
+        for run in line.runs:
+            flow_rows.check_group(run, chosen.group)
+    if chosen.group is None and not chosen.counts_any(line.runs):
+        raise InputError(f"{line.label}: no flow counts. {chosen.text()}")
+    return replace(line, chosen=chosen, group=chosen.group)
 
 
 def lines_in(of: Sequence[Given]) -> list[Line]:
     """Return the lines of runs, folders and stores; one sweep alone keeps the names of its variants."""
-    return _lines_and_axis(of)[0]
+    return _found(of).lines
 
 
 def _labelled(lines: list[Line], labels: Sequence[str]) -> list[Line]:
@@ -363,24 +476,27 @@ def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> list[Line]:
     return found
 
 
-def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
-    """Return the lines, and the axis along which those of a sweep or of stores are compared."""
+def _found(of: Sequence[Given]) -> Found:
+    """Return the lines, the axis along which they are compared, and the notes and warnings."""
     from weftline.sweeps.result import SweepResult
     from weftline.sweeps.store import Store
 
     if any(isinstance(one, Mapping) for one in of):
-        return [
-            line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))
-        ], None
+        return Found(
+            [line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))]
+        )
     if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
-        return [line for one in of for line in lines_in([one])], None
+        parts = [_found([one]) for one in of]
+        return Found(
+            [line for part in parts for line in part.lines],
+            notes=[note for part in parts for note in part.notes],
+            warnings=[warning for part in parts for warning in part.warnings],
+        )
     if len(of) == 1 and (isinstance(of[0], SweepResult) or _is_sweep(of[0])):
         alone = of[0]
-        result = alone if isinstance(alone, SweepResult) else SweepResult.open(cast("str", alone))
-        lines = [line for cell in result.cells for line in cell_lines(result.name, cell)]
-        return lines, Axis(result.rows_axis, result.against) if result.rows_axis else None
+        return _of_sweep(alone if isinstance(alone, SweepResult) else SweepResult.open(cast("str", alone)))
     runs: list[Run] = []
-    stores = False
+    stores, notes = False, []
     for one in of:
         if isinstance(one, Run):
             runs.append(one)
@@ -389,10 +505,28 @@ def _lines_and_axis(of: Sequence[Given]) -> tuple[list[Line], Axis | None]:
         if Store.is_at(one):
             stores, kept = True, Store.open(one)
             runs += [Run.read(kept.points / entry.key) for entry in kept.entries()]
+            if _is_sweep(one) and not (choice := SweepResult.open(one).choice).is_all:
+                notes.append(
+                    f"The report of the sweep in {os.fspath(one)} does not apply to these lines, in which "
+                    f"all flows count. There: {_small(choice.text())}."
+                )
         else:
             runs += [Run.read(folder) for folder in _repeats(one)]
     lines = lines_of(runs)
-    return combinations(lines) if stores else (lines, None)
+    return Found(*(combinations(lines) if stores else (lines, None)), notes=notes)
+
+
+def _of_sweep(result: SweepResult) -> Found:
+    """Return the lines of a sweep; combinations without any result are named."""
+    lines = [line for cell in result.cells for line in cell_lines(result, cell)]
+    empty = [cell.choice for cell in result.combinations if not cell.runs]
+    warnings = [
+        f"{', '.join(variant for _, variant in choice) or result.name} has no results: "
+        f"{lacking_text(result, choice)}"
+        for choice in empty
+    ]
+    axis = Axis(result.rows_axis, result.against) if result.rows_axis else None
+    return Found(lines, axis, warnings=warnings)
 
 
 def _repeats(of: str | os.PathLike[str]) -> list[Path]:
@@ -412,18 +546,49 @@ def _is_sweep(of: object) -> TypeGuard[str | os.PathLike[str]]:
     return not isinstance(of, Run) and (Path(of) / FILE).exists()  # type: ignore[arg-type]
 
 
-def cell_lines(name: str, cell: Cell) -> list[Line]:
+def cell_lines(result: SweepResult, cell: Cell) -> list[Line]:
     """Return the line of a combination of a sweep, and one for each of its runs that cannot be pooled.
 
     The key of a run in the store vouches for its scenario and its files; builds that were not recorded are
-    taken to be one, with a warning.
+    taken to be one, with a warning. The flows that the sweep's report chooses count.
     """
-    label = ", ".join(variant for _, variant in cell.choice) or name
+    label = ", ".join(variant for _, variant in cell.choice) or result.name
     found = pools(list(cell.runs.values()), vouched=True)
+    lacking = lacking_text(result, cell.choice)
+    of_sweep = [f"{len(cell.runs)} of {result.asked} runs: {lacking}"] if lacking else []
     return [
-        Line(text, pool.runs, pool=pool, choice=cell.choice, warnings=pool.warnings)
+        replace(result_line(result, text, cell, pool.runs), pool=pool, warnings=[*pool.warnings, *of_sweep])
         for text, pool in zip(labels(found, start=label), found, strict=True)
     ]
+
+
+def result_line(result: SweepResult, label: str, cell: Cell, runs: list[Run] | None = None) -> Line:
+    """Return a combination of a sweep as a line, with the flows, seeds and intervals of its report."""
+    return Line(
+        label,
+        list(cell.runs.values()) if runs is None else runs,
+        group=result.report.group,
+        choice=cell.choice,
+        asked=tuple(result.seeds),
+        chosen=result.choice,
+        interval=result.report.interval,
+    )
+
+
+def lacking_text(result: SweepResult, choice: Choice) -> str:
+    """Return ``"seed 2 failed (it raised ...); seeds 3 and 4 have no result"``, "" if nothing is lacking."""
+    # What follows the first line, such as a traceback, is in the warnings of the sweep itself.
+    failed = [(seed, why.strip().partition("\n")[0]) for of, seed, why in result.failed if of == choice]
+    parts = [f"seed {seed} failed ({why.rstrip(':.')})" for seed, why in failed]
+    seeds = [str(seed) for of, seed in result.missing if of == choice]
+    if seeds:
+        named = " and ".join(filter(None, [", ".join(seeds[:-1]), seeds[-1]]))
+        one = len(seeds) == 1
+        parts.append(
+            f"seed{'s' * (not one)} {named} {'has' if one else 'have'} no result in the store (damaged, "
+            "deleted, or not run yet)"
+        )
+    return "; ".join(parts)
 
 
 def ideal_text(lines: Sequence[Line]) -> str:
@@ -435,9 +600,17 @@ def ideal_text(lines: Sequence[Line]) -> str:
     return f"Slowdown: completion time over the ideal one. Ideal: {ideal}.{left_out(lines)}"
 
 
-def left_out(lines: Sequence[Line]) -> str:
-    """Return how many flows of which lines did not finish and are left out, as a sentence to append."""
-    counts = [(line, evidence.unfinished(line.runs, Flows(group=line.group))) for line in lines]
+def left_out(lines: Sequence[Line], *, of_all: bool = False) -> str:
+    """Return how many flows of which lines did not finish and are left out, as a sentence to append.
+
+    Flows that count, or with `of_all` those of the line's group.
+    """
+    counts = [
+        (line, evidence.unfinished(line.runs, Flows(group=line.group)))
+        if of_all
+        else (line, line.by_size.unfinished(line.runs))
+        for line in lines
+    ]
     parts = [
         f"{evidence.unfinished_text(left, line.runs)} of {_named(line)}" for line, left in counts if left
     ]
@@ -463,6 +636,8 @@ def as_json(lines: Sequence[Line]) -> dict[str, Any]:
                 "label": line.label,
                 "runs": [str(run.out) for run in line.runs],
                 "seeds": [run.summary.get("seed") for run in line.runs],
+                **({"asked": list(line.asked)} if line.asked else {}),
+                **({} if line.by_size.is_all else {"flows": asdict(line.by_size)}),
                 "slowdown": {
                     "all": _numbers(line.overall()),
                     **{str(10**decade): _numbers(p) for decade, p in sorted(line.by_decade().items())},
@@ -507,12 +682,20 @@ def facts(run: Run) -> list[tuple[str, str]]:
     failures = summary.get("failures") or []
     if failures:
         parts = [f"{one['change']} at {quantities.time_text(one['at_ns'])}" for one in failures]
-        rows.append(("failures", shortened(parts)))
+        rows.append(("failures", _changes_text(parts)))
     if isinstance(threads := summary.get("threads"), int) and threads > 1:
         rows.append(("threads", _threads_text(threads, summary)))
     rows.append(("seed, fingerprint", f"{summary.get('seed', '–')}, {summary.get('fingerprint', '–')}"))
     rows.append(("folder", str(run.out)))
     return rows
+
+
+def _changes_text(changes: Sequence[str]) -> str:
+    """Return the changes of links and switches; of many, their number and the first ones."""
+    if len(changes) <= MAX_CHANGES:
+        return "; ".join(changes)
+    first, more = "; ".join(changes[:MAX_CHANGES]), len(changes) - MAX_CHANGES
+    return f"{len(changes):,} changes: {first} and {more:,} more"
 
 
 def _percentiles_text(overall: Mapping[str, Any]) -> str:
@@ -550,9 +733,11 @@ def run_tables(run: Run) -> list[Table]:
 def _qualifier(lines: Sequence[Line], name: str) -> str:
     """Note on a difference of these lines: what did not finish, where that matters."""
     runs = [run for line in lines for run in line.runs]
-    counts = (evidence.unfinished(line.runs, Flows(group=line.group)) for line in lines)
-    left = sum(counts) if evidence.of_finished_flows(name) else 0
-    return evidence.qualifier(left=evidence.left_text(name, runs, unfinished_flows=left))
+    left = sum(line.unfinished(name) for line in lines) if evidence.of_finished_flows(name) else 0
+    undecided = evidence.undecided_text(
+        name, runs, [line.counts.of_run(run, name) for line in lines for run in line.runs]
+    )
+    return evidence.qualifier(left=evidence.left_text(name, runs, unfinished_flows=left, undecided=undecided))
 
 
 def _number(mean: Mean | None) -> dict[str, Any] | None:

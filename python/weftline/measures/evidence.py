@@ -14,7 +14,12 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     requests     too few requests for it
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
-    ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate
+    ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate, or these
+                 are of two definitions (measure.ideal)
+    measures differ
+                 the runs did not measure alike what the metric is computed from (see `measured_alike`)
+    samples      too few samples of queues for the percentile: at least two have to lie beyond it in every run
+    undecided    flows that had not finished when the run ended, and whose deadline lies after that
     measured     the number is not there
     interval     the 95 % interval holds the bound, or zero
 
@@ -32,13 +37,22 @@ from functools import lru_cache
 from pathlib import Path
 
 from weftline import columns, quantities
-from weftline.measures import decoded, flow_rows, readings, stats, steady, steps
+from weftline.measures import (
+    deadlines,
+    decoded,
+    flow_rows,
+    measured_alike,
+    readings,
+    stats,
+    steady,
+    steps,
+)
 from weftline.measures.metrics import METRICS, Flows, split
 from weftline.measures.pooling import seed_of
 from weftline.runs import Run
 
 KINDS = {
-    "seeds": "too few seeds",
+    "seeds": "one seed",
     "runs": "runs that did not end, or are missing",
     "unfinished": "unfinished flows, which the number leaves out",
     "steps": "unfinished steps, which the number leaves out",
@@ -50,6 +64,9 @@ KINDS = {
     "steady": "no steady state",
     "flows differ": "not the same flows",
     "ideals differ": "other ideal times, so that the ratios to them do not compare the times",
+    "measures differ": "not measured alike",
+    "samples": "too few samples for the percentile",
+    "undecided": "deadlines that were not decided when the run ended",
     "measured": "no value",
     "interval": "within chance",
     "base": "nothing to compare with",
@@ -100,7 +117,7 @@ class Separation:
         return {-1: "lower", 1: "higher"}.get(self.order, "not separated")
 
 
-ONE_SEED = Reason("seeds", "one seed gives no interval: a difference cannot be distinguished from chance")
+ONE_SEED = Reason("seeds", "there is no interval, and a difference cannot be distinguished from chance")
 
 
 def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Iterable[Reason] = ()) -> Verdict:
@@ -155,14 +172,33 @@ def separated(
     return Separation(0, tuple([*left, of_chance] if inside or not left else left))
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How one of several schemes, that with the best mean, stands to the others."""
+
+    best: str | None
+    """The one with the lowest (or highest) mean; None where not all have a value."""
+    beaten: tuple[str, ...] = ()
+    """Those that it is separated from."""
+    level: tuple[str, ...] = ()
+    """Those that it is not separated from."""
+    reasons: tuple[Reason, ...] = ()
+    """Why it is not separated from these."""
+
+    @property
+    def first(self) -> str | None:
+        """The best one where it is separated from all others, else None."""
+        return None if self.level else self.best
+
+
 def leader(
     names: Sequence[str],
     values: Mapping[str, float],
     between: Callable[[str, str], Separation],
     *,
     highest: bool = False,
-) -> tuple[str | None, list[Reason]]:
-    """Return the one whose value is separated from that of all others, else None with the reasons.
+) -> Standing:
+    """Return how the one with the lowest mean stands to the others: which of them it is separated from.
 
     Parameters
     ----------
@@ -177,13 +213,17 @@ def leader(
     """
     known = [name for name in names if name in values]
     if len(known) < 2 or len(known) < len(names):
-        return None, [Reason("measured", "it was not measured for all")]
-    first = (max if highest else min)(known, key=lambda name: values[name])
-    found = [between(first, other) for other in known if other != first]
+        return Standing(None, reasons=(Reason("measured", "it was not measured for all"),))
+    best = (max if highest else min)(known, key=lambda name: values[name])
+    found = {other: between(best, other) for other in known if other != best}
     wanted = 1 if highest else -1
-    if all(separation.order == wanted for separation in found):
-        return first, []
-    return None, list(dict.fromkeys(reason for one in found for reason in one.reasons))
+    beaten = tuple(other for other, separation in found.items() if separation.order == wanted)
+    level = tuple(other for other in found if other not in beaten)
+    reasons = dict.fromkeys(reason for other in level for reason in found[other].reasons)
+    if level and not reasons:
+        # Lower in the mean of all runs, higher where both have one.
+        reasons = {Reason("interval", "the runs that both have say the opposite of the means"): None}
+    return Standing(best, beaten, level, tuple(reasons))
 
 
 # Reasons against a verdict, found in the runs.
@@ -199,6 +239,7 @@ def against(
     left: int | None = None,
     known: int | None = None,
     remark: str | None = None,
+    undecided: str | None = None,
 ) -> list[Reason]:
     """Return the reasons against a verdict on a metric of runs that differ in the seed alone.
 
@@ -216,6 +257,8 @@ def against(
         How many of the runs have the metric; all without it.
     remark : str, optional
         What is wrong with the steadiness of the runs; without it, whether flows under way were growing.
+    undecided : str, optional
+        The text of `undecided_text` for the flows that count; looked up without it.
     """
     flows = flows or Flows()
     found = of_endings(runs, asked)
@@ -228,6 +271,12 @@ def against(
         found.append(Reason("steps", text))
     if text := paths_text(name, runs):
         found.append(Reason("paths", text))
+    if text := measured_alike.unlike(name, runs):
+        found.append(Reason("measures differ", f"{text} in the runs of one mean"))
+    if text := measured_alike.few_samples(name, runs, BEYOND):
+        found.append(Reason("samples", text))
+    if text := undecided_text(name, runs, flows) if undecided is None else undecided:
+        found.append(Reason("undecided", text))
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted)
@@ -273,11 +322,6 @@ def few_flows(name: str, counted: int) -> list[Reason]:
     percentile, kind = split(name)[0].rpartition("_")[2], "requests" if is_of_requests(name) else "flows"
     text = f"{counted_text(name, counted)} in a run; {percentile} needs {needed(name):,}"
     return [Reason(kind, text)]
-
-
-def is_of_few(name: str, runs: Sequence[Run], flows: Flows | None = None) -> bool:
-    """Return whether a metric is a percentile of which some run has too few flows, or requests."""
-    return needed(name) > 0 and bool(few_flows(name, min(count(run, name, flows or Flows()) for run in runs)))
 
 
 def is_of_requests(name: str) -> bool:
@@ -341,6 +385,24 @@ def unfinished_text(left: int, runs: Sequence[Run]) -> str:
     return f"{left:,} of {sum(run.summary.get('flows') or 0 for run in runs):,} flows unfinished"
 
 
+def is_of_deadlines(name: str) -> bool:
+    """Return whether a metric is a share of deadlines that were met."""
+    return split(name)[0] == deadlines.METRIC
+
+
+def undecided_text(name: str, runs: Sequence[Run], flows: Flows | Sequence[Flows] | None = None) -> str:
+    """Return ``"81 of 4,000 deadlines not decided"``, of all runs together; "" if all were.
+
+    `flows` may be a `Flows` for each run.
+    """
+    if not is_of_deadlines(name):
+        return ""
+    each = [flows or Flows()] * len(runs) if flows is None or isinstance(flows, Flows) else flows
+    found = [deadlines.counts(run, _of_group(name, one)) for run, one in zip(runs, each, strict=True)]
+    left = sum(open_ones for *_, open_ones in found)
+    return f"{left:,} of {sum(count for count, *_ in found):,} deadlines not decided" if left else ""
+
+
 def is_of_steps(name: str) -> bool:
     """Return whether a metric is taken over the steps of jobs that ended."""
     name = split(name)[0]
@@ -372,7 +434,18 @@ def differ(name: str, runs: Sequence[Run], others: Sequence[Run], flows: Flows |
         *steps_differ(name, runs, others, flows),
         *paths_differ(name, runs, others),
         *ideals_differ(name, runs, others, flows),
+        *measures_differ(name, runs, others),
     ]
+
+
+def measures_differ(name: str, runs: Sequence[Run], others: Sequence[Run]) -> list[Reason]:
+    """Return the reason that two schemes give where they did not measure a metric alike."""
+    text = measured_alike.unlike(name, runs, others)
+    if not text:
+        return []
+    if measured_alike.measures_of(name) == ("ideal",):
+        return [Reason("ideals differ", f"{text}; compare fct_mean")]
+    return [Reason("measures differ", text)]
 
 
 def ideals_differ(
@@ -468,18 +541,25 @@ def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> s
 
 
 def left_text(
-    name: str, runs: Sequence[Run], flows: Flows | None = None, *, unfinished_flows: int | None = None
+    name: str,
+    runs: Sequence[Run],
+    flows: Flows | None = None,
+    *,
+    unfinished_flows: int | None = None,
+    undecided: str | None = None,
 ) -> str:
     """Return what a metric leaves out, "" if nothing.
 
-    ``"12 unfinished"`` flows, ``"5 of 15 steps ended"``, ``"3 of 250 paths never known"``.
+    ``"12 unfinished"`` flows, ``"5 of 15 steps ended"``, ``"3 of 250 paths never known"``,
+    ``"8 of 1,956 deadlines not decided"``.
 
-    `unfinished_flows` are looked up without it.
+    `unfinished_flows`, and what `undecided_text` says, are looked up without them.
     """
     if of_finished_flows(name):
         left = unfinished(runs, flows) if unfinished_flows is None else unfinished_flows
         return f"{left:,} unfinished" if left else ""
-    return paths_text(name, runs) or steps_text(name, runs, flows)
+    undecided = undecided_text(name, runs, flows) if undecided is None else undecided
+    return paths_text(name, runs) or steps_text(name, runs, flows) or undecided
 
 
 def qualifier(*, runs: int = 0, asked: int = 0, left: str = "") -> str:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftline.measures import stats
 from weftline.measures.labels import labels, scheme_name
-from weftline.measures.metrics import Flows, metric
+from weftline.measures.metrics import metric
 from weftline.measures.pooling import Pool, pools, status_of
 from weftline.runs import Run
+
+if TYPE_CHECKING:
+    from weftline.measures.flow_choice import FlowChoice
 
 __all__ = ["PERCENTILES", "Line", "Mean", "at_share", "lines_of", "scheme_name"]
 
@@ -35,9 +38,9 @@ class Mean:
     """How many runs have the value, where that is known."""
 
     @classmethod
-    def of(cls, values: Sequence[float | None]) -> Mean | None:
-        """Return the mean of what is there, None if nothing is."""
-        found = stats.estimate(values)
+    def of(cls, values: Sequence[float | None], method: str = "t") -> Mean | None:
+        """Return the mean of what is there, None if nothing is; `method` is that of `stats.estimate`."""
+        found = stats.estimate(values, method=method)
         return None if found is None else cls(found.mean, found.half, found.count)
 
     @property
@@ -75,6 +78,41 @@ class Line:
     """The seeds that it was to be run with, those of failed runs among them; () where that is not known."""
     warnings: list[str] = field(default_factory=list)
     """What deserves a look before its numbers are trusted."""
+    chosen: FlowChoice | None = None
+    """Which flows count everywhere, in tables by size and figures too; its group is that of the line."""
+    interval: str = "t"
+    """How the interval of a mean is found, one of `stats.METHODS`."""
+
+    @cached_property
+    def counts(self) -> FlowChoice:
+        """Which flows count in metrics."""
+        from weftline.measures.flow_choice import FlowChoice
+
+        own = FlowChoice(min_size=self.sizes[0], max_size=self.sizes[1])
+        return replace(self.chosen or own, group=self.group)
+
+    @cached_property
+    def by_size(self) -> FlowChoice:
+        """Which flows count in tables by size."""
+        from weftline.measures.flow_choice import FlowChoice
+
+        return replace(self.chosen or FlowChoice(), group=self.group)
+
+    @cached_property
+    def _slowdowns(self) -> dict[tuple[int, int, str], dict[str, Any]]:
+        return {}
+
+    def slowdown(self, run: Run, *, bins: int = 20, scheme: str = "equal-count") -> dict[str, Any]:
+        """Return `Run.slowdown` of one of its runs, over the flows that count."""
+        place = next(n for n, one in enumerate(self.runs) if one is run)
+        key = (place, bins, scheme)
+        if key not in self._slowdowns:
+            self._slowdowns[key] = self.by_size.slowdown(run, bins=bins, scheme=scheme)
+        return self._slowdowns[key]
+
+    def unfinished(self, name: str = "slowdown_p50") -> int:
+        """Return how many flows that would count for a metric did not finish, in all runs."""
+        return self.counts.unfinished(self.runs, name)
 
     @property
     def is_done(self) -> bool:
@@ -94,7 +132,7 @@ class Line:
     @cached_property
     def flows_counted(self) -> int:
         """How many flows count for slowdowns, in the run with the fewest."""
-        return min(run.slowdown(bins=1, group=self.group)["overall"]["count"] for run in self.runs)
+        return min(self.slowdown(run, bins=1)["overall"]["count"] for run in self.runs)
 
     def curve(self, bins: int) -> list[dict[str, Any]]:
         """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles.
@@ -108,14 +146,14 @@ class Line:
         for rows in zip(*tables, strict=True):
             seen += rows[0]["count"]
             point = {"share": seen / flows, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
-            point.update({p: Mean.of([r[p] for r in rows]) for p in PERCENTILES})
+            point.update({p: Mean.of([r[p] for r in rows], self.interval) for p in PERCENTILES})
             points.append(point)
         return points
 
     def _alike(self, bins: int) -> list[list[dict[str, Any]]]:
         """Return the bins of each run, at most the requested number; they can be averaged bin by bin."""
         while True:
-            tables = [run.slowdown(bins=bins, group=self.group)["bins"] for run in self.runs]
+            tables = [self.slowdown(run, bins=bins)["bins"] for run in self.runs]
             if bins == 1 or _are_alike(tables, 1 / (2 * bins)):
                 return tables
             bins //= 2
@@ -127,25 +165,39 @@ class Line:
         """
         found: dict[int, list[dict[str, Any]]] = {}
         for run in self.runs:
-            table = run.slowdown(scheme="decades", group=self.group)
+            table = self.slowdown(run, scheme="decades")
             for row in table["bins"]:
                 if row["count"] >= min(20, table["overall"]["count"] / 50):
                     found.setdefault(math.ceil(math.log10(max(1, row["size_bytes"]))), []).append(row)
-        return {d: {p: Mean.of([r[p] for r in rows]) for p in PERCENTILES} for d, rows in found.items()}
+        return {
+            d: {p: Mean.of([r[p] for r in rows], self.interval) for p in PERCENTILES}
+            for d, rows in found.items()
+        }
 
     def overall(self) -> dict[str, Mean | None]:
         """Return percentiles over all flows."""
-        rows = [run.slowdown(bins=1, group=self.group)["overall"] for run in self.runs]
-        return {p: Mean.of([r.get(p) for r in rows]) for p in PERCENTILES}
+        rows = [self.slowdown(run, bins=1)["overall"] for run in self.runs]
+        return {p: Mean.of([r.get(p) for r in rows], self.interval) for p in PERCENTILES}
 
     def metric(self, name: str) -> Mean | None:
         """Return a metric of `weftline.measures.metrics` over the seeds."""
-        return Mean.of(self.values(name))
+        return Mean.of(self.values(name), self.interval)
 
     def values(self, name: str) -> list[float | None]:
         """Return the same of each run."""
-        flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
-        return [metric(name).value(run, flows) for run in self.runs]
+        return [self.counts.value(run, name) for run in self.runs]
+
+    def left_text(self, name: str) -> str:
+        """Return what a metric leaves out, as `evidence.left_text` says it."""
+        from weftline.measures import evidence
+
+        return evidence.left_text(
+            name,
+            self.runs,
+            self.counts.flows(name),
+            unfinished_flows=self.unfinished(name) if evidence.of_finished_flows(name) else 0,
+            undecided=self.counts.undecided_text(self.runs, name),
+        )
 
     def metric_text(self, name: str) -> str:
         """Return the same as text, with how many runs have it if fewer, and what it leaves out."""
@@ -154,11 +206,10 @@ class Line:
         mean = self.metric(name)
         if mean is None:
             return "–"
-        flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
-        left = evidence.left_text(name, self.runs, flows)
+        text = self.left_text(name)
         count = len(self.runs) if mean.count is None else mean.count
         asked = max(len(self.runs), len(self.asked))
-        return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=asked, left=left)
+        return mean.text(metric(name).text) + evidence.qualifier(runs=count, asked=asked, left=text)
 
 
 def _are_alike(tables: Sequence[Sequence[dict[str, Any]]], tolerance: float) -> bool:

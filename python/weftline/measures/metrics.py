@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
-from weftline.measures import counted, decoded, losses, over_time, recovery, sharing, spread, steps
+from weftline.measures import counted, deadlines, decoded, losses, over_time, recovery, sharing, spread, steps
 from weftline.measures import readings as read
 from weftline.measures.flow_rows import Flows
 from weftline.measures.readings import OF_FLOWS, Reader
@@ -88,7 +88,7 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "finish_to_finish": _of_steps(steps.finish_to_finish),
     "algbw": _of_steps(steps.bandwidth("algbw_bps")),
     "busbw": _of_steps(steps.bandwidth("busbw_bps")),
-    "deadlines_met": _of_flows(read.deadlines_met),
+    "deadlines_met": _of_flows(deadlines.share_met),
     "backlog_growth": read.backlog_growth,
     "sent_share": read.throughput(of_hosts=True),
     "received_share": read.throughput(of_hosts=False),

@@ -135,15 +135,6 @@ def request_times(run: Run, flows: Flows = ALL) -> list[float]:
     ]
 
 
-def deadlines_met(run: Run, flows: Flows = ALL) -> float | None:
-    if not (flows.is_by_size or flows.is_by_start):
-        count, met = run.deadlines_of(flows)
-        return met / count if count else None
-    of = flow_rows.read(run)["met_deadline"]  # None without a deadline
-    known = [of[n] for n in flow_rows.chosen(run, flows, finished=None) if of[n] is not None]
-    return sum(known) / len(known) if known else None
-
-
 def backlog_growth(run: Run) -> float | None:
     found = run.backlog()
     if not found or not found["started_bytes"]:

@@ -18,6 +18,7 @@ from weftline.measures.evidence import Reason, Separation
 from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import same_traffic, seed_of
+from weftline.measures.readings import OF_FLOWS
 
 Values = Mapping[int, float | None]
 
@@ -55,7 +56,7 @@ def difference(line: Line, other: Line, values: Callable[[Line], Values]) -> sta
     ours, theirs = values(line), values(other)
     distinct = len(ours) == len(line.runs) and len(theirs) == len(other.runs)
     same = distinct and same_traffic(line.runs, other.runs)
-    return stats.difference(ours, theirs, paired=same)
+    return stats.difference(ours, theirs, method=line.interval, paired=same)
 
 
 def of_metric(name: str, title: str = "") -> Subject:
@@ -65,19 +66,44 @@ def of_metric(name: str, title: str = "") -> Subject:
         return dict(zip(map(seed_of, line.runs), line.values(name), strict=True))
 
     def reasons(line: Line) -> list[Reason]:
-        known = sum(value is not None for value in line.values(name))
-        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        return evidence.against(line.runs, name, flows=flows, known=known)
+        return evidence.against(
+            line.runs,
+            name,
+            flows=line.counts.flows(name),
+            asked=len(line.asked),
+            counted=line.counts.counted(line.runs, name) if evidence.needed(name) else None,
+            left=_left(line, name),
+            known=sum(value is not None for value in line.values(name)),
+            undecided=line.counts.undecided_text(line.runs, name),
+        )
 
     def left(line: Line) -> str:
-        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        return evidence.left_text(name, line.runs, flows)
+        return line.left_text(name)
 
     def differ(line: Line, other: Line) -> list[Reason]:
-        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        return evidence.differ(name, line.runs, other.runs, flows)
+        found = evidence.differ(name, line.runs, other.runs, line.counts.flows(name))
+        return found + _chosen_differ(line, other, metric(name).chosen_by)
 
     return Subject(title or metric(name).title, metric(name).text, values, reasons, left, differ)
+
+
+def _left(line: Line, name: str) -> int:
+    return line.unfinished(name) if evidence.of_finished_flows(name) else 0
+
+
+def _chosen_differ(line: Line, other: Line, chosen_by: Sequence[str] = OF_FLOWS) -> list[Reason]:
+    """Return the reason that two lines give of which other flows count."""
+    found = []
+    for one, theirs in ((line.counts, other.counts), (other.counts, line.counts)):
+        parts = {
+            "warmup": one.warmup != theirs.warmup,
+            "drain": one.drain != theirs.drain,
+            "sizes": (one.min_size, one.max_size) != (theirs.min_size, theirs.max_size),
+            "group": one.group != theirs.group,
+        }
+        if any(parts[key] for key in chosen_by if key in parts):
+            found.append(one.text())
+    return [Reason("flows differ", " / ".join(found))] if found else []
 
 
 def of_size(decade: int, percentile: str = "p99") -> Subject:
@@ -87,7 +113,7 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
     def rows(line: Line) -> dict[int, dict[str, Any]]:
         found = {}
         for run in line.runs:
-            for row in run.slowdown(scheme="decades", group=line.group)["bins"]:
+            for row in line.slowdown(run, scheme="decades")["bins"]:
                 if row["count"] and decade_of(row["size_bytes"]) == decade:
                     found[seed_of(run)] = row
         return found
@@ -96,20 +122,30 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
         of = rows(line)
         return {seed_of(run): of.get(seed_of(run), {}).get(percentile) for run in line.runs}
 
+    def unfinished(line: Line) -> int:
+        return line.counts.unfinished_of(line.runs, flows_of(decade, line))
+
     def reasons(line: Line) -> list[Reason]:
         counts = [row["count"] for row in rows(line).values()]
-        flows = flows_of(decade, line.group)
         counted = min(counts, default=0) if len(counts) == len(line.runs) else 0
-        return evidence.against(line.runs, name, flows=flows, counted=counted)
+        return evidence.against(
+            line.runs,
+            name,
+            flows=flows_of(decade, line),
+            asked=len(line.asked),
+            counted=counted,
+            left=unfinished(line),
+        )
 
     below = quantities.bytes_text(10 ** (decade - 1))
     title = f"{metric(name).title}, flows over {below} up to {quantities.bytes_text(10**decade)}"
 
     def left(line: Line) -> str:
-        return evidence.left_text(name, line.runs, flows_of(decade, line.group))
+        return evidence.left_text(name, line.runs, flows_of(decade, line), unfinished_flows=unfinished(line))
 
     def differ(line: Line, other: Line) -> list[Reason]:
-        return evidence.differ(name, line.runs, other.runs, flows_of(decade, line.group))
+        found = evidence.differ(name, line.runs, other.runs, flows_of(decade, line))
+        return found + _chosen_differ(line, other)
 
     return Subject(title, quantities.digits, values, reasons, left, differ, whole=False)
 
@@ -119,10 +155,13 @@ def decade_of(size_bytes: float) -> int:
     return math.ceil(math.log10(max(1, size_bytes)))
 
 
-def flows_of(decade: int, group: str | None = None) -> Flows:
-    """Return the flows of one power of ten."""
+def flows_of(decade: int, line: Line) -> Flows:
+    """Return the flows of one power of ten that count for a line."""
     below = 10 ** (decade - 1) if decade > 0 else 0
-    return Flows(min_size=1 + below, max_size=10**decade, group=group)
+    chosen = line.chosen
+    low, high = (chosen.min_size, chosen.max_size) if chosen else (0, None)
+    highest = 10**decade if high is None else min(high, 10**decade)
+    return Flows(min_size=max(low, 1 + below), max_size=highest, group=line.group)
 
 
 def fewest(lines: Sequence[Line], decade: int) -> int:
@@ -130,7 +169,7 @@ def fewest(lines: Sequence[Line], decade: int) -> int:
     return min(
         sum(
             row["count"]
-            for row in run.slowdown(scheme="decades", group=line.group)["bins"]
+            for row in line.slowdown(run, scheme="decades")["bins"]
             if decade_of(row["size_bytes"]) == decade
         )
         for line in lines

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weftline import quantities
 from weftline.measures import evidence, losses, separations, stats
 from weftline.measures.lines import PERCENTILES, Line, Mean
-from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.measures.metrics import METRICS, metric
 from weftline.terminal import Table
 
 COSTS = ("queue_p99", "pauses", *losses.SHOWN, *losses.SENT_AGAIN, "seconds", "speed")
@@ -92,6 +92,8 @@ def _best(lines: Sequence[Line], subject: separations.Subject, *, highest: bool)
         return None
     sign = -1 if highest else 1
     place = min(range(len(known)), key=lambda i: sign * known[i].value)
+    if any(subject.differ(lines[place], line) for line in lines if line is not lines[place]):
+        return None
     others = known[:place] + known[place + 1 :]
     apart = (
         known[place].low > max(mean.high for mean in others)
@@ -110,10 +112,11 @@ def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:
     """A mean over finished flows: with how many runs have it, if fewer, and how many flows did not finish."""
     if mean is None:
         return "–"
-    flows = Flows(group=line.group) if decade is None else separations.flows_of(decade, line.group)
-    left = evidence.left_text("slowdown_mean", line.runs, flows)
-    count = len(line.runs) if mean.count is None else mean.count
-    return mean.text(quantities.digits) + evidence.qualifier(runs=count, asked=len(line.runs), left=left)
+    flows = line.by_size.flows() if decade is None else separations.flows_of(decade, line)
+    unfinished = line.by_size.unfinished_of(line.runs, flows)
+    left = evidence.left_text("slowdown_mean", line.runs, flows, unfinished_flows=unfinished)
+    count, asked = len(line.runs) if mean.count is None else mean.count, max(len(line.runs), len(line.asked))
+    return mean.text(quantities.digits) + evidence.qualifier(runs=count, asked=asked, left=left)
 
 
 def positive(mean: Mean | None) -> bool:

@@ -6,7 +6,8 @@ interval is Student's over their values (`interval_t`). The percentile bootstrap
 narrow.
 
 Two schemes that met the same seeds carried the same flows, so their difference is taken seed by seed: what
-the flows have in common cancels (common random numbers). Where no seed is shared the interval is Welch's.
+the flows have in common cancels (common random numbers). Where no seed is shared the interval is Welch's, or
+that of a bootstrap which draws the runs of both schemes again, each from its own.
 
 Sources: Student's distribution for whole degrees of freedom, Abramowitz and Stegun, Handbook of Mathematical
 Functions, 26.7.3 and 26.7.4. Welch, Biometrika 34 (1947). Efron and Tibshirani, An Introduction to the
@@ -78,8 +79,17 @@ def interval_t(values: Sequence[float]) -> tuple[float, float]:
 def interval_bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES) -> tuple[float, float]:
     """Return the 95 % percentile-bootstrap interval of the mean; the same values give the same one."""
     draw = random.Random(len(values))
-    means = sorted(math.fsum(draw.choices(values, k=len(values))) / len(values) for _ in range(resamples))
-    return means[math.floor(0.025 * resamples)], means[math.ceil(0.975 * resamples) - 1]
+    return _middle_of([_resampled_mean(values, draw) for _ in range(resamples)])
+
+
+def _resampled_mean(values: Sequence[float], draw: random.Random) -> float:
+    return math.fsum(draw.choices(values, k=len(values))) / len(values)
+
+
+def _middle_of(means: list[float]) -> tuple[float, float]:
+    """Return the ends of the 95 % of some values that lie in the middle."""
+    means.sort()
+    return means[math.floor(0.025 * len(means))], means[math.ceil(0.975 * len(means)) - 1]
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,8 @@ def difference(
     if not ours or not theirs:
         return None
     a, b = list(ours.values()), list(theirs.values())
-    return Difference(_welch(a, b), False, math.fsum(b) / len(b))
+    found = (_bootstrap_of_two if method == "bootstrap" else _welch)(a, b)
+    return Difference(found, False, math.fsum(b) / len(b))
 
 
 def how_taken(shown: Sequence[Difference]) -> str:
@@ -152,6 +163,16 @@ def _welch(a: Sequence[float], b: Sequence[float]) -> Estimate:
     # Down to a whole number: rather too wide.
     half = t_quantile(0.975, max(1, math.floor(freedom))) * math.sqrt(of_a + of_b)
     return Estimate(mean, mean - half, mean + half, count)
+
+
+def _bootstrap_of_two(a: Sequence[float], b: Sequence[float]) -> Estimate:
+    """Return the difference of two means with its percentile-bootstrap interval: both are drawn again."""
+    mean = math.fsum(a) / len(a) - math.fsum(b) / len(b)
+    if len(a) < 2 or len(b) < 2:
+        return Estimate(mean)
+    draw = random.Random(len(a) + len(b))
+    low, high = _middle_of([_resampled_mean(a, draw) - _resampled_mean(b, draw) for _ in range(RESAMPLES)])
+    return Estimate(mean, low, high, min(len(a), len(b)))
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -61,6 +61,14 @@ def _span(text: str, whole: float) -> float:
     return whole * float(text[:-1]) / 100 if text.endswith("%") else time_ns(text)
 
 
+def is_span(text: str) -> bool:
+    """Return whether a text is a warmup or a drain: a time, a share below 100 %, or empty."""
+    try:
+        return _span(text, 1.0) < 1 if "%" in text else _span(text, 1.0) >= 0
+    except (ValueError, TypeError):
+        return False
+
+
 def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     """Return how many flows of a window did not finish."""
     return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))

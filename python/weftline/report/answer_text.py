@@ -89,7 +89,7 @@ def standing_of(
     """Return the sentence on one subject, and the line that it names first, if any."""
     means = {line.label: mean for line in lines if (mean := subject.mean(line))}
     by_label = {line.label: line for line in lines}
-    first, why = evidence.leader(
+    found = evidence.leader(
         [line.label for line in lines],
         {label: mean.value for label, mean in means.items()},
         lambda a, b: subject.between(by_label[a], by_label[b]),
@@ -98,23 +98,24 @@ def standing_of(
     texts = {
         label: f"{label} {'–' if label in few else mean.text(subject.write)}"
         + evidence.qualifier(
-            runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
+            runs=mean.count or 0,
+            asked=max(len(by_label[label].runs), len(by_label[label].asked)),
+            left=subject.left(by_label[label]),
         )
         for label, mean in means.items()
     }
-    return standing(subject.title, "", texts, first, why), first, subject
+    return standing(subject.title, "", texts, found), found.first, subject
 
 
 def standing(
     title: str,
     place: str,
     texts: Mapping[str, str],
-    first: str | None,
-    why: Sequence[evidence.Reason],
+    found: evidence.Standing,
     *,
     highest: bool = False,
 ) -> str:
-    """Return one sentence on how some values stand: who is first, or that they are not separated and why.
+    """Return one sentence on how some values stand: who is first, or who is not separated from whom and why.
 
     Parameters
     ----------
@@ -122,23 +123,26 @@ def standing(
         What is compared, and where.
     texts : mapping
         Name and value of each, by name.
-    first : str or None
-        The one that is separated from all others.
-    why : sequence of Reason
-        Why none is.
+    found : evidence.Standing
+        How the best one stands to the others.
     """
     where = f"{title[:1].upper()}{title[1:]}{f', {place}' if place else ''}"
     if len(texts) < 2:
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
-    if first is None:
-        word = "highest" if highest else "lowest"
-        message = f"{', '.join(texts.values())}; {evidence.reasons_text(why)}"
-        return f"{where}: the {word} is not separated from the others: {message}."
-    others = ", ".join(text for name, text in texts.items() if name != first)
-    word = "highest" if highest else "lowest"
+    word, comparative = ("highest", "higher") if highest else ("lowest", "lower")
+    if found.best is None:
+        return f"{where}: {', '.join(texts.values())}; {evidence.reasons_text(found.reasons)}."
+    beaten, level = (", ".join(texts[name] for name in names) for names in (found.beaten, found.level))
+    if not found.level:
+        return f"{where}: {word} with {texts[found.best]}, against {beaten}; {_LEFT_OUT}."
+    also = f"; it is {comparative} than {beaten} ({_LEFT_OUT})" if found.beaten else ""
     return (
-        f"{where}: {word} with {texts[first]}, against {others}; each paired 95 % interval leaves out zero."
+        f"{where}: the {word} mean, {texts[found.best]}, is not separated from that of {level}: "
+        f"{evidence.reasons_text(found.reasons)}{also}."
     )
+
+
+_LEFT_OUT = "each paired 95 % interval leaves out zero"
 
 
 def _costs(line: Line, *, named: bool) -> str:
@@ -179,7 +183,7 @@ def _finished_text(line: Line) -> str:
     summary = line.runs[0].summary
     done, flows = summary.get("flows_done"), summary.get("flows")
     if len(line.runs) > 1:
-        left = evidence.unfinished(line.runs, Flows(group=line.group))
+        left = line.by_size.unfinished(line.runs)
         return f"{evidence.unfinished_text(left, line.runs)}." if left else ""
     if done is None or flows is None:
         return ""

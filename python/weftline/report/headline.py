@@ -65,18 +65,17 @@ def _values(lines: Sequence[Line], names: Sequence[str]) -> list[tuple[str, str,
 
 
 def _is_of_few(line: Line, name: str) -> bool:
-    flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-    return evidence.is_of_few(name, line.runs, flows)
+    counted = line.counts.counted(line.runs, name) if evidence.needed(name) else 0
+    return bool(evidence.few_flows(name, counted))
 
 
 def cautions(lines: Sequence[Line]) -> list[Caution]:
     """Return what limits the value of these runs' numbers, gravest first."""
-    found = []
+    found = [Caution("Flows", text) for text in comparison.counted_texts(lines)]
     for line in lines:
         of = f"{line.label}: " if len(lines) > 1 else ""
-        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
         said = any(_UNFINISHED in warning for warning in comparison.line_warnings([line]))
-        if not said and (left := evidence.unfinished(line.runs, flows)):
+        if not said and (left := line.unfinished()):
             text = f"{of}{evidence.unfinished_text(left, line.runs)}; completion times leave them out"
             found.append(Caution("Unfinished", text, is_grave=True))
         if text := evidence.steps_text("step_mean", line.runs, Flows(group=line.group)):

@@ -142,7 +142,9 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
         caption = comparison.ideal_text(finished)
         flows.append(specs.slowdown("FCT slowdown by flow size", finished, caption=caption))
     if finished:
-        caption = f"Flows that finished.{comparison.left_out(finished)}"
+        chosen = any(not line.by_size.is_all for line in finished)
+        caption = f"Flows that finished{', of all sizes and times of start' * chosen}."
+        caption += comparison.left_out(finished, of_all=True)
         flows.append(flow_figures.cumulative("Slowdown of all flows", finished, caption=caption))
     queues = []
     if heats and any(line.runs[0].queues for line in lines):

@@ -8,7 +8,7 @@ from pathlib import Path
 from weftline.errors import InputError
 from weftline.figures import load_figures
 from weftline.figures.specs import Figure
-from weftline.measures import evidence, networks
+from weftline.measures import comparison, evidence, networks
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import metric
 from weftline.report import answer_text, headline, page, run_page, why_page
@@ -40,7 +40,7 @@ def write(
     """
     if not result.cells:
         raise InputError(f"{result.path}: no point of the sweep has a result yet; run it, or --retry it")
-    lines = [Line(_label(cell), list(cell.runs.values())) for cell in _drawn(result)]
+    lines = [comparison.result_line(result, _label(cell), cell) for cell in _drawn(result)]
     text = page.html(
         title=title or result.name,
         subtitle=_subtitle(result),
@@ -84,7 +84,8 @@ def answer(result: SweepResult) -> list[str]:
     parts = _kept(result) if result.report.bound else _ranked(result)
     if result.failed or result.missing:
         parts.append(f"{len(result.failed)} points failed, {len(result.missing)} have not been run yet.")
-    return parts
+    # Of all numbers of the page, those at its top too.
+    return parts + ([] if result.choice.is_all else [f"{result.choice.text()}, in every number of flows."])
 
 
 def _kept(result: SweepResult) -> list[str]:
@@ -118,7 +119,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     found = {cell.at(result.rows_axis) if result.rows_axis else "": cell for cell in cells}
     estimates = {label: result.estimate(name, cell) for label, cell in found.items()}
     means = {label: Mean(one.mean, one.half, one.count) for label, one in estimates.items() if one}
-    first, why = evidence.leader(
+    standing = evidence.leader(
         list(found),
         {label: mean.value for label, mean in means.items()},
         lambda a, b: result.separation(name, found[a], found[b]),
@@ -134,7 +135,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
         for label, mean in means.items()
     }
     return answer_text.standing(
-        metric(name).title, place, texts, first, why, highest=metric(name).higher_is_better
+        metric(name).title, place, texts, standing, highest=metric(name).higher_is_better
     )
 
 

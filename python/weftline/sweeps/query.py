@@ -1,7 +1,8 @@
 """`weftline query`: a result store, or the folder of a run, as tables for SQL, through DuckDB.
 
     runs      a row for each finished run: run (its key), name, seed, status, version, fingerprint, totals
-    points    what the sweep's points.csv has: each axis, seed, run, and the metrics that it reports
+    points    what the sweep's points.csv has: each axis, seed, run, and the metrics that it reports; without
+              the points whose run is damaged or no longer there
     flows     run, and the columns of flows.parquet
     series    run, and the columns of series.parquet
 
@@ -133,6 +134,7 @@ def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
                 f"create table points as select * from read_csv({_literal(file)}, header = true, "
                 "types = {'run': 'varchar'})"
             )
+            _leave_out_lost_points(connection, file)
             return
         except duckdb.Error as error:
             what = str(error).strip().splitlines()[0]
@@ -141,6 +143,21 @@ def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
                 "`weftline sweep` writes the file again"
             )
     connection.execute("create view points as select seed, run, status from runs")
+
+
+def _leave_out_lost_points(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Leave out the points whose run is damaged, or no longer in the store, and warn of them."""
+    rows = connection.execute("select run from points where run not in (select run from runs)").fetchall()
+    lost = sorted(str(run) for (run,) in rows)
+    if not lost:
+        return
+    (count,) = connection.execute("select count(*) from points").fetchone() or (0,)
+    connection.execute("delete from points where run not in (select run from runs)")
+    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+    integrity.warn(
+        f"{file}: {len(lost)} of {count} points are left out, because their runs are damaged or no longer in "
+        f"the store: {', '.join(lost[:3])}{more}; `weftline sweep` runs them again"
+    )
 
 
 def shut(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError
-from weftline.measures import evidence, stats, steady
+from weftline.measures import deadlines, evidence, stats, steady
 from weftline.measures.evidence import Reason, Separation, Verdict
+from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.metrics import METRICS, Flows, metric, split
-from weftline.measures.pooling import traffic_of
+from weftline.measures.pooling import are_same_bits, traffic_of
 from weftline.runs import Run
 from weftline.sweeps.store import Store
 from weftline.sweeps.sweepfile import Choice, Report
@@ -182,24 +183,17 @@ class SweepResult:
         """Return a metric of each run of a combination, by seed, over the flows that count."""
         key = (name, cell.choice)
         if key not in self._values:
-            self._values[key] = {seed: self._value(name, run) for seed, run in cell.runs.items()}
+            self._values[key] = {seed: self.choice.value(run, name) for seed, run in cell.runs.items()}
         return self._values[key]
 
-    def _value(self, name: str, run: Run) -> float | None:
-        return metric(split(name)[0]).value(run, self._started(name, run))
-
-    def _flows(self, name: str) -> Flows:
-        """Return which flows count for a metric, by group and size; without a name for metrics of flows."""
-        by_size = not name or "sizes" in metric(name).chosen_by
-        min_size, max_size = self.report.size_range if by_size else (0, None)
-        return Flows(min_size=min_size, max_size=max_size, group=split(name)[1] or self.report.group)
-
-    def _started(self, name: str, run: Run) -> Flows:
-        """Return which flows of a run count for a metric, by their start too."""
-        flows, warmup, drain = self._flows(name), self.report.warmup, self.report.drain
-        if not (warmup or drain) or "warmup" not in metric(name).chosen_by:
-            return flows
-        return steady.Window.of(run, warmup, drain).of_flows(flows)
+    @cached_property
+    def choice(self) -> FlowChoice:
+        """Which flows count, as the report chooses them."""
+        report = self.report
+        low, high = report.size_range
+        return FlowChoice(
+            group=report.group, min_size=low, max_size=high, warmup=report.warmup, drain=report.drain
+        )
 
     def no_effect(self, name: str) -> list[str]:
         """Return the keys of the report that choose flows and have no effect on a metric."""
@@ -212,8 +206,7 @@ class SweepResult:
         """Return how many finished flows, or requests, a metric is over, in the run with the fewest."""
         key = name, cell.choice
         if key not in self._counted:
-            counts = [evidence.count(run, name, self._started(name, run)) for run in cell.runs.values()]
-            self._counted[key] = min(counts, default=0)
+            self._counted[key] = self.choice.counted(list(cell.runs.values()), name)
         return self._counted[key]
 
     @cached_property
@@ -252,7 +245,9 @@ class SweepResult:
 
     def same_flows(self, cell: Cell, other: Cell) -> bool:
         """Return whether two combinations are offered the same flows under the same seed."""
-        return self._traffic(cell) == self._traffic(other)
+        return self._traffic(cell) == self._traffic(other) or are_same_bits(
+            cell.runs.values(), other.runs.values()
+        )
 
     def _traffic(self, cell: Cell) -> object:
         if cell.choice not in self._traffics:
@@ -268,18 +263,12 @@ class SweepResult:
         """How many runs each combination should have."""
         return len(self.seeds)
 
-    def unfinished(self, cell: Cell, name: str = "") -> int:
+    def unfinished(self, cell: Cell, name: str = "slowdown_p50") -> int:
         """Return how many flows that would count (for a metric) did not finish, in all runs."""
-        flows = self._flows(name)
+        flows = self.choice.flows(name)
         key = cell.choice, flows
         if key not in self._unfinished:
-            warmup, drain = self.report.warmup, self.report.drain
-            self._unfinished[key] = sum(
-                steady.unfinished_in(run, flows, warmup, drain)
-                if (warmup or drain) and evidence.unfinished([run])
-                else evidence.unfinished([run], flows)
-                for run in cell.runs.values()
-            )
+            self._unfinished[key] = self.choice.unfinished_of(list(cell.runs.values()), flows)
         return self._unfinished[key]
 
     @cached_property
@@ -290,12 +279,21 @@ class SweepResult:
         """Return what a metric leaves out of some combinations, as `evidence.left_text` says it."""
         flows = sum(self.unfinished(c, name) for c in cells) if evidence.of_finished_flows(name) else 0
         runs = [run for cell in cells for run in cell.runs.values()]
-        return evidence.left_text(name, runs, Flows(group=self.report.group), unfinished_flows=flows)
+        return evidence.left_text(
+            name,
+            runs,
+            self.choice.flows(name),
+            unfinished_flows=flows,
+            undecided=self.choice.undecided_text(runs, name),
+        )
 
     def _left(self, name: str, cell: Cell) -> int | None:
-        """Return how many flows, paths or steps a metric leaves out; None if it is of none of them."""
+        """Return how many flows, paths, steps or deadlines a metric leaves out; None if it is of none."""
         if evidence.of_finished_flows(name):
             return self.unfinished(cell, name)
+        if evidence.is_of_deadlines(name):
+            counts = (deadlines.counts(run, self.choice.of_run(run, name)) for run in cell.runs.values())
+            return sum(left for *_, left in counts)
         open_paths, paths = evidence.paths_open(name, list(cell.runs.values()))
         if paths:
             return open_paths
@@ -323,11 +321,12 @@ class SweepResult:
             list(cell.runs.values()),
             name,
             asked=self.asked,
-            flows=self._flows(name),
+            flows=self.choice.flows(name),
             counted=counted,
             left=self.unfinished(cell, name) if evidence.of_finished_flows(name) else 0,
             known=sum(value is not None for value in self.values(name, cell).values()),
             remark=self.remark(cell),
+            undecided=self.choice.undecided_text(list(cell.runs.values()), name),
         )
 
     def judgement(self, cell: Cell) -> Verdict:
@@ -340,7 +339,29 @@ class SweepResult:
         if bound is None:
             return Verdict("open", (Reason("measured", "the report has no answer"),))
         name, sign, limit = bound
-        return evidence.judged(self.estimate(name, cell), sign, limit, self.reasons(name, cell))
+        reasons = self.reasons(name, cell)
+        if any(reason.kind == "undecided" for reason in reasons):
+            return self._judged_both_ways(cell, sign, limit, reasons)
+        return evidence.judged(self.estimate(name, cell), sign, limit, reasons)
+
+    def _judged_both_ways(self, cell: Cell, sign: str, limit: float, reasons: list[Reason]) -> Verdict:
+        """Return the verdict on deadlines of which runs left some open: yes or no if these cannot change it.
+
+        It has to be the same with all of them met and with all of them missed.
+        """
+        bound = self.report.bound
+        assert bound is not None
+        others = [reason for reason in reasons if reason.kind != "undecided"]
+        runs, method = list(cell.runs.values()), self.report.interval
+        verdicts = []
+        for met in (False, True):
+            values = [
+                deadlines.share_met(run, self.choice.of_run(run, bound[0]), undecided=met) for run in runs
+            ]
+            verdicts.append(evidence.judged(stats.estimate(values, method=method), sign, limit, others))
+        if verdicts[0].answer == verdicts[1].answer != "open":
+            return verdicts[0]
+        return evidence.judged(self.estimate(bound[0], cell), sign, limit, reasons)
 
     def verdict(self, cell: Cell) -> str:
         """Return whether a combination keeps the answer's bound: "yes", "no", or "open"."""
@@ -363,7 +384,7 @@ class SweepResult:
             return Separation(0, (Reason("measured", "there is nothing to compare with"),))
         doubts = self.reasons(name, cell) + self.reasons(name, base)
         ours, theirs = (list(one.runs.values()) for one in (cell, base))
-        doubts += evidence.differ(name, ours, theirs, self._flows(name))
+        doubts += evidence.differ(name, ours, theirs, self.choice.flows(name))
         if self.same_flows(cell, base):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
@@ -402,8 +423,8 @@ class SweepResult:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
         Combinations without results have 0 ``runs``, others the number of those that have the metric, of
-        ``asked``; ``unfinished`` are the flows, paths or steps left out, ``no_effect`` the keys of the report
-        that choose flows, but have no effect on the metric.
+        ``asked``; ``unfinished`` are the flows, paths, steps or deadlines left out, ``no_effect`` the keys
+        of the report that choose flows, but have no effect on the metric.
         ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
         verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
         ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared

@@ -10,7 +10,7 @@ from typing import Any
 from weftline.measures import evidence, run_warnings, stats
 from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import Flows, metric
-from weftline.measures.pooling import mixed_builds, same_results, shortened
+from weftline.measures.pooling import are_same_bits, mixed_builds, same_results, shortened
 from weftline.measures.run_warnings import RunWarning
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
@@ -145,16 +145,29 @@ def _percent_text(share: float) -> str:
     return f"{percent:+.1f} %" if 0 < abs(percent) < 0.95 else f"{percent:+.0f} %"
 
 
-def differences_note(how: str, notes: Footnotes, *, intervals: bool, same: Sequence[str] = ()) -> str:
+def differences_note(
+    how: str,
+    notes: Footnotes,
+    *,
+    intervals: bool,
+    same: Sequence[str] = (),
+    recorded: Sequence[str] = (),
+) -> str:
     """Return what stands below a table of differences: what the star means, if there are intervals at all.
 
-    `same` are those whose runs have the same fingerprints, in words.
+    `same` are those whose runs have the same fingerprints, in words; `recorded` the titles of metrics that
+    have a star between two of them.
     """
     alike = (
         f"Flows and ports are the same to the bit: {shortened(same)}. What sets them apart moved no packet."
         if same
         else ""
     )
+    if recorded:
+        alike += (
+            f" A star between runs that are the same to the bit ({shortened(recorded)}) is of what they "
+            "recorded of the packets, or computed from it."
+        )
     if not intervals:
         text = (
             f"Differences are taken {how}. There are no intervals, so "
@@ -194,7 +207,18 @@ def _differences(result: SweepResult) -> list[Table]:
     apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
     intervals = any(one is not None and one.estimate.low is not None for one in apart)
     same = same_results((_name(cell), cell.runs.values()) for cell in result.cells)
-    found[-1].note = differences_note(how, notes, intervals=intervals, same=same)
+    recorded = [
+        metric(name).title
+        for name in result.metrics
+        if any(
+            b is not None
+            and are_same_bits(cell.runs.values(), b.runs.values())
+            and result.separation(name, cell, paired=False).order
+            for cell in cells
+            for b in (base[cell.choice],)
+        )
+    ]
+    found[-1].note = differences_note(how, notes, intervals=intervals, same=same, recorded=recorded)
     return found
 
 
@@ -242,11 +266,7 @@ def notes(result: SweepResult) -> list[str]:
     """Return notes on the numbers: how intervals are found, which flows count."""
     report = result.report
     found = [_runs_text(result)] if result.asked > 1 and result.cells else []
-    parts = [f"of group {report.group}"] if report.group else []
-    parts += [f"of at least {report.sizes['min']}"] if "min" in report.sizes else []
-    parts += [f"of at most {report.sizes['max']}"] if "max" in report.sizes else []
-    window = _window_text(report.warmup, report.drain)
-    counted = f"{' '.join(['All flows', *parts])} count{window}; percentiles are of each run, then averaged."
+    counted = f"{result.choice.text()}; percentiles are of each run, then averaged."
     found.append(" ".join(filter(None, [counted, _no_effect_text(result, result.metrics)])))
     flows = Flows(group=report.group)
     pooled = (evidence.pooled_text(name, result.runs, flows) for name in result.metrics)
@@ -270,12 +290,6 @@ def _runs_text(result: SweepResult) -> str:
         f"{text}; brackets hold both ends of the 95 % interval (by bootstrap, over the seeds), and ± is half "
         "of one that is even."
     )
-
-
-def _window_text(warmup: str, drain: str) -> str:
-    ends = [f"the first {warmup}"] if warmup else []
-    ends += [f"the last {drain}"] if drain else []
-    return f", except those that start in {' or '.join(ends)} of the arrivals" if ends else ""
 
 
 def _no_effect_text(result: SweepResult, names: Sequence[str]) -> str:

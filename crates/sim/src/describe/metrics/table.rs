@@ -192,7 +192,7 @@ pub(super) const METRICS: &[Metric] = &[
         "deadlines_met",
         Unit::Share,
         "deadlines met",
-        "Share of the flows with a deadline that ended by it.",
+        "Share of the deadlines that were met, of those that were decided when the run ended.",
     )
     .higher_is_better(),
     run(

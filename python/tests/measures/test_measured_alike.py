@@ -1,0 +1,155 @@
+"""Two numbers of a metric are ranked only if both were measured alike."""
+
+from types import SimpleNamespace
+
+import pytest
+
+import weftline
+from weftline import _native
+from weftline.measures import comparison, evidence, measured_alike
+from weftline.measures.evidence import Reason, reasons_text
+
+real = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+SCENARIO = {
+    "name": "two-racks",
+    "topology": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 2},
+    "workload": [{"kind": "poisson", "sizes": "google-rpc", "load": 0.4, "duration": "300us"}],
+    "measure": {"queue_histogram": {"ports": "*", "every": "1us"}},
+}
+HISTOGRAM = "measure.queue_histogram"
+
+
+def run_with(measure, *, seed=1, until="flows-done", samples=1000, flows=100, fingerprint="a"):
+    return SimpleNamespace(
+        scenario={"seed": seed, "run": {"until": until}, "measure": measure},
+        summary={
+            "seed": seed,
+            "status": "done",
+            "flows": flows,
+            "flows_done": flows,
+            "fingerprint": fingerprint,
+        },
+        queues={"percentiles": {"samples": samples}} if samples else None,
+    )
+
+
+def histogram(ports="*", every="1us"):
+    return {"queue_histogram": {"ports": ports, "every": every}}
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        (run_with(histogram("leaf*->host*")), f"{HISTOGRAM}.ports is * and leaf*->host*"),
+        (run_with(histogram(every="2us")), f"{HISTOGRAM}.every is 1 µs and 2 µs"),
+        (run_with(histogram(), until="4ms"), "run.until is flows-done and 4ms"),
+        (run_with(histogram(), samples=1200), "1,000 and 1,200 samples of queues under seed 1"),
+        (run_with(histogram(), seed=2, samples=2000), "1,000 and 2,000 samples of queues in the mean run"),
+        (run_with(histogram(every="1000ns"), samples=1050), ""),
+    ],
+)
+def test_percentiles_of_queues_depend_on_ports_interval_and_time(other, text):
+    one = run_with(histogram())
+    found = measured_alike.unlike("queue_p99", [one], [other])
+    assert found.replace("us", "µs") == text.replace("us", "µs")
+    doubts = evidence.differ("queue_p99", [one], [other])
+    assert [reason.kind for reason in doubts] == (["measures differ"] if text else [])
+    # What no sample enters is not concerned.
+    assert measured_alike.unlike("fct_mean", [one], [other]) == ""
+    assert measured_alike.unlike("drops", [one], [other]) == ""
+
+
+def test_goodput_by_other_flows_or_intervals_is_not_alike_and_all_flows_are():
+    def goodput(listed, every="1ms", **more):
+        return run_with({"goodput": {"by": "flow", "flows": listed, "every": every}}, **more)
+
+    two = goodput(["0-1"], flows=2)
+    assert measured_alike.unlike("jain", [two], [goodput([0, 1, 2, 3], flows=4)]) == "", "all flows of each"
+    assert "goodput.flows" in measured_alike.unlike("jain", [two], [goodput([0, 1], flows=4)])
+    assert "goodput.every" in measured_alike.unlike("goodput_total", [two], [goodput([0, 1], "1us", flows=2)])
+    ports = run_with({"utilisation": {"ports": "*", "every": "1us"}})
+    both = run_with(
+        {"utilisation": {"ports": "*", "every": "1us"}, "goodput": {"by": "group", "every": "1us"}}
+    )
+    assert "measure.goodput" in measured_alike.unlike("utilisation_mean", [ports], [both])
+    assert measured_alike.unlike("mean of utilisation after 1ms", [ports], [both]) == ""
+    assert "measure.controllers" in measured_alike.unlike(
+        "mean of cwnd_bytes", [ports], [run_with({"controllers": {"flows": [0], "every": "1us"}})]
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["slowdown_p99", "slowdown_mean", "small_p95", "nfct", "slowdown_p50 of web"]
+)
+def test_slowdowns_of_two_definitions_are_not_compared(name):
+    one, other = (run_with({"ideal": ideal}) for ideal in ("alone", "hpcc"))
+    (reason,) = evidence.measures_differ(name, [one], [other])
+    assert reason == Reason("ideals differ", "measure.ideal is alone and hpcc; compare fct_mean")
+    assert evidence.measures_differ(name, [one], [one]) == []
+    assert evidence.measures_differ(name, [one], [run_with({})]) == [], "the lab records none"
+
+
+def test_runs_of_one_mean_that_measured_otherwise_open_the_verdict():
+    runs = [run_with(histogram()), run_with(histogram("leaf*->host*"), seed=2)]
+    found = evidence.against(runs, "queue_p99", remark="")
+    assert [reason.kind for reason in found] == ["measures differ"]
+    assert evidence.against(runs, "drops", remark="") == []
+
+
+def test_a_percentile_of_queues_needs_two_samples_beyond_it():
+    def reasons(name, samples):
+        runs = [run_with(histogram(), samples=5000), run_with(histogram(), seed=2, samples=samples)]
+        return [reason.text for reason in evidence.against(runs, name, remark="")]
+
+    assert reasons("queue_p99", 199) == ["199 samples of queues in a run; p99 needs 200"]
+    assert reasons("queue_p99", 200) == [] == reasons("queue_p95", 40)
+    assert reasons("queue_p95", 39) == ["39 samples of queues in a run; p95 needs 40"]
+    assert reasons("queue_max", 1) == []
+
+
+@real
+def test_runs_of_the_same_bits_are_not_ranked_by_how_their_queues_were_sampled(tmp_path):
+    swept = weftline.sweep(
+        SCENARIO,
+        {
+            "ports": {
+                "all": {f"{HISTOGRAM}.ports": "*"},
+                "edge": {f"{HISTOGRAM}.ports": "leaf*->host*"},
+                "rare": {f"{HISTOGRAM}.every": "100us"},
+                "long": {"run.until": "2ms"},
+                "ideal": {"measure.ideal": "hpcc"},
+            }
+        },
+        seeds=4,
+        report={"metrics": ["queue_p99", "slowdown_mean"], "answer": "queue_p99 < 1MB"},
+        out=tmp_path / "s",
+    )
+    cells = {cell.at("ports"): cell for cell in swept.cells}
+    assert swept.verdict(cells["all"]) == "yes" and swept.verdict(cells["rare"]) == "open"
+    assert all(not swept.separation("queue_p99", cells[name], paired=False).order for name in cells)
+    # The same bits are the same flows, whatever `until` says.
+    assert all(swept.same_flows(cells["all"], cells[name]) for name in cells)
+
+    def reasons(name, variant):
+        return reasons_text(swept.separation(name, cells[variant], paired=False).reasons)
+
+    assert f"{HISTOGRAM}.ports is leaf*->host* and *" in reasons("queue_p99", "edge")
+    assert "run.until is 2ms and flows-done" in reasons("queue_p99", "long")
+    assert "measure.ideal is hpcc and alone" in reasons("slowdown_mean", "ideal")
+    assert "not measured alike" not in reasons("slowdown_mean", "edge")
+    assert "same to the bit" in str(swept) and ") *" not in str(swept)
+    # The same by `compare`, and a mean over both ways of measuring says what it is.
+    compared = comparison.comparison_of([swept])
+    assert {compared.separation("queue_p99", line).order for line in compared.lines[1:]} == {0}
+    mixed = [*list(cells["all"].runs.values())[:2], *list(cells["edge"].runs.values())[2:]]
+    (warning,) = [text for text in comparison.comparison_of(mixed).warnings if "did not measure" in text]
+    assert "neither ranked nor held against a bound" in warning
+
+
+def test_a_star_between_runs_of_the_same_bits_has_its_cause_in_the_note():
+    from weftline.measures.evidence import Footnotes
+    from weftline.sweeps import tables
+
+    note = tables.differences_note("x", Footnotes(), intervals=True, same=["a and b"], recorded=["packets"])
+    assert "A star between runs that are the same to the bit (packets) is of what they recorded" in note
+    assert "A star between" not in tables.differences_note("x", Footnotes(), intervals=True, same=["a and b"])

@@ -1,0 +1,148 @@
+"""Which flows of each run count: by group and size, and by when they start in the time of arrivals.
+
+A sweep's report chooses them, or the options of `weftline compare`. A metric takes what of it can choose its
+flows: a percentile of slowdowns all of it, a step its group, a percentile of queues nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weftline import columns
+from weftline.measures import evidence, flow_rows, steady
+from weftline.measures.flow_rows import Flows
+from weftline.measures.metrics import metric, split
+from weftline.runs import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowChoice:
+    """The flows of a group and of a range of sizes, without those that start too early or too late."""
+
+    group: str | None = None
+    min_size: int = 0
+    max_size: int | None = None
+    warmup: str = ""
+    """A time, or a share such as "20%" of that in which flows start: those that start within do not count."""
+    drain: str = ""
+    """The same at the end."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all flows count."""
+        return self == FlowChoice()
+
+    def flows(self, name: str = "slowdown_p50") -> Flows:
+        """Return which flows count for a metric, by group and size."""
+        by_size = "sizes" in metric(name).chosen_by
+        low, high = (self.min_size, self.max_size) if by_size else (0, None)
+        return Flows(min_size=low, max_size=high, group=split(name)[1] or self.group)
+
+    def of_run(self, run: Run, name: str = "slowdown_p50") -> Flows:
+        """Return which flows of a run count for a metric, by their start too."""
+        flows = self.flows(name)
+        if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
+            return flows
+        return steady.Window.of(run, self.warmup, self.drain).of_flows(flows)
+
+    def value(self, run: Run, name: str) -> float | None:
+        """Return a metric of a run over the flows that count."""
+        return metric(split(name)[0]).value(run, self.of_run(run, name))
+
+    def counted(self, runs: Sequence[Run], name: str) -> int:
+        """Return how many finished flows, or requests, a metric is over, in the run with the fewest."""
+        return min((evidence.count(run, name, self.of_run(run, name)) for run in runs), default=0)
+
+    def counts_any(self, runs: Sequence[Run]) -> bool:
+        """Return whether any flow of some runs counts, finished or not."""
+        return any(flow_rows.chosen(run, self.of_run(run), finished=None) for run in runs)
+
+    def unfinished(self, runs: Sequence[Run], name: str = "slowdown_p50") -> int:
+        """Return how many flows that would count for a metric did not finish, in all runs."""
+        return self.unfinished_of(runs, self.flows(name))
+
+    def unfinished_of(self, runs: Sequence[Run], flows: Flows) -> int:
+        """Return how many of these flows, without those that start too early or late, did not finish."""
+        if not (self.warmup or self.drain):
+            return evidence.unfinished(runs, flows)
+        return sum(
+            steady.unfinished_in(run, flows, self.warmup, self.drain)
+            for run in runs
+            if evidence.unfinished([run])
+        )
+
+    def undecided_text(self, runs: Sequence[Run], name: str) -> str:
+        """Return what `evidence.undecided_text` says of the flows that count."""
+        if not evidence.is_of_deadlines(name):
+            return ""
+        return evidence.undecided_text(name, runs, [self.of_run(run, name) for run in runs])
+
+    def slowdown(self, run: Run, *, bins: int = 20, scheme: str = "equal-count") -> dict[str, Any]:
+        """Return what `Run.slowdown` does, of the flows that count."""
+        if (self.min_size, self.max_size, self.warmup, self.drain) == (0, None, "", ""):
+            return run.slowdown(bins=bins, scheme=scheme, group=self.group)
+        return slowdown_of(run, self.of_run(run), bins=bins, scheme=scheme)
+
+    def text(self) -> str:
+        """Return ``"All flows of group web count, except those that start in the first 1ms of ..."``."""
+        parts = [f"of group {self.group}"] if self.group else []
+        parts += [f"of at least {_size(self.min_size)}"] if self.min_size else []
+        parts += [f"of at most {_size(self.max_size)}"] if self.max_size is not None else []
+        ends = [f"the first {self.warmup}"] if self.warmup else []
+        ends += [f"the last {self.drain}"] if self.drain else []
+        window = f", except those that start in {' or '.join(ends)} of the arrivals" if ends else ""
+        return f"{' '.join(['All flows', *parts])} count{window}"
+
+
+def _size(size: int) -> str:
+    """Return a size as a scenario writes it, exactly: ``"20KB"``, ``"1500B"``."""
+    units = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+    unit = next(unit for unit, factor in units.items() if size % factor == 0)
+    return f"{size // units[unit]}{unit}"
+
+
+def slowdown_of(run: Run, flows: Flows, *, bins: int, scheme: str) -> dict[str, Any]:
+    """Return percentiles of the slowdowns of some flows by size, by the engine's rules (`Run.slowdown`)."""
+    of, ids = flow_rows.read(run), columns.read(run.flows, ("flow_id",))["flow_id"]
+    rows = [n for n in flow_rows.chosen(run, flows) if of["slowdown"][n] is not None]
+    rows.sort(key=lambda n: (of["size_bytes"][n], ids[n]))
+    sizes, values = [of["size_bytes"][n] for n in rows], [of["slowdown"][n] for n in rows]
+    ends = _ends_of_decades(sizes) if scheme == "decades" else _ends_of_equal_bins(sizes, bins)
+    found, start = [], 0
+    for end in ends:
+        size = _decade(sizes[start]) if scheme == "decades" else sizes[end - 1]
+        found.append({"size_bytes": size, **_percentiles(values[start:end])})
+        start = end
+    return {"bins": found, "overall": _percentiles(values) if values else {"count": 0}}
+
+
+def _percentiles(values: list[float]) -> dict[str, Any]:
+    keys = ("p50", "p95", "p99", "mean")
+    return {"count": len(values), **{key: flow_rows.number(values, key) for key in keys}, "max": max(values)}
+
+
+def _ends_of_equal_bins(sizes: Sequence[int], bins: int) -> list[int]:
+    """Return where bins of equally many flows end; those with the same largest size are one."""
+    ends: list[int] = []
+    for end in (i * len(sizes) // bins for i in range(1, bins + 1)):
+        if end == 0 or end in ends[-1:]:
+            continue
+        if ends and sizes[ends[-1] - 1] == sizes[end - 1]:
+            ends.pop()
+        ends.append(end)
+    return ends
+
+
+def _ends_of_decades(sizes: Sequence[int]) -> list[int]:
+    decades = [_decade(size) for size in sizes]
+    return [n for n in range(1, len(sizes) + 1) if n == len(sizes) or decades[n] != decades[n - 1]]
+
+
+def _decade(size: int) -> int:
+    """Return the smallest power of ten that is not below a size."""
+    end = 1
+    while end < size:
+        end *= 10
+    return end

@@ -1,0 +1,185 @@
+"""Whether runs measured alike what a metric is computed from.
+
+A metric of finished flows is computed from every flow. Others are computed from samples that the scenario
+asks for in `[measure]`: a percentile of queues from the ports, the interval and the time that were sampled,
+Jain's index from the goodputs of the flows that were named. Two numbers of one metric say something about two
+schemes only if both were measured alike. `unlike` returns in what they were not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from weftline import quantities
+from weftline.errors import InputError
+from weftline.measures import over_time
+from weftline.measures.pooling import seed_of
+from weftline.runs import Run
+
+MOST_APART = 1.1
+"""Ratio of two numbers of samples up to which percentiles of them are compared."""
+QUEUES = re.compile(r"queue_(p\d\d|max)")
+_GOODPUT = frozenset(
+    {
+        "backlog_growth",
+        "convergence",
+        "deficit",
+        "fairness",
+        "first_share",
+        "goodput_total",
+        "goodput_without_last_second",
+        "jain",
+        "jain_ideal",
+        "jain_without_last_second",
+        "recovery",
+        "silenced",
+    }
+)
+_GOODPUT_AND_PORTS = frozenset(
+    {
+        "imbalance",
+        "received_share",
+        "sent_share",
+        "throughput_without_last_second",
+        "utilisation_max",
+        "utilisation_mean",
+    }
+)
+_IDEAL = ("slowdown_", "small_p", "nfct")
+_SERIES = {
+    "queue_bytes": ("queues",),
+    "utilisation": ("utilisation",),
+    "goodput_bps": ("goodput",),
+    "drops": ("port_events",),
+    "ecn_marks": ("port_events",),
+    "pauses": ("port_events",),
+    "paused": ("port_events",),
+    "rate_bps": ("controllers",),
+    "cwnd_bytes": ("controllers",),
+}
+"""By series: the tables of `[measure]` that record it; series of schemes come from those of `_OTHERS`."""
+_OTHERS = ("controllers", "disciplines")
+
+
+def measures_of(name: str) -> tuple[str, ...]:
+    """Return the keys of `[measure]` that decide what a metric is computed from; none for most metrics."""
+    if over_time.reader(name) is not None:
+        return _SERIES.get(name.split()[2], _OTHERS)
+    base = name.partition(" of ")[0]
+    if QUEUES.fullmatch(base):
+        return ("queue_histogram",)
+    if base in _GOODPUT or base.startswith(("share ", "flow ")):
+        return ("goodput",)
+    if base in _GOODPUT_AND_PORTS:
+        return ("utilisation", "goodput")
+    return ("ideal",) if base.startswith(_IDEAL) else ()
+
+
+def unlike(name: str, runs: Sequence[Run], others: Sequence[Run] = ()) -> str:
+    """Return in what two groups of runs, or the runs of one, measured a metric differently; "" if in nothing.
+
+    ``"measure.queue_histogram.ports is * and leaf*->host*"``. Two groups also have to sample for the same
+    time: to the same `run.until`, and, as runs that end with their flows do not end together, with numbers of
+    samples that are not further apart than `MOST_APART`.
+    """
+    keys = measures_of(name)
+    if not keys:
+        return ""
+    found = _settings_unlike(keys, [*runs, *others])
+    if not others or keys == ("ideal",):
+        return found
+    if not found:
+        found = _differing("run.until", [_until(run) for run in (*runs, *others)])
+    return found or (_samples_unlike(runs, others) if keys == ("queue_histogram",) else "")
+
+
+def few_samples(name: str, runs: Sequence[Run], beyond: int) -> str:
+    """Return that a percentile of queues is of too few samples, "" if not: `beyond` have to lie beyond it."""
+    match = re.fullmatch(r"queue_p(\d\d)", name)
+    counts = [count for run in runs if (count := samples(run)) is not None] if match else []
+    if not match or not counts:
+        return ""
+    needed = math.ceil(100 * beyond / (100 - int(match[1])))
+    if min(counts) >= needed:
+        return ""
+    one = min(counts) == 1
+    return f"{min(counts):,} sample{'s' * (not one)} of queues in a run; p{match[1]} needs {needed:,}"
+
+
+def samples(run: Run) -> int | None:
+    """Return how many samples the histogram of queues has, of all ports; None if it was not measured."""
+    found = run.queues["percentiles"].get("samples") if run.queues else None
+    return None if found is None else int(found)
+
+
+def _settings_unlike(keys: Sequence[str], runs: Sequence[Run]) -> str:
+    tables = [run.scenario.get("measure", {}) for run in runs]
+    for key in keys:
+        settings = [_settings(key, table.get(key), run) for table, run in zip(tables, runs, strict=True)]
+        for part in dict.fromkeys(part for one in settings for part in one):
+            path = f"measure.{key}.{part}" if part else f"measure.{key}"
+            if text := _differing(path, [one.get(part) for one in settings if one]):
+                return text
+    return ""
+
+
+def _settings(key: str, value: Any, run: Run) -> dict[str, Any]:
+    """Return the settings of one table of `[measure]`, each in one form; {"": None} without it."""
+    if not isinstance(value, dict):
+        return {} if key == "ideal" and value is None else {"": value}
+    found = {"": "enabled"}
+    for part, setting in value.items():
+        if part == "every":
+            found[part] = _time(setting)
+        elif part == "flows" and key == "goodput":
+            found[part] = _flows(setting, run)
+        else:
+            found[part] = ", ".join(map(str, setting)) if isinstance(setting, list) else setting
+    return found
+
+
+def _time(text: Any) -> Any:
+    try:
+        return quantities.time_text(quantities.parse_time_ns(text))
+    except (InputError, TypeError):
+        return text
+
+
+def _flows(listed: Any, run: Run) -> str:
+    """Return which flows are measured; "all" where these are all that the run has."""
+    count = 0
+    for one in listed if isinstance(listed, list) else [listed]:
+        first, dash, last = str(one).partition("-")
+        count += int(last) - int(first) + 1 if dash else 1
+    return "all" if count >= (run.summary.get("flows") or math.inf) else str(listed)
+
+
+def _until(run: Run) -> Any:
+    return run.scenario.get("run", {}).get("until")
+
+
+def _differing(path: str, values: Sequence[Any]) -> str:
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) < 2:
+        return ""
+    texts = ["not set" if value is None else str(value) for value in distinct]
+    return f"{path} is {', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _samples_unlike(runs: Sequence[Run], others: Sequence[Run]) -> str:
+    """Return that two groups took other numbers of samples, under a seed that both have or in the mean."""
+    theirs = {seed_of(run): count for run in others if (count := samples(run))}
+    ours = {seed_of(run): count for run in runs if (count := samples(run))}
+    if not ours or not theirs:
+        return ""
+    pairs = [(ours[seed], theirs[seed], f" under seed {seed}") for seed in ours if seed in theirs]
+    if not pairs:
+        means = [sum(of.values()) / len(of) for of in (ours, theirs)]
+        pairs = [(round(means[0]), round(means[1]), " in the mean run")]
+    one, other, where = max(pairs, key=lambda pair: max(pair[:2]) / min(pair[:2]))
+    if max(one, other) <= MOST_APART * min(one, other):
+        return ""
+    return f"{one:,} and {other:,} samples of queues{where}"
