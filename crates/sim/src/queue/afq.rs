@@ -2,7 +2,7 @@
 //!
 //! Queues are rounds, used in turn. A flow may send a number of bytes a round; its next packet is bid for the round in which
 //! its bytes so far end, and waits in that round's queue. A packet that is bid for a round too far ahead is dropped. A queue
-//! that has been emptied ends its round. Bytes of flows are kept in a count-min sketch: of a flow's counters, one a row, the
+//! that has been emptied ends its round; with all of them empty no round is too far ahead. Bytes of flows are kept in a count-min sketch: of a flow's counters, one a row, the
 //! least holds, and the new bid raises those below it.
 //!
 //! Source: Sharma, Liu, Atreya, Krishnamurthy, "Approximating Fair Queueing on Reconfigurable Switches", NSDI 2018, §3, Figure 3.
@@ -132,7 +132,10 @@ impl Discipline for Afq {
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
         if round - self.round >= rounds {
-            return cx.drop(packet, &HORIZON);
+            if !cx.waiting.is_empty() {
+                return cx.drop(packet, &HORIZON);
+            }
+            self.round = round;
         }
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);

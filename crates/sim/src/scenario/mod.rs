@@ -211,13 +211,19 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         base_rtt: &base_rtt,
         host_rate,
         topology: net.map(|network| &network.topology),
-        patience: patience(root, drain),
+        lossless: match root.peek("switch.pfc.enabled") {
+            Some(Value::Flag(enabled)) => Some(enabled),
+            _ => None,
+        },
         drain,
         controllers: hooks.controllers,
     };
     let transport =
         within(root, "transport", |section| transport::read(section, &cx).filter(|_| section.is_clean()));
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
+    // Of several transports the first one says what switches are like.
+    let first = || transports.first().map(|transport| transport.switch_defaults().lossless);
+    let cx = ReadContext { lossless: cx.lossless.or_else(first), ..cx };
     let workloads = traffic::read(root, &cx, &mut transports, base_dir);
     let telemetry = within(root, "telemetry", |section| {
         let cx = telemetry::TelemetryContext { rules, seed, base_dir, transports: &transports };
@@ -314,15 +320,6 @@ fn seed(root: &mut Section) -> u64 {
     let help = "seed of every random stream, and of the hashes that choose paths and queues; another seed gives other flows, \
                 paths and marks";
     root.parameters().integer("seed", 1, (0, i64::MAX), help) as u64
-}
-
-/// No timeout needs to be longer.
-const LONGEST_PATIENCE: Time = Time::from_ms(10_000);
-
-/// How long a packet may have to wait in queues: until the slowest link has emptied a whole buffer; four times that with PFC.
-fn patience(root: &Section, drain: Time) -> Time {
-    let lossless = root.peek("switch.pfc.enabled") != Some(Value::Flag(false));
-    Time(drain.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE)
 }
 
 /// The time in which the slowest link empties a switch's buffer. Looks ahead at `[switch]`, whose defaults depend on the transport; what

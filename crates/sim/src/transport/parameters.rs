@@ -134,8 +134,8 @@ pub struct ReadContext<'a> {
     pub host_rate: Rate,
     /// None if the topology is invalid, which is reported, or if keys are only listed.
     pub topology: Option<&'a Topology>,
-    /// Time after which a packet in a queue counts as lost.
-    pub patience: Time,
+    /// Whether switches have PFC, if that does not follow from this transport; none: from this one.
+    pub lossless: Option<bool>,
     /// The time in which the slowest link empties a switch's buffer.
     pub drain: Time,
     /// Controllers from other crates.
@@ -152,7 +152,7 @@ impl ReadContext<'static> {
             rules: Rules::none(),
             base_rtt: &|_| Time::from_ns(4520),
             host_rate: Rate::from_gbps(10),
-            patience: Time::ZERO,
+            lossless: None,
             drain: Time::ZERO,
             controllers: &[],
         }

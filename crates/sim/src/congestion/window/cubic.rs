@@ -214,8 +214,8 @@ impl Cubic {
 
     /// The same for Reno's window, if that is larger (RFC 9438 §4.3).
     fn reno(&mut self, ack: &Acked, window: &CongestionWindow, segments: f64) -> f64 {
-        // Above Wmax Reno grows by one segment per round trip as usual.
-        let alpha = match window.cwnd >= self.ssthresh_prior {
+        // Once it has the window of the last loss, Reno's grows by one segment per round trip as usual.
+        let alpha = match self.w_est * window.mss as f64 >= self.ssthresh_prior as f64 {
             true => 1.0,
             false => 3.0 * (1.0 - self.p.beta) / (1.0 + self.p.beta),
         };
@@ -236,7 +236,7 @@ impl WindowController for Cubic {
         }
         let min = self.min_rtt.map_or(rtt, |min| min.min(rtt));
         self.min_rtt = Some(min);
-        self.hystart.on_rtt(ack.now, rtt, min, window);
+        self.hystart.on_rtt(ack, rtt, min, window);
     }
 
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {

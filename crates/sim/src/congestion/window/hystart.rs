@@ -7,6 +7,10 @@
 //! eta     = clamp(least RTT / divisor, delay_min, delay_max)
 //! ```
 //!
+//! A round begins with the first acknowledgement of what was sent after the round before began; that acknowledgement is the first
+//! of the round's train (Linux since 5.16). In ns-3.35, and in Linux before, it still belongs to the train of the round before:
+//! where round trips are shorter than the gap that ends a train, the train is then as long as a round trip from the second round on.
+//!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as in
 //! Linux' Cubic and in ns-3.35, which differ in their constants.
 
@@ -26,6 +30,8 @@ pub struct HystartParameters {
     pub delay_divisor: u64,
     pub delay_min: Time,
     pub delay_max: Time,
+    /// The acknowledgement that begins a round belongs to it, not to the round before.
+    pub begins_round: bool,
 }
 
 /// Samples per round of which the minimum counts.
@@ -55,7 +61,17 @@ impl HystartParameters {
             p.complain("hystart_delay_max", message);
         }
         let delay_max = delay_max.max(delay_min);
-        HystartParameters { on, low_window, spacing, train_divisor, delay_divisor, delay_min, delay_max }
+        let begins_round = profile.pick(true, false);
+        HystartParameters {
+            on,
+            low_window,
+            spacing,
+            train_divisor,
+            delay_divisor,
+            delay_min,
+            delay_max,
+            begins_round,
+        }
     }
 }
 
@@ -109,11 +125,16 @@ impl Hystart {
     }
 
     /// A sample of the RTT: sets the threshold to the window if slow start is to end.
-    pub fn on_rtt(&mut self, now: Time, rtt: Time, min: Time, window: &mut CongestionWindow) {
+    pub fn on_rtt(&mut self, ack: &Acked, rtt: Time, min: Time, window: &mut CongestionWindow) {
+        let now = ack.now;
+        if !self.parameters.on || self.found || window.cwnd > window.ssthresh {
+            return;
+        }
+        if self.parameters.begins_round {
+            self.on_slow_start(ack);
+        }
         let p = &self.parameters;
-        let looks =
-            p.on && !self.found && window.cwnd <= window.ssthresh && window.segments() >= p.low_window;
-        if !looks {
+        if window.segments() < p.low_window {
             return;
         }
         if now.saturating_sub(self.last) <= p.spacing {

@@ -231,8 +231,8 @@ pub struct WindowContext {
 
 /// The law of one flow.
 pub trait WindowController {
-    /// The connection is established.
-    fn on_start(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// The connection is established; `rtt`: the round-trip time of the handshake, if there was one.
+    fn on_start(&mut self, _now: Time, _rtt: Option<Time>, _window: &mut CongestionWindow) {}
     /// A segment is detected as lost; only with [`WindowController::needs_rate`].
     fn on_lost(&mut self, _lost: &LostSegment, _window: &CongestionWindow) {}
     /// Called for every acknowledgement, in every state, before anything else.
@@ -402,8 +402,8 @@ impl WindowConfig {
 }
 
 impl WindowController for WindowLaw {
-    fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
-        each_state!(self, law => law.on_start(now, window))
+    fn on_start(&mut self, now: Time, rtt: Option<Time>, window: &mut CongestionWindow) {
+        each_state!(self, law => law.on_start(now, rtt, window))
     }
     fn on_lost(&mut self, lost: &LostSegment, window: &CongestionWindow) {
         each_state!(self, law => law.on_lost(lost, window))

@@ -338,7 +338,7 @@ impl Swift {
 }
 
 impl WindowController for Swift {
-    fn on_start(&mut self, _now: Time, window: &mut CongestionWindow) {
+    fn on_start(&mut self, _now: Time, _rtt: Option<Time>, window: &mut CongestionWindow) {
         self.apply(window);
     }
 

@@ -81,3 +81,20 @@ fn a_flow_that_was_silent_begins_in_the_present_round() {
     let order: Vec<u64> = (0..3).map(|_| port.serve(Time::ZERO).0.unwrap().seq).collect();
     assert_eq!(order[..2], [300, 200]);
 }
+
+/// What a flow has sent so far does not shut it out of a port that has nothing to send.
+#[test]
+fn an_empty_port_takes_every_packet() {
+    let mut port = afq(1, 1500);
+    for name in 0..20 {
+        assert!(port.offer(Time::ZERO, 0, name, 1500).is_empty());
+        assert_eq!(port.offer(Time::ZERO, 0, 100 + name, 1500), [100 + name], "one round is full");
+        assert_eq!(port.serve(Time::ZERO).0.unwrap().seq, name);
+    }
+    // The link goes down with all 32 rounds in use, and its queues are lost.
+    let mut port = afq(32, 1500);
+    (0..32).for_each(|name| assert!(port.offer(Time::ZERO, 0, name, 1500).is_empty()));
+    port.lose_all();
+    assert!(port.offer(Time::ZERO, 0, 32, 1500).is_empty());
+    assert_eq!(port.serve(Time::ZERO).0.unwrap().seq, 32);
+}

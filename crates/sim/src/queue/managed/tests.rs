@@ -56,6 +56,12 @@ impl<D: Discipline> Port<D> {
         counted
     }
 
+    /// The link goes down.
+    pub fn lose_all(&mut self) {
+        self.queue.empty(&mut self.packets);
+        self.dropped();
+    }
+
     pub fn take_marks(&mut self) -> u64 {
         self.queue.account.take_marks()
     }

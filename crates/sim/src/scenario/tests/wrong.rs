@@ -139,6 +139,23 @@ fn keys_without_effect_are_refused() {
     );
 }
 
+/// The timeout allows for waits behind pauses where switches have PFC, by what is written or by what follows from the transport.
+#[test]
+fn the_automatic_timeout_knows_whether_switches_have_pfc() {
+    let rto = |sets: &[(&str, &str)], at: usize| {
+        let scenario = load_with(STAR, sets).ok().unwrap();
+        rdma_of(&scenario.transports[at]).rto.unwrap()
+    };
+    let (irn, pfc) = (("transport.recovery", "irn"), "switch.pfc.enabled");
+    let lossless = rto(&[], 0);
+    assert_eq!(rto(&[(pfc, "true")], 0), lossless);
+    let lossy = rto(&[(pfc, "false")], 0);
+    assert_eq!(lossless.0, 4 * lossy.0);
+    assert_eq!([rto(&[irn], 0), rto(&[irn, (pfc, "false")], 0), rto(&[irn, (pfc, "true")], 0)], [lossy, lossy, lossless]);
+    let over_tcp = [("transport.kind", "tcp"), ("workload.0.transport.kind", "rdma")];
+    assert_eq!(rto(&over_tcp, 1), lossy);
+}
+
 #[test]
 fn keys_of_a_workload_that_another_choice_makes_idle_are_refused() {
     let incast = |keys: &[(&str, &str)]| problems_set(&[&[("workload.0.kind", "incast")], keys].concat());

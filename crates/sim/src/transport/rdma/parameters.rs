@@ -39,6 +39,8 @@ const MIN_AUTO_RTO: Time = Time::from_ms(1);
 const MIN_RTO: Time = Time::from_us(1);
 /// Eleven days; leaves the clock room for timeouts that are backed off.
 const MAX_RTO: Time = Time::from_ms(1_000_000_000);
+/// No automatic timeout needs to allow for longer waits in queues.
+const LONGEST_PATIENCE: Time = Time::from_ms(10_000);
 /// Beyond any path; keeps windows within 64 bits.
 const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
 /// Packets of a first window (RFC 6928).
@@ -225,7 +227,8 @@ impl TransportParameters for RdmaConfig {
         if recovery != Recovery::GoBackN {
             p.without_effect("nack_interval", || "has an effect only with recovery = \"go-back-n\"".into());
         }
-        let rto = retransmission_timeout(p, cx, mtu);
+        let lossless = cx.lossless.unwrap_or(recovery.irn().is_none());
+        let rto = retransmission_timeout(p, cx, mtu, lossless);
         let (bdp_cap, rto_low) = irn::read(p, rto, recovery.irn().is_some());
         if let Recovery::Irn(irn) = &mut recovery {
             (irn.bdp_cap, irn.rto_low) = (bdp_cap, rto_low);
@@ -529,10 +532,12 @@ fn recovery(p: &mut Parameters) -> Recovery {
 }
 
 /// A time, `auto` or `none`.
-fn retransmission_timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Option<Time> {
+fn retransmission_timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32, lossless: bool) -> Option<Time> {
     let default = if cx.rules.no_timeout { "none" } else { "auto" };
     let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
-    let auto = ten_round_trips.max(cx.patience).clamp(MIN_AUTO_RTO, MAX_RTO);
+    // How long a packet may wait in queues.
+    let patience = Time(cx.drain.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE);
+    let auto = ten_round_trips.max(patience).clamp(MIN_AUTO_RTO, MAX_RTO);
     let help = "retransmission timeout: a time, \"none\" (as in the HPCC authors' simulator and under like = \
                 \"hpcc-ns3\"), or \"auto\": the maximum of 1 ms, ten base RTTs, and the time in which the slowest \
                 link empties a switch's buffer (four times that time with PFC, because pauses make queues wait for \

@@ -119,7 +119,7 @@ impl Windowed {
     }
 
     pub fn start(&mut self, now: Time, control: &mut Control) {
-        self.law.on_start(now, &mut self.window);
+        self.law.on_start(now, None, &mut self.window);
         self.steer(control);
     }
 

@@ -220,6 +220,18 @@ pub enum EcnEcho {
     Exact,
 }
 
+impl EcnEcho {
+    /// Whether queues may mark a segment; `again`: it was sent before (RFC 3168 §6.1.5; DCTCP's are marked in Linux, too).
+    #[inline]
+    pub fn is_capable(self, again: bool) -> bool {
+        match self {
+            EcnEcho::Off => false,
+            EcnEcho::Classic => !again,
+            EcnEcho::Exact => true,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpPacing {
     /// As the controller says.

@@ -61,6 +61,8 @@ pub struct Sending {
     pub sent: Time,
     /// Its sender has reduced its window for an ECN echo (CWR).
     pub reduced: bool,
+    /// It was sent before.
+    pub again: bool,
 }
 
 /// The retransmission timeout and what may come before it: one event at a time is on its way, and looks when it comes whether
@@ -255,7 +257,7 @@ impl Connection {
         }
         self.timeouts = 0;
         self.alarm.deadline = Time::MAX;
-        self.law.on_start(now, &mut self.window);
+        self.law.on_start(now, self.rtt.smoothed(), &mut self.window);
         if self.reactions.by_state {
             let change = self.describe_change(State::Open, now);
             self.law.on_state(&change, &mut self.window);
@@ -329,8 +331,10 @@ impl Connection {
         let written = self.written(now) - next;
         let whole = left.min(self.window.mss);
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
-        if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
-            let at = self.source.when_more_than(next + whole - 1, acknowledged);
+        let waits = in_flight > 0 && config.nagle;
+        if written < whole && (written == 0 || waits) {
+            let enough = if waits { whole } else { 1 };
+            let at = self.source.when_more_than(next + enough - 1, acknowledged);
             let after = if self.reactions.looks_after_writes { Time(1) } else { Time::ZERO };
             return at.map_or(Next::Nothing, |at| Next::At(at.saturating_add(after)));
         }
@@ -405,7 +409,7 @@ impl Connection {
             messages.count(first, matches!(next, Next::Again(_)));
         }
         self.has_sent(number, payload, idle, now, config);
-        Some(Sending { first, payload, sent: now, reduced })
+        Some(Sending { first, payload, sent: now, reduced, again: matches!(next, Next::Again(_)) })
     }
 
     /// Sends the first unacknowledged segment again, whatever is known of it.
@@ -417,7 +421,7 @@ impl Connection {
             messages.count(first, true);
         }
         self.has_sent(number, payload, idle, now, config);
-        Some(Sending { first, payload, sent: now, reduced: false })
+        Some(Sending { first, payload, sent: now, reduced: false, again: true })
     }
 
     /// A segment leaves, with nothing else in flight if `idle`.

@@ -37,7 +37,7 @@ impl Connection {
         let end = sending.first + u64::from(sending.payload);
         let last = end == self.source.size() || self.messages.as_ref().is_some_and(|m| m.end_at(end));
         let mut flags = if last { flag::LAST } else { 0 };
-        flags |= if config.ecn == EcnEcho::Off { flag::NOT_CAPABLE } else { 0 };
+        flags |= if config.ecn.is_capable(sending.again) { 0 } else { flag::NOT_CAPABLE };
         flags |= if sending.reduced { code::REDUCED << flag::CODE_SHIFT } else { 0 };
         Packet {
             seq: sending.first,

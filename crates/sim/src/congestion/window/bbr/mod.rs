@@ -339,15 +339,15 @@ impl Bbr {
 }
 
 impl WindowController for Bbr {
-    /// §4.2.1: the first rate is the first window over the round-trip time, or over 1 ms before that is
-    /// known.
-    fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
+    /// §4.2.1: the first rate is the first window over the round-trip time, or over 1 ms if that is not known.
+    fn on_start(&mut self, now: Time, rtt: Option<Time>, window: &mut CongestionWindow) {
         if self.ns3.is_some() {
             return;
         }
         self.model.stamp = now;
-        let nominal = Rate(window.cwnd * 8_000);
-        window.pacing = Some(Rate((nominal.0 as f64 * self.p.high_gain) as u64).min(self.p.max_pacing));
+        let rtt = rtt.unwrap_or(Time::from_ms(1)).as_seconds();
+        let nominal = window.cwnd as f64 * 8.0 / rtt;
+        window.pacing = Some(Rate((nominal * self.p.high_gain) as u64).min(self.p.max_pacing));
     }
 
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {

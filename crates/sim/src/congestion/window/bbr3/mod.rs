@@ -289,10 +289,10 @@ fn quantum(window: &CongestionWindow) -> u64 {
 }
 
 impl WindowController for Bbr3 {
-    /// BBRInitPacingRate (§5.6.2), with a round-trip time of 1 ms until there is a sample.
-    fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
+    /// BBRInitPacingRate (§5.6.2), with a round-trip time of 1 ms if there is no sample.
+    fn on_start(&mut self, now: Time, rtt: Option<Time>, window: &mut CongestionWindow) {
         self.path.start(now);
-        window.pacing = Some(self.first_pacing(Time::from_ms(1)));
+        window.pacing = Some(self.first_pacing(rtt.unwrap_or(Time::from_ms(1))));
     }
 
     /// BBRHandleLostPacket (§5.5.10.2).

@@ -22,7 +22,7 @@ impl Trial {
             now: Time::from_ms(1),
             delivered: 0,
         };
-        trial.law.on_start(trial.now, &mut trial.window);
+        trial.law.on_start(trial.now, None, &mut trial.window);
         trial
     }
 
@@ -280,4 +280,18 @@ fn recovery_gives_the_window_back_when_it_ends() {
     trial.window.cwnd = 4 * MSS;
     trial.law.on_state(&change(State::Recovery, State::Open), &mut trial.window);
     assert_eq!(trial.window.cwnd, before);
+}
+
+/// §4.2.1 of version 1 and §5.6.2 of version 3: ten segments over the round-trip time of the handshake, times the gain of Startup.
+#[test]
+fn the_first_rate_follows_from_the_handshake() {
+    let window = || CongestionWindow { cwnd: 10 * MSS, ..window() };
+    let rtt = Some(Time::from_ms(100));
+    let (mut of_one, mut of_three) = (window(), window());
+    let p = published::<crate::congestion::window::bbr::BbrParameters>();
+    p.start(&flow()).on_start(Time::ZERO, rtt, &mut of_one);
+    let nominal = (10 * MSS * 8) as f64 / 0.1;
+    assert!((of_one.pacing.unwrap().0 as f64 / nominal - 2.89).abs() < 0.01, "{of_one:?}");
+    published::<Bbr3Parameters>().start(&flow()).on_start(Time::ZERO, rtt, &mut of_three);
+    assert!((of_three.pacing.unwrap().0 as f64 / nominal - 2.77).abs() < 0.01, "{of_three:?}");
 }

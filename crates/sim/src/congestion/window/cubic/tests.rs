@@ -80,3 +80,48 @@ fn what_was_acknowledged_at_the_plateau_does_not_make_the_window_jump_later() {
         assert!(found <= target + 0.9, "{}: {found} and {target}", sender.now);
     }
 }
+
+/// A lone flow on a fast path of 400 us: acknowledgements of a round come 120 ns apart, so the train of a round lasts half of the round
+/// trip from 1 667 segments on. Rounds follow each other within the gap that ends a train, and are trains of their own.
+#[test]
+fn slow_start_on_a_fast_path_ends_when_the_train_of_a_round_is_half_of_the_round_trip() {
+    let mut law = published::<CubicParameters>().start(&super::super::tests::situations::flow());
+    let mut window = CongestionWindow { cwnd: 10 * mss(), ..window() };
+    let (mut acknowledged, rtt) = (0, Time::from_us(400));
+    for round in 1..=10 {
+        let segments = window.segments();
+        for segment in 0..segments {
+            acknowledged += 1;
+            let now = Time(rtt.0 * round + Time::from_ns(120).0 * segment);
+            // Before something is sent for it.
+            let next = acked(acknowledged - 1 + segments).acknowledged;
+            let ack = Acked { now, rtt: Some(rtt), next, window_limited: true, ..acked(acknowledged) };
+            law.on_feedback(&ack, &mut window);
+            law.on_ack(&ack, &mut window);
+        }
+        let ends = 120 * segments > 200_000;
+        assert_eq!(window.cwnd > window.ssthresh, ends, "round {round}, {segments} segments");
+        if ends {
+            return;
+        }
+        assert_eq!(window.segments(), 2 * segments);
+    }
+    panic!("slow start did not end");
+}
+
+/// RFC 9438 §4.3: Reno's window grows by alpha segments a round trip until it has the window of the last loss, then by one.
+#[test]
+fn renos_window_grows_by_a_segment_once_it_has_the_window_of_the_last_loss() {
+    let mut sender = Sender::new();
+    sender.law.p.reno_friendly = true;
+    let alpha = 3.0 * 0.3 / 1.7;
+    sender.acks(1, true);
+    for _ in 0..10_000 {
+        let (before, cwnd) = (sender.law.w_est, sender.window.cwnd as f64);
+        sender.acks(1, true);
+        let step = (sender.law.w_est - before) * cwnd / mss() as f64;
+        let expected = if before >= 100.0 { 1.0 } else { alpha };
+        assert!((step - expected).abs() < 1e-6, "{before} {step}");
+    }
+    assert!(sender.law.w_est > 100.0);
+}

@@ -100,7 +100,7 @@ impl Path {
     pub fn windows(law: &mut dyn WindowController, rounds: u64, events: &[Event]) -> Vec<u64> {
         let mut path = Path::new(events);
         let mut w = window();
-        law.on_start(Time::ZERO, &mut w);
+        law.on_start(Time::ZERO, None, &mut w);
         let mut windows = Vec::new();
         for round in 1..=rounds {
             path.round(law, &mut w, round);
@@ -113,7 +113,7 @@ impl Path {
     fn table(law: &mut dyn WindowController, rounds: u64, every: u64, events: &[Event]) -> String {
         let mut path = Path::new(events);
         let mut w = window();
-        law.on_start(Time::ZERO, &mut w);
+        law.on_start(Time::ZERO, None, &mut w);
         let mut table = "\n    ms  cwnd ssthresh    rtt\n".to_string();
         for round in 1..=rounds {
             let rtt = path.round(law, &mut w, round);
@@ -367,11 +367,11 @@ fn cubic_meets_losses() {
   1274  51.9       39   51.0
   1589  54.9       39   54.0
   1832  27.9       27   20.0
-  2000  30.9       27   29.0
-  2186  33.9       27   32.0
-  3355   1.0       25   20.0
-  3481  28.0       25   26.0
-  3669  37.0       25   35.0
+  2001  30.9       27   29.0
+  2187  33.9       27   32.0
+  3356   1.0       25   20.0
+  3482  28.0       25   26.0
+  3670  37.0       25   35.0
 ",
     );
 }
@@ -472,7 +472,7 @@ fn cubic_waits_for_its_application() {
   1504  46.8       37   46.0
   1789  49.8       37   49.0
   2092  53.8       37   52.0
-  2417  57.8       37   56.0
+  2420  58.8       37   57.0
 ",
     );
 }
@@ -539,15 +539,15 @@ fn cubic_meets_marks() {
    159  17.5       17   20.0
    279  20.5       17   20.0
    408  23.5       17   23.0
-   550  19.5       18   20.0
-   671  21.5       18   21.0
-   806  24.5       18   24.0
-   946  19.6       18   20.0
-  1068  22.6       18   21.0
-  1206  25.6       18   24.0
-  1342  19.6       18   20.0
-  1466  22.6       18   22.0
-  1607  25.6       18   25.0
+   550  19.2       19   20.0
+   674  22.2       19   22.0
+   815  25.2       19   25.0
+   946  20.4       18   20.0
+  1072  23.4       18   22.0
+  1216  26.4       18   25.0
+  1343  21.2       19   21.0
+  1478  24.2       19   24.0
+  1618  19.3       18   20.0
 ",
     );
 }

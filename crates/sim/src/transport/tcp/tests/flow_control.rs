@@ -157,3 +157,40 @@ fn a_short_segment_waits_for_acknowledgements_unless_nagle_is_off() {
         assert_eq!(c.next(ms(40), &config), Next::New(300));
     }
 }
+
+#[test]
+fn a_message_leaves_at_once_where_nothing_is_unacknowledged_or_nagle_is_off() {
+    let mut config = small();
+    config.receive_buffer = 1 << 20;
+    // Messages of 100 bytes, one in 10 ms.
+    for (nagle, second) in [(true, Next::At(ms(119))), (false, Next::At(ms(30)))] {
+        config.nagle = nagle;
+        let mut c = connection(u64::MAX, &config);
+        let rate = Some(Rate(80_000));
+        c.source = crate::transport::tcp::source::Source::new(u64::MAX, 1 << 20, rate, 100, ms(20));
+        assert_eq!(c.take(ms(20), &config).unwrap().payload, 100);
+        let waits = c.next(ms(20), &config);
+        match (nagle, waits, second) {
+            // With Nagle until a segment of 1000 bytes is full, or the acknowledgement comes.
+            (true, Next::At(at), _) => assert!(at >= ms(110), "{at}"),
+            _ => assert_eq!(waits, second),
+        }
+        c.acknowledge(&ack(100, 1 << 20), ms(25), &config);
+        assert_eq!(c.next(ms(25), &config), Next::At(ms(30)), "nothing is unacknowledged");
+        assert_eq!(c.take(ms(30), &config).unwrap().payload, 100);
+    }
+}
+
+/// RFC 3168 §6.1.5, and DCTCP's as Linux has it.
+#[test]
+fn a_segment_that_goes_again_is_not_capable_of_marks_unless_marks_are_exact() {
+    let capable = |echo: EcnEcho| (echo.is_capable(false), echo.is_capable(true));
+    assert_eq!(capable(EcnEcho::Classic), (true, false));
+    assert_eq!(capable(EcnEcho::Exact), (true, true));
+    assert_eq!(capable(EcnEcho::Off), (false, false));
+    let config = small();
+    let mut c = connection(100_000, &config);
+    assert!(!c.take(ms(20), &config).unwrap().again);
+    let again = c.send_first_again(ms(2_000), &config).unwrap();
+    assert_eq!((again.first, again.again), (0, true));
+}
