@@ -31,6 +31,7 @@ except ImportError:
     _native.check_files = _native.write_digests = _native.sync_files = _native.seal_is_whole = lambda *_: None
     _native.stamps = lambda _, names: [None for _ in names]
     _native.sealed = lambda text: text + "\n"
+    _native.FolderClaim = type("FolderClaim", (), {"__init__": lambda *_: None, "release": lambda _: None})
     sys.modules["weftline._native"] = _native
     import weftline
 
@@ -107,7 +108,10 @@ class Engine:
         memory=None,
         provenance=None,
         sync=True,
+        claim=None,
     ) -> str:
+        if claim is not None:
+            claim.release()
         resolved = self.resolve(text, file, base_dir, sets, seed)
         folder = Path(out)
         if folder.exists() and any(folder.iterdir()) and not force:

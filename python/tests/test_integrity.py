@@ -72,13 +72,39 @@ def test_a_replayed_trace_is_checked_where_it_is_of_a_run(run):
         weftline.run(replay, out=run.out.parent / "replay")
 
 
-def test_the_page_of_a_run_is_one_of_its_files(run):
+def test_a_page_has_a_digest_in_its_folder_and_is_none_of_the_results(run):
     for _ in range(2):
         assert main(["report", str(run.out)]) == 0
         assert run.verify()
-    flip(run.out / "report.html")
+    page = run.out / "report.html"
+    _native.check_file(str(page))
+    flip(page)
     with pytest.raises(DamagedError, match=r"report\.html"):
-        run.verify()
+        _native.check_file(str(page))
+    assert run.verify() and weftline.Run.open(run.out).summary == run.summary
+
+
+def test_a_page_that_cannot_be_written_leaves_the_one_before_and_the_results(run, capsys):
+    resource = pytest.importorskip("resource")
+    assert main(["report", str(run.out)]) == 0
+    files = {path.name: path.read_bytes() for path in run.out.iterdir()}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        assert main(["report", str(run.out)]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "the page cannot be written: File too large" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in run.out.iterdir()} == files
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs symbolic links")
+def test_a_page_is_written_through_a_link_and_to_a_device(run, tmp_path):
+    (tmp_path / "link.html").symlink_to("target.html")
+    assert main(["report", str(run.out), "--out", str(tmp_path / "link.html")]) == 0
+    assert (tmp_path / "link.html").is_symlink() and (tmp_path / "target.html").stat().st_size > 1000
+    integrity.write_whole(Path(os.devnull), "lost")
+    assert not Path(os.devnull).is_file()
 
 
 def test_the_same_command_moves_damaged_results_aside_and_runs_again(tmp_path, monkeypatch, capsys):

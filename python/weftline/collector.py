@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weftline.errors import InputError
+from weftline import integrity
+from weftline.errors import InputError, RunFailed, path_text
+from weftline.integrity import write_whole
 from weftline.quantities import parse_bytes
 
 MIN_MEMORY = 65_536
@@ -60,19 +62,21 @@ class Collected:
         from weftline import _native
 
         place = Path(folder)
+        integrity.refuse_results(place)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            (place / "summary.json").write_text(json.dumps(self.summary, indent=2) + "\n", encoding="utf-8")
+            write_whole(place / "summary.json", json.dumps(self.summary, indent=2) + "\n")
             for name in TABLES:
                 rows = getattr(self, name)
                 if parquet:
                     (place / f"{name}.parquet").unlink(missing_ok=True)
                     _native.write_rows(place / f"{name}.parquet", json.dumps(rows))
                 elif name not in but:
-                    lines = "".join(json.dumps(row) + "\n" for row in rows)
-                    (place / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+                    write_whole(place / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise InputError(f"{place}: {error.strerror}; choose another folder") from None
         except OSError as error:
-            raise InputError(f"{place}: {error.strerror or error}") from None
+            raise RunFailed(f"{place}: {error.strerror or error}") from None
 
 
 def collect(
@@ -129,8 +133,7 @@ def collect(
         raise InputError("topology: expected with plan: PINT's digests are decoded with it")
     ports = _report_ports(report_ports)
     check_ports(int_port, ports)
-    one = isinstance(captures, str | os.PathLike)
-    paths = [Path(captures)] if one else [Path(each) for each in captures]  # type: ignore[union-attr, arg-type]
+    paths = _paths_of(captures)
     found = json.loads(
         _native.collect(
             paths,
@@ -148,6 +151,19 @@ def collect(
         )
     )
     return Collected(**found)
+
+
+def _paths_of(captures: object) -> list[Path]:
+    """Return the paths of captures, or raise an error if there are none."""
+    expected = "expected the path of a capture, or a list of them"
+    if isinstance(captures, str | os.PathLike):
+        return [Path(path_text("captures", captures))]
+    if isinstance(captures, Mapping | bytes) or not isinstance(captures, Iterable):
+        raise InputError(f"captures: {expected}, found {captures!r}")
+    paths = [Path(path_text("captures", each)) for each in captures]
+    if not paths:
+        raise InputError(f"captures: {expected}, found none")
+    return paths
 
 
 def checked_memory(size: str | int) -> int:
@@ -175,8 +191,10 @@ def read_plan(path: str | os.PathLike[str]) -> str:
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a file."""
+    from weftline.scenarios import read_whole
+
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return read_whole(Path(path), "a text").decode("utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

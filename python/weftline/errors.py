@@ -26,6 +26,8 @@ __all__ = [
     "RunFailed",
     "WeftlineWarning",
     "nearest",
+    "path_text",
+    "utf8",
     "warn",
 ]
 
@@ -57,6 +59,34 @@ def warn(texts: Iterable[str]) -> None:
     for text in texts:
         kind = DeterminismWarning if isinstance(text, Conflict) else WeftlineWarning
         warnings.warn(text, kind, stacklevel=level)
+
+
+def utf8(argument: str, text: str) -> str:
+    """Return a text, or raise an error that names the argument if it cannot be written as UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        shown = text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "backslashreplace")
+        readable = shown.decode("utf-8", "backslashreplace")
+        raise InputError(f"{argument}: expected text in UTF-8, found {readable}") from None
+    return text
+
+
+def _is_of_bytes(text: str) -> bool:
+    """Return whether a text is what Python makes of bytes that are not UTF-8."""
+    return all(not "\ud800" <= char <= "\udfff" or "\udc80" <= char <= "\udcff" for char in text)
+
+
+def path_text(argument: str, path: object) -> str:
+    """Return a path as text, or raise an error that names the argument."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{argument}: expected a path, found {path!r}")
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise InputError(f"{argument}: expected a path of text, found {path!r}")
+    if "\0" in text:
+        raise InputError(f"{argument}: expected a path, found {text!r}, which holds a zero character")
+    return utf8(argument, text)
 
 
 def nearest(name: str, known: list[str]) -> str:

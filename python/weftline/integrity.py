@@ -14,13 +14,14 @@ import contextlib
 import errno
 import json
 import os
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from weftline import _native
-from weftline.errors import DamagedError, ResultsWarning
+from weftline.errors import DamagedError, InputError, ResultsWarning
 
 SMALL = ("summary.json", "scenario.toml")
 """Files of a run that Python reads itself."""
@@ -52,6 +53,55 @@ def warn_unverified(folder: Path) -> None:
         f"{folder}: an earlier version of weftline wrote these results, without digests.json: damage to them "
         "would not be noticed"
     )
+
+
+OF_RUNS = ("run.lock", "flows.parquet")
+"""Files of which one shows that a folder holds a run, next to a digests.json that lists a summary."""
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a folder holds a run, finished or not."""
+    if any((folder / name).exists() for name in OF_RUNS) and (folder / "scenario.toml").exists():
+        return True
+    return lists_run(folder / "digests.json")
+
+
+def lists_run(digests: Path) -> bool:
+    """Return whether a digests.json is that of a run."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return "summary.json" in unsealed(digests.read_bytes())[0].get("files", ())
+    return False
+
+
+def refuse_results(folder: Path) -> None:
+    """Raise if a folder holds a run, whose files others would replace.
+
+    Raises
+    ------
+    InputError
+        If it does.
+    """
+    if is_run(folder):
+        raise InputError(
+            f"{folder}: holds the results of a run (weftline run), which need their folder for themselves: "
+            "choose another folder with --out (in Python: out=)"
+        )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text to a new file and move it to its place: the file is as before, or has all of the text."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        path.write_text(text, "utf-8")  # a device or a pipe, which has no earlier content to keep
+        return
+    place = path.resolve() if path.is_symlink() else path
+    part = place.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        part.write_text(text, "utf-8")
+        os.replace(part, place)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 def sealed(fields: Mapping[str, Any]) -> str:
@@ -132,7 +182,7 @@ def numbers_kept(file: Path, source: str) -> dict[str, Any] | None:
 def keep_numbers(file: Path, source: str, found: Mapping[str, Any]) -> None:
     """Keep numbers computed from the file `source` of a run, in its folder, if that can be written."""
     with contextlib.suppress(OSError):
-        file.write_text(sealed({"of": _digest_of(file.parent, source), "numbers": found}), "utf-8")
+        write_whole(file, sealed({"of": _digest_of(file.parent, source), "numbers": found}))
 
 
 def _digest_of(folder: Path, name: str) -> str:

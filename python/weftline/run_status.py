@@ -40,15 +40,15 @@ def _memory_limit(run: Run) -> str:
     from weftline.quantities import bytes_text, time_text
 
     found = run.summary
-    held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
-    if limit is None:
-        used = found.get("reason", "the machine's memory was used up")
+    held, limit = found.get("memory_held_bytes") or 0, found.get("memory_limit_bytes")
+    if limit is None or not held > limit:
+        used, more = found.get("reason", "the machine's memory was used up"), "Free memory, or lower"
     else:
         used = f"the process used {bytes_text(held, figures=4)}, more than its memory limit of "
-        used += bytes_text(limit, figures=4)
+        used, more = used + bytes_text(limit, figures=4), "Raise --memory, or lower"
     return (
         f"{used}: the run ended at {time_text(found.get('end_ns'))} of simulated "
         f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "
-        "Raise --memory, or lower the load or the number of flows at a time; `weftline check` estimates "
+        f"{more} the load or the number of flows at a time; `weftline check` estimates "
         "what a run needs"
     )

@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, own_schemes, renamed
-from weftline.errors import DamagedError, InputError, RunFailed, warn
+from weftline.errors import DamagedError, InputError, RunFailed, path_text, utf8, warn
 from weftline.measures.flow_rows import Flows, check_group, size_of
 from weftline.measures.over_time import check_series
 from weftline.tables import Table
@@ -116,6 +117,28 @@ def _checked(summary: object) -> dict[str, Any]:
     return summary
 
 
+def _check_group_name(group: object) -> None:
+    if group is not None and not isinstance(group, str):
+        raise InputError(f"group: expected the name of a group or None, found {group!r}")
+    utf8("group", group or "")
+
+
+def _check_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InputError(f"{name}: expected a whole number, found {value!r}")
+
+
+def _check_name(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{name}: expected a name, found {value!r}")
+    utf8(name, value)
+
+
+def _check_time(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputError(f"{name}: expected a time in nanoseconds, found {value!r}")
+
+
 class Run:
     """The results of one run.
 
@@ -160,7 +183,7 @@ class Run:
         DamagedError
             If it is not as the run wrote it. Its tables are looked at when they are first read.
         """
-        path = Path(folder)
+        path = Path(path_text("folder", folder))
         if path.is_file():
             raise InputError(f"{path}: is a file; expected the folder of a run, as `weftline run` prints it")
         digests = integrity.check(path)
@@ -236,6 +259,9 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT; it
             is not below 1.
         """
+        _check_whole("bins", bins)
+        _check_name("scheme", scheme)
+        _check_group_name(group)
         asked = (bins, scheme, group)
         if asked not in self._slowdowns:
             # Millions of flows take their time to read, and a page asks for the same several times.
@@ -280,6 +306,7 @@ class Run:
             high = size_of(max_size, "max_size")
             if high < low:
                 raise InputError(f"expected min_size at most max_size, found {min_size!r} and {max_size!r}")
+        _check_group_name(group)
         check_group(self, group)
         return self.completion_of(Flows(min_size=low, max_size=high, group=group))
 
@@ -312,6 +339,9 @@ class Run:
         if old:
             new = renamed.arguments(old, renamed.POINT_ARGUMENTS)
             return self.distribution(column, group=group, **new)
+        _check_name("column", column)
+        _check_whole("max_points", max_points)
+        _check_group_name(group)
         check_group(self, group)
         return json.loads(_native.distribution(str(self.out), column, max_points, group))
 
@@ -323,6 +353,7 @@ class Run:
         InputError
             If the run has no such group.
         """
+        _check_group_name(group)
         check_group(self, group)
         return self.deadlines_of(Flows(group=group))
 
@@ -353,7 +384,9 @@ class Run:
         """
         until = self.summary.get("end_ns", 0) if to_ns is None else to_ns
         return json.loads(_native.shares(str(self.out), from_ns, until))
+        _check_time("from_ns", from_ns)
 
+        _check_time("to_ns", until)
     @cached_property
     def queues(self) -> dict[str, Any] | None:
         """Queue length over all sampled ports: ``percentiles`` and ``cdf`` in bytes; None if not measured."""
@@ -389,6 +422,9 @@ class Run:
         integrity.check(self.out, (path.name,))
         try:
             found = tomllib.loads(path.read_text("utf-8"))
+        _check_name("metric", metric)
+        _check_time("every_ns", every_ns)
+        _check_whole("max_points", max_points)
         except (OSError, ValueError, RecursionError) as error:
             why = getattr(error, "strerror", None) or error
             raise InputError(f"{path}: cannot be read: {why}") from None

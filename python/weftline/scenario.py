@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline import _native, integrity, own_schemes, provenance, scenarios
-from weftline.errors import DamagedError, InputError, warn
+from weftline.errors import DamagedError, InputError, path_text, warn
 from weftline.runs import Run
 
 
@@ -124,18 +124,29 @@ class Scenario:
         progress: Callable[[dict[str, Any]], None] | None = None,
     ) -> Run:
         """Run it and return the results, or those that an equal run has stored: see `weftline.run`."""
+        if progress is not None and not callable(progress):
+            raise InputError(f"progress: expected a function or None, found {progress!r}")
         place = self.place(out, force=force)
         found = place.stored
+        foreseen: list[str] = []
         if found is None:
             from weftline.figures import notebook
 
-            with notebook.progress(Path(place.out).name, progress) as show:
-                found = self.start(
-                    threads=threads, memory=memory, out=place.out, force=place.force, progress=show
-                )
+            with place:
+                foreseen = self.loaded.foreseen(memory)
+                warn(foreseen)
+                with notebook.progress(Path(place.out).name, progress) as show:
+                    found = self.start(
+                        threads=threads,
+                        memory=memory,
+                        out=place.out,
+                        force=place.force,
+                        progress=show,
+                        claim=place.claim,
+                    )
         else:
             print(reused_text(found, "force=True"), file=sys.stderr)
-        warn(found.warnings)
+        warn(text for text in found.warnings if text not in foreseen)
         return found
 
     def start(
@@ -147,8 +158,12 @@ class Scenario:
         memory: str | None = None,
         progress: Callable[[dict[str, Any]], None] | None = None,
         sync: bool = True,
+        claim: _native.FolderClaim | None = None,
     ) -> Run:
-        """Run it into a given folder; with `sync` it ends when the disk has the results."""
+        """Run it into a given folder; with `sync` it ends when the disk has the results.
+
+        `claim` is the right to write there, of a `Place`; the run takes it over, or makes its own.
+        """
         # Objects of controllers in Python belong to one run.
         loaded = self._load() if self.source.controllers else self._loaded
         loaded.run(
@@ -159,6 +174,7 @@ class Scenario:
             memory=memory,
             provenance=provenance.of(self.resolved, self.source, self._asked[0]),
             sync=sync,
+            **({} if claim is None else {"claim": claim}),
         )
         return Run.read(out)
 
@@ -169,37 +185,56 @@ class Scenario:
         controller in Python), or where it is incomplete. Damaged results in it are moved to
         ``out/damaged/``, with a `ResultsWarning`.
 
+        A place without stored results holds the claim on its folder, until the run or `Place.release` gives
+        it back: no other run writes there meanwhile.
+
         Raises
         ------
         InputError
-            If the folder holds the results of another run.
+            If the folder holds the results of another run, or another run is writing there.
         """
+        if not isinstance(force, bool):
+            raise InputError(f"force: expected True or False, found {force!r}")
         ours = out is None
-        named = os.fspath(self._default_folder() if out is None else out)
+        named = self._default_folder() if out is None else path_text("out", out)
         folder = Path(named)
-        if force or status_of(folder) != "done":
-            return Place(out=named, force=force or (ours and folder.exists()), stored=None)
-        why = self._difference(folder)
-        if why is None:
-            found = Run.read(folder)
-            found.reused = True
+        if not force and (found := self._stored(folder)) is not None:
             return Place(out=named, force=False, stored=found)
-        if ours and self.source.controllers:
-            return Place(out=named, force=True, stored=None)
-        raise InputError(
-            f"{named}: holds the results of another run: {why}; choose another folder with --out, or "
-            "overwrite it with --force (in Python: out=, force=True)"
-        )
-
-    def _default_folder(self) -> Path:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.") or "run"
-        folder = Path("out") / f"{name}-{content_hash(self.resolved)[:8]}"
+        claim = _native.FolderClaim(named)
         try:
-            _native.check_files(str(folder))
-        except DamagedError as error:
-            aside = integrity.put_aside(folder, folder.parent / "damaged")
-            integrity.warn(f"{error}. They are now in {aside}, and the scenario is run again")
-        return folder
+            # What is in the folder is looked at again, now that no other run writes there.
+            if ours and (damage := _damage_of(folder)) is not None:
+                aside = _put_aside(folder)
+                integrity.warn(f"{damage}. They are now in {aside}, and the scenario is run again")
+                claim.release()
+                claim = _native.FolderClaim(named)
+            if force or status_of(folder) != "done":
+                return Place(out=named, force=force or ours, stored=None, claim=claim)
+            found = self._stored(folder)
+            if found is None and ours and self.source.controllers:
+                return Place(out=named, force=True, stored=None, claim=claim)
+            if found is None:
+                raise InputError(
+                    f"{named}: holds the results of another run: {self._difference(folder)}; choose another "
+                    "folder with --out, or overwrite it with --force (in Python: out=, force=True)"
+                )
+        except BaseException:
+            claim.release()
+            raise
+        claim.release()
+        return Place(out=named, force=False, stored=found)
+
+    def _default_folder(self) -> str:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.") or "run"
+        return str(Path("out") / f"{name}-{content_hash(self.resolved)[:8]}")
+
+    def _stored(self, folder: Path) -> Run | None:
+        """Return the finished results of an equal run, if the folder holds them whole."""
+        if status_of(folder) != "done" or self._difference(folder) is not None:
+            return None
+        found = Run.read(folder)
+        found.reused = True
+        return found
 
     def _difference(self, folder: Path) -> str | None:
         """Return how the finished run in a folder differs from this scenario's; None: not at all."""
@@ -243,6 +278,38 @@ class Place:
     """Whether they may take the place of what the folder holds."""
     stored: Run | None
     """The results of an equal run that are there already."""
+    claim: _native.FolderClaim | None = None
+    """The right to write there, where nothing is stored."""
+
+    def release(self) -> None:
+        """Give the claim back, unless a run has taken it over."""
+        if self.claim is not None:
+            self.claim.release()
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _damage_of(folder: Path) -> DamagedError | None:
+    try:
+        _native.check_files(str(folder))
+    except DamagedError as error:
+        return error
+    return None
+
+
+def _put_aside(folder: Path) -> Path:
+    """Move a claimed folder to ``damaged/`` and return where it is; it is no longer written there."""
+    aside = integrity.put_aside(folder, folder.parent / "damaged")
+    (aside / LOCK_FILE).unlink(missing_ok=True)
+    return aside
+
+
+LOCK_FILE = "run.lock"
+"""Is in a folder while a run writes there."""
 
 
 def reused_text(found: Run, force: str) -> str:

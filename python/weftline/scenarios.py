@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline.errors import InputError
+from weftline.errors import InputError, utf8
 
 if TYPE_CHECKING:
     from weftline.controllers import Laws
@@ -50,22 +50,39 @@ def load(scenario: str | os.PathLike[str] | Mapping[str, Any]) -> Source:
     """
     if isinstance(scenario, Mapping):
         scenario = {"name": "run", **scenario}
-        return Source(text=to_toml(scenario), file="<scenario from Python>", base_dir=".")
+        text = utf8("scenario", to_toml(scenario))
+        return Source(text=text, file="<scenario from Python>", base_dir=".")
     path = path_of(scenario)
     return Source(text=read_text(path, "a scenario"), file=str(path), base_dir=str(path.parent))
+
+
+MAX_BYTES = 100_000_000
+"""The maximum size of a text that is read whole. A device such as /dev/zero never ends."""
+
+
+def read_whole(path: Path, what: str) -> bytes:
+    """Return the bytes of a file, or raise an error if there are more than `MAX_BYTES`."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(
+            f"{path}: has more than {MAX_BYTES // 10**6} MB, expected {what}; is it the right file?"
+        )
+    return data
 
 
 def path_of(scenario: object) -> Path:
     """Return the path of a scenario's file, or raise an error if it is something else."""
     if not isinstance(scenario, str | os.PathLike):
         raise InputError(f"scenario: expected the path of a TOML file or a dict, found {scenario!r}")
-    return Path(scenario)
+    text = os.fspath(scenario)
+    return Path(utf8("scenario", text) if isinstance(text, str) else text)
 
 
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file, or raise an error that states what is wrong with the path."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_whole(path, f"{what} (TOML)").decode("utf-8-sig")
     except FileNotFoundError:
         folder = path.parent
         known = sorted(p.name for p in folder.glob("*.toml")) if folder.is_dir() else []
@@ -82,6 +99,8 @@ def read_text(path: Path, what: str) -> str:
         ) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a path: {error}") from None
 
@@ -98,7 +117,8 @@ def settings(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Return dotted paths with their values as TOML, from a dict of Python values."""
     if changes is not None and not isinstance(changes, Mapping):
         raise InputError(f'set: expected a dict such as {{"workload.0.load": 0.7}}, found {changes!r}')
-    return [(str(path), value_to_toml(value)) for path, value in (changes or {}).items()]
+    texts = [(str(path), value_to_toml(value)) for path, value in (changes or {}).items()]
+    return [(utf8("set", path), utf8(f"set: {path}", text)) for path, text in texts]
 
 
 def value_to_toml(value: object) -> str:

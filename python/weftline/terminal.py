@@ -134,11 +134,19 @@ def painted(text: str, kind: str) -> str:
     return f"\x1b[{COLOURS[kind]}m{text}\x1b[0m"
 
 
-def has_colour(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal; one that is closed or missing is none."""
+    try:
+        return stream is not None and stream.isatty()
+    except (OSError, ValueError):
+        return False
+
+
+def has_colour(stream: TextIO | None) -> bool:
     """Return whether a stream shows colours: a terminal, unless NO_COLOR is set (no-color.org)."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return stream.isatty()
+    return is_terminal(stream)
 
 
 def say(kind: str, text: object) -> None:
@@ -149,7 +157,7 @@ def say(kind: str, text: object) -> None:
 
 def terminal_width() -> int | None:
     """Return the width that output has: COLUMNS, or that of the terminal; None where it goes elsewhere."""
-    if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
+    if os.environ.get("COLUMNS", "").isdecimal() or is_terminal(sys.stdout):
         return max(40, shutil.get_terminal_size().columns)
     return None
 
@@ -207,7 +215,7 @@ class ProgressLine:
     """One line on standard error, rewritten in place; silent when that is not a terminal."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self.shown = not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.shown = not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
         self._last = 0.0
 
     def show(self, text: str, *, at_once: bool = False) -> None:

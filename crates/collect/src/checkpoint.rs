@@ -151,6 +151,19 @@ impl Manifest {
     }
 }
 
+/// Checks that a checkpoint can be written, before anything is collected. Error: one that names the file.
+pub fn check_place(path: &Path) -> Result<(), String> {
+    let wrong = |what: &dyn std::fmt::Display| format!("checkpoint: {}: {what}", path.display());
+    if path.is_dir() {
+        return Err(wrong(&"is a folder, expected the name of a file"));
+    }
+    // Shards are numbered below 64.
+    let probe = part(path, 0, 64);
+    File::create(&probe)
+        .and_then(|_| fs::remove_file(&probe))
+        .map_err(|error| wrong(&format!("it cannot be written: {error}")))
+}
+
 fn part(path: &Path, generation: u64, shard: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{generation}.{shard}"));

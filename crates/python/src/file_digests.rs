@@ -1,6 +1,7 @@
-//! Whether results are what a run wrote: digests.json of a folder, and the seals of a store's own files.
+//! Whether results are what a run wrote: digests.json of a folder, and the seals of a store's own files. Which run writes a folder.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -25,6 +26,31 @@ pub fn check_files(
         all.set_item(name, seal::hex(file.digest))?;
     }
     Ok(Some(all))
+}
+
+/// The right to write a run into a folder, which is made where it does not exist; one run at a time has it.
+#[pyclass(frozen, module = "weftline._native")]
+pub struct FolderClaim(Mutex<Option<folder::FolderClaim>>);
+
+impl FolderClaim {
+    /// The claim itself; None if it was taken or released before.
+    pub fn take(&self) -> Option<folder::FolderClaim> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[pymethods]
+impl FolderClaim {
+    #[new]
+    fn new(py: Python<'_>, dir: PathBuf) -> PyResult<FolderClaim> {
+        let claim = py.detach(|| folder::FolderClaim::take(&dir)).map_err(of_results)?;
+        Ok(FolderClaim(Mutex::new(Some(claim))))
+    }
+
+    /// Gives it back, unless a run has taken it over.
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| drop(self.take()));
+    }
 }
 
 /// Checks one file before it is read; a file without a digests.json in its folder is not checked.

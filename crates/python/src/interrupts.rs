@@ -1,5 +1,6 @@
 //! Work that cannot look for Ctrl-C itself: reading a scenario, building its network, waiting for a pipe.
 
+use std::convert::Infallible;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
@@ -19,6 +20,17 @@ const STACK_BYTES: usize = 8 << 20;
 ///
 /// To be called without the interpreter attached. Errors: what Ctrl-C raised, and those of `work`.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> PyResult<T> + Send + 'static) -> PyResult<T> {
+    match watched(work, || None::<Infallible>)? {
+        Ok(result) => Ok(result),
+        Err(never) => match never {},
+    }
+}
+
+/// Does the same, and also stops waiting when `reason` has one, checked as often as Ctrl-C.
+pub fn watched<T: Send + 'static, R>(
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+    mut reason: impl FnMut() -> Option<R>,
+) -> PyResult<Result<T, R>> {
     let (sender, receiver) = sync_channel(1);
     let run = move || {
         // After Ctrl-C the receiver no longer exists.
@@ -28,8 +40,13 @@ pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> PyResult<T> + Sen
     let worker = worker.map_err(|e| failed(format!("a thread cannot be started: {e}")))?;
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
-            Ok(result) => return result,
-            Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+            Ok(result) => return result.map(Ok),
+            Err(RecvTimeoutError::Timeout) => {
+                Python::attach(|py| py.check_signals())?;
+                if let Some(reason) = reason() {
+                    return Ok(Err(reason));
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => return Err(failed("the work ended without a result")),

@@ -44,8 +44,8 @@ mod _native {
     use crate::collect::{LiveCollector, collect, write_rows};
     #[pymodule_export]
     use crate::file_digests::{
-        check_file, check_files, cover_file, decode_tables, digest, seal_is_whole, sealed, stamps,
-        sync_files, write_digests,
+        FolderClaim, check_file, check_files, cover_file, decode_tables, digest, seal_is_whole, sealed,
+        stamps, sync_files, write_digests,
     };
     #[pymodule_export]
     use crate::flow_cache::flow_cache;

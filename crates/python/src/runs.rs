@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 use weftline_results::capture::CapturePlan;
-use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
+use weftline_results::{About, FolderClaim, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
 use weftline_sim::machine::{self, Memory};
 use weftline_sim::measure::{Ending, Outcome, Progress};
@@ -18,7 +18,7 @@ use weftline_sim::{Execution, Simulation};
 
 use crate::controllers::Failure;
 use crate::errors::{failed, input, of_results, whole};
-use crate::interrupts::interruptible;
+use crate::interrupts::watched;
 
 /// What a run may use.
 pub struct Limits {
@@ -68,6 +68,8 @@ pub struct Place {
     pub force: bool,
     /// Whether to wait until the disk has them.
     pub sync: bool,
+    /// The claim on the folder, if the caller has it already.
+    pub claim: Option<FolderClaim>,
 }
 
 /// Builds, runs and ends the folder, whatever happens.
@@ -75,10 +77,12 @@ pub fn simulate(
     scenario: &Scenario,
     provenance: Map<String, Value>,
     limits: &Limits,
-    place: &Place,
+    place: Place,
     progress: Option<Py<PyAny>>,
     failure: &Failure,
 ) -> PyResult<String> {
+    // Before anything is computed: another run may write there.
+    let claim = place.claim.map_or_else(|| FolderClaim::take(&place.out), Ok).map_err(of_results)?;
     // An earlier run of the same scenario may have failed.
     failure.take();
     let mut watch = Watch::new(progress, failure, limits.memory);
@@ -98,15 +102,19 @@ pub fn simulate(
         provenance,
     };
     let capture = CapturePlan::of(&config);
-    let mut folder = RunFolder::create(out, place.force, about, Names::of(&config)).map_err(of_results)?;
+    let mut folder =
+        RunFolder::create_in(claim, place.force, about, Names::of(&config)).map_err(of_results)?;
     if !place.sync {
         folder.unsynced();
     }
     if let Some(plan) = &capture {
         folder.capture(plan).map_err(of_results)?;
     }
-    let (network, built) = match build(config, limits.threads) {
-        Ok(built) => built,
+    let (network, built) = match build(config, limits.threads, &watch) {
+        Ok(Ok(built)) => built,
+        Ok(Err(ending)) => {
+            return ended(folder, &Outcome::nothing(ending), &Resources::default(), out);
+        }
         Err(error) => return Err(end_unbuilt(folder, error)),
     };
     if let Some(ending) = watch.beyond_limit() {
@@ -163,7 +171,8 @@ fn build(config: Config, threads: usize) -> PyResult<(Simulation, Resources)> {
         let execution = Execution { threads, ..Execution::default() };
         let network = Simulation::new(config, execution).map_err(failed)?;
         Ok((network, stopwatch.read()))
-    })
+    };
+    watched(build, || watch.beyond_limit())
 }
 
 /// Ends the folder of a run that never began; returns what is to be raised.
@@ -178,7 +187,7 @@ fn end_unbuilt(folder: RunFolder, error: PyErr) -> PyErr {
     failed(folder.fail(&reason, &cost))
 }
 
-/// The part of the machine's memory that a run without a limit leaves free: one in this number.
+/// The part of the machine's memory that a run leaves free: one in this number.
 const SPARE: u64 = 32;
 
 /// Supervises a run.
@@ -191,26 +200,35 @@ struct Watch<'a> {
     /// Why the run was stopped: KeyboardInterrupt, or what `progress` raised.
     stopped: Option<PyErr>,
     /// Or this: it went beyond a limit.
+    /// Bytes that it held before. A table that is full asks for as much again at once: of what was added since, all may be
+    /// one table. An allocation that fails ends the program, so that much of a limited address space, and a quarter for what
+    /// comes between two looks, must be left.
+    held_before: u64,
     ending: Option<Ending>,
 }
 
 impl<'a> Watch<'a> {
     fn new(progress: Option<Py<PyAny>>, failure: &'a Failure, limit: Option<Bytes>) -> Watch<'a> {
-        Watch { progress, failure, started: Instant::now(), limit, stopped: None, ending: None }
+        let held_before = memory_bytes().unwrap_or(0);
+        Watch { progress, failure, started: Instant::now(), limit, held_before, stopped: None, ending: None }
     }
 
     /// How the run is to end because the process holds more memory than it may, or than there is; none while it
     /// does not.
     fn beyond_limit(&self) -> Option<Ending> {
         let held = Bytes(memory_bytes()?);
-        let Some(limit) = self.limit else {
-            let Memory { total, left } = machine::memory()?;
-            // What is left is for the tables that the end of a run sorts. Where others fill the machine, this run is
-            // not the one to end.
-            let is_full = left.0 < total.0 / SPARE && held > left;
-            return is_full.then_some(Ending::MachineFull { held, left });
-        };
-        (held > limit).then_some(Ending::MemoryLimit { held, limit })
+        if let Some(limit) = self.limit.filter(|&limit| held > limit) {
+            return Some(Ending::MemoryLimit { held, limit });
+        }
+        let left = machine::address_space().map(|space| space.left);
+        if let Some(left) = left.filter(|left| left.0 < held.0.saturating_sub(self.held_before) / 4 * 5) {
+            return Some(Ending::AddressSpaceFull { held, left });
+        }
+        let Memory { total, left } = machine::memory()?;
+        // What is left is for the tables that the end of a run sorts. Where others fill the machine, this run is
+        // not the one to end.
+        let is_full = left.0 < total.0 / SPARE && held > left;
+        is_full.then_some(Ending::MachineFull { held, left })
     }
 
     /// Whether the run is to continue; called about ten times a second.

@@ -16,6 +16,7 @@ use weftline_sim::{Execution, Plan};
 
 use crate::controllers::Failure;
 use crate::errors::{input, whole};
+use crate::file_digests::FolderClaim;
 use crate::interrupts::interruptible;
 use crate::runs::{self, Limits, Place};
 use crate::why::{Asked, Step, why};
@@ -101,8 +102,9 @@ impl Scenario {
     /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
     /// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
     /// it ends with the status "memory-limit". `provenance` is JSON: what the summary states about the program and about
-    /// the files that the run was made of. Without `sync` it does not wait until the disk has the results.
-    #[pyo3(signature = (out, *, force=false, threads=None, progress=None, memory=None, provenance=None, sync=true))]
+    /// the files that the run was made of. Without `sync` it does not wait until the disk has the results. `claim` is that of
+    /// the folder, if the caller has it already.
+    #[pyo3(signature = (out, *, force=false, threads=None, progress=None, memory=None, provenance=None, sync=true, claim=None))]
     #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
     fn run(
         &self,
@@ -115,12 +117,14 @@ impl Scenario {
         provenance: Option<&str>,
         sync: bool,
     ) -> PyResult<String> {
-        let place = Place { out, force, sync };
+        let claim = claim.and_then(|claim| claim.take());
+        let place = Place { out, force, sync, claim };
         let limits = Limits::of(threads, memory, &self.loaded)?;
         let provenance = runs::provenance_of(provenance)?;
-        py.detach(|| runs::simulate(&self.loaded, provenance, &limits, &place, progress, &self.failure))
+        py.detach(|| runs::simulate(&self.loaded, provenance, &limits, place, progress, &self.failure))
     }
 
+        claim: Option<PyRef<'_, FolderClaim>>,
     /// Runs it twice, the second time with some flows traced, and returns where their completion times went, as JSON: of
     /// one `flow`, of the flows that decided when a step of the job `group` ended (`step`: its number, negative
     /// for the slowest; `workload`: which of several jobs of one group), else of the `slowest` by slowdown, in a

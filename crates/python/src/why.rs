@@ -1,5 +1,6 @@
 //! Where the completion times of flows went: the run repeated, then repeated again with these flows traced.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -78,13 +79,20 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     if let Some(link) = &asked.link {
         known_link(link, &config.topology)?;
     }
-    let mut goes_on = |_: &Progress| Python::attach(|py| py.check_signals()).is_ok();
+    // What is computed before Ctrl-C is a part of the run: nothing of it is compared or reported.
+    let interrupt = Cell::new(None);
+    let mut goes_on = |_: &Progress| {
+        let signals = Python::attach(|py| py.check_signals());
+        signals.map_err(|error| interrupt.set(Some(error))).is_ok()
+    };
+    let uninterrupted = || interrupt.take().map_or(Ok(()), Err);
     let mut flows = Flows::default();
     let mut network = Simulation::new(config.clone(), Execution::default()).map_err(failed)?;
     if asked.step.is_some() {
         network.note_causes();
     }
     let outcome = network.run(&mut flows, &mut goes_on).map_err(failed)?;
+    uninterrupted()?;
     let found = format!("{:016x}", outcome.fingerprint);
     if found != fingerprint {
         return Err(input(format!(
@@ -117,6 +125,7 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
             }
         }
     });
+    uninterrupted()?;
     let (found_accounts, findings, undivided) = match traced_run {
         Ok((repeated, findings)) if repeated.fingerprint == outcome.fingerprint => {
             (accounts(&traced, &findings), Some(findings), None)

@@ -212,11 +212,12 @@ pub fn sync_files(dir: &Path) -> Result<(), ResultsError> {
     sync().map_err(|error| ResultsError::failed(format!("{}: {error}", dir.display())))
 }
 
-/// Checks the run in `dir`: every file by presence and size, those of `names` (none: all) by digest. Returns what digests.json
-/// says, none in a folder of an earlier version.
+/// Checks the run in `dir`: every file by presence and size, those of `names` (none: all) by digest. What was made of the results
+/// later, such as report.html, is none of them: [`check_file`] checks it. Returns what digests.json says, none in a folder of an
+/// earlier version.
 pub fn check_folder(dir: &Path, names: Option<&[String]>) -> Result<Option<FileDigests>, ResultsError> {
     let Some(all) = FileDigests::read(dir)? else { return Ok(None) };
-    for name in all.files.keys() {
+    for name in all.files.keys().filter(|name| WRITTEN_FILES.contains(&name.as_str())) {
         match names {
             Some(names) if !names.contains(name) => all.check_size(dir, name)?,
             _ => all.check(dir, name)?,

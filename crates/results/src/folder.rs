@@ -16,6 +16,9 @@ use crate::series::{self, SeriesRows};
 use crate::table_file::TableFile;
 use crate::{ResultsError, digests, file_digests, findings, jobs, queues, ranks, summary};
 
+mod claim;
+pub use claim::{FolderClaim, LOCK_FILE};
+
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
 /// The files of a run except digests.json, which lists these.
@@ -74,6 +77,8 @@ pub struct RunFolder {
     reserve: Option<Reserve>,
     /// Whether the run ends only when the disk has its files.
     sync: bool,
+    /// No other run writes into the folder meanwhile; the last field, since it is given back last.
+    _claim: FolderClaim,
 }
 
 /// A file that takes up room until this is dropped.
@@ -101,15 +106,26 @@ impl Drop for Reserve {
 }
 
 impl RunFolder {
-    /// Makes `dir` and its parents and writes scenario.toml into it. A folder that holds anything is refused, unless
-    /// `overwrite`: then what an earlier run left in it is removed, and nothing else. The run ends only when the disk has its
-    /// files, unless [`RunFolder::unsynced`] or WEFTLINE_SYNC says otherwise.
+    /// Makes `dir` and its parents, claims it and writes scenario.toml into it: see [`RunFolder::create_in`].
     pub fn create(
         dir: &Path,
         overwrite: bool,
         about: About,
         names: Names,
     ) -> Result<RunFolder, ResultsError> {
+        RunFolder::create_in(FolderClaim::take(dir)?, overwrite, about, names)
+    }
+
+    /// Writes scenario.toml into a folder that was claimed. One that holds anything is refused, unless `overwrite`: then what an
+    /// earlier run left in it is removed, and nothing else. The run ends only when the disk has its files, unless
+    /// [`RunFolder::unsynced`] or WEFTLINE_SYNC says otherwise.
+    pub fn create_in(
+        claim: FolderClaim,
+        overwrite: bool,
+        about: About,
+        names: Names,
+    ) -> Result<RunFolder, ResultsError> {
+        let dir = claim.dir();
         prepare(dir, overwrite)?;
         write_whole(&dir.join(SCENARIO_FILE), about.scenario.as_bytes(), false)?;
         let names = Arc::new(names);
@@ -129,6 +145,7 @@ impl RunFolder {
             capture: None,
             reserve: Some(Reserve::take(dir.join(RESERVE_FILE))?),
             sync: durable::by_default(),
+            _claim: claim,
         })
     }
 
@@ -314,19 +331,11 @@ impl Sink for RunFolder {
     }
 }
 
-/// An empty folder at `dir`, made or emptied of an earlier run.
+/// Empties a claimed folder of an earlier run.
 fn prepare(dir: &Path, overwrite: bool) -> Result<(), ResultsError> {
-    if dir.as_os_str().is_empty() {
-        return Err(ResultsError::input("--out: expected the name of a folder, found nothing"));
-    }
     let name = dir.display();
-    let input = |e: std::io::Error| ResultsError::input(format!("{name}: {e}"));
-    if dir.exists() && !dir.is_dir() {
-        return Err(ResultsError::input(format!("{name} is a file: choose another folder with --out")));
-    }
-    fs::create_dir_all(dir)
-        .map_err(|e| ResultsError::input(format!("{name}: the folder cannot be made: {e}")))?;
-    if fs::read_dir(dir).map_err(input)?.next().is_none() {
+    let entries = fs::read_dir(dir).map_err(|e| ResultsError::input(format!("{name}: {e}")))?;
+    if entries.flatten().all(|entry| entry.file_name() == LOCK_FILE) {
         return Ok(());
     }
     if !overwrite {

@@ -10,6 +10,7 @@
 //! capture.pcapng   packets of the captured links, for other tools        (capture)
 //! summary.json     totals, percentiles, cost, versions                  (summary)
 //! digests.json     size and digest of every other file, written last    (file_digests)
+//! run.lock         while a run writes the folder: which process          (folder)
 //! ```
 //!
 //! Tables are written during the run and are complete Parquet files after every row group (`table_file`), so
@@ -45,7 +46,7 @@ pub mod table_file;
 pub mod trace;
 
 pub use error::ResultsError;
-pub use folder::{About, RunFolder};
+pub use folder::{About, FolderClaim, RunFolder};
 pub use names::Names;
 pub use resources::{Resources, Stopwatch, memory_bytes, peak_memory_bytes};
 

@@ -59,13 +59,19 @@ pub(crate) fn of(
         Ending::Done => "done",
         Ending::Stalled => "stalled",
         Ending::Interrupted => "interrupted",
-        Ending::MemoryLimit { .. } | Ending::MachineFull { .. } => "memory-limit",
+        Ending::MemoryLimit { .. } | Ending::MachineFull { .. } | Ending::AddressSpaceFull { .. } => {
+            "memory-limit"
+        }
     };
     let mut summary = head(about, status, cost);
     let used_up = match outcome.ending {
         Ending::MemoryLimit { held, limit } => Some((held, format!("its limit is {}", megabytes(limit)))),
         Ending::MachineFull { held, left } => {
             Some((held, format!("and the machine had {} left", megabytes(left))))
+        }
+        Ending::AddressSpaceFull { held, left } => {
+            let left = megabytes(left);
+            Some((held, format!("and the limit of its address space (ulimit -v) left {left}, too little to double a table")))
         }
         _ => None,
     };

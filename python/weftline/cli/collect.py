@@ -239,7 +239,9 @@ def _watch(collector: LiveCollector, stop: threading.Event, seconds: float | Non
     import sys
     import time
 
-    terminal = sys.stderr.isatty()
+    from weftline.terminal import is_terminal
+
+    terminal = is_terminal(sys.stderr)
     every = 1.0 if terminal else 10.0
     begin = last = time.monotonic()
     packets = 0

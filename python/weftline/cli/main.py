@@ -44,32 +44,32 @@ KINDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    from weftline.cli import streams
+
+    with streams.usable():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     _end_like_ctrl_c("SIGTERM", "SIGHUP")
     try:
         status = _command(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:
-        # The reader of our output closed the pipe; this is not an error.
-        _drop_output()
-        return DONE
+    except MemoryError:
+        print("failed: the memory of this process is used up, or its limit (ulimit -v)", file=sys.stderr)
+        return FAILED
     except OSError as error:
         # Without a file's name it is what we print that found no room, such as on a full disk.
-        _drop_output()
+        from weftline.cli import streams
+
+        streams.drop(sys.stdout)
         what = error.filename or "the output cannot be written"
         print(f"failed: {what}: {error.strerror or error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return FAILED
-
-
-def _drop_output() -> None:
-    """Send what is left to print nowhere; at exit Python would complain that it cannot be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _end_like_ctrl_c(*names: str) -> None:
@@ -99,6 +99,14 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _command_with_warnings(arguments: Sequence[str] | None) -> int:
+    from weftline import terminal
+    from weftline.errors import InputError, RunFailed
+
+    try:
+        _check_bytes(sys.argv[1:] if arguments is None else arguments)
+    except InputError as error:
+        terminal.say("error", error)
+        return WRONG_INPUT
     options = parser().parse_args(arguments)
     if options.version:
         from weftline import _native
@@ -108,9 +116,6 @@ def _command_with_warnings(arguments: Sequence[str] | None) -> int:
     if options.do is None:
         parser().print_help()
         return WRONG_INPUT
-    from weftline import terminal
-    from weftline.errors import InputError, RunFailed
-
     try:
         return options.do(options)
     except InputError as error:
@@ -119,6 +124,18 @@ def _command_with_warnings(arguments: Sequence[str] | None) -> int:
     except RunFailed as error:
         terminal.say("failed", error)
         return FAILED
+
+
+def _check_bytes(arguments: Sequence[str]) -> None:
+    """Raise if an argument is not text in UTF-8: it could be neither printed nor stored."""
+    from weftline.errors import utf8
+
+    for place, argument in enumerate(arguments):
+        name, value = arguments[place - 1] if place else "", argument
+        if argument.startswith("-") and "=" in argument:
+            name, _, value = argument.partition("=")
+            value = value if name.isascii() else argument
+        utf8(name if name.startswith("-") and name.isascii() else f"argument {place + 1}", value)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -412,17 +429,21 @@ def _run(options: argparse.Namespace) -> int:
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
     show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
-    foreseen = [] if options.quiet or place.stored else scenario.loaded.foreseen(options.memory)
-    for warning in foreseen:
-        terminal.say("warning", warning)
+    foreseen: list[str] = []
     try:
-        run = place.stored or scenario.start(
-            threads=options.threads,
-            memory=options.memory,
-            out=place.out,
-            force=place.force,
-            progress=show,
-        )
+        with place:
+            if not (options.quiet or place.stored):
+                foreseen = scenario.loaded.foreseen(options.memory)
+            for warning in foreseen:
+                terminal.say("warning", warning)
+            run = place.stored or scenario.start(
+                threads=options.threads,
+                memory=options.memory,
+                out=place.out,
+                force=place.force,
+                progress=show,
+                claim=place.claim,
+            )
     except KeyboardInterrupt:
         line.clear()
         begun = os.path.isdir(place.out)

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from weftline import _native, integrity
-from weftline.errors import DamagedError, InputError, RunFailed
+from weftline.errors import DamagedError, InputError, RunFailed, path_text, utf8
 from weftline.figures.network_view import NetworkView
 from weftline.figures.specs import Figure
 from weftline.terminal import Table
@@ -104,10 +104,11 @@ def write(
 
 
 def save(path: Path, text: str) -> Path:
-    """Write the text of a page to a file and return its path."""
+    """Write the text of a page to a file and return its path; one that was there stays until then."""
+    path_text("--out", path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        integrity.write_whole(path, utf8("the page", text))
     except (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         raise InputError(f"{path}: no page can be there: {error.strerror}; choose another --out") from None
     except OSError as error:

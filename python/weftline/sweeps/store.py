@@ -167,9 +167,12 @@ class Store:
         Raises
         ------
         InputError
-            If it cannot be a folder, or holds a store of a later format.
+            If it cannot be a folder, or holds a run, or a store of a later format.
         """
         found = cls(Path(path))
+        # A store to which an earlier version wrote a run has digests of the run, which are not damaged.
+        if not cls.is_at(path) or integrity.lists_run(found.path / store_files.DIGESTS):
+            integrity.refuse_results(found.path)
         for folder in (found.points, found._parts, found._failed):
             try:
                 folder.mkdir(parents=True, exist_ok=True)

@@ -106,8 +106,6 @@ def _digests(store: Store, *, missed: bool) -> list[str]:
 def _tables(store: Store, path: Path) -> list[str]:
     try:
         listed = integrity.unsealed(path.read_bytes())[0]["files"]
-        if "summary.json" in listed:
-            raise ValueError("it is that of a run")
     except (ValueError, KeyError):
         text = _aside(store, path, "it is rebuilt")
         begin(store.path)

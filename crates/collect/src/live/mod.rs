@@ -26,7 +26,7 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::Manifest;
+use crate::checkpoint::{Manifest, check_place};
 use crate::collector::HOP_SHARE;
 use crate::flows::FlowTable;
 use crate::intake::Intake;
@@ -127,6 +127,7 @@ pub struct Live {
 impl Live {
     /// Opens all inputs and outputs and begins. Error: what is wrong, with the option it belongs to.
     pub fn start(config: Config, decoder: Option<&Decoder>) -> Result<Live, String> {
+        config.checkpoint.as_deref().map_or(Ok(()), check_place)?;
         let inputs = open_inputs(&config)?;
         if !(0.1..=3_600.0).contains(&config.interval_s) {
             return Err(format!("interval_s: expected 0.1 to 3600, found {}", config.interval_s));

@@ -1,7 +1,7 @@
 //! Closes intervals: gathers the state, looks for anomalies, writes files, hands snapshots to exporters.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, SyncSender};
@@ -132,7 +132,10 @@ impl Ticker {
         let shards = answers.len();
         let of_shards: Vec<_> = answers.into_iter().filter_map(|answer| answer.recv().ok()).collect();
         for (found, flows, bytes, counts, (of_pint, pint_flows), written) in of_shards {
-            problem = problem.or(written.err().map(|error| format!("checkpoint: {error}")));
+            problem = problem.or(written.err().map(|error| {
+                let file = self.checkpoint.as_deref().unwrap_or(Path::new(""));
+                format!("checkpoint: {}: {error}", file.display())
+            }));
             flow_counts.add(&counts);
             *self.events.entry("path changed".into()).or_insert(0) += found.len() as u64;
             *self.events.entry("pint".into()).or_insert(0) += of_pint.len() as u64;

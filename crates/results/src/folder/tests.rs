@@ -361,6 +361,35 @@ fn a_folder_that_is_in_use_is_refused_unless_forced_and_only_own_files_go() {
 }
 
 #[test]
+fn a_folder_that_a_run_writes_is_refused_to_a_second_one_even_with_force() {
+    let dir = Scratch::new();
+    let make = |force| RunFolder::create(&dir.join("r"), force, about(), names());
+    let mut first = make(false).unwrap();
+    first.flows(&[flow(0, 1000, Some(15))]).unwrap();
+    for force in [false, true] {
+        let error = make(force).err().unwrap();
+        assert!(matches!(error, ResultsError::Input(_)));
+        assert!(error.to_string().contains("another run of this process is writing"), "{error}");
+    }
+    first.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+    file_digests::check_folder(&dir.join("r"), None).unwrap();
+    make(true).unwrap();
+}
+
+#[test]
+fn a_page_in_the_folder_of_a_run_does_not_count_as_its_results() {
+    let dir = Scratch::new();
+    let folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+    folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+    let page = dir.join("report.html");
+    fs::write(&page, "whole").unwrap();
+    file_digests::cover(&page, false, false).unwrap();
+    fs::write(&page, "cut").unwrap();
+    file_digests::check_folder(dir.path(), None).unwrap();
+    assert!(file_digests::check_file(&page).is_err());
+}
+
+#[test]
 fn whatever_ended_a_run_its_digests_hold_and_list_every_file() {
     let limit = Ending::MemoryLimit { held: Bytes(2), limit: Bytes(1) };
     for ending in [Some(Ending::Done), Some(Ending::Stalled), Some(Ending::Interrupted), Some(limit), None] {

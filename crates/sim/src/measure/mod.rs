@@ -252,8 +252,13 @@ pub enum Ending {
         held: Bytes,
         limit: Bytes,
     },
-    /// Without a limit: the machine had no more memory for it.
+    /// The machine had no more memory for it.
     MachineFull {
+        held: Bytes,
+        left: Bytes,
+    },
+    /// The limit of the process's address space left less than a table may ask for next.
+    AddressSpaceFull {
         held: Bytes,
         left: Bytes,
     },

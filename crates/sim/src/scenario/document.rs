@@ -118,8 +118,8 @@ pub fn parse(text: &str, file: &str) -> Result<Table, Vec<Problem>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let problem = |error: toml::de::Error| {
-            let line = error.span().map_or(Origin::Nowhere, |span| lines.origin(span.start));
-            Problem::new(file, line, "", error.message().to_string())
+            let (start, message) = syntax_error(text, &error);
+            Problem::new(file, start.map_or(Origin::Nowhere, |start| lines.origin(start)), "", message)
         };
         return Err(errors.into_iter().map(problem).collect());
     }
@@ -144,6 +144,29 @@ impl Lines {
         Origin::Line(self.0.partition_point(|&start| start <= offset))
     }
 }
+
+/// Where the parser found an error, and what is wrong there: its text, with the key that it leaves out.
+pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
+    let message = error.message().trim();
+    match (message, error.span()) {
+        ("duplicate key", Some(span)) => {
+            let key = text.get(span.clone()).unwrap_or_default().trim();
+            (Some(span.start), format!("duplicate key {key}: it has a value already"))
+        }
+        ("recursion limit", span) => {
+            // The parser does not report where: most likely on the line with the most keys, lists and tables.
+            let openers = |line: &str| line.bytes().filter(|byte| b".[{".contains(byte)).count();
+            let deepest = text.lines().max_by_key(|line| openers(line)).unwrap_or_default();
+            let start = deepest.as_ptr() as usize - text.as_ptr() as usize;
+            let start = span.map_or(start, |span| span.start).min(text.len());
+            (Some(start), format!("keys, tables and lists are nested deeper than {MAX_DEPTH} levels"))
+        }
+        (_, span) => (span.map(|span| span.start), message.to_string()),
+    }
+}
+
+/// Levels that the parser of TOML follows.
+const MAX_DEPTH: usize = 80;
 
 /// Turns the parser's tree into ours.
 struct TreeReader<'a> {

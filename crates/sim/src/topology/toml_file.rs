@@ -23,6 +23,7 @@ use toml::de::{DeTable, DeValue};
 use super::lines::{Lines, shown, text};
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
 use crate::parameters::{nearest, unknown};
+use crate::scenario::document::syntax_error;
 use crate::units::UnitError;
 
 /// Reads weftline's TOML, without warnings.
@@ -68,8 +69,8 @@ pub fn write_toml(topology: &Topology) -> String {
 fn parse(text: &str) -> Result<Topology, TopologyError> {
     let lines = Lines::of(text);
     let document = DeTable::parse(text).map_err(|error| {
-        let place = error.span().map_or(0, |span| span.start);
-        TopologyError::line(lines.at(place), error.message().trim().to_string())
+        let (start, message) = syntax_error(text, &error);
+        TopologyError::line(lines.at(start.unwrap_or(0)), message)
     })?;
     let mut reader =
         Reader { lines, topology: Topology::default(), by_name: FxHashMap::default(), labels: Vec::new() };

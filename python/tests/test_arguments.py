@@ -1,0 +1,93 @@
+"""Arguments of the wrong type or kind are input errors that name them."""
+
+import pytest
+import texts
+
+import weftline
+from weftline import _native
+from weftline.errors import InputError, RunFailed
+
+pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="no build")
+SCENARIO = texts.star("small", hosts=4, sizes='size = "20KB"', load=0.5, duration="100us")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("arguments")
+    (folder / "small.toml").write_text(SCENARIO)
+    return weftline.run(folder / "small.toml", out=folder / "run")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("force", 1),
+        ("force", "yes"),
+        ("out", 5),
+        ("out", b"x"),
+        ("out", "\ud800"),
+        ("out", "a\0b"),
+        ("progress", 5),
+        ("progress", "bar"),
+        ("progress", []),
+        ("progress", float("nan")),
+        ("set", {"name": "\ud800"}),
+    ],
+)
+def test_run_names_the_argument_that_is_wrong(tmp_path, monkeypatch, argument, value):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    with pytest.raises(InputError, match=f"^{argument}: ") as raised:
+        weftline.run("small.toml", **{argument: value})
+    str(raised.value).encode("utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
+
+
+@pytest.mark.parametrize("name", ["\udcff.toml", "\ud800.toml"])
+def test_the_name_of_a_scenario_is_text(name):
+    with pytest.raises(InputError, match=r"^scenario: expected text in UTF-8"):
+        weftline.run(name)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "named"),
+    [
+        ("slowdown", {"group": 1}, "group"),
+        ("slowdown", {"group": []}, "group"),
+        ("slowdown", {"bins": []}, "bins"),
+        ("slowdown", {"bins": True}, "bins"),
+        ("slowdown", {"scheme": None}, "scheme"),
+        ("completion", {"group": 1}, "group"),
+        ("distribution", {"column": 1}, "column"),
+        ("distribution", {"group": []}, "group"),
+        ("deadlines", {"group": {}}, "group"),
+        ("over_time", {"metric": 1}, "metric"),
+        ("over_time", {"metric": "queue_bytes", "every_ns": "1us"}, "every_ns"),
+        ("over_time", {"metric": "queue_bytes", "max_points": "many"}, "max_points"),
+        ("shares", {"from_ns": "0"}, "from_ns"),
+    ],
+)
+def test_a_reading_names_the_argument_that_is_wrong(run, method, arguments, named):
+    with pytest.raises(InputError, match=f"^{named}: expected "):
+        getattr(run, method)(**arguments)
+
+
+@pytest.mark.parametrize("captures", [[], {}, set(), 5, {"a": 1}, b"x", ["\ud800"], [5]])
+def test_a_collector_is_given_captures(captures):
+    with pytest.raises(InputError, match=r"^captures: expected "):
+        weftline.collect(captures)
+
+
+def test_findings_that_find_no_room_are_a_failure_and_not_wrong_input(tmp_path):
+    resource = pytest.importorskip("resource")
+    found = weftline.Collected(summary={"a": 1}, paths=[], hops=[], events=[], sources=[], pint=[])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(RunFailed, match="File too large"):
+            found.save(tmp_path / "found")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError):
+        found.save(tmp_path / "file")
