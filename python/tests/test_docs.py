@@ -149,6 +149,7 @@ def test_the_pages_on_results_and_metrics_name_every_counter():
             named |= {series["name"] for series in group["series"]}
             named |= {gauge["key"] for gauge in group["gauges"]}
     assert sorted(totals - results) == []
+    assert sorted({group["table"] for group in declared["groups"]} - {""} - results) == []
     named |= {metric["name"] for metric in declared["metrics"] if metric["of_run"]}
     assert sorted((causes | named) - metrics) == []
     text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
