@@ -23,7 +23,7 @@ use crate::interrupts::watched;
 /// What a run may use.
 pub struct Limits {
     threads: usize,
-    memory: Option<Bytes>,
+    pub memory: Option<Bytes>,
 }
 
 impl Limits {
@@ -88,7 +88,7 @@ pub fn simulate(
     let mut watch = Watch::new(progress, failure, limits.memory);
     let out = &place.out;
     let mut warnings = scenario.warnings.clone();
-    warnings.extend(limits.memory.and_then(|limit| memory_warning(scenario, limit)));
+    warnings.extend(foreseen(scenario, limits.memory));
     if limits.memory.is_none() {
         machine::memory().map_or(Ok(()), |memory| scenario.fits(memory.total)).map_err(input)?;
     }
@@ -150,18 +150,16 @@ fn ended(folder: RunFolder, outcome: &Outcome, cost: &Resources, out: &Path) -> 
     Ok(summary.to_string())
 }
 
-/// What to say before a run whose memory is limited.
-fn memory_warning(scenario: &Scenario, limit: Bytes) -> Option<String> {
-    let Some(held) = memory_bytes() else {
-        return Some(
-            "run.memory: this system does not report the memory of a process; the limit is not enforced"
-                .into(),
-        );
-    };
-    let mut estimate = scenario.estimate();
-    // A notebook holds more than the bare program.
-    estimate.memory.program = estimate.memory.program.max(held);
-    estimate.memory_warning(limit)
+/// What to say before a run: it will probably need more memory or time than there is, or its limit is not enforced.
+pub fn foreseen(scenario: &Scenario, limit: Option<Bytes>) -> Vec<String> {
+    let held = memory_bytes();
+    let mut found = scenario.foreseen(limit, held.unwrap_or(0));
+    if limit.is_some() && held.is_none() {
+        let text =
+            "run.memory: this system does not report the memory of a process; the limit is not enforced";
+        found.push(text.to_string());
+    }
+    found
 }
 
 /// Builds the network of a run, and returns what that cost. Ctrl-C ends it.

@@ -91,6 +91,13 @@ impl Scenario {
         self.derive(py, move |scenario| Ok(scenario.look(max_flows).to_string()))
     }
 
+    /// What a run with this limit of memory will probably come to that deserves a look before it starts.
+    #[pyo3(signature = (memory=None))]
+    fn foreseen(&self, py: Python<'_>, memory: Option<Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+        let memory = Limits::of(None, memory, &self.loaded)?.memory;
+        self.derive(py, move |scenario| Ok(runs::foreseen(scenario, memory)))
+    }
+
     /// Its network as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the places of
     /// its ends in `nodes`, the names of their ports, `rate_bps` and `delay_ns`.
     fn network(&self, py: Python<'_>) -> PyResult<String> {

@@ -29,6 +29,8 @@ fn a_run_that_outlives_the_clock_fails_and_keeps_what_it_has() {
     );
     let error = result.expect_err("beyond the clock").to_string();
     assert!(error.starts_with("simulated time exceeded 107 days"), "{error}");
+    assert!(error.contains("a rank of workload.0 computes for more than 18000000s in all"), "{error}");
+    assert!(!error.contains("link"), "{error}");
     assert_eq!(kept.flows.iter().filter(|flow| flow.finish.is_some()).count(), 3 * 12);
 }
 
@@ -104,4 +106,17 @@ fn a_scheme_from_outside_that_panics_ends_the_run_with_its_name_and_keeps_what_w
         flows.push(kept.flows.len());
     }
     assert!(flows.iter().all(|&count| count > 10), "{flows:?}");
+}
+
+#[test]
+fn a_run_on_links_that_are_too_slow_says_so() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 2\nhost_link = { rate = \"1bps\" }\n[transport]\nkind = \"rdma\"\n\
+                [[workload]]\nkind = \"bulk\"\nsize = \"2MB\"\n";
+    let loaded = Scenario::load(text, "edge.toml", Path::new("."), &[], None, Hooks::default());
+    let config = loaded.and_then(|scenario| scenario.config()).unwrap_or_else(|error| panic!("{error}"));
+    let result = weftline_sim::run(config, &mut Kept::default(), &mut |_| true);
+    let error = result.expect_err("beyond the clock").to_string();
+    let reason = "the slowest link (host0 - s0) has a rate of 1bps, at which the 2MB of all flows take about 16000000s";
+    assert!(error.starts_with("simulated time exceeded 107 days, the limit of the clock: "), "{error}");
+    assert!(error.contains(reason) && !error.contains("think"), "{error}");
 }

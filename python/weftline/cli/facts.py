@@ -92,11 +92,14 @@ def _estimate_texts(estimate: dict[str, Any], threads: int) -> dict[str, str]:
             f"{count_text(_two_figures(stalled['series_rows']))} rows of series.parquet until "
             f"{time_text(stalled['end_ns'], figures=2)} of simulated time"
         )
+    end = f"about {time_text(estimate['end_ns'], figures=2)} of simulated time"
+    if estimate.get("end_is_beyond_clock"):
+        end = "beyond the limit of the clock"
     left_out = estimate.get("end_does_not_count")
     without = f"; this does not count {left_out}" if left_out else ""
     return {
         "packet hops": count_text(estimate["packet_hops"]),
-        "ends at": f"about {time_text(estimate['end_ns'], figures=2)} of simulated time{without}",
+        "ends at": f"{end}{without}",
         "in flight": f"at most about {count_text(_two_figures(estimate['flows_in_flight']))} flows and "
         f"{count_text(_two_figures(estimate['packets_in_flight']))} packets" + open_connections,
         "time": time,

@@ -1,7 +1,7 @@
 //! What `weftline check` prints.
 
 use super::replay::MAX_FLOWS;
-use super::{Estimate, Work, graphs, recurring};
+use super::{Estimate, Work, graphs};
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -22,11 +22,9 @@ const TIMEOUTS: &str = "timeouts of senders whose packets are lost at random or 
 /// Returns everything that is known before a run on this number of threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let (estimate, size) = Estimate::of(scenario, threads, MAX_FLOWS);
-    let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
-    let slow = recurring::warnings(scenario, &estimate);
+    let foreseen = estimate.warnings(scenario, &size, scenario.memory);
     let too_many = too_many(&size);
-    let warnings: Vec<&String> =
-        scenario.warnings.iter().chain(&too_many).chain(&too_large).chain(&slow).collect();
+    let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_many).chain(&foreseen).collect();
     let asked = asked_load(scenario, &size);
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
@@ -252,6 +250,7 @@ pub fn estimate_facts(estimate: &Estimate) -> Value {
     json!({
         "packet_hops": (replay.packet_hops + recurring.packet_hops).round(),
         "end_ns": replay.end.as_ns(),
+        "end_is_beyond_clock": estimate.is_beyond_clock(),
         "flows_in_flight": replay.flows_in_flight,
         "connections": replay.connections,
         "packets_in_flight": replay.packets_in_flight,

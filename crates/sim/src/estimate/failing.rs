@@ -11,12 +11,84 @@
 //! known. Differs from a run: a message takes one path, if its transport does not spread packets; nothing is lost while
 //! routes still lead over a link that is down.
 
+use crate::config::Until;
 use crate::net::failures::{Change, Failure};
+use crate::scenario::Scenario;
 use crate::topology::{HostId, Link, NodeId, Topology};
 use crate::units::{Rate, Time};
+use rustc_hash::FxHashSet;
 
 /// Different states of the network whose durations are computed; later ones are as the last of these.
 const MAX_STATES: usize = 16;
+
+/// CPU time in ns of a link or switch that fails or comes back, with new routes: for each, and for each link of the network (leaf-spine
+/// networks with 24 to 4 096 links, 7 to 460 us; fat trees with k = 8 and 16, 55 and 400 us).
+const NS_PER_CHANGE: f64 = 4000.0;
+const NS_PER_CHANGE_AND_LINK: f64 = 180.0;
+/// The same of a link that takes another rate (24 and 1 024 links, 0.65 and 5 us).
+const NS_PER_RATE: f64 = 600.0;
+const NS_PER_RATE_AND_LINK: f64 = 5.0;
+
+/// What the changes of a network cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    /// Changes of links and switches.
+    pub changes: u64,
+    /// CPU time.
+    pub seconds: f64,
+    /// Different sets of links and switches that are down: a run keeps the routes of each.
+    pub states: u64,
+}
+
+/// Returns what the changes until `end` cost.
+pub fn cost(scenario: &Scenario, end: Time) -> Cost {
+    let links = scenario.network.topology.links.len() as f64;
+    // Equal sets have equal sums of the numbers of what is down.
+    let mut down: FxHashSet<u64> = FxHashSet::default();
+    let (mut sum, mut states) = (0u64, FxHashSet::default());
+    let mut found = Cost::default();
+    for event in scenario.failures.events.iter().take_while(|event| event.at <= end) {
+        found.changes += 1;
+        let number = number(event.change);
+        match event.change {
+            Change::LinkRate(..) => {
+                found.seconds += (NS_PER_RATE + NS_PER_RATE_AND_LINK * links) / 1e9;
+                continue;
+            }
+            Change::LinkDown(_) | Change::SwitchDown(_) if down.insert(number) => {
+                sum = sum.wrapping_add(number)
+            }
+            Change::LinkUp(_) | Change::SwitchUp(_) if down.remove(&number) => sum = sum.wrapping_sub(number),
+            _ => {}
+        }
+        found.seconds += (NS_PER_CHANGE + NS_PER_CHANGE_AND_LINK * links) / 1e9;
+        states.insert(sum);
+    }
+    found.states = states.len() as u64;
+    found
+}
+
+/// A number that looks random, of the link or switch that changes (the finaliser of splitmix64).
+fn number(of: Change) -> u64 {
+    let mut bits = match of {
+        Change::SwitchDown(node) | Change::SwitchUp(node) => (1 << 32) | u64::from(node),
+        Change::LinkDown(link) | Change::LinkUp(link) | Change::LinkRate(link, _) => u64::from(link),
+    };
+    bits = (bits.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// Until when changes count in a run whose flows end at `end`: senders whose packets are lost wait for a timeout.
+pub fn counted_until(scenario: &Scenario, end: Time) -> Time {
+    let is_down = |change: &Change| matches!(change, Change::LinkDown(_) | Change::SwitchDown(_));
+    let breaks = scenario.failures.events.iter().any(|event| event.at <= end && is_down(&event.change));
+    let timeouts = scenario.transports.iter().map(|transport| transport.facts().timer_left);
+    match scenario.until {
+        Until::FlowsDone { .. } if breaks => end.saturating_add(timeouts.max().unwrap_or(Time::ZERO)),
+        _ => end,
+    }
+}
 
 /// How many times longer bytes take by the links of a host.
 #[derive(Debug, Clone, PartialEq)]

@@ -20,9 +20,13 @@ mod replay;
 pub use recurring::Work;
 pub use replay::Replay;
 
+use crate::machine;
 use crate::measure::PortTotals;
+use crate::net::failures::Change;
+use crate::net::map::Side;
 use crate::net::port::Port;
 use crate::packet::Packet;
+use crate::run::clock;
 use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntRecord, places_of};
@@ -155,6 +159,10 @@ impl Memory {
 const FEW_MESSAGES: u64 = 10_000_000;
 /// Flows looked at for that, apart from those of jobs.
 const FIRST_FLOWS: u64 = 1000;
+/// Flows looked at before a run starts.
+const FLOWS_BEFORE_A_RUN: u64 = 200_000;
+/// Parts of the memory of a run that are named in a warning.
+const PARTS_NAMED: usize = 2;
 /// How far a run's memory may be below its estimate.
 const OVERESTIMATE: u64 = 2;
 
@@ -200,6 +208,17 @@ impl Scenario {
         ))
     }
 
+    /// Returns what deserves a look before a run starts with this limit of memory in a process that holds `held` bytes. The
+    /// estimate replays fewer flows than that of `check`, and takes less time.
+    pub fn foreseen(&self, limit: Option<Bytes>, held: u64) -> Vec<String> {
+        // A limit is what a run may come close to: it is compared with the whole estimate.
+        let flows = if limit.is_some() { replay::MAX_FLOWS } else { FLOWS_BEFORE_A_RUN };
+        let (mut estimate, size) = Estimate::of(self, self.threads.max(1), flows);
+        // A notebook holds more than the bare program.
+        estimate.memory.program = estimate.memory.program.max(held);
+        estimate.warnings(self, &size, limit)
+    }
+
     /// The estimate from the first flows, as `check` prints it.
     pub fn look(&self, max_flows: u64) -> serde_json::Value {
         facts::estimate_facts(&self.estimate_from(max_flows))
@@ -215,6 +234,8 @@ impl Estimate {
         let if_stalled = recurring::if_stalled(scenario, replay.end);
         let memory = memory(scenario, &replay, recurring.rows.max(if_stalled.map_or(0.0, |(_, of)| of.rows)));
         let seconds = seconds(scenario, &replay) + recurring.seconds;
+        let memory =
+            Memory { routes: memory.routes.saturating_add(rerouted_bytes(scenario, replay.end)), ..memory };
         let extra_threads = threads.saturating_sub(1) as f64;
         let estimate = Estimate {
             replay,
@@ -225,6 +246,87 @@ impl Estimate {
             memory,
         };
         (estimate, size)
+    }
+
+    /// Whether the run would exceed the limit of the clock.
+    pub fn is_beyond_clock(&self) -> bool {
+        self.replay.end > clock::LATEST
+    }
+
+    /// Returns what a run will probably come to that deserves a look before it starts: it fills its limit of memory or the
+    /// machine, outlives the clock, or does little but take samples. `size`: of all its traffic.
+    pub fn warnings(&self, scenario: &Scenario, size: &TrafficSize, limit: Option<Bytes>) -> Vec<String> {
+        let machine = machine::memory().map(|memory| memory.total);
+        let mut found: Vec<String> = match (limit, machine) {
+            (Some(limit), _) => self.memory_warning(limit),
+            (None, Some(machine)) => self.machine_warning(scenario, machine),
+            (None, None) => None,
+        }
+        .into_iter()
+        .collect();
+        found.extend(self.clock_warning(scenario, size));
+        found.extend(recurring::warnings(scenario, self));
+        found
+    }
+
+    /// Returns a warning for a run that will probably exceed the limit of the clock, with what makes its time long.
+    fn clock_warning(&self, scenario: &Scenario, size: &TrafficSize) -> Option<String> {
+        if !self.is_beyond_clock() {
+            return None;
+        }
+        let graphs: Vec<_> = scenario.traffic.sources.iter().map(|source| source.graph()).collect();
+        let graphs = graphs.iter().zip(0..).filter_map(|(graph, place)| Some((place, &**graph.as_ref()?)));
+        let changed = scenario.failures.events.iter().filter_map(|event| match event.change {
+            Change::LinkRate(_, rate) => Some(rate),
+            _ => None,
+        });
+        let reasons = clock::reasons(&scenario.network.topology, changed, size, graphs);
+        Some(format!(
+            "run.until = flows-done: the run would end after more than {}, and fails there: {reasons}; or set run.until to a time",
+            clock::limit()
+        ))
+    }
+
+    /// Returns a warning for a run that will probably fill the memory of a machine, with what takes most of it.
+    fn machine_warning(&self, scenario: &Scenario, machine: Bytes) -> Option<String> {
+        let (peak, replay, memory) = (self.memory.peak(), &self.replay, &self.memory);
+        if peak <= machine {
+            return None;
+        }
+        let topology = &scenario.network.topology;
+        let network = || format!("topology: {} nodes, {} links", topology.nodes.len(), topology.links.len());
+        let workload = |text: String| match scenario.traffic.sources.len() {
+            1 => format!("workload.0: {text}"),
+            _ => format!("workload: {text}"),
+        };
+        let flows = || {
+            let in_flight = two_digits(replay.flows_in_flight);
+            workload(format!("{} flows, of which about {in_flight} are in flight at once", replay.flows))
+        };
+        let packets =
+            || workload(format!("about {} packets in flight at once", two_digits(replay.packets_in_flight)));
+        let mut parts: Vec<(u64, String)> = vec![
+            (memory.network, network()),
+            (memory.routes, format!("{}, with the routes of each set of failures", network())),
+            (memory.traces, workload("flows of traces".to_string())),
+            (memory.tables, "measure: tables while they are written".to_string()),
+        ];
+        // The summary is made after packets and flows were freed.
+        match memory.summary > memory.packets.saturating_add(memory.flows) {
+            true => parts.push((memory.summary, flows())),
+            false => parts.extend([(memory.packets, packets()), (memory.flows, flows())]),
+        }
+        parts.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        parts.truncate(PARTS_NAMED);
+        parts.retain(|(bytes, _)| *bytes >= peak.0 / 10);
+        let parts = parts.iter().map(|(bytes, what)| format!("{} for {what}", Bytes(two_digits(*bytes))));
+        Some(format!(
+            "run.memory = none: the run will probably need about {}, and this machine has {}, so that it ends early ({}): lower the \
+             load or the number of flows at a time, or use a smaller network",
+            Bytes(two_digits(peak.0)),
+            Bytes(two_digits(machine.0)),
+            parts.collect::<Vec<_>>().join("; "),
+        ))
     }
 
     /// Returns a warning for a run that will probably exceed its memory limit.
@@ -238,6 +340,13 @@ impl Estimate {
             )
         })
     }
+}
+
+/// Memory of the routes that failures lead to.
+fn rerouted_bytes(scenario: &Scenario, end: Time) -> u64 {
+    let states = failing::cost(scenario, failing::counted_until(scenario, end)).states;
+    let sides = 2 * scenario.network.topology.links.len() * size_of::<Side>();
+    states.saturating_mul((scenario.network.routes.memory_bytes() + sides) as u64)
 }
 
 fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {

@@ -2,7 +2,7 @@
 //! quiet this is all that a run costs: rows that must be written, and probes that must run; and an end of flows that is
 //! looked for too often takes a window for each event.
 
-use super::{Estimate, Replay, ns_per_hop};
+use super::{Estimate, Replay, failing, ns_per_hop};
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
@@ -127,13 +127,25 @@ fn count<T>(sampled: &Option<Sampled<Vec<T>>>) -> Option<(usize, Time)> {
     sampled.as_ref().map(|of| (of.what.len(), of.every))
 }
 
-/// What a scenario does at intervals in this time.
+/// What a scenario does at intervals in this time, and for its failures.
 pub(super) fn work(scenario: &Scenario, time: Time) -> Work {
-    all(scenario).iter().map(|of| of.work(time)).fold(Work::default(), |sum, of| Work {
+    let changes = failing::cost(scenario, failing::counted_until(scenario, time));
+    let first = Work { seconds: changes.seconds, ..Work::default() };
+    all(scenario).iter().map(|of| of.work(time)).fold(first, |sum, of| Work {
         seconds: sum.seconds + of.seconds,
         rows: sum.rows + of.rows,
         packet_hops: sum.packet_hops + of.packet_hops,
     })
+}
+
+/// Names what is done at intervals in some time, in decreasing order of its cost, without what adds little.
+fn named(all: &[Recurring], time: Time) -> String {
+    let seconds = |of: &Recurring| of.work(time).seconds;
+    let mut sorted: Vec<&Recurring> = all.iter().collect();
+    sorted.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
+    let threshold = sorted.first().map_or(0.0, |of| seconds(of)) / 4.0;
+    sorted.retain(|of| seconds(of) >= threshold);
+    sorted.into_iter().map(|of| of.text(time)).collect::<Vec<_>>().join("; ")
 }
 
 /// CPU time in seconds of the windows that end for samples, for looks at the end of the run, and for what ranks send each other
@@ -168,19 +180,27 @@ pub(super) fn if_stalled(scenario: &Scenario, end: Time) -> Option<(Time, Work)>
 pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> {
     let (end, planned) = (estimate.replay.end, estimate.seconds);
     let all = all(scenario);
-    let longest = all.iter().max_by(|a, b| a.work(end).seconds.total_cmp(&b.work(end).seconds));
+    let takes = |time: Time| all.iter().map(|of| of.work(time).seconds).sum::<f64>();
     let mut found = Vec::new();
-    if let Some(of) = longest.filter(|of| of.work(end).seconds > WORTH_A_WARNING.max(planned / 2.0)) {
-        found.push(format!("{}: set a longer interval, or an earlier end", of.text(end)));
-    } else if let (Some(of), Some((_, stall))) = (longest, grid(scenario)) {
-        let stalled = of.work(stall).seconds > WORTH_A_WARNING.max(10.0 * planned);
+    if takes(end) > WORTH_A_WARNING.max(planned / 2.0) {
+        found.push(format!("{}: set a longer interval, or an earlier end", named(&all, end)));
+    } else if let Some((_, stall)) = grid(scenario) {
+        let stalled = takes(stall) > WORTH_A_WARNING.max(10.0 * planned);
         if stalled && scenario.can_lose() {
             found.push(format!(
                 "{} if flows wait for timeouts until the run is given up (run.stall = {stall}): set a longer interval \
                  or a shorter stall",
-                of.text(stall)
+                named(&all, stall)
             ));
         }
+    }
+    let changes = failing::cost(scenario, failing::counted_until(scenario, end));
+    if changes.seconds > WORTH_A_WARNING.max(planned / 2.0) {
+        found.push(format!(
+            "failures.event: {} changes of links and switches until the end of the run, after each of which routes are computed, \
+             about {:.0} s of CPU time: have fewer of them, or an earlier end",
+            changes.changes, changes.seconds
+        ));
     }
     if let Some((grid, _)) = grid(scenario) {
         let windows = (end.0 as f64 / grid.0.max(1) as f64).min(estimate.replay.packet_hops);

@@ -116,3 +116,92 @@ fn only_flows_without_end_have_no_bytes_however_many_others_there_are() {
     let many = bytes("900TB").expect("sizes");
     assert!(many > 1 << 50 && many % 900_000_000_000_000 == 0, "{many}");
 }
+
+/// A scenario on a star of two hosts with this link, and the rest.
+fn star(link: &str, rest: &str) -> Scenario {
+    let text = format!("[topology]\nkind = \"star\"\nhosts = 2\nhost_link = {{ {link} }}\n{rest}");
+    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+    scenario.unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_run_that_outlives_the_clock_is_warned_of_with_what_makes_it_long() {
+    let bulk = "[[workload]]\nkind = \"bulk\"\nsize = \"2MB\"\n";
+    let slow = star("rate = \"1bps\", delay = \"10s\"", bulk);
+    let [warning] = &slow.foreseen(None, 0)[..] else { panic!("{:?}", slow.foreseen(None, 0)) };
+    for part in [
+        "run.until = flows-done: the run would end after more than 107 days, the limit of the clock",
+        "the slowest link (host0 - s0) has a rate of 1bps, at which the 2MB of all flows take about 16000000s",
+        "a link (host0 - s0) has a delay of 10s",
+    ] {
+        assert!(warning.contains(part), "{part} in {warning}");
+    }
+    assert_eq!(facts::facts(&slow, 1)["warnings"][0], **warning);
+    assert_eq!(facts::facts(&slow, 1)["estimate"]["end_is_beyond_clock"], true);
+    // The end is set, or the link is fast.
+    for fits in [
+        star("rate = \"1bps\", delay = \"10s\"", &format!("{bulk}[run]\nuntil = \"1000s\"\n")),
+        star("rate = \"1Gbps\"", bulk),
+    ] {
+        assert_eq!(fits.foreseen(None, 0), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn samples_that_dominate_a_run_are_named_with_all_of_their_keys() {
+    let measure = |keys: &str| {
+        star(
+            "rate = \"100Gbps\"",
+            &format!("[[workload]]\nkind = \"bulk\"\nsize = \"1MB\"\nstart = \"1000s\"\n[measure]\n{keys}"),
+        )
+    };
+    let both =
+        "queues = { ports = \"*\", every = \"10ns\" }\nutilisation = { ports = \"*\", every = \"10ns\" }\n";
+    let found = measure(both).foreseen(None, 0);
+    let [warning] = &found[..] else { panic!("{found:?}") };
+    assert!(warning.contains("measure.queues.every = 10ns: "), "{warning}");
+    assert!(warning.contains("measure.utilisation.every = 10ns: "), "{warning}");
+    assert_eq!(measure(&both.replace("10ns", "10s")).foreseen(None, 0), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_beyond_the_memory_of_the_machine_says_what_takes_it() {
+    let scenario = star(
+        "rate = \"100Gbps\"",
+        "[[workload]]\nkind = \"permutation\"\nrepeat = 1000000000\nevery = \"1ps\"\n",
+    );
+    let (estimate, _) = Estimate::of(&scenario, 1, 1000);
+    let warning = estimate.machine_warning(&scenario, Bytes(16_000_000_000)).expect("too much");
+    assert!(
+        warning.starts_with("run.memory = none: the run will probably need about ")
+            && warning.contains("and this machine has 16GB")
+            && warning.contains("workload.0: 2000000000 flows"),
+        "{warning}"
+    );
+    assert_eq!(estimate.machine_warning(&scenario, Bytes(u64::MAX)), None);
+}
+
+#[test]
+fn changes_of_the_network_count_with_the_routes_that_they_lead_to() {
+    let events = |count: usize| {
+        let event = |i: usize| {
+            let change = ["down", "up"][i % 2];
+            format!(
+                "[[failures.event]]\nat = \"{}us\"\nlink = [\"host0\", \"s0\"]\nchange = \"{change}\"\n",
+                2 * i + 1
+            )
+        };
+        let events: String = (0..count).map(event).collect();
+        star(
+            "rate = \"100Gbps\"",
+            &format!("[run]\nuntil = \"1s\"\n[[workload]]\nkind = \"permutation\"\n{events}"),
+        )
+    };
+    let (none, many) = (events(0).estimate(), events(1000).estimate());
+    let cost = failing::cost(&events(1000), Time::MAX);
+    assert_eq!((cost.changes, cost.states), (1000, 2));
+    assert!((many.seconds - none.seconds - cost.seconds).abs() < 1e-9, "{} {}", many.seconds, none.seconds);
+    assert!((1e-3..2e-2).contains(&cost.seconds), "{cost:?}");
+    assert!(many.memory.routes > none.memory.routes);
+    assert_eq!(failing::cost(&events(1000), Time::from_us(100)).changes, 50);
+}

@@ -5,7 +5,8 @@ use crate::config::{Change, Failures};
 use crate::net::NodeIndex;
 use crate::net::map::Map;
 use crate::topology::{NodeId, Routes, Topology};
-use crate::units::Time;
+use crate::units::{Rate, Time};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 pub struct Changes {
@@ -19,8 +20,8 @@ pub struct Changes {
     /// What has failed by itself, now and as the routes know it.
     now: Health,
     routed: Health,
-    /// What routes have known since the start, each once.
-    known: Vec<Health>,
+    /// What routes have known since the start, each once, with its number.
+    known: FxHashMap<Health, usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ enum Event {
 }
 
 /// Which links and switches are down.
-#[derive(Default, Clone, PartialEq)]
+#[derive(Default, Clone, PartialEq, Eq, Hash)]
 struct Health {
     links_down: Vec<bool>,
     nodes_down: Vec<bool>,
@@ -84,16 +85,25 @@ impl Changes {
         // With a detection delay of zero, routes follow right after their change: the order of insertion decides.
         events.sort_by_key(|event| event.0);
         let (now, routed) = (Health::new(&topology), Health::new(&topology));
-        let known = vec![routed.clone()];
+        let known = FxHashMap::from_iter([(routed.clone(), 0)]);
         Changes { topology, events, next: 0, ends, now, routed, known }
     }
 
     /// The number of what routes know now among all that they have known.
     fn number_of_routes(&mut self) -> usize {
-        let place = self.known.iter().position(|known| *known == self.routed);
-        place.unwrap_or_else(|| {
-            self.known.push(self.routed.clone());
-            self.known.len() - 1
+        if let Some(&number) = self.known.get(&self.routed) {
+            return number;
+        }
+        let number = self.known.len();
+        self.known.insert(self.routed.clone(), number);
+        number
+    }
+
+    /// Rates that links take during the run.
+    pub fn rates(&self) -> impl Iterator<Item = Rate> {
+        self.events.iter().filter_map(|(_, event)| match event {
+            Event::Change(Change::LinkRate(_, rate)) => Some(*rate),
+            _ => None,
         })
     }
 

@@ -7,7 +7,7 @@ use crate::topology::HostId;
 use crate::units::Time;
 use crate::workload::graph::{Blocked, JobGraph, RankStep};
 use crate::workload::merge::{Arrival, Jobs, Merged, Upcoming};
-use crate::workload::{FlowId, JobShape, Traffic};
+use crate::workload::{FlowId, JobShape, Traffic, TrafficSize};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub struct Flows {
     blocked: Vec<(u16, Blocked)>,
     /// The flow that the first message of each source's job graph is.
     pub first_flows: Vec<FlowId>,
-    expected: u64,
+    /// What all of them come to.
+    size: TrafficSize,
     /// Of each source: the minimum time from start to deadline, in ideal completion times.
     min_deadlines: Vec<f64>,
     jobs: Jobs,
@@ -72,7 +73,7 @@ impl Flows {
             rank_steps: Vec::new(),
             blocked: Vec::new(),
             first_flows: vec![0; traffic.sources.len()],
-            expected: traffic.size_up().flows,
+            size: traffic.size_up(),
             min_deadlines: traffic.sources.iter().map(|source| source.min_deadline()).collect(),
             spans: vec![Span::default(); jobs.len()],
             jobs,
@@ -84,7 +85,12 @@ impl Flows {
 
     /// Flows of the whole run.
     pub fn expected(&self) -> u64 {
-        self.expected.max(self.announced)
+        self.size.flows.max(self.announced)
+    }
+
+    /// Number, bytes and times of the flows of the whole run.
+    pub fn size(&self) -> &TrafficSize {
+        &self.size
     }
 
     /// Flows that the run ended before, `recorded` being those that had started or waited for others. About,

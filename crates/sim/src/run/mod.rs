@@ -10,6 +10,7 @@ mod accounts;
 pub mod alone;
 pub(crate) mod balance;
 pub(crate) mod changes;
+pub(crate) mod clock;
 pub(crate) mod flows;
 pub(crate) mod graphs;
 pub(crate) mod memo;
@@ -92,17 +93,6 @@ pub struct Plan {
 const WATCH_EVERY: Duration = Duration::from_millis(100);
 /// The longest window: what regions keep until its end is kept in memory.
 const LONGEST_WINDOW: Time = Time(100_000_000);
-/// The last moment that is simulated, 106 days: half of what the clock holds, so that no sum of a time and
-/// one that a person may write (up to 53 days) can wrap.
-const LATEST: Time = Time(1 << 63);
-
-fn too_late() -> String {
-    format!(
-        "simulated time exceeded {:.0} days, the limit of the clock: shorten compute and think times, or \
-         set run.until",
-        LATEST.as_seconds() / 86_400.0
-    )
-}
 
 fn too_many_flows() -> String {
     format!("more than {MAX_FLOWS} flows: shorten a workload's duration, or lower its count or load")
@@ -221,8 +211,9 @@ impl Simulation {
             }
             let next = self.next_time();
             let measure = self.probes.next_time();
-            if measure.min(next) > LATEST {
-                return Err(self.gives_up(sink, too_late()));
+            if measure.min(next) > clock::LATEST {
+                let why = self.too_late();
+                return Err(self.gives_up(sink, why));
             }
             if measure < next {
                 self.pass_quiet_time(next);
@@ -405,6 +396,16 @@ impl Simulation {
             self.regions.iter_mut().for_each(|region| region.net.taps.close());
         }
         Ok(())
+    }
+
+    /// The error of a run that exceeds the limit of the clock.
+    #[cold]
+    fn too_late(&self) -> String {
+        let graphs =
+            self.flows.graphs.iter().zip(0..).filter_map(|(graph, place)| Some((place, &**graph.as_ref()?)));
+        let reasons =
+            clock::reasons(self.changes.topology(), self.changes.rates(), self.flows.size(), graphs);
+        format!("simulated time exceeded {}: {reasons}; or set run.until", clock::limit())
     }
 
     /// Hands on what was recorded and returns why the run cannot continue.

@@ -60,7 +60,7 @@ pub fn sections() -> &'static [SectionKeys] {
             })
         }));
         all.push(keys("switch.port", None, |section| {
-            switch::port_queue(section, &switch_context());
+            switch::port_queue(section, &switch_context(), None);
             queue_keys(section);
         }));
         all.extend(crate::transport::KINDS.iter().map(|(kind, _)| {

@@ -1,6 +1,8 @@
 //! A scenario's text as a tree that remembers where everything was written, so that every message can name
 //! its line; and `--set path=value`, which changes the tree before it is read.
 
+use std::collections::HashMap;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -8,7 +10,7 @@ use super::problem::Problem;
 use crate::parameters::{Value, describe};
 
 /// Where something was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A line of the file, counted from 1.
     Line(usize),
@@ -81,14 +83,25 @@ impl Table {
     pub fn overlaid(&self, over: &Table) -> Table {
         let mut result = self.clone();
         result.inherit();
+        let keys = self.entries.iter().map(|entry| entry.key.as_str());
+        let places: HashMap<&str, usize> = keys.zip(0..).collect();
         for entry in &over.entries {
-            let merged = match (result.get(&entry.key).map(|e| &e.node.data), &entry.node.data) {
-                (Some(Data::Table(old)), Data::Table(new)) if !changes_kind(old, new) => {
+            let Some(&place) = places.get(entry.key.as_str()) else {
+                result.entries.push(Entry {
+                    origin: entry.node.origin.clone(),
+                    inherited: false,
+                    ..entry.clone()
+                });
+                continue;
+            };
+            let under = &mut result.entries[place];
+            let merged = match (&under.node.data, &entry.node.data) {
+                (Data::Table(old), Data::Table(new)) if !changes_kind(old, new) => {
                     Node { data: Data::Table(old.overlaid(new)), origin: entry.node.origin.clone() }
                 }
                 _ => entry.node.clone(),
             };
-            result.put(&entry.key, merged);
+            (under.node, under.inherited) = (merged, false);
         }
         result
     }
@@ -132,19 +145,6 @@ pub fn parse(text: &str, file: &str) -> Result<Table, Vec<Problem>> {
     Err(unreadable.into_iter().map(|(origin, message)| Problem::new(file, origin, "", message)).collect())
 }
 
-/// Byte offsets at which lines start.
-struct Lines(Vec<usize>);
-
-impl Lines {
-    fn of(text: &str) -> Lines {
-        let after_breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
-        Lines(std::iter::once(0).chain(after_breaks).collect())
-    }
-    fn origin(&self, offset: usize) -> Origin {
-        Origin::Line(self.0.partition_point(|&start| start <= offset))
-    }
-}
-
 /// Where the parser found an error, and what is wrong there: its text, with the key that it leaves out.
 pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
     let message = error.message().trim();
@@ -167,6 +167,19 @@ pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> (Option<usize
 
 /// Levels that the parser of TOML follows.
 const MAX_DEPTH: usize = 80;
+
+/// Byte offsets at which lines start.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        let after_breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
+        Lines(std::iter::once(0).chain(after_breaks).collect())
+    }
+    fn origin(&self, offset: usize) -> Origin {
+        Origin::Line(self.0.partition_point(|&start| start <= offset))
+    }
+}
 
 /// Turns the parser's tree into ours.
 struct TreeReader<'a> {

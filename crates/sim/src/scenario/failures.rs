@@ -5,7 +5,8 @@ use super::section::Section;
 use crate::config::{Change, Failure, Failures, LinkLoss};
 use crate::engine::random::RandomStream;
 use crate::parameters::{Source, Value, describe};
-use crate::topology::{Link, LinkId, NodeId, NodeKind, Topology, pattern};
+use crate::topology::pattern::PortPatterns;
+use crate::topology::{Link, LinkId, NodeId, NodeKind, pattern};
 use crate::units::{Rate, Time};
 use crate::workload::hosts::draw_to_front;
 use rustc_hash::FxHashMap;
@@ -31,15 +32,51 @@ pub fn read(section: &mut Section, network: Option<&Network>, seed: u64) -> Fail
                 signal and an update of the tables)";
     let detection = section.parameters().time("detection", Time::from_us(100), help);
     let mut tables = section.children("event");
+    let mut names = network.filter(|_| !tables.is_empty()).map(Names::of);
     let mut events: Vec<Span> = Vec::new();
     for (number, table) in tables.iter_mut().enumerate() {
         // An event draws what it draws, whatever the others are.
         let mut stream = RandomStream::new(seed, &format!("failures.{number}"));
-        events.extend(event(table, network, &mut stream));
+        events.extend(event(table, names.as_mut(), &mut stream));
     }
     section.absorb_list("event", tables);
     let events = network.map_or_else(Vec::new, |network| changes(&events, network));
     Failures { detection, events, loss: loss(section) }
+}
+
+/// What events name, of a network: looked up once for all of them.
+pub struct Names<'n> {
+    nodes: PortPatterns<'n>,
+    /// The links between two nodes, which fail together.
+    links: FxHashMap<[NodeId; 2], Vec<LinkId>>,
+}
+
+impl<'n> Names<'n> {
+    fn of(network: &'n Network) -> Names<'n> {
+        let mut links: FxHashMap<[NodeId; 2], Vec<LinkId>> = FxHashMap::default();
+        for (link, number) in network.topology.links.iter().zip(0..) {
+            links.entry(nodes_at(link)).or_default().push(number);
+        }
+        Names { nodes: PortPatterns::of(&network.topology), links }
+    }
+
+    /// No node has this name.
+    fn no_node(&mut self, name: &str) -> String {
+        let unknown = self.nodes.unknown_node(name);
+        match name.contains('*') {
+            true => {
+                format!(
+                    "{unknown} (* stands for any text only with random = N, which draws N of what matches)"
+                )
+            }
+            false => unknown,
+        }
+    }
+}
+
+/// The nodes at a link, in the order of their numbers.
+fn nodes_at(link: &Link) -> [NodeId; 2] {
+    [link.a.min(link.b), link.a.max(link.b)]
 }
 
 /// A change of a link or switch, and when it ends; none: nothing ends it but an event with `change = "up"`.
@@ -173,7 +210,7 @@ pub fn rates(failures: &Failures) -> impl Iterator<Item = Rate> + '_ {
 }
 
 /// One `[[failures.event]]`: a change of each of the links or switches that it names or draws.
-pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut RandomStream) -> Vec<Span> {
+pub fn event(table: &mut Section, known: Option<&mut Names>, stream: &mut RandomStream) -> Vec<Span> {
     let at = table.parameters().time_or_auto("at", "time of the change; required");
     let change = table.parameters().choice("change", "down", CHANGES, "what happens");
     let help =
@@ -185,7 +222,7 @@ pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut Random
                 without names of the links between switches; 0: what is named";
     // Scenarios that do not draw stay as they were when nothing could be drawn: their runs are known by their
     // text.
-    let may_have = |table: &Section, key: &str| network.is_none() || table.peek(key).is_some();
+    let may_have = |table: &Section, key: &str| known.is_none() || table.peek(key).is_some();
     let random = match may_have(table, "random") {
         true => table.parameters().integer("random", 0, (0, 1_000_000), help) as usize,
         false => 0,
@@ -222,9 +259,9 @@ pub fn event(table: &mut Section, network: Option<&Network>, stream: &mut Random
     let draw = (random > 0).then_some((random, stream));
     let rate = rate.filter(|_| change == "rate");
     let changes = match (link, switch) {
-        (Some(ends), None) => link_change(table, Some(&ends), change, rate, network, draw),
-        (None, None) if random > 0 => link_change(table, None, change, rate, network, draw),
-        (None, Some(name)) => switch_change(table, &name, change, network, draw),
+        (Some(ends), None) => link_change(table, Some(&ends), change, rate, known, draw),
+        (None, None) if random > 0 => link_change(table, None, change, rate, known, draw),
+        (None, Some(name)) => switch_change(table, &name, change, known, draw),
         _ => {
             table.complain_here(
                 "expected link = [\"leaf0\", \"spine1\"], switch = \"spine1\" or random = 1".into(),
@@ -260,7 +297,7 @@ fn link_change(
     ends: Option<&[Value]>,
     change: &str,
     rate: Option<Rate>,
-    network: Option<&Network>,
+    known: Option<&mut Names>,
     draw: Draw,
 ) -> Vec<Change> {
     let names = match ends {
@@ -274,23 +311,34 @@ fn link_change(
             return Vec::new();
         }
     };
-    let Some(network) = network else { return Vec::new() };
-    let topology = &network.topology;
-    if draw.is_none() {
-        for name in names.into_iter().flatten().filter(|name| topology.find_node(name).is_none()) {
-            table.complain("link", no_node(topology, name));
-        }
+    let Some(known) = known else { return Vec::new() };
+    let topology = known.nodes.topology();
+    let change_of = |link: LinkId| match (change, rate) {
+        ("rate", Some(rate)) => Change::LinkRate(link, rate),
+        ("up", _) => Change::LinkUp(link),
+        _ => Change::LinkDown(link),
+    };
+    if let (None, Some([a, b])) = (&draw, names) {
+        let nodes = [a, b].map(|name| {
+            let found = known.nodes.find_node(name);
+            if found.is_none() {
+                table.complain("link", known.no_node(name));
+            }
+            found
+        });
+        let [Some(from), Some(to)] = nodes else { return Vec::new() };
         if !table.is_clean() {
             return Vec::new();
         }
+        let Some(links) = known.links.get(&[from.min(to), from.max(to)]) else {
+            table.complain("link", format!("there is no link between {a} and {b}"));
+            return Vec::new();
+        };
+        return links.iter().copied().map(change_of).collect();
     }
     let node = |id: NodeId| &topology.nodes[id as usize];
     let is_switch = |id: NodeId| node(id).kind == NodeKind::Switch;
-    let patterned = draw.is_some();
-    let named = |name: &str, id: NodeId| match patterned {
-        true => pattern::fits(name, &node(id).name),
-        false => node(id).name == name,
-    };
+    let named = |name: &str, id: NodeId| pattern::fits(name, &node(id).name);
     let joins = |link: &Link| match names {
         Some([a, b]) => (named(a, link.a) && named(b, link.b)) || (named(a, link.b) && named(b, link.a)),
         None => is_switch(link.a) && is_switch(link.b),
@@ -299,52 +347,32 @@ fn link_change(
     let mut bundles: Vec<([NodeId; 2], Vec<LinkId>)> = Vec::new();
     let mut place: FxHashMap<[NodeId; 2], usize> = FxHashMap::default();
     for (number, link) in topology.links.iter().enumerate().filter(|(_, link)| joins(link)) {
-        let ends = [link.a.min(link.b), link.a.max(link.b)];
+        let ends = nodes_at(link);
         let at = *place.entry(ends).or_insert_with(|| {
             bundles.push((ends, Vec::new()));
             bundles.len() - 1
         });
         bundles[at].1.push(number as LinkId);
     }
-    match (draw, names) {
-        (Some(draw), _) => bundles = drawn(table, bundles, "links that the names stand for", draw),
-        (None, Some([a, b])) if bundles.is_empty() => {
-            table.complain("link", format!("there is no link between {a} and {b}"));
-        }
-        _ => {}
+    if let Some(draw) = draw {
+        bundles = drawn(table, bundles, "links that the names stand for", draw);
     }
-    let change_of = |link: LinkId| match (change, rate) {
-        ("rate", Some(rate)) => Change::LinkRate(link, rate),
-        ("up", _) => Change::LinkUp(link),
-        _ => Change::LinkDown(link),
-    };
     bundles.into_iter().flat_map(|(_, links)| links).map(change_of).collect()
-}
-
-/// No node has this name.
-fn no_node(topology: &Topology, name: &str) -> String {
-    let unknown = topology.unknown_node(name);
-    match name.contains('*') {
-        true => {
-            format!("{unknown} (* stands for any text only with random = N, which draws N of what matches)")
-        }
-        false => unknown,
-    }
 }
 
 fn switch_change(
     table: &mut Section,
     name: &str,
     change: &str,
-    network: Option<&Network>,
+    known: Option<&mut Names>,
     draw: Draw,
 ) -> Vec<Change> {
     if change == "rate" {
         table.complain("change", "a switch has no rate: expected \"down\" or \"up\"".into());
         return Vec::new();
     }
-    let Some(network) = network else { return Vec::new() };
-    let topology = &network.topology;
+    let Some(known) = known else { return Vec::new() };
+    let topology = known.nodes.topology();
     let chosen: Vec<NodeId> = match draw {
         Some(draw) => {
             let nodes = topology.nodes.iter().enumerate();
@@ -354,8 +382,8 @@ fn switch_change(
             drawn(table, matching.collect(), "switches that the name stands for", draw)
         }
         None => {
-            let Some(node) = topology.find_node(name) else {
-                table.complain("switch", no_node(topology, name));
+            let Some(node) = known.nodes.find_node(name) else {
+                table.complain("switch", known.no_node(name));
                 return Vec::new();
             };
             if topology.nodes[node as usize].kind != NodeKind::Switch {

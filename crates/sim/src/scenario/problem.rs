@@ -1,11 +1,12 @@
 //! What is wrong with a scenario: every problem with its place, all of them at once.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::document::Origin;
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// The file as the user named it.
     pub file: String,
@@ -57,24 +58,29 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Problems that are listed; of more, the number is reported.
+pub const LISTED_PROBLEMS: usize = 100;
+
 /// Everything that is wrong with a scenario, by line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
+    /// The first [`LISTED_PROBLEMS`] of them.
     pub problems: Vec<Problem>,
+    /// Number of the others.
+    pub more: usize,
 }
 
 impl ScenarioError {
-    /// Sorts by place and drops repetitions. `problems` must not be empty.
+    /// Sorts by place, drops repetitions, and keeps the first ones. `problems` must not be empty.
     pub fn new(mut problems: Vec<Problem>) -> ScenarioError {
         debug_assert!(!problems.is_empty());
         problems.sort_by_key(Problem::rank);
-        let mut kept: Vec<Problem> = Vec::with_capacity(problems.len());
-        for problem in problems {
-            if !kept.contains(&problem) {
-                kept.push(problem);
-            }
-        }
-        ScenarioError { problems: kept }
+        let mut seen = HashSet::with_capacity(problems.len());
+        let is_new: Vec<bool> = problems.iter().map(|problem| seen.insert(problem)).collect();
+        let found = seen.len();
+        let kept = problems.into_iter().zip(is_new).filter(|(_, is_new)| *is_new);
+        let problems: Vec<Problem> = kept.map(|(problem, _)| problem).take(LISTED_PROBLEMS).collect();
+        ScenarioError { more: found - problems.len(), problems }
     }
 }
 
@@ -86,8 +92,15 @@ impl fmt::Display for ScenarioError {
             }
             write!(f, "{problem}")?;
         }
-        Ok(())
+        match (self.more, self.problems.first()) {
+            (0, _) | (_, None) => Ok(()),
+            (1, Some(first)) => write!(f, "\n{}: 1 more problem is not listed", first.file),
+            (more, Some(first)) => write!(f, "\n{}: {more} more problems are not listed", first.file),
+        }
     }
 }
 
 impl std::error::Error for ScenarioError {}
+
+#[cfg(test)]
+mod tests;

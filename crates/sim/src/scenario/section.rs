@@ -1,12 +1,19 @@
 //! One table of a scenario as a source of parameters: it hands out values, collects complaints with their
 //! places, knows which keys were declared, and keeps the values that hold for the resolved scenario.
 
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::rc::Rc;
+
 use super::catalogue;
 use super::document::{Data, Entry, Node, Origin, Table};
-use super::problem::Problem;
+use super::problem::{LISTED_PROBLEMS, Problem};
 use crate::parameters::{
     Declared, Kind, Names, Parameters, Source, Value, describe, meant, nearest, unknown,
 };
+
+/// Unknown keys of a scenario for which the known ones are listed and the nearest name is looked for: of more, few are shown.
+const EXPLAINED: usize = 10 * LISTED_PROBLEMS;
 
 static EMPTY: Table = Table { entries: Vec::new(), replaced_kind: None };
 
@@ -29,6 +36,8 @@ pub struct Section<'d> {
     known: Vec<String>,
     /// Keys whose whole subtree was read by someone else.
     whole: Vec<String>,
+    /// Unknown keys so far, of this section and those that it comes from and contains.
+    unknown: Rc<Cell<usize>>,
     findings: Findings,
 }
 
@@ -70,8 +79,14 @@ impl<'d> Section<'d> {
             unreadable: false,
             known: Vec::new(),
             whole: Vec::new(),
+            unknown: Rc::default(),
             findings: Findings::default(),
         }
+    }
+
+    /// A section of this one.
+    fn inner(&self, path: String, table: &'d Table, origin: Origin) -> Section<'d> {
+        Section { unknown: self.unknown.clone(), ..Section::new(self.file, path, table, origin) }
     }
 
     pub fn parameters(&mut self) -> Parameters<'_> {
@@ -197,10 +212,10 @@ impl<'d> Section<'d> {
         let path = self.path_of(key);
         self.whole.push(key.to_string());
         let Some(entry) = self.find(key) else {
-            return Section::new(self.file, path, &EMPTY, self.origin.clone());
+            return self.inner(path, &EMPTY, self.origin.clone());
         };
         match &entry.node.data {
-            Data::Table(table) => Section::new(self.file, path, table, entry.origin.clone()),
+            Data::Table(table) => self.inner(path, table, entry.origin.clone()),
             _ => {
                 let value = entry.node.value();
                 let found = describe(&value);
@@ -211,7 +226,7 @@ impl<'d> Section<'d> {
                     _ => String::new(),
                 };
                 self.complain(key, format!("expected a table, found {found}{meant}"));
-                let mut child = Section::new(self.file, path, &EMPTY, entry.origin.clone());
+                let mut child = self.inner(path, &EMPTY, entry.origin.clone());
                 child.unreadable = true;
                 child
             }
@@ -266,7 +281,7 @@ impl<'d> Section<'d> {
             let path = format!("{path}.{i}");
             match &node.data {
                 Data::Table(table) => {
-                    children.push(Section::new(self.file, path, table, node.origin.clone()));
+                    children.push(self.inner(path, table, node.origin.clone()));
                 }
                 _ => {
                     let message = format!("expected a table, found {}", describe(&node.value()));
@@ -293,12 +308,18 @@ impl<'d> Section<'d> {
     /// The same for the children of a list.
     pub fn absorb_list(&mut self, key: &str, children: Vec<Section>) {
         let mut tables = Vec::with_capacity(children.len());
+        // Most children declare the same keys.
+        let mut known: HashSet<String> = HashSet::new();
         for child in children {
             let findings = child.finish();
             self.findings.problems.extend(findings.problems);
             self.findings.warnings.extend(findings.warnings);
-            let declared = findings.declared.into_iter();
-            self.findings.declared.extend(declared.map(|(path, d)| (format!("{key}.{path}"), d)));
+            for (path, declared) in findings.declared {
+                if !known.contains(&path) {
+                    self.findings.declared.push((format!("{key}.{path}"), declared));
+                    known.insert(path);
+                }
+            }
             tables.push(Value::Table(findings.resolved));
         }
         if !tables.is_empty() {
@@ -346,6 +367,13 @@ impl<'d> Section<'d> {
     }
 
     fn complain_unknown(&mut self, key: &str, prefix: &str, entry: &Entry) {
+        let path = self.path_of(key);
+        let before = self.unknown.replace(self.unknown.get() + 1);
+        if before >= EXPLAINED {
+            let message = "unknown key".to_string();
+            self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
+            return;
+        }
         // Known names at the same level, without what lies below them.
         let mut level: Vec<&str> = Vec::new();
         for known in self.known.iter().chain(&self.whole) {
@@ -356,7 +384,6 @@ impl<'d> Section<'d> {
                 level.push(name);
             }
         }
-        let path = self.path_of(key);
         let others = super::catalogue::kinds_with(&path);
         let list = level.join(", ");
         let by_meaning = || {

@@ -12,9 +12,12 @@ use crate::net::ecn::{EcnThreshold, MarkedAt};
 use crate::parameters::Parameters;
 use crate::parameters::{Source, Value};
 use crate::queue::QueueDefaults;
-use crate::topology::{NodeKind, PortSet, Topology};
+use crate::topology::pattern::PortPatterns;
+use crate::topology::{NodeId, NodeKind, PortSet, Topology};
 use crate::transport::SwitchDefaults;
 use crate::units::{Bytes, Rate};
+use rustc_hash::FxHashSet;
+use std::rc::Rc;
 
 pub use crate::balance::kinds as balancers;
 pub use crate::queue::kinds as queues;
@@ -83,13 +86,38 @@ fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Optio
 /// `[[switch.port]]`: ports that have a queue of their own.
 fn port_queues(section: &mut Section, cx: &SwitchContext) -> Vec<(PortSet, QueueConfig)> {
     let mut tables = section.children("port");
-    let named = tables.iter_mut().filter_map(|table| port_queue(table, cx)).collect();
+    let mut patterns = cx.topology.map(PortPatterns::of);
+    let named = tables.iter_mut().filter_map(|table| port_queue(table, cx, patterns.as_mut()));
+    let named: Vec<_> = named.collect();
     section.absorb_list("port", tables);
-    named
+    cx.topology.map_or_else(Vec::new, |topology| in_force(named, topology))
+}
+
+/// For each queue the ports of switches that have it: where several name a port, the last one. Queues that no port has are left
+/// out.
+fn in_force(named: Vec<(Rc<PortSet>, QueueConfig)>, topology: &Topology) -> Vec<(PortSet, QueueConfig)> {
+    let is_switch = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Switch;
+    let mut taken: FxHashSet<(NodeId, u32)> = FxHashSet::default();
+    // What an equal pattern names is the same set, and all of it is taken.
+    let mut seen: FxHashSet<*const PortSet> = FxHashSet::default();
+    let mut found = Vec::new();
+    for (ports, queue) in named.into_iter().rev().filter(|(ports, _)| seen.insert(Rc::as_ptr(ports))) {
+        let own: PortSet =
+            ports.iter().copied().filter(|&port| is_switch(port.0) && taken.insert(port)).collect();
+        if !own.is_empty() {
+            found.push((own, queue));
+        }
+    }
+    found.reverse();
+    found
 }
 
 /// One of them; none: something is wrong with it, and reported.
-pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, QueueConfig)> {
+pub fn port_queue(
+    table: &mut Section,
+    cx: &SwitchContext,
+    patterns: Option<&mut PortPatterns>,
+) -> Option<(Rc<PortSet>, QueueConfig)> {
     let help = "which ports of switches, as a pattern: \"s0->s1\", \"leaf0.p3\", \"leaf*->spine*\"; where several match a port, \
                 the last one applies";
     let pattern = table.parameters().text("match", None, help);
@@ -97,11 +125,11 @@ pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, Q
         table.complain("match", "missing: expected a pattern of ports such as \"leaf0->spine*\"".into());
     }
     let queue = queue(table, "queue discipline of these ports", cx);
-    let (topology, pattern) = (cx.topology?, pattern?);
-    match topology.ports_matching(&pattern) {
-        Ok(mut ports) => {
-            ports.retain(|&(node, _)| topology.nodes[node as usize].kind == NodeKind::Switch);
-            if ports.is_empty() {
+    let (patterns, pattern) = (patterns?, pattern?);
+    let nodes = &patterns.topology().nodes;
+    match patterns.matching(&pattern) {
+        Ok(ports) => {
+            if ports.iter().all(|&(node, _)| nodes[node as usize].kind != NodeKind::Switch) {
                 let message = format!(
                     "\"{pattern}\" matches only ports of hosts, whose queues belong to their transports"
                 );

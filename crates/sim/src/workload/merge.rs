@@ -290,6 +290,8 @@ pub struct TrafficSize {
     pub flows: u64,
     pub bytes: u64,
     pub last_start: Time,
+    /// The longest compute or think time before a flow that was drawn.
+    pub longest_wait: Time,
     /// Flows that were drawn; the others are what their sources expect.
     pub drawn: u64,
     /// Whether all flows are counted; false: of a source that cannot estimate them no more than
@@ -307,6 +309,7 @@ impl TrafficSize {
         self.bytes = self.bytes.saturating_add(flow.size);
         self.is_endless |= flow.size >= super::WITHOUT_END.0;
         self.last_start = self.last_start.max(flow.start);
+        self.longest_wait = self.longest_wait.max(flow.compute);
     }
 
     /// Adds what a source expects.

@@ -77,3 +77,55 @@ fn marking_can_be_switched_off_and_stays_off_in_the_resolved_text() {
     let text = super::super::resolve::to_toml(&findings.resolved);
     assert!(text.contains("ecn = { enabled = false }"), "{text}");
 }
+
+/// A network of 64 leaves and 32 spines with these patterns.
+fn scenario_with(ports: &str) -> (crate::scenario::Scenario, std::time::Duration) {
+    let text = format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 64\nspines = 32\nhosts_per_leaf = 1\n[[workload]]\nkind = \"permutation\"\n{ports}"
+    );
+    let began = std::time::Instant::now();
+    let path = std::path::Path::new(".");
+    let loaded = crate::scenario::Scenario::load(&text, "s.toml", path, &[], None, Default::default());
+    (loaded.unwrap_or_else(|error| panic!("{error}")), began.elapsed())
+}
+
+fn port(pattern: &str, packets: usize) -> String {
+    format!("[[switch.port]]\nmatch = \"{pattern}\"\nqueue = {{ kind = \"fifo\", packets = {packets} }}\n")
+}
+
+#[test]
+fn thousands_of_patterns_of_ports_are_read_in_linear_time() {
+    let own: String =
+        (0..5000).map(|i| port(&format!("leaf{}->spine{}", i % 64, i / 64 % 32), 100)).collect();
+    let wide: String = (0..5000).map(|_| port("leaf*->spine*", 100)).collect();
+    let (own, wide) = (scenario_with(&own), scenario_with(&wide));
+    for (scenario, time) in [&own, &wide] {
+        let limit = if cfg!(debug_assertions) { 20 } else { 2 };
+        assert!(*time < std::time::Duration::from_secs(limit), "{time:?}");
+        let ports: usize = scenario.switch.port_queues.iter().map(|(ports, _)| ports.len()).sum();
+        assert_eq!(ports, 64 * 32);
+    }
+    // What an equal pattern names later takes all of its ports.
+    assert_eq!(wide.0.switch.port_queues.len(), 1);
+}
+
+#[test]
+fn a_port_has_the_queue_of_the_last_pattern_that_names_it() {
+    let patterns =
+        [port("leaf*", 10), port("leaf0->spine*", 20), port("leaf0->spine1", 30), port("leaf1->spine1", 40)];
+    let (scenario, _) = scenario_with(&(patterns.concat() + &port("leaf1->spine1", 50)));
+    let packets = |name: &str| {
+        let found = scenario.network.topology.ports_matching(name).expect("ports");
+        format!("{:?}", scenario.switch.queue_at(found[0].0, found[0].1))
+    };
+    for (name, expected) in [
+        ("leaf2->spine0", 10),
+        ("leaf1->spine0", 10),
+        ("leaf0->spine0", 20),
+        ("leaf0->spine1", 30),
+        ("leaf1->spine1", 50),
+    ] {
+        assert!(packets(name).contains(&expected.to_string()), "{name}: {}", packets(name));
+    }
+    assert_eq!(scenario.switch.port_queues.len(), 4, "nothing has the queue of 40 packets");
+}

@@ -44,3 +44,15 @@ fn a_pattern_that_fits_nothing_says_what_there_is() {
     );
     assert!(t.ports_matching("leaf0->leaf1").unwrap_err().contains("there is no link between"));
 }
+
+#[test]
+fn equal_patterns_are_looked_up_once() {
+    let t = fabric();
+    let mut patterns = PortPatterns::of(&t);
+    let (first, again) = (patterns.matching("leaf*").unwrap(), patterns.matching("leaf*").unwrap());
+    assert!(Rc::ptr_eq(&first, &again));
+    assert_eq!(*first, t.ports_matching("leaf*").unwrap());
+    for name in ["host3", "spine1", "spine2"] {
+        assert_eq!(patterns.find_node(name), t.find_node(name));
+    }
+}
