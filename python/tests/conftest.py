@@ -206,7 +206,7 @@ class Engine:
         return "[]"
 
     def queues(self, directory) -> str:
-        cdf = [[0, 0.6], [1000, 0.9], [20_000, 0.99], [200_000, 1.0]]
+        cdf = [[1000, 0.6], [2000, 0.9], [21_000, 0.99], [201_000, 1.0]]
         percentiles = {"p50": 0, "p95": 9000, "p99": 20_000, "p999": 150_000, "max": 200_000}
         return json.dumps({"percentiles": percentiles, "cdf": cdf})
 

@@ -369,15 +369,17 @@ class Run:
         -------
         dict or None
             ``half_ns``, ``last_ns``: these moments; ``half_bytes``, ``last_bytes``: payload of flows started
-            but not delivered; ``started_bytes``: of the flows that started in between. None unless
-            ``measure.goodput`` by group was enabled.
+            but not delivered, None where an interval of goodput is longer than the time in between;
+            ``started_bytes``: of the flows that started in between. None unless ``measure.goodput`` by group
+            was enabled.
         """
         return json.loads(_native.backlog(str(self.out)))
 
     def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict[str, Any]]:
         """Return what each flow delivered between two times.
 
-        ``flow``, ``src``, ``dst`` (numbers of hosts), ``group``, ``start_ns``, ``bytes``.
+        ``flow``, ``src``, ``dst`` (numbers of hosts), ``group``, ``start_ns``, ``bytes``; ``until_ns``, until
+        when goodput was measured: the end of the run, or of the last whole interval in older folders.
 
         Of the flows whose goodput was measured (``measure.goodput`` by flow), whether they finished or not;
         until the end of the run without `to_ns`.
@@ -389,7 +391,11 @@ class Run:
         _check_time("to_ns", until)
     @cached_property
     def queues(self) -> dict[str, Any] | None:
-        """Queue length over all sampled ports: ``percentiles`` and ``cdf`` in bytes; None if not measured."""
+        """Queue length over all sampled ports, from a histogram of bins of 1000 bytes; None if not measured.
+
+        ``percentiles``: the lower edges of the bins that they lie in, and the exact ``max``, in bytes;
+        ``cdf``: ``[[bytes, share of samples that are shorter], ...]``, at the upper edges of bins.
+        """
         try:
             found = json.loads(_native.queues(str(self.out)))
         except DamagedError:
@@ -400,6 +406,9 @@ class Run:
 
     def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
         """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured.
+
+        Values are averaged over time: over spans of `every_ns` where the series has shorter intervals, then
+        over neighbours, to at most `max_points` (0: all). A state (``paused``) is averaged over equal spans.
 
         Raises
         ------

@@ -200,7 +200,8 @@ pub fn backlog(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
         .map_err(of_results)
 }
 
-/// What every flow whose goodput was measured delivered between two times, as JSON: `[{"flow", "src", "dst", "group", "start_ns", "bytes"}]`.
+/// What every flow whose goodput was measured delivered between two times, as JSON:
+/// `[{"flow", "src", "dst", "group", "start_ns", "bytes", "until_ns"}]`.
 #[pyfunction]
 pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResult<String> {
     py.detach(|| {
@@ -208,7 +209,7 @@ pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResul
         let rows = shares.into_iter().map(|share| {
             json!({
                 "flow": share.flow, "src": share.src, "dst": share.dst, "group": share.group,
-                "start_ns": share.start_ns, "bytes": share.bytes,
+                "start_ns": share.start_ns, "bytes": share.bytes, "until_ns": share.until_ns,
             })
         });
         Ok(Value::Array(rows.collect()).to_string())

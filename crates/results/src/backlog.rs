@@ -16,9 +16,10 @@ pub struct Backlog {
     /// When half of the flows had started, and when the last one did.
     pub half_ns: f64,
     pub last_ns: f64,
-    /// Started but not delivered at these moments.
-    pub half_bytes: f64,
-    pub last_bytes: f64,
+    /// Started but not delivered at these moments; none where an interval of goodput holds such a moment and is longer than the
+    /// time between the two, so that it is not known what was delivered by then.
+    pub half_bytes: Option<f64>,
+    pub last_bytes: Option<f64>,
     /// Started between them.
     pub started_bytes: f64,
 }
@@ -73,13 +74,25 @@ fn of(mut started: Vec<(f64, f64)>, groups: &[Vec<(f64, f64)>]) -> Option<Backlo
     let started_by = |time: f64| started.iter().filter(|(at, _)| *at <= time).map(|(_, bytes)| bytes).sum();
     let delivered_by = |time: f64| groups.iter().map(|points| delivered(points, time)).sum::<f64>();
     let (half, all): (f64, f64) = (started_by(half_ns), started_by(last_ns));
+    let coarsest = |time: f64| groups.iter().map(|points| interval_at(points, time)).fold(0.0, f64::max);
+    let is_known = coarsest(half_ns).max(coarsest(last_ns)) <= last_ns - half_ns;
     Some(Backlog {
         half_ns,
         last_ns,
-        half_bytes: half - delivered_by(half_ns),
-        last_bytes: all - delivered_by(last_ns),
+        half_bytes: is_known.then(|| half - delivered_by(half_ns)),
+        last_bytes: is_known.then(|| all - delivered_by(last_ns)),
         started_bytes: all - half,
     })
+}
+
+/// The length of the interval inside of which a time lies; 0 at the ends of intervals.
+fn interval_at(points: &[(f64, f64)], time: f64) -> f64 {
+    let after = points.partition_point(|point| point.0 < time);
+    let begin = after.checked_sub(1).map_or(0.0, |before| points[before].0);
+    match points.get(after) {
+        Some(&(end, _)) if begin < time && time < end => end - begin,
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]
@@ -92,7 +105,8 @@ mod tests {
         let groups = [vec![(1000.0, 8e9), (2000.0, 8e9), (3000.0, 0.0)]];
         let found = of(flows(), &groups).expect("flows enough");
         assert_eq!((found.half_ns, found.last_ns), (1000.0, 3000.0));
-        assert_eq!((found.half_bytes, found.last_bytes, found.started_bytes), (1000.0, 2000.0, 2000.0));
+        assert_eq!((found.half_bytes, found.last_bytes), (Some(1000.0), Some(2000.0)));
+        assert_eq!(found.started_bytes, 2000.0);
     }
 
     fn flows() -> Vec<(f64, f64)> {
@@ -102,12 +116,17 @@ mod tests {
     #[test]
     fn the_interval_of_goodput_does_not_decide_what_is_outstanding() {
         // 4 Gb/s all the time: 500 B by 1 us, 1500 B by 3 us.
-        for every in [250.0, 1000.0, 1250.0, 2000.0, 5000.0] {
-            let ends =
-                (1..=16).map(|n| f64::from(n) * every).take_while(|&end| end <= f64::max(every, 3000.0));
-            let found = of(flows(), &[ends.map(|end| (end, 4e9)).collect()]).expect("flows enough");
-            assert_eq!((found.half_bytes, found.last_bytes), (1500.0, 2500.0), "every {every} ns");
+        let every = |every: f64| {
+            let ends = (1..=16).map(|n| f64::from(n) * every).take_while(|&end| end < 3000.0);
+            let points = ends.chain([3000.0]).map(|end| (end, 4e9)).collect();
+            let found = of(flows(), &[points]).expect("flows enough");
+            (found.half_bytes, found.last_bytes)
+        };
+        for interval in [250.0, 1000.0, 1250.0, 2000.0] {
+            assert_eq!(every(interval), (Some(1500.0), Some(2500.0)), "every {interval} ns");
         }
+        // Between 1 and 3 us nothing is known of when it was delivered.
+        assert_eq!(every(5000.0), (None, None));
     }
 
     #[test]

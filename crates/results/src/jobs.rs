@@ -87,6 +87,20 @@ pub(crate) fn operations(steps: &[StepRecord]) -> (Labels, Vec<u16>) {
     (Labels::new(known.into_iter()), places)
 }
 
+/// Of each step the time since the last finish before its own, among the steps of its job: events of an incast may finish in
+/// another order than they start. None for the first one that finished, and for parts of a whole job, which do not follow each other.
+fn finish_to_finish(steps: &[StepRecord]) -> Vec<Option<Time>> {
+    let finish =
+        |at: usize| steps[at].finish.filter(|_| !steps[at].part).map(|time| (steps[at].source, time));
+    let mut order: Vec<usize> = (0..steps.len()).filter(|&at| finish(at).is_some()).collect();
+    order.sort_by_key(|&at| finish(at));
+    let mut gaps = vec![None; steps.len()];
+    for pair in order.windows(2).filter(|pair| steps[pair[0]].source == steps[pair[1]].source) {
+        gaps[pair[1]] = finish(pair[1]).zip(finish(pair[0])).map(|((_, last), (_, before))| last - before);
+    }
+    gaps
+}
+
 fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
     let ns = |value: &dyn Fn(&StepRecord) -> Option<Time>| {
         Arc::new(steps.iter().map(|step| value(step).map(Time::as_ns)).collect::<Float64Array>())
@@ -102,16 +116,7 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
     };
     let groups = Labels::new(names.groups.iter().map(String::as_str));
     let (labels, places) = operations(steps);
-    let before: Vec<Option<Time>> = steps
-        .iter()
-        .enumerate()
-        .map(|(at, step)| {
-            let before = &steps[at.checked_sub(1)?];
-            // Parts of a whole job do not follow each other.
-            let follows = !step.part && (before.source, before.step + 1) == (step.source, step.step);
-            Some(step.finish?.saturating_sub(before.finish.filter(|_| follows)?))
-        })
-        .collect();
+    let gaps = finish_to_finish(steps);
     RecordBatch::try_new(
         schema(),
         vec![
@@ -128,7 +133,7 @@ fn batch(names: &Names, steps: &[StepRecord]) -> RecordBatch {
             ns(&|step| step.finish),
             ns(&StepRecord::time),
             ns(&|step| step.ideal),
-            Arc::new(before.iter().map(|gap| gap.map(Time::as_ns)).collect::<Float64Array>()),
+            Arc::new(gaps.iter().map(|gap| gap.map(Time::as_ns)).collect::<Float64Array>()),
             real(&algorithm_bandwidth),
             real(&bus_bandwidth),
             number(&|step| step.last.filter(|_| step.last_recorded).map(|(flow, _)| flow)),

@@ -89,7 +89,7 @@ fn max_of_summary(dir: &Path) -> Result<Option<u64>, ResultsError> {
     Ok(summary.and_then(|summary| summary["queues"]["max"].as_u64()))
 }
 
-/// Percentiles in bytes (lower edges of bins) and the maximum, over all samples of all ports, idle moments included; null
+/// Percentiles in bytes (lower edges of bins: a queue is up to [`QueueHistogram::BIN_BYTES`] longer) and the maximum, over all samples of all ports, idle moments included; null
 /// without samples.
 pub fn percentiles(histogram: &QueueHistogram) -> Value {
     let any = histogram.bins.iter().any(|&n| n > 0);
@@ -100,14 +100,14 @@ pub fn percentiles(histogram: &QueueHistogram) -> Value {
     })
 }
 
-/// (bytes, share of samples whose bin ends at or below them), one point for every bin that has samples.
+/// (bytes, share of samples that are shorter), one point for every bin that has samples, at its upper edge.
 pub fn cdf(histogram: &QueueHistogram) -> Vec<(u64, f64)> {
     let total: u64 = histogram.bins.iter().sum();
     let mut seen = 0;
     let mut points = Vec::new();
     for (bin, &samples) in histogram.bins.iter().enumerate().filter(|(_, samples)| **samples > 0) {
         seen += samples;
-        points.push((bin as u64 * QueueHistogram::BIN_BYTES, seen as f64 / total as f64));
+        points.push(((bin as u64 + 1) * QueueHistogram::BIN_BYTES, seen as f64 / total as f64));
     }
     points
 }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_cdf_steps_where_there_are_samples() {
         let histogram = QueueHistogram { bins: vec![6, 0, 3, 0, 1], max: 4632 };
-        assert_eq!(cdf(&histogram), [(0, 0.6), (2000, 0.9), (4000, 1.0)]);
+        assert_eq!(cdf(&histogram), [(1000, 0.6), (3000, 0.9), (5000, 1.0)]);
         let p = percentiles(&histogram);
         assert_eq!(
             (&p["p50"], &p["p95"], &p["max"], &p["samples"]),

@@ -1,6 +1,12 @@
 //! series.parquet: what `[measure]` requests over time, one value a row: time_ns, entity, metric, value.
+//!
+//! A value is one of three kinds. Of an *interval*, from the row before to its own time: a mean over it, such as a utilisation. The
+//! intervals of an entity follow each other from time 0 and are equal, except that the last one is shorter where the run ends inside
+//! of it. Of a *state*, from its own time until the next row: 0 before the first one, and the last one lasts until the end of the run.
+//! All others are *samples*, which count alike.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +15,12 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use rustc_hash::FxHashMap;
 use weftline_sim::measure::{Entity, Sample};
 
+use serde_json::Value;
+
 use crate::flow_table::text;
+use crate::folder::SUMMARY_FILE;
 use crate::names::Names;
-use crate::{ResultsError, file_digests, parquet_read};
+use crate::{ResultsError, file_digests, parquet_read, shares};
 
 pub const FILE: &str = "series.parquet";
 
@@ -89,10 +98,29 @@ impl SeriesRows {
     }
 }
 
-/// The number of the flow that an entity's name stands for: `flow12`; none for ports and groups.
+/// The number of the flow that an entity's name stands for: `flow12`; none for ports and groups, which may not have such a name.
 pub fn flow_of(entity: &str) -> Option<u32> {
-    entity.strip_prefix("flow")?.parse().ok()
+    let number = entity.strip_prefix("flow")?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Interval,
+    State,
+    Sample,
+}
+
+fn kind_of(metric: &str) -> Kind {
+    match metric {
+        "goodput_bps" | "utilisation" => Kind::Interval,
+        "paused" => Kind::State,
+        _ => Kind::Sample,
+    }
+}
+
+/// More points than these are not made of a state.
+const MOST_SPANS: f64 = 1e7;
 
 /// (time in ns, value) of every entity, by name.
 pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
@@ -101,8 +129,10 @@ pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 ///
 /// The time of a value is the end of its interval. With `every_ns` above zero, values are averaged over
 /// spans of that length, from a multiple of it (excluded) to the next (included), and stand at the span's end.
+/// Intervals that are not shorter than such spans stay as they are.
 /// With `max_points` above zero an entity has at most that many points: neighbours are averaged until it has, and
-/// stand at the last one's time. A run that recorded no series returns an empty list.
+/// stand at the last one's time; a state is averaged over that many equal spans of the run. All means are over time. A run that
+/// recorded no series returns an empty list.
 pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Result<Series, ResultsError> {
     let path = dir.join(FILE);
     let mut all = Series::new();
@@ -121,40 +151,133 @@ pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Resul
     for row in (0..times.len()).filter(|&row| kind[row] == wanted as u32) {
         points[entity[row] as usize].push((times[row], values[row]));
     }
-    for (name, mut points) in entities.into_iter().zip(points) {
-        if points.is_empty() {
-            continue;
-        }
-        if every_ns > 0.0 {
-            points = averaged(&points, every_ns);
-        }
-        all.insert(name, thinned(points, max_points));
+    let kind = kind_of(metric);
+    let end_ns = if kind == Kind::State { end_of_run(dir)? } else { None };
+    for (name, points) in entities.into_iter().zip(points) {
+        let Some(&(last, _)) = points.last() else { continue };
+        let points = match kind {
+            Kind::State => states(points, every_ns, max_points, end_ns.unwrap_or(last).max(last))?,
+            Kind::Interval => thinned(intervals(points, every_ns), max_points, true),
+            Kind::Sample if every_ns > 0.0 => thinned(averaged(&points, every_ns), max_points, false),
+            Kind::Sample => thinned(points, max_points, false),
+        };
+        all.insert(name, points);
     }
     Ok(all)
 }
 
+/// When the run ended by summary.json, in ns.
+fn end_of_run(dir: &Path) -> Result<Option<f64>, ResultsError> {
+    let path = dir.join(SUMMARY_FILE);
+    file_digests::check_file(&path)?;
+    let summary: Option<Value> = fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    Ok(summary.and_then(|summary| summary["end_ns"].as_f64()))
+}
+
+/// The number of the span of length `every_ns` that holds `time`, from 1. The tolerance is for multiples that are not integers.
+fn span(time: f64, every_ns: f64) -> i64 {
+    (time / every_ns - 1e-9).ceil() as i64
+}
+
 /// Means over the spans that end at multiples of `every_ns`, at these; empty spans left out.
 fn averaged(points: &[(f64, f64)], every_ns: f64) -> Vec<(f64, f64)> {
-    // The tolerance is for multiples that are not integers.
-    let span = |time: f64| (time / every_ns - 1e-9).ceil() as i64;
     points
-        .chunk_by(|a, b| span(a.0) == span(b.0))
-        .map(|chunk| (span(chunk[0].0) as f64 * every_ns, mean(chunk)))
+        .chunk_by(|a, b| span(a.0, every_ns) == span(b.0, every_ns))
+        .map(|chunk| (span(chunk[0].0, every_ns) as f64 * every_ns, mean(chunk)))
         .collect()
+}
+
+/// The last interval over the others, which are equal: 1, or less where the run ended inside of it.
+fn last_part(points: &[(f64, f64)]) -> f64 {
+    let [.., before, last] = points else { return 1.0 };
+    let part = (last.0 - before.0) / points[0].0;
+    if part < 1.0 - 1e-6 { part } else { 1.0 }
+}
+
+/// The same of means over intervals; `every_ns` 0: as they are.
+fn intervals(points: Vec<(f64, f64)>, every_ns: f64) -> Vec<(f64, f64)> {
+    let Some(&(interval, _)) = points.first() else { return points };
+    let in_span = every_ns / interval;
+    if in_span <= 1.0 + 1e-9 {
+        return points;
+    }
+    if (in_span - in_span.round()).abs() < 1e-6 && last_part(&points) == 1.0 {
+        return averaged(&points, every_ns);
+    }
+    let end = points[points.len() - 1].0;
+    let mut spans = Vec::new();
+    let (mut rest, mut since) = (points.as_slice(), 0.0);
+    for number in 1..=span(end, every_ns) {
+        let (begin, to) = ((number - 1) as f64 * every_ns, number as f64 * every_ns);
+        let bytes = shares::within_after(since, rest, begin, to);
+        spans.push((to, 8e9 * bytes / (to.min(end) - begin)));
+        let passed = rest.partition_point(|point| point.0 <= to);
+        since = passed.checked_sub(1).map_or(since, |last| rest[last].0);
+        rest = &rest[passed..];
+    }
+    spans
+}
+
+/// A state as its changes, or as means over spans if `every_ns` or `max_points` asks for them.
+fn states(
+    changes: Vec<(f64, f64)>,
+    every_ns: f64,
+    max_points: usize,
+    end: f64,
+) -> Result<Vec<(f64, f64)>, ResultsError> {
+    let over = |every: f64, count: f64| {
+        let mut spans = Vec::new();
+        let (mut next, mut value) = (0, 0.0);
+        for number in 1..=count as u64 {
+            let (mut from, to) = ((number - 1) as f64 * every, (number as f64 * every).min(end));
+            let (begin, mut sum) = (from, 0.0);
+            while let Some(&(at, state)) = changes.get(next).filter(|change| change.0 <= to) {
+                sum += value * (at - from);
+                (from, value) = (at, state);
+                next += 1;
+            }
+            sum += value * (to - from);
+            spans.push((number as f64 * every, sum / (to - begin)));
+        }
+        spans
+    };
+    let spans = span(end, every_ns) as f64;
+    let points = match every_ns > 0.0 {
+        true if spans > MOST_SPANS => {
+            return Err(ResultsError::input(format!(
+                "spans of {every_ns} ns are {spans:.0} in this run: expected at most {MOST_SPANS:.0}"
+            )));
+        }
+        true => over(every_ns, spans),
+        false => changes.clone(),
+    };
+    if max_points == 0 || points.len() <= max_points {
+        return Ok(points);
+    }
+    Ok(over(end / max_points as f64, max_points as f64))
 }
 
 fn mean(points: &[(f64, f64)]) -> f64 {
     points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64
 }
 
-/// At most `max_points` points, each the mean of as many neighbours, at the time of the last.
-fn thinned(points: Vec<(f64, f64)>, max_points: usize) -> Vec<(f64, f64)> {
+/// At most `max_points` points, each the mean of as many neighbours, at the time of the last. `over_time`: they are means over
+/// intervals, and count by the lengths of these.
+fn thinned(points: Vec<(f64, f64)>, max_points: usize, over_time: bool) -> Vec<(f64, f64)> {
     if max_points == 0 || points.len() <= max_points {
         return points;
     }
+    let (end, part) = (points[points.len() - 1].0, if over_time { last_part(&points) } else { 1.0 });
+    let of_chunk = |chunk: &[(f64, f64)]| match chunk {
+        [whole @ .., last] if last.0 == end && part < 1.0 => {
+            let sum: f64 = whole.iter().map(|point| point.1).sum();
+            (sum + part * last.1) / (whole.len() as f64 + part)
+        }
+        _ => mean(chunk),
+    };
     points
         .chunks(points.len().div_ceil(max_points))
-        .map(|chunk| (chunk[chunk.len() - 1].0, mean(chunk)))
+        .map(|chunk| (chunk[chunk.len() - 1].0, of_chunk(chunk)))
         .collect()
 }
 
@@ -164,7 +287,8 @@ mod tests {
 
     #[test]
     fn flows_are_known_by_their_number() {
-        assert_eq!(["flow12", "flow", "flows", "web"].map(flow_of), [Some(12), None, None, None]);
+        let names = ["flow12", "flow", "flows", "flow+3", "web"];
+        assert_eq!(names.map(flow_of), [Some(12), None, None, None, None]);
     }
 
     /// Values 1 to 10 at the ends of ten intervals.
@@ -190,7 +314,52 @@ mod tests {
     #[test]
     fn points_are_thinned_to_means_of_neighbours() {
         let points = points(100.0);
-        assert_eq!(thinned(points.clone(), 4), [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1000.0, 10.0)]);
-        assert_eq!(thinned(points.clone(), 0), points);
+        assert_eq!(
+            thinned(points.clone(), 4, true),
+            [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1000.0, 10.0)]
+        );
+        assert_eq!(thinned(points.clone(), 0, true), points);
+    }
+
+    #[test]
+    fn means_are_over_time_where_the_last_interval_is_shorter() {
+        // 1 to 10 for 100 ns each, and 30 for the last 50 ns.
+        let mut points = points(100.0);
+        points.push((1050.0, 30.0));
+        assert_eq!(thinned(points.clone(), 1, true), [(1050.0, (55.0 + 15.0) / 10.5)]);
+        assert_eq!(thinned(points.clone(), 1, false), [(1050.0, 85.0 / 11.0)]);
+        assert_eq!(intervals(points.clone(), 500.0), [(500.0, 3.0), (1000.0, 8.0), (1500.0, 30.0)]);
+        assert_eq!(intervals(points.clone(), 700.0)[1], (1400.0, (27.0 + 15.0) / 3.5));
+        assert_eq!(intervals(points.clone(), 0.0), points);
+        assert_eq!(thinned(vec![(100.0, 1.0), (150.0, 4.0)], 1, true), [(150.0, 2.0)]);
+    }
+
+    #[test]
+    fn an_interval_counts_in_each_span_by_its_part_in_it() {
+        // 1 for 40 ns, 2 for 40 ns, 3 for 40 ns.
+        let points = vec![(40.0, 1.0), (80.0, 2.0), (120.0, 3.0)];
+        let close = |found: Vec<(f64, f64)>, expected: &[(f64, f64)]| {
+            assert_eq!(found.len(), expected.len());
+            let near = |(a, b): (&(f64, f64), &(f64, f64))| a.0 == b.0 && (a.1 - b.1).abs() < 1e-12;
+            assert!(found.iter().zip(expected).all(near), "{found:?}");
+        };
+        close(intervals(points.clone(), 100.0), &[(100.0, (40.0 + 80.0 + 60.0) / 100.0), (200.0, 3.0)]);
+        close(intervals(points.clone(), 60.0), &[(60.0, 80.0 / 60.0), (120.0, 160.0 / 60.0)]);
+        // Nothing is known of shorter spans than the intervals.
+        assert_eq!(intervals(points.clone(), 30.0), points);
+        assert_eq!(intervals(points.clone(), 40.0), points);
+    }
+
+    #[test]
+    fn a_state_lasts_until_the_next_change_and_until_the_end_of_the_run() {
+        // Paused from 10 to 40 ns, and from 90 ns on; the run ends at 150 ns.
+        let changes = vec![(10.0, 1.0), (40.0, 0.0), (90.0, 1.0)];
+        let read = |every, points| states(changes.clone(), every, points, 150.0).unwrap();
+        assert_eq!(read(0.0, 0), changes);
+        assert_eq!(read(50.0, 0), [(50.0, 0.6), (100.0, 0.2), (150.0, 1.0)]);
+        assert_eq!(read(100.0, 0), [(100.0, 0.4), (200.0, 1.0)]);
+        assert_eq!(read(0.0, 1), [(150.0, 0.6)]);
+        assert_eq!(read(10.0, 2), [(75.0, 0.4), (150.0, 0.8)]);
+        assert!(states(changes.clone(), 1e-6, 0, 150.0).is_err());
     }
 }

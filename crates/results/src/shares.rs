@@ -16,15 +16,19 @@ pub struct Share {
     pub start_ns: f64,
     /// Payload delivered in order within the window.
     pub bytes: f64,
+    /// Until when its goodput was measured: the end of the run, or in folders of earlier builds the end of the last whole interval.
+    pub until_ns: f64,
 }
 
 /// What the flows of the run in `dir` whose goodput was measured delivered from `from_ns` to `to_ns`, by number. Intervals count by
 /// the part of them that lies in the window.
 pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsError> {
-    let mut delivered: HashMap<u32, f64> = series::read(dir, "goodput_bps", 0.0, 0)?
-        .into_iter()
-        .filter_map(|(entity, points)| Some((series::flow_of(&entity)?, within(&points, from_ns, to_ns))))
-        .collect();
+    let of_flow = |(entity, points): (String, Vec<(f64, f64)>)| {
+        let until = points.last().map_or(0.0, |&(end, _)| end);
+        Some((series::flow_of(&entity)?, (within(&points, from_ns, to_ns), until)))
+    };
+    let series = series::read(dir, "goodput_bps", 0.0, 0)?;
+    let mut delivered: HashMap<u32, (f64, f64)> = series.into_iter().filter_map(of_flow).collect();
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
     let mut shares = Vec::with_capacity(delivered.len());
@@ -36,10 +40,10 @@ pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsE
         let sources = parquet_read::numbers(&batch, 3).ok_or_else(foreign)?;
         let targets = parquet_read::numbers(&batch, 4).ok_or_else(foreign)?;
         for (row, flow) in flows.iter().map(|&flow| flow as u32).enumerate() {
-            if let Some(bytes) = delivered.remove(&flow) {
+            if let Some((bytes, until_ns)) = delivered.remove(&flow) {
                 let group = names[groups[row] as usize].clone();
                 let (src, dst) = (sources[row] as u32, targets[row] as u32);
-                shares.push(Share { flow, src, dst, group, start_ns: starts[row], bytes });
+                shares.push(Share { flow, src, dst, group, start_ns: starts[row], bytes, until_ns });
             }
         }
         Ok(())
@@ -50,9 +54,16 @@ pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsE
 
 /// Bytes in a window, from rates in bit/s at the ends of intervals that follow each other from time 0.
 pub(crate) fn within(points: &[(f64, f64)], from_ns: f64, to_ns: f64) -> f64 {
-    let mut begin = 0.0;
+    within_after(0.0, points, from_ns, to_ns)
+}
+
+/// The same from rates at the ends of intervals that follow each other from time `begin`.
+pub(crate) fn within_after(mut begin: f64, points: &[(f64, f64)], from_ns: f64, to_ns: f64) -> f64 {
     let mut bytes = 0.0;
     for &(end, rate) in points {
+        if begin >= to_ns {
+            break;
+        }
         let overlap = end.min(to_ns) - f64::max(begin, from_ns);
         bytes += rate * overlap.max(0.0) / 8e9;
         begin = end;

@@ -48,9 +48,9 @@ class Flows:
         self.ends, self.goodputs = ends, goodputs or [1] * len(ends)
 
     def shares(self, *_):
-        each = zip(self.ends, self.goodputs, strict=True)
+        each, times = zip(self.ends, self.goodputs, strict=True), {"start_ns": 0, "until_ns": 3e9}
         return [
-            {"flow": n, "src": src, "dst": dst, "group": "", "start_ns": 0, "bytes": rate}
+            {"flow": n, "src": src, "dst": dst, "group": "", "bytes": rate, **times}
             for n, ((src, dst), rate) in enumerate(each)
         ]
 

@@ -33,8 +33,24 @@ def test_a_network_that_notices_nothing_recovers_at_once():
     assert recovery.deficit_bytes(Failing([9e9] * 10)) == 0
 
 
-def test_goodput_that_stays_low_until_the_link_is_back_counts_until_then():
-    assert recovery.recovery_ns(Failing([4e9] * 10)) == pytest.approx(1e6)
+def test_goodput_that_stays_low_until_the_link_is_back_counts_until_then_as_a_lower_bound():
+    run = Failing([4e9] * 10)
+    assert recovery.recovery_ns(run) == pytest.approx(1e6)
+    assert recovery.has_recovered(run) is False
+    back = Failing([4e9] * 9 + [8e9])
+    assert recovery.recovery_ns(back) == pytest.approx(9e5)
+    assert recovery.has_recovered(back) is True
+    assert recovery.unrecovered_text([run, back, run]) == "2 of 3 runs had not recovered"
+    assert recovery.unrecovered_text([back]) == ""
+
+
+def test_the_last_interval_ends_with_the_run():
+    run = Failing([4e9] * 5)
+    run.rates = run.rates[:15]
+    run.scenario["failures"]["event"] = [{"at": "1ms"}]
+    run.summary = {"end_ns": 1.45e6}
+    assert recovery.recovery_ns(run) == pytest.approx(4.5e5)
+    assert recovery.deficit_bytes(run) == pytest.approx(4e9 * 4.5e5 / 8e9)
 
 
 def test_the_end_of_an_event_that_lasts_is_a_change():
@@ -47,9 +63,37 @@ def test_the_end_of_an_event_that_lasts_is_a_change():
 
 def test_goodput_that_was_measured_less_often_counts_for_its_whole_interval():
     run = Failing([])
+    run.scenario["measure"] = {"goodput": {"every": "500us"}}
+    run.over_time = lambda *_, **options: {"a": [[5e5, 0], [1e6, 8e9], [1.5e6, 6e9], [2e6, 7e9]]}
+    assert recovery.deficit_bytes(run) == pytest.approx(3e9 * 5e5 / 8e9)
+
+
+def test_intervals_that_are_longer_than_what_was_before_do_not_tell_what_it_was():
+    run = Failing([])
     run.scenario["measure"] = {"goodput": {"every": "1ms"}}
     run.over_time = lambda *_, **options: {"a": [[1e6, 8e9], [2e6, 6e9], [3e6, 8e9]]}
-    assert recovery.deficit_bytes(run) == pytest.approx(2e9 * 1e6 / 8e9)
+    assert recovery.recovery_ns(run) is recovery.deficit_bytes(run) is recovery.has_recovered(run) is None
+
+
+class Silenced:
+    """Goodput of two flows by 1 ms; a link fails at 3 ms, after which one of them delivers nothing."""
+
+    def __init__(self, every="1ms", end_ns=12e6):
+        event = [{"at": "3ms"}]
+        measure = {"goodput": {"by": "flow", "every": every}}
+        self.scenario = {"failures": {"event": event}, "measure": measure}
+        self.summary = {"end_ns": end_ns}
+
+    def over_time(self, name, *, max_points):
+        # What is under way arrives within 1.5 ms.
+        lost = [[1e6 * n, 8e9 * (n < 6)] for n in range(1, 13)]
+        return {"flow0": lost, "flow1": [[time, 8e9] for time, _ in lost]}
+
+
+def test_a_flow_is_silenced_if_whole_intervals_after_the_failure_are_empty():
+    assert recovery.silenced(Silenced()) == 0.5
+    assert recovery.silenced(Silenced(every="10ms")) is None, "no interval lies in the time looked at"
+    assert recovery.silenced(Silenced(end_ns=9e6)) is None, "the run ends before that time does"
 
 
 def test_without_a_failure_nothing_recovers():

@@ -74,11 +74,13 @@ class Bulk:
 
     def __init__(self):
         self.summary = {"end_ns": 4e9}
+        self.until_ns = 4e9
 
     def shares(self, from_ns=0, to_ns=None):
         last = {None: (3e9, 1.5e9), 3e9: (2e9, 1e9)}[to_ns]
         named = zip(("reno", "cubic"), last, strict=True)
-        return [{"flow": i, "group": g, "start_ns": 1e9, "bytes": b} for i, (g, b) in enumerate(named)]
+        times = {"start_ns": 1e9, "until_ns": self.until_ns}
+        return [{"flow": i, "group": g, "bytes": b, **times} for i, (g, b) in enumerate(named)]
 
 
 def test_goodputs_are_means_from_the_first_start_to_the_end():
@@ -98,6 +100,14 @@ def test_a_run_of_no_more_than_a_second_has_nothing_without_its_last_second():
     assert sharing.normalised_index(run, [2, 1]) is None
 
 
+def test_goodputs_are_over_the_time_that_was_measured():
+    run = Bulk()
+    run.until_ns = 3e9  # a folder of an earlier build, which took no sample at the end
+    assert sharing.goodputs(run) == [("reno", 1.2e10), ("cubic", 6e9)]
+    run.until_ns = 1e9
+    assert sharing.goodputs(run) == [] and sharing.index(run) is None
+
+
 class Bottleneck(Bulk):
     """The same over a bottleneck of 8 Gb/s that is half used from the first start, sampled every 100 ms."""
 
@@ -115,6 +125,8 @@ class Bottleneck(Bulk):
 
 def test_the_throughput_of_a_bottleneck_is_that_of_its_samples():
     run = Bottleneck()
+    assert sharing.bottleneck_throughput(run) == pytest.approx(4e9 * 98 / 99)
+    run.summary = {"end_ns": 3.55e9}  # without its last second it ends inside of an interval
     assert sharing.bottleneck_throughput(run) == pytest.approx(4e9 * 98 / 99)
     run.summary = {"end_ns": 2e9}
     assert sharing.bottleneck_throughput(run) is None

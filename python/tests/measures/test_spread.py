@@ -2,12 +2,20 @@
 
 import pytest
 
-from weftline.measures import spread
+from weftline.measures import flow_rows, readings, spread
 from weftline.measures.metrics import METRICS, Flows, metric
 
 
+@pytest.fixture(autouse=True)
+def last_start(monkeypatch):
+    """The last flow starts at 3 ms, whether or not goodput was measured."""
+    monkeypatch.setattr(flow_rows, "last_start_ns", lambda run: run.last_start_ns)
+
+
 class Spread:
-    """A run with two uplinks measured at 1 to 4 ms, of which the last flow starts at 3 ms."""
+    """A run with two uplinks measured at 1 to 4 ms."""
+
+    last_start_ns = 3e6
 
     def __init__(self):
         self.scenario = {"failures": {"event": [{"at": "2ms"}, {"at": "1500us"}]}}
@@ -19,9 +27,6 @@ class Spread:
             "flowlets_moved": 2,
             "receiving": {"reordered_share": 0.25, "paths_per_flow": 1.5},
         }
-
-    def backlog(self):
-        return {"last_ns": 3e6}
 
     def over_time(self, name, *, max_points):
         assert name == "utilisation" and max_points == 0
@@ -37,6 +42,18 @@ def test_imbalance_is_the_spread_over_the_mean_while_flows_start():
     assert spread.imbalance(Spread()) == pytest.approx(0.5)
     assert spread.max_utilisation(Spread()) == pytest.approx(1.0 / 3)
     assert spread.mean_utilisation(Spread()) == pytest.approx((1.0 + 0.6) / 6)
+
+
+def test_loads_are_over_the_whole_intervals_until_the_last_flow_starts():
+    assert readings.throughput(of_hosts=True)(Spread()) == 1
+    assert readings.throughput(of_hosts=False)(Spread()) == pytest.approx((1.0 + 0.6) / 6)
+
+
+def test_intervals_that_are_longer_than_the_time_in_which_flows_start_give_no_number():
+    run = Spread()
+    for run.last_start_ns in (0.0, 0.9e6, None):
+        assert spread.imbalance(run) is spread.max_utilisation(run) is spread.mean_utilisation(run) is None
+        assert readings.throughput(of_hosts=True)(run) is readings.throughput(of_hosts=False)(run) is None
 
 
 def test_the_last_loss_counts_from_the_first_failure():

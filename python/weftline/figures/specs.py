@@ -164,7 +164,7 @@ def queue_cdf(
     published: dict[str, dict[str, Any]] | None = None,
     caption: str = "",
 ) -> Figure:
-    """Return the share of samples whose queue has at most a length, over all sampled ports.
+    """Return the share of samples whose queue is shorter than a length, over all sampled ports.
 
     `published` holds ``{label: {percentile: KB}}``.
     """
@@ -192,9 +192,15 @@ def queue_cdf(
     rows = [row for row in rows if row["y"] >= lowest]
     spec = distinct_rows(rows, [line.label for line in lines], marks=bool(published))
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
-    note = f"{caption} All sampled ports together, idle ones included.".strip()
+    note = (
+        f"{caption} All sampled ports together, idle ones included. Queues are counted in bins of 1 KB: lines "
+        "stand at upper edges of bins, percentiles in the table are lower edges."
+    ).strip()
     if published:
-        note = f"{note} Lines are measured here, hollow markers are published."
+        note = (
+            f"{note} Lines are measured here, hollow markers are published; where these are lower edges of "
+            "such bins, they stand 1 KB left of a line that agrees."
+        )
     names = ("p50", "p95", "p99", "p999", "max")
     rows_text = [
         [line.label, *(quantities.bytes_text(line.runs[0].queues["percentiles"].get(n)) for n in names)]

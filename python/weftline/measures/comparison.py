@@ -23,6 +23,7 @@ from weftline.measures import (
     groups,
     jobs,
     losses,
+    readings,
     run_warnings,
     separations,
     slowdown_table,
@@ -670,7 +671,8 @@ def facts(run: Run) -> list[tuple[str, str]]:
     ]
     if run.queues:
         found = run.queues["percentiles"]
-        queue = " / ".join(quantities.bytes_text(found.get(p)) for p in ("p95", "p99", "max"))
+        bins = [readings.queue_bin_text(found.get(p)) for p in ("p95", "p99")]
+        queue = " / ".join([*bins, quantities.bytes_text(found.get("max"))])
         rows.append(("queue p95 / p99 / max", queue))
     rows.append(("pauses", METRICS["pauses"].text(summary.get("pauses"))))
     rows += losses.shown(run) or [("packets lost", "none")]

@@ -20,6 +20,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
                  the runs did not measure alike what the metric is computed from (see `measured_alike`)
     samples      too few samples of queues for the percentile: at least two have to lie beyond it in every run
     undecided    flows that had not finished when the run ended, and whose deadline lies after that
+    recovered    runs whose goodput had not recovered: the time to recover is a lower bound
     measured     the number is not there
     interval     the 95 % interval holds the bound, or zero
 
@@ -43,6 +44,7 @@ from weftline.measures import (
     flow_rows,
     measured_alike,
     readings,
+    recovery,
     stats,
     steady,
     steps,
@@ -67,6 +69,7 @@ KINDS = {
     "measures differ": "not measured alike",
     "samples": "too few samples for the percentile",
     "undecided": "deadlines that were not decided when the run ended",
+    "recovered": "goodput that had not recovered, so that the time is a lower bound",
     "measured": "no value",
     "interval": "within chance",
     "base": "nothing to compare with",
@@ -271,6 +274,8 @@ def against(
         found.append(Reason("steps", text))
     if text := paths_text(name, runs):
         found.append(Reason("paths", text))
+    if text := unrecovered_text(name, runs):
+        found.append(Reason("recovered", text))
     if text := measured_alike.unlike(name, runs):
         found.append(Reason("measures differ", f"{text} in the runs of one mean"))
     if text := measured_alike.few_samples(name, runs, BEYOND):
@@ -527,6 +532,11 @@ def paths_differ(name: str, runs: Sequence[Run], others: Sequence[Run]) -> list[
     return []
 
 
+def unrecovered_text(name: str, runs: Sequence[Run]) -> str:
+    """Return ``"2 of 5 runs had not recovered"``; "" if all had, or the metric is not of that."""
+    return recovery.unrecovered_text(runs) if split(name)[0] == "recovery" else ""
+
+
 def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> str:
     """Return the note that a metric is over the steps of jobs of different kinds, "" where it is not."""
     if not is_of_steps(name) or METRICS[split(name)[0]].higher_is_better:
@@ -559,7 +569,8 @@ def left_text(
         left = unfinished(runs, flows) if unfinished_flows is None else unfinished_flows
         return f"{left:,} unfinished" if left else ""
     undecided = undecided_text(name, runs, flows) if undecided is None else undecided
-    return paths_text(name, runs) or steps_text(name, runs, flows) or undecided
+    found = paths_text(name, runs) or unrecovered_text(name, runs)
+    return found or steps_text(name, runs, flows) or undecided
 
 
 def qualifier(*, runs: int = 0, asked: int = 0, left: str = "") -> str:

@@ -56,6 +56,19 @@ def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
     return columns.read(_native.table(str(folder), "flows"), _COLUMNS)
 
 
+def last_start_ns(run: Run) -> float | None:
+    """Return when the last flow started; None without flows."""
+    return _last_start_ns(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _last_start_ns(folder: Path, modified: int) -> float | None:
+    from weftline import _native
+
+    del modified  # part of the key alone
+    return max(columns.read(_native.table(str(folder), "flows"), ("start_ns",))["start_ns"], default=None)
+
+
 def chosen(run: Run, flows: Flows, *, finished: bool | None = True) -> list[int]:
     """Return the rows of the flows that count: those that finished, those that did not, or (None) both."""
     of = read(run)

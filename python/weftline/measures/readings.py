@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weftline.measures import audit, decoded, flow_rows, sharing
+from weftline import quantities
+from weftline.measures import audit, decoded, flow_rows, over_time, sharing
 from weftline.measures.flow_rows import ALL, Flows
 
 if TYPE_CHECKING:
@@ -26,6 +27,18 @@ def total(key: str) -> Reader:
 
 def queue(percentile: str) -> Reader:
     return lambda run: run.queues["percentiles"].get(percentile) if run.queues else None
+
+
+QUEUE_BIN_BYTES = 1000
+"""Width of the bins of queue histograms: their percentiles are lower edges of bins."""
+
+
+def queue_bin_text(lower: float | None) -> str:
+    """Return the bin in which a percentile of queue lengths lies, as ``"3 KB to 4 KB"``."""
+    if lower is None:
+        return quantities.bytes_text(lower)
+    ends = (quantities.bytes_text(lower), quantities.bytes_text(lower + QUEUE_BIN_BYTES))
+    return " to ".join(dict.fromkeys(ends))
 
 
 def small_p95(run: Run, flows: Flows = ALL) -> float | None:
@@ -137,7 +150,7 @@ def request_times(run: Run, flows: Flows = ALL) -> list[float]:
 
 def backlog_growth(run: Run) -> float | None:
     found = run.backlog()
-    if not found or not found["started_bytes"]:
+    if not found or not found["started_bytes"] or found["half_bytes"] is None:
         return None
     return (found["last_bytes"] - found["half_bytes"]) / found["started_bytes"]
 
@@ -147,8 +160,9 @@ def share_of(group: str) -> Reader:
         found = run.backlog()
         if not found:
             return None
-        groups = run.over_time("goodput_bps", every_ns=found["last_ns"], max_points=0)
-        rates = {name: points[0][1] for name, points in groups.items()}
+        groups = run.over_time("goodput_bps", max_points=0)
+        means = {name: over_time.mean_until(points, found["last_ns"]) for name, points in groups.items()}
+        rates = {name: rate for name, rate in means.items() if rate is not None}
         total = sum(rates.values())
         return rates[group] / total if group in rates and total else None
 
@@ -156,15 +170,16 @@ def share_of(group: str) -> Reader:
 
 
 def throughput(of_hosts: bool) -> Reader:
-    """Mean utilisation of the ports of hosts, or of the other ports that were measured, while flows start."""
+    """Mean utilisation of the ports of hosts, or of the other measured ones, until the last flow starts."""
 
     def read(run: Run) -> float | None:
-        found = run.backlog()
-        if not found:
+        ports = run.over_time("utilisation", max_points=0)
+        chosen = [points for port, points in ports.items() if port.startswith("host") == of_hosts]
+        if not chosen or (last := flow_rows.last_start_ns(run)) is None:
             return None
-        ports = run.over_time("utilisation", every_ns=found["last_ns"], max_points=0)
-        means = [points[0][1] for port, points in ports.items() if port.startswith("host") == of_hosts]
-        return math.fsum(means) / len(means) if means else None
+        means = [over_time.mean_until(points, last) for points in chosen]
+        known = [mean for mean in means if mean is not None]
+        return math.fsum(known) / len(known) if known else None
 
     return read
 

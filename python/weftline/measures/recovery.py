@@ -5,8 +5,9 @@ that were measured, and held against its mean from `SETTLED` of the time before 
 failure.
 
     recovery_ns   from the first failure to the end of the last interval below `SHARE` of that mean, before
-                  the next change of a link, or the end of the run; all of that time where it ends below. The
-                  end of an event that `lasts` is a change
+                  the next change of a link, or the end of the run. The end of an event that `lasts` is a
+                  change. Where the last of these intervals is below, goodput has not recovered by then: the
+                  time is a lower bound, and every verdict on it is open (see `weftline.measures.evidence`)
     deficit       bytes that were delivered less than at that mean, over the same time
 
 With goodput by flow in place of groups:
@@ -20,6 +21,8 @@ With goodput by flow in place of groups:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from weftline import quantities
@@ -40,13 +43,32 @@ Spans = list[tuple[float, float]]
 
 
 def recovery_ns(run: Run) -> float | None:
-    """Return the time to recover in ns; None without a failure, or where goodput was not measured."""
+    """Return the time to recover in ns, a lower bound where `has_recovered` is False.
+
+    None without a failure, or where goodput was not measured, or with intervals so long that none tells what
+    it was before.
+    """
     found = _after(run)
     if found is None:
         return None
     start, usual, spans = found
     below = [time for time, rate in spans if rate < SHARE * usual]
     return max(0.0, max(below) - start) if below else 0.0
+
+
+def has_recovered(run: Run) -> bool | None:
+    """Return whether goodput was back before the next change of a link or the end; None if not known."""
+    found = _after(run)
+    if found is None or not found[2]:
+        return None
+    _, usual, spans = found
+    return spans[-1][1] >= SHARE * usual
+
+
+def unrecovered_text(runs: Sequence[Run]) -> str:
+    """Return ``"2 of 5 runs had not recovered"``; "" if all had, or where nothing is known of it."""
+    count = sum(has_recovered(run) is False for run in runs)
+    return f"{count} of {len(runs)} runs had not recovered" if count else ""
 
 
 def deficit_bytes(run: Run) -> float | None:
@@ -57,21 +79,29 @@ def deficit_bytes(run: Run) -> float | None:
     found = _after(run)
     if found is None:
         return None
-    _, usual, spans = found
-    every = max(EVERY_NS, interval_ns(run, "goodput"))
-    return max(0.0, math.fsum((usual - rate) * every / 8e9 for _, rate in spans))
+    start, usual, spans = found
+    ends = [time for time, _ in spans]
+    lengths = [end - begin for begin, end in pairwise([start, *ends])]
+    lost = ((usual - rate) * length / 8e9 for (_, rate), length in zip(spans, lengths, strict=True))
+    return max(0.0, math.fsum(lost))
 
 
 def silenced(run: Run) -> float | None:
-    """Return the share of flows that a failure silences; None without one, or where no flow was measured."""
+    """Return the share of flows that a failure silences.
+
+    None without a failure, where no flow was measured or the intervals are too long to tell, and where the
+    run ends before the time that is looked at does.
+    """
     times = _changes(run)
     if not times or run.scenario.get("measure", {}).get("goodput", {}).get("by") != "flow":
         return None
-    start, (low, high) = times[0], SILENT_NS
+    start, (low, high), every = times[0], SILENT_NS, interval_ns(run, "goodput")
+    if every > BEFORE_NS or run.summary["end_ns"] < start + high:
+        return None
     at_work = lost = 0
     for points in run.over_time("goodput_bps", max_points=0).values():
-        before = any(rate for time, rate in points if start - BEFORE_NS < time <= start)
-        after = [rate for time, rate in points if start + low < time <= start + high]
+        before = any(rate for time, rate in points if start - BEFORE_NS + every <= time <= start)
+        after = [rate for time, rate in points if start + low + every <= time <= start + high]
         at_work += before
         lost += before and not any(after)
     return lost / at_work if at_work else None
@@ -95,9 +125,12 @@ def _after(run: Run) -> tuple[float, float, Spans] | None:
             totals[time] = totals.get(time, 0.0) + rate
     if not times or not totals:
         return None
-    start, until = times[0], times[1] if len(times) > 1 else run.summary["end_ns"]
+    end = run.summary["end_ns"]
+    # The last interval ends with the run.
+    totals = {min(time, end): rate for time, rate in totals.items()}
+    start, until = times[0], times[1] if len(times) > 1 else end
     before = [rate for time, rate in totals.items() if SETTLED * start < time <= start]
-    if not before:
+    if not before or interval_ns(run, "goodput") > (1 - SETTLED) * start:
         return None
     spans = sorted((time, rate) for time, rate in totals.items() if start < time <= until)
     return start, math.fsum(before) / len(before), spans

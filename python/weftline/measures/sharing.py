@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from weftline import columns, quantities
@@ -94,17 +95,22 @@ def final_fairness(run: Run) -> float | None:
 def goodputs(run: Run, *, ns3: bool = False) -> list[tuple[str, float]]:
     """Return (group, mean goodput in bit/s) of every flow that was measured, in order of the flows.
 
-    Over the time from the first flow's start to the end of the run. With `ns3` as the authors of Cebinae
-    count in their runs of 100 s: 98 s of what was delivered over 99 s; that is, the mean without the last
-    second times 98/99. Nothing where no time is left without that second.
+    Over the time from the first flow's start to the end of the run; in folders of earlier builds to the end
+    of the last whole interval. With `ns3` as the authors of Cebinae count in their runs of 100 s: 98 s of
+    what was delivered over 99 s; that is, the mean without the last second times 98/99. Nothing where no time
+    is left without that second.
     """
     shares = run.shares()
     if not shares:
         return []
     start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"]
+    measured = max(share["until_ns"] for share in shares)
     if ns3:
         end -= SECOND_NS
         shares = run.shares(0, end) if end > start else []
+    end = min(end, measured)
+    if end <= start:
+        return []
     factor = COUNTED if ns3 else 1.0
     return [(share["group"], factor * 8e9 * share["bytes"] / (end - start)) for share in shares]
 
@@ -138,7 +144,13 @@ def bottleneck_throughput(run: Run) -> float | None:
     interval = interval_ns(run, "utilisation")
     if end <= start or not interval:
         return None
+    end = min(end, ports[0][-1][0])
+    if end <= start:
+        return None
     busy = math.fsum(share for time, share in ports[0] if time <= end) * interval
+    # Of the interval in which the time ends, its part.
+    pairs = pairwise(ports[0])
+    busy += math.fsum(share * (end - before) for (before, _), (time, share) in pairs if before < end < time)
     return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
 
 

@@ -1,7 +1,8 @@
 """How traffic was spread over links, and how long a failure cost packets: numbers of one run.
 
-Links are those that `measure.utilisation` names, without those of hosts; only the time in which flows
-start counts, so that what drains in the end does not.
+Links are those that `measure.utilisation` names, without those of hosts; only the intervals count that end
+by the start of the last flow, so that what drains in the end does not. Where none does, because all flows
+start at once or the interval is too long, there is no number.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import math
 from typing import TYPE_CHECKING
 
 from weftline import quantities
+from weftline.measures import flow_rows
+from weftline.measures.over_time import ends_by
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -17,14 +20,11 @@ if TYPE_CHECKING:
 
 def _links(run: Run) -> dict[str, list[float]]:
     """Return the utilisation of each measured link over time, until the last flow has started."""
-    found = run.backlog()
-    last = found["last_ns"] if found else math.inf
     ports = run.over_time("utilisation", max_points=0)
-    return {
-        port: [value for time, value in points if time <= last]
-        for port, points in ports.items()
-        if not port.startswith("host")
-    }
+    links = {port: points for port, points in ports.items() if not port.startswith("host")}
+    if not links or (last := flow_rows.last_start_ns(run)) is None:
+        return {}
+    return {port: [value for time, value in points if ends_by(time, last)] for port, points in links.items()}
 
 
 def _means(run: Run) -> list[float]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import comparison, evidence, losses, separations, steps
+from weftline.measures import comparison, evidence, losses, readings, separations, steps
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -148,8 +149,13 @@ _LEFT_OUT = "each paired 95 % interval leaves out zero"
 def _costs(line: Line, *, named: bool) -> str:
     """Queue, pauses and drops of a line."""
     parts = []
-    if line.metric("queue_p99"):
-        parts.append(f"99 % of the samples find at most {line.metric_text('queue_p99')} in a queue")
+    queue = line.metric("queue_p99")
+    if queue is not None:
+        # The percentile is the lower edge of its bin, so that these samples are below the upper edge.
+        below = replace(queue, value=queue.value + readings.QUEUE_BIN_BYTES).text(quantities.bytes_text)
+        asked = max(len(line.runs), len(line.asked))
+        runs = evidence.qualifier(runs=queue.count or 0, asked=asked, left=line.left_text("queue_p99"))
+        parts.append(f"99 % of the samples find less than {below} in a queue{runs}")
     parts += _losses(line)
     pauses = line.metric("pauses")
     if pauses is not None:

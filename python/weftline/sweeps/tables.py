@@ -23,6 +23,7 @@ _OPERATIONS = "collective operations of one kind, such as those of one job (weft
 _LONGER = "in the scenario, and a run of over 1 s from the first start of a flow"
 _BY_FLOW = f"measure.goodput by flow {_LONGER}"
 _BY_FLOW_AND_PORT = f"measure.goodput by flow and measure.utilisation of the bottleneck {_LONGER}"
+_WHILE_FLOWS_START = "in the scenario, at intervals shorter than the time in which flows start"
 _NEEDED = {
     "flow GROUP": _BY_FLOW,
     "goodput_without_last_second": _BY_FLOW,
@@ -33,9 +34,14 @@ _NEEDED = {
     "queue_p95": "measure.queue_histogram in the scenario",
     "queue_p99": "measure.queue_histogram in the scenario",
     "queue_max": "measure.queue_histogram in the scenario",
-    "backlog_growth": "measure.goodput in the scenario",
-    "sent_share": "measure.goodput and measure.utilisation in the scenario",
-    "received_share": "measure.goodput and measure.utilisation in the scenario",
+    "backlog_growth": f"measure.goodput by group {_WHILE_FLOWS_START}",
+    "sent_share": f"measure.utilisation {_WHILE_FLOWS_START}",
+    "received_share": f"measure.utilisation {_WHILE_FLOWS_START}",
+    "utilisation_mean": f"measure.utilisation {_WHILE_FLOWS_START}",
+    "utilisation_max": f"measure.utilisation {_WHILE_FLOWS_START}",
+    "imbalance": f"measure.utilisation of several links {_WHILE_FLOWS_START}",
+    "recovery": "a failure, and measure.goodput by group at intervals of at most half of the time before it",
+    "deficit": "a failure, and measure.goodput by group at intervals of at most half of the time before it",
     "algbw": _OPERATIONS,
     "busbw": _OPERATIONS,
 }

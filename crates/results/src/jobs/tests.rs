@@ -47,3 +47,15 @@ fn bandwidths_are_those_of_nccl_tests_and_steps_are_counted_from_finish_to_finis
         assert_eq!(rows[3][key], Value::Null, "{key} of a step that has not ended");
     }
 }
+
+#[test]
+fn events_that_finish_in_another_order_count_from_the_finish_before_them_so_that_their_mean_is_that_of_all() {
+    let part = StepRecord { part: true, ..step(0, 9, 0, Some(5)) };
+    let steps =
+        [step(0, 0, 0, Some(10)), step(0, 1, 1, Some(4)), step(0, 2, 2, None), part, step(0, 3, 3, Some(13))];
+    let gaps = finish_to_finish(&steps);
+    assert_eq!(gaps, [Some(Time::from_us(6)), None, None, None, Some(Time::from_us(3))]);
+    // (last finish - first finish) / 2
+    let sum = gaps.iter().flatten().fold(Time::ZERO, |sum, gap| sum + *gap);
+    assert_eq!(sum, Time::from_us(13 - 4));
+}

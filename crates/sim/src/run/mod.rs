@@ -440,6 +440,7 @@ impl Simulation {
         if self.regions.iter().any(|region| !region.arrived) {
             self.now = self.regions.iter().map(|region| region.net.now).max().unwrap_or(self.now);
         }
+        self.take_last_measures();
         for region in &mut self.regions {
             region.take_mail();
             region.in_turn(|region| region.finish(self.now));

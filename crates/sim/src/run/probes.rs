@@ -102,6 +102,22 @@ impl Measure {
     fn is_histogram(&self) -> bool {
         matches!(self, Measure::QueueHistogram(_))
     }
+
+    /// Whether its values are of all that happened since the last look, not of the moment.
+    fn is_of_intervals(&self) -> bool {
+        match self {
+            Measure::Utilisation(_)
+            | Measure::GroupGoodput(_)
+            | Measure::FlowGoodput(_)
+            | Measure::Disciplines(_)
+            | Measure::PortEvents(_) => true,
+            Measure::FlowsDone { .. }
+            | Measure::At
+            | Measure::QueueHistogram(_)
+            | Measure::QueueSeries(_)
+            | Measure::Controllers(_) => false,
+        }
+    }
 }
 
 struct Probe {
@@ -261,7 +277,7 @@ impl Simulation {
         self.now = now;
         let mut probes = std::mem::take(&mut self.probes.probes);
         for probe in probes.iter_mut().filter(|probe| probe.due == now) {
-            self.take(probe);
+            self.take(&mut probe.measure, probe.every);
             probe.due = match probe.measure {
                 Measure::FlowsDone { given_up, .. } => self.next_look(probe.every, given_up, next),
                 _ => now.saturating_add(probe.every),
@@ -280,12 +296,26 @@ impl Simulation {
         self.now.saturating_add(every).max(last.min(given_up))
     }
 
-    fn take(&mut self, probe: &mut Probe) {
+    /// The run ends now: measures of what happened in an interval have a last, shorter one where it ends inside of one, so that
+    /// their intervals cover all of the run.
+    pub(crate) fn take_last_measures(&mut self) {
+        let mut probes = std::mem::take(&mut self.probes.probes);
+        for probe in probes.iter_mut().filter(|probe| probe.measure.is_of_intervals()) {
+            let began = probe.due.saturating_sub(probe.every);
+            if began < self.now && self.now < probe.due {
+                self.take(&mut probe.measure, self.now - began);
+            }
+        }
+        self.probes.probes = probes;
+    }
+
+    /// `interval`: the time since the last look.
+    fn take(&mut self, measure: &mut Measure, interval: Time) {
         let (now, regions) = (self.now, &self.regions);
-        let seconds = probe.every.as_seconds();
+        let seconds = interval.as_seconds();
         let mut sample =
             |entity, metric, value| self.samples.push(Sample { time: now, entity, metric, value });
-        match &mut probe.measure {
+        match measure {
             Measure::At => self.probes.ending = Some(Ending::Done),
             Measure::FlowsDone { stall, delivered, since, changes, given_up } => {
                 (self.probes.ending, *given_up) = self.near_end(*stall, delivered, since, changes);

@@ -198,6 +198,7 @@ fn add_source(
     hosts: &Hosts,
     cx: &TrafficContext,
 ) {
+    let known = traffic.groups.len();
     let groups = RefCell::new(std::mem::take(&mut traffic.groups));
     let group_named = |name: &str| group_index(&mut groups.borrow_mut(), name);
     let warnings = RefCell::new(Vec::new());
@@ -236,7 +237,22 @@ fn add_source(
     for warning in warnings.into_inner() {
         section.warn(format!("{}: {warning}", section.path()));
     }
-    traffic.groups = groups.into_inner();
+    let groups = groups.into_inner();
+    for name in groups[known..].iter().filter(|name| is_name_of_flow(name)) {
+        let message = format!("\"{name}\" is the name of a flow in series: expected another name of a group");
+        if *name == spec.group {
+            section.complain("group", message);
+        } else {
+            section.complain_here(format!("group: {message}"));
+        }
+    }
+    traffic.groups = groups;
+}
+
+/// Whether series.parquet has flows by such a name: `flow12`.
+fn is_name_of_flow(name: &str) -> bool {
+    let number = name.strip_prefix("flow").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Flows of a source that are held against a network of several parts before it runs; a run looks at all of

@@ -167,7 +167,7 @@ pub(super) const METRICS: &[Metric] = &[
         "finish_to_finish",
         Unit::Time,
         "steps from finish to finish, mean",
-        "Mean time from the end of a step to the end of the next, computation included.",
+        "Mean time from the end of a step to the next end of a step of its job, computation included.",
     )
     .shown_in("ms"),
     run(
@@ -200,14 +200,16 @@ pub(super) const METRICS: &[Metric] = &[
         Unit::Share,
         "backlog growth (of what started)",
         "Bytes under way when the last flow started, less those when half had, over the bytes \
-         that started in between. Near 0: the network keeps up.",
+         that started in between. Near 0: the network keeps up. None where an interval of \
+         measure.goodput is longer than the time between the two.",
     )
     .axis("backlog growth (% of the bytes that started)"),
     run(
         "sent_share",
         Unit::Share,
         "load at the senders' links",
-        "Mean utilisation of the hosts' ports while flows start.",
+        "Mean utilisation of the hosts' ports until the last flow starts, over whole intervals. None where an \
+         interval of measure.utilisation is longer than that.",
     )
     .axis("senders' links in use (%)")
     .higher_is_better(),
@@ -215,7 +217,8 @@ pub(super) const METRICS: &[Metric] = &[
         "received_share",
         Unit::Share,
         "load at the receivers' links",
-        "Mean utilisation of the measured ports of switches while flows start.",
+        "Mean utilisation of the measured ports of switches until the last flow starts, over whole intervals. \
+         None where an interval of measure.utilisation is longer than that.",
     )
     .axis("receivers' links in use (%)")
     .higher_is_better(),
@@ -251,7 +254,7 @@ pub(super) const METRICS: &[Metric] = &[
          links between the switches of a dumbbell or a parking lot.",
     )
     .higher_is_better(),
-    run("goodput_total", Unit::Rate, "goodput, all flows", "Sum of the mean goodputs of the measured flows.")
+    run("goodput_total", Unit::Rate, "goodput, all flows", "Sum of the mean goodputs of the measured flows, from the first flow's start to the end of the run.")
         .shown_in("Mb/s")
         .axis("goodput of all flows (Mb/s)")
         .higher_is_better(),
@@ -292,21 +295,23 @@ pub(super) const METRICS: &[Metric] = &[
         "queue_p50",
         Unit::Bytes,
         "queue, median",
-        "Median of the queue lengths of all sampled ports, idle ones included.",
+        "Median of the queue lengths of all sampled ports, idle ones included: the lower edge of its bin of 1 KB.",
     )
     .shown_in("KB"),
     run(
         "queue_p95",
         Unit::Bytes,
         "queue p95",
-        "95th percentile of the queue lengths of all sampled ports, idle ones included.",
+        "95th percentile of the queue lengths of all sampled ports, idle ones included: the lower edge of its \
+         bin of 1 KB.",
     )
     .shown_in("KB"),
     run(
         "queue_p99",
         Unit::Bytes,
         "queue p99",
-        "99th percentile of the queue lengths of all sampled ports, idle ones included.",
+        "99th percentile of the queue lengths of all sampled ports, idle ones included: the lower edge of its \
+         bin of 1 KB.",
     )
     .shown_in("KB"),
     run("queue_max", Unit::Bytes, "queue max", "Longest queue that a sample saw.").shown_in("KB"),
@@ -397,20 +402,23 @@ pub(super) const METRICS: &[Metric] = &[
         "utilisation_mean",
         Unit::Share,
         "utilisation of the measured links, mean",
-        "Mean utilisation of the links that measure.utilisation records.",
+        "Mean utilisation of the links that measure.utilisation records, hosts' apart, until the last flow \
+         starts. None where its interval is longer than that.",
     )
     .axis("utilisation of the measured links (%)"),
     run(
         "utilisation_max",
         Unit::Share,
         "utilisation of the busiest measured link",
-        "Mean utilisation of the busiest link that measure.utilisation records.",
+        "Mean utilisation of the busiest link that measure.utilisation records, hosts' apart, until the last \
+         flow starts. None where its interval is longer than that.",
     ),
     run(
         "imbalance",
         Unit::Share,
         "imbalance of the measured links",
-        "Of the utilisations of the measured links: (max - min) / mean.",
+        "Of the utilisations of the measured links: (max - min) / mean, mean over time until the last flow \
+         starts. None where an interval of measure.utilisation is longer than that.",
     )
     .axis("imbalance, (max - min) / mean (%)"),
     run(
@@ -424,15 +432,16 @@ pub(super) const METRICS: &[Metric] = &[
         "recovery",
         Unit::Time,
         "time to recover from the first failure",
-        "From the first failure until goodput stays above 90 % of what it was before.",
+        "From the first failure until goodput stays above 90 % of what it was before. A lower bound where it \
+         does not before the next change of a link or the end of the run.",
     )
     .shown_in("us"),
     run(
         "deficit",
         Unit::Bytes,
         "not delivered after the first failure",
-        "Bytes that were delivered less until the recovery than at the goodput before the \
-         failure.",
+        "Bytes that were delivered less than at the goodput before the first failure, until the next \
+         change of a link or the end of the run.",
     )
     .shown_in("KB"),
     run(

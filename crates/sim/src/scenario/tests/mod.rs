@@ -1,6 +1,7 @@
 //! Whole scenarios: the one of the contract and what follows from others; mistakes are in `wrong`, laws of the reader in `drawn`.
 
 mod drawn;
+mod groups;
 mod hosts;
 mod scale;
 mod wrong;

@@ -1,0 +1,177 @@
+"""Numbers of series cover the time that they claim, whatever the interval at which they were measured."""
+
+import pytest
+
+import weftline
+from weftline.measures import evidence, over_time, readings, recovery
+from weftline.measures.lines import lines_of
+from weftline.measures.metrics import metric
+from weftline.report import answer_text
+
+ENDLESS = {
+    "topology": {"kind": "star", "hosts": 3},
+    "workload": [
+        {"kind": "flows", "flows": [{"src": n, "dst": 2, "size": "100MB", "start": "0us"} for n in (0, 1)]}
+    ],
+    "run": {"until": "190us"},
+}
+
+
+def value(name, run):
+    return metric(name).read(run)
+
+
+@pytest.mark.parametrize("every", ["100us", "70us", "1ms"])
+def test_goodput_counts_to_the_end_of_a_run_that_ends_inside_of_an_interval(tmp_path, every):
+    def run(every):
+        measure = {
+            "goodput": {"by": "flow", "flows": [0, 1], "every": every},
+            "utilisation": {"ports": "s0->host2", "every": every},
+            "port_events": {"ports": "s0->host2", "every": every},
+        }
+        return weftline.run({**ENDLESS, "measure": measure}, out=tmp_path / every)
+
+    fine, coarse = run("10us"), run(every)
+    assert value("goodput_total", fine) > 80e9
+    for name in ("goodput_total", "jain", "first_share", "mean of goodput_bps", "mean of utilisation"):
+        assert value(name, coarse) == pytest.approx(value(name, fine), rel=1e-9), name
+    for name in ("goodput_bps", "utilisation"):
+        ours, theirs = (
+            [points[0] for points in run.over_time(name, max_points=1).values()] for run in (coarse, fine)
+        )
+        assert [time for time, _ in ours] == [190e3] * len(ours)
+        assert [mean for _, mean in ours] == pytest.approx([mean for _, mean in theirs])
+    marks = [
+        sum(count for _, count in run.over_time("ecn_marks", max_points=0)["s0.p2"]) for run in (coarse, fine)
+    ]
+    assert marks[0] == marks[1] == coarse.summary["ecn_marks"]
+
+
+def test_a_run_that_ends_on_the_grid_has_no_more_rows(tmp_path):
+    measure = {"goodput": {"by": "flow", "flows": [0], "every": "95us"}}
+    run = weftline.run({**ENDLESS, "measure": measure}, out=tmp_path / "run")
+    assert [time for time, _ in run.over_time("goodput_bps")["flow0"]] == [95e3, 190e3]
+
+
+def test_loads_do_not_depend_on_whether_goodput_was_measured_and_coarse_intervals_give_none(tmp_path):
+    def run(name, **measure):
+        scenario = {
+            "topology": {"kind": "star", "hosts": 8},
+            "workload": [{"kind": "poisson", "size": "20KB", "load": 0.5, "duration": "200us"}],
+            "run": {"until": "1ms"},
+            "measure": measure,
+        }
+        return weftline.run(scenario, out=tmp_path / name)
+
+    ports = {"ports": "*", "every": "10us"}
+    alone = run("alone", utilisation=ports)
+    both = run("both", utilisation=ports, goodput={"by": "group", "every": "10us"})
+    names = ("utilisation_mean", "utilisation_max", "imbalance", "sent_share", "received_share")
+    assert {name: value(name, alone) for name in names} == {name: value(name, both) for name in names}
+    assert value("sent_share", both) > 0.4
+    assert abs(value("backlog_growth", both)) < 0.1
+    assert value("share poisson", both) == 1
+    every = {"every": "1ms"}
+    coarse = run("coarse", utilisation={**ports, **every}, goodput={"by": "group", **every})
+    for name in (*names, "backlog_growth", "share poisson"):
+        assert value(name, coarse) is None, name
+    assert coarse.backlog()["half_bytes"] is None
+
+
+def test_paused_counts_by_the_time_for_which_it_lasts(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 9},
+        "switch": {"buffer": "500KB"},
+        "transport": {"controller": {"kind": "none"}},
+        "workload": [{"kind": "incast", "size": "60KB"}],
+        "measure": {"pauses": True},
+    }
+    run = weftline.run(scenario, out=tmp_path / "run")
+    series, end = run.over_time("paused", max_points=0), run.summary["end_ns"]
+    share = run.summary["paused_ns"] / (len(series) * end)
+    assert 0 < share < 1 and any(len(points) > 2 for points in series.values())
+    assert value("mean of paused", run) == value("share of paused = 1", run) == pytest.approx(share)
+    for few in (
+        run.over_time("paused", max_points=3),
+        run.over_time("paused", every_ns=end / 3, max_points=0),
+    ):
+        assert [time for time, _ in few["host0.p0"]] == pytest.approx([end / 3, 2 * end / 3, end])
+        total = sum(end / 3 * mean for points in few.values() for _, mean in points)
+        assert total == pytest.approx(run.summary["paused_ns"])
+
+
+class Series:
+    """A run of 100 ns with one series."""
+
+    def __init__(self, points):
+        self.points, self.summary = points, {"end_ns": 100.0}
+
+    def recorded(self, metric, *, max_points):
+        return {"one": self.points}
+
+
+def test_the_last_interval_counts_by_its_length():
+    run = Series([[40.0, 1.0], [80.0, 2.0], [100.0, 9.0]])
+
+    def of(text):
+        return over_time.reader(text)(run)
+
+    assert of("mean of utilisation") == pytest.approx((40 + 80 + 180) / 100)
+    assert of("share of utilisation = 9") == pytest.approx(0.2)
+    assert (of("max of utilisation"), of("min of utilisation"), of("median of utilisation")) == (2, 1, 1.5)
+    assert of("mean of utilisation after 90ns") == 9
+    assert of("max of queue_bytes") == 9 and of("mean of queue_bytes") == 4
+
+
+def test_a_state_lasts_until_it_changes():
+    run = Series([[10.0, 1.0], [20.0, 0.0], [60.0, 1.0], [95.0, 0.0]])
+
+    def of(text):
+        return over_time.reader(text)(run)
+
+    assert of("mean of paused") == pytest.approx(0.45)
+    assert of("mean of paused after 50ns") == pytest.approx(0.7)
+    assert of("share of paused = 0") == pytest.approx(0.55)
+    assert (of("median of paused"), of("min of paused"), of("max of paused")) == (0, 0, 1)
+    assert of("median of paused after 50ns") == 1
+    # Of the spans of 10 ns only the second, and those from 60 to 90 ns, are paused throughout.
+    assert of("floor of paused in 10ns") == pytest.approx(0.4)
+    assert of("period of paused = 1") == 50
+
+
+def test_a_time_to_recover_that_is_a_lower_bound_opens_every_verdict(monkeypatch):
+    class Run:
+        def __init__(self):
+            self.summary, self.scenario = {"status": "done"}, {}
+
+    monkeypatch.setattr(recovery, "has_recovered", lambda run: run is not runs[0])
+    runs = [Run(), Run()]
+    found = evidence.against(runs, "recovery", remark="")
+    assert found == [evidence.Reason("recovered", "1 of 2 runs had not recovered")]
+    assert evidence.left_text("recovery", runs) == "1 of 2 runs had not recovered"
+    assert (
+        evidence.against(runs, "deficit", remark="")
+        == evidence.against(runs[1:] * 2, "recovery", remark="")
+        == []
+    )
+
+
+def test_percentiles_of_queues_are_bins(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 5},
+        "workload": [{"kind": "poisson", "size": "700B", "load": 0.5, "duration": "200us"}],
+        "measure": {
+            "queue_histogram": {"ports": "s*->host*", "every": "1us"},
+            "queues": {"ports": "s*->host*", "every": "1us"},
+        },
+    }
+    run = weftline.run(scenario, out=tmp_path / "run")
+    samples = [size for points in run.over_time("queue_bytes", max_points=0).values() for _, size in points]
+    for edge, share in run.queues["cdf"]:
+        assert sum(size < edge for size in samples) / len(samples) == pytest.approx(share)
+    lower = value("queue_p99", run)
+    assert sum(size < lower + 1000 for size in samples) >= 0.99 * len(samples)
+    assert sum(size < lower for size in samples) < 0.99 * len(samples)
+    below = f"{lower / 1000 + 1:g} KB"
+    assert f"99 % of the samples find less than {below} in a queue" in answer_text.answer(lines_of([run]))[-1]
+    assert readings.queue_bin_text(lower) == f"{lower / 1000:g} KB to {below}"
