@@ -43,7 +43,7 @@ def files(folder):
 
 @pytest.fixture
 def writing(here):
-    """Return how to start a run that goes on until the test is over."""
+    """Return how to start a run that ends after the test."""
     begun = []
 
     def start(*arguments):

@@ -162,9 +162,14 @@ pub fn foreseen(scenario: &Scenario, limit: Option<Bytes>) -> Vec<String> {
     found
 }
 
-/// Builds the network of a run, and returns what that cost. Ctrl-C ends it.
-fn build(config: Config, threads: usize) -> PyResult<(Simulation, Resources)> {
-    interruptible(move || {
+/// Builds the network of a run and its flows, and returns what that cost. Ctrl-C ends it; so does a limit of memory, which is
+/// returned.
+fn build(
+    config: Config,
+    threads: usize,
+    watch: &Watch<'_>,
+) -> PyResult<Result<(Simulation, Resources), Ending>> {
+    let build = move || {
         let stopwatch = Stopwatch::start(1);
         let execution = Execution { threads, ..Execution::default() };
         let network = Simulation::new(config, execution).map_err(failed)?;
@@ -195,13 +200,12 @@ struct Watch<'a> {
     started: Instant,
     /// Most bytes that the process may hold.
     limit: Option<Bytes>,
+    /// Bytes that it held before. A table that is full is copied into one of twice its size, and all that was added since may be
+    /// one table. An allocation that fails ends the program, so twice as much of a limited address space must be left.
+    held_before: u64,
     /// Why the run was stopped: KeyboardInterrupt, or what `progress` raised.
     stopped: Option<PyErr>,
     /// Or this: it went beyond a limit.
-    /// Bytes that it held before. A table that is full asks for as much again at once: of what was added since, all may be
-    /// one table. An allocation that fails ends the program, so that much of a limited address space, and a quarter for what
-    /// comes between two looks, must be left.
-    held_before: u64,
     ending: Option<Ending>,
 }
 
@@ -219,7 +223,7 @@ impl<'a> Watch<'a> {
             return Some(Ending::MemoryLimit { held, limit });
         }
         let left = machine::address_space().map(|space| space.left);
-        if let Some(left) = left.filter(|left| left.0 < held.0.saturating_sub(self.held_before) / 4 * 5) {
+        if let Some(left) = left.filter(|left| left.0 < 2 * held.0.saturating_sub(self.held_before)) {
             return Some(Ending::AddressSpaceFull { held, left });
         }
         let Memory { total, left } = machine::memory()?;

@@ -1,4 +1,4 @@
-"""Closed and broken standard streams, and bytes that are no text: what a command does stays the same."""
+"""Closed and broken standard streams, and bytes that are no text: commands do the same as without them."""
 
 import os
 import shlex

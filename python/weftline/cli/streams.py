@@ -36,7 +36,7 @@ def drop(stream: TextIO) -> None:
 
 
 class _Stream:
-    """A stream that ignores some errors: what was to be printed is lost, and the command goes on.
+    """A stream that ignores some errors: what was to be printed is lost, and the command continues.
 
     Of standard output this is a pipe that its reader closed: a full disk is an error there, which the
     command reports. Of standard error it is every error.

@@ -31,7 +31,7 @@ pub struct FolderClaim {
     process: u32,
 }
 
-/// What the system said to a request for a lock.
+/// Answer of the system to a request for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Locked {
     Here,
@@ -41,7 +41,7 @@ enum Locked {
 }
 
 impl FolderClaim {
-    /// Makes `dir` where it does not exist, and claims it. Refused: what is no folder, the folder of a result store, and a
+    /// Makes `dir` where it does not exist, and claims it. Refused: a file, the folder of a result store, and a
     /// folder that another run writes.
     pub fn take(dir: &Path) -> Result<FolderClaim, ResultsError> {
         FolderClaim::take_with(dir, lock)

@@ -154,7 +154,7 @@ pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> (Option<usize
             (Some(span.start), format!("duplicate key {key}: it has a value already"))
         }
         ("recursion limit", span) => {
-            // The parser does not report where: most likely on the line with the most keys, lists and tables.
+            // The parser reports no place: it is probably the line that opens the largest number of keys, lists and tables.
             let openers = |line: &str| line.bytes().filter(|byte| b".[{".contains(byte)).count();
             let deepest = text.lines().max_by_key(|line| openers(line)).unwrap_or_default();
             let start = deepest.as_ptr() as usize - text.as_ptr() as usize;
