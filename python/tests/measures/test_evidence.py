@@ -349,3 +349,21 @@ def test_slowdowns_over_other_ideal_times_do_not_rank_schemes(tmp_path):
     assert "ideals differ" not in kinds["fct_mean"]
     both = weftline.compare(*(run for cell in result.cells for run in cell.runs.values()))
     assert "other ideal times" in both.text() + both.differences().text()
+
+
+def test_the_sentence_on_a_ranking_names_who_is_not_separated_from_whom():
+    means = {"mine": 18.9, "HPCC": 4.75, "DCTCP": 4.9}
+    chance = Reason("interval", "the 95 % interval of the difference holds zero")
+
+    def between(one, other):
+        assert one == "HPCC"
+        return evidence.Separation(-1) if other == "mine" else evidence.Separation(0, (chance,))
+
+    standing = leader(list(means), means, between)
+    assert (standing.first, standing.best, standing.beaten) == (None, "HPCC", ("mine",))
+    texts = {name: f"{name} {mean}" for name, mean in means.items()}
+    assert answer_text.standing("slowdown, p99", "load 0.5", texts, standing) == (
+        "Slowdown, p99, load 0.5: the lowest mean, HPCC 4.75, is not separated from that of DCTCP 4.9: within "
+        "chance (the 95 % interval of the difference holds zero); it is lower than mine 18.9 (each paired 95 % "
+        "interval leaves out zero)."
+    )

@@ -138,7 +138,7 @@ def test_runs_of_the_same_bits_are_not_ranked_by_how_their_queues_were_sampled(t
     assert "measure.ideal is hpcc and alone" in reasons("slowdown_mean", "ideal")
     assert "not measured alike" not in reasons("slowdown_mean", "edge")
     assert "same to the bit" in str(swept) and ") *" not in str(swept)
-    # The same by `compare`, and a mean over both ways of measuring says what it is.
+    # The same by `compare`, and a mean over both ways of measuring has a warning.
     compared = comparison.comparison_of([swept])
     assert {compared.separation("queue_p99", line).order for line in compared.lines[1:]} == {0}
     mixed = [*list(cells["all"].runs.values())[:2], *list(cells["edge"].runs.values())[2:]]

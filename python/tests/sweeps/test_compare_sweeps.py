@@ -1,4 +1,4 @@
-"""`weftline compare` and the page of a sweep say what the sweep itself says, of the same flows."""
+"""`weftline compare` and the page of a sweep agree with the sweep itself, on the same flows."""
 
 import shutil
 
@@ -109,9 +109,9 @@ def test_options_choose_flows_of_runs_and_replace_those_of_a_report(store, capsy
     for wrong in ({"min_size": "1MB", "max_size": "1KB"}, {"min_size": "1TB"}, {"group": "nobody"}):
         with pytest.raises(InputError):
             weftline.compare(*folders, **wrong)
-    # Beside other stores the report of a sweep does not apply, which is stated.
-    beside = comparison.comparison_of([store, folders[0]])
-    assert "does not apply to these lines, in which all flows count" in " ".join(beside.notes)
+    # With other stores the report of a sweep does not apply, which is stated.
+    several = comparison.comparison_of([store, folders[0]])
+    assert "does not apply to these lines, in which all flows count" in " ".join(several.notes)
 
 
 def test_lines_of_which_other_flows_count_are_not_ranked(store):

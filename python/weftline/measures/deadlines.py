@@ -1,7 +1,7 @@
 """Deadlines of flows: which share of them was met, and how many were not decided when the run ended.
 
 A flow that did not finish has missed its deadline only if that lay within the run. The deadline of one that
-was still under way may lie after the end: nobody knows whether it would have been met. Such flows are not
+was still under way may lie after the end: whether it would have been met is unknown. Such flows are not
 decided; they are counted apart, and the share of met deadlines is over the others.
 """
 

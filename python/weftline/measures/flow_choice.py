@@ -74,7 +74,7 @@ class FlowChoice:
         )
 
     def undecided_text(self, runs: Sequence[Run], name: str) -> str:
-        """Return what `evidence.undecided_text` says of the flows that count."""
+        """Return `evidence.undecided_text` for the flows that count."""
         if not evidence.is_of_deadlines(name):
             return ""
         return evidence.undecided_text(name, runs, [self.of_run(run, name) for run in runs])
