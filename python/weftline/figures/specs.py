@@ -193,8 +193,8 @@ def queue_cdf(
     spec = distinct_rows(rows, [line.label for line in lines], marks=bool(published))
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
     note = (
-        f"{caption} All sampled ports together, idle ones included. Queues are counted in bins of 1 KB: lines "
-        "stand at upper edges of bins, percentiles in the table are lower edges."
+        f"{caption} All sampled ports together, idle ones included. Queues are counted in bins of 1 KB: "
+        "lines stand at upper edges of bins, percentiles in the table are lower edges."
     ).strip()
     if published:
         note = (
