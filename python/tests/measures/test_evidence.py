@@ -363,7 +363,7 @@ def test_the_sentence_on_a_ranking_names_who_is_not_separated_from_whom():
     assert (standing.first, standing.best, standing.beaten) == (None, "HPCC", ("mine",))
     texts = {name: f"{name} {mean}" for name, mean in means.items()}
     assert answer_text.standing("slowdown, p99", "load 0.5", texts, standing) == (
-        "Slowdown, p99, load 0.5: the lowest mean, HPCC 4.75, is not separated from that of DCTCP 4.9: within "
-        "chance (the 95 % interval of the difference holds zero); it is lower than mine 18.9 (each paired 95 % "
-        "interval leaves out zero)."
+        "Slowdown, p99, load 0.5: the lowest mean, HPCC 4.75, is not separated from that of DCTCP 4.9: "
+        "within chance (the 95 % interval of the difference holds zero); it is lower than mine 18.9 (each "
+        "paired 95 % interval leaves out zero)."
     )
