@@ -384,11 +384,11 @@ class Run:
         Of the flows whose goodput was measured (``measure.goodput`` by flow), whether they finished or not;
         until the end of the run without `to_ns`.
         """
-        until = self.summary.get("end_ns", 0) if to_ns is None else to_ns
-        return json.loads(_native.shares(str(self.out), from_ns, until))
         _check_time("from_ns", from_ns)
-
+        until = self.summary.get("end_ns", 0) if to_ns is None else to_ns
         _check_time("to_ns", until)
+        return json.loads(_native.shares(str(self.out), from_ns, until))
+
     @cached_property
     def queues(self) -> dict[str, Any] | None:
         """Queue length over all sampled ports, from a histogram of bins of 1000 bytes; None if not measured.
@@ -422,6 +422,9 @@ class Run:
 
     def recorded(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
         """Return the same, empty whatever the name of a series that the run does not have."""
+        _check_name("metric", metric)
+        _check_time("every_ns", every_ns)
+        _check_whole("max_points", max_points)
         return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
 
     @cached_property
@@ -431,9 +434,6 @@ class Run:
         integrity.check(self.out, (path.name,))
         try:
             found = tomllib.loads(path.read_text("utf-8"))
-        _check_name("metric", metric)
-        _check_time("every_ns", every_ns)
-        _check_whole("max_points", max_points)
         except (OSError, ValueError, RecursionError) as error:
             why = getattr(error, "strerror", None) or error
             raise InputError(f"{path}: cannot be read: {why}") from None

@@ -123,6 +123,7 @@ impl Scenario {
         memory: Option<Bound<'_, PyAny>>,
         provenance: Option<&str>,
         sync: bool,
+        claim: Option<PyRef<'_, FolderClaim>>,
     ) -> PyResult<String> {
         let claim = claim.and_then(|claim| claim.take());
         let place = Place { out, force, sync, claim };
@@ -131,7 +132,6 @@ impl Scenario {
         py.detach(|| runs::simulate(&self.loaded, provenance, &limits, place, progress, &self.failure))
     }
 
-        claim: Option<PyRef<'_, FolderClaim>>,
     /// Runs it twice, the second time with some flows traced, and returns where their completion times went, as JSON: of
     /// one `flow`, of the flows that decided when a step of the job `group` ended (`step`: its number, negative
     /// for the slowest; `workload`: which of several jobs of one group), else of the `slowest` by slowdown, in a
