@@ -54,7 +54,7 @@ from weftline.measures.pooling import seed_of
 from weftline.runs import Run
 
 KINDS = {
-    "seeds": "one seed",
+    "seeds": "too few seeds",
     "runs": "runs that did not end, or are missing",
     "unfinished": "unfinished flows, which the number leaves out",
     "steps": "unfinished steps, which the number leaves out",
@@ -120,7 +120,7 @@ class Separation:
         return {-1: "lower", 1: "higher"}.get(self.order, "not separated")
 
 
-ONE_SEED = Reason("seeds", "there is no interval, and a difference cannot be distinguished from chance")
+ONE_SEED = Reason("seeds", "one seed gives no interval: a difference cannot be distinguished from chance")
 
 
 def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Iterable[Reason] = ()) -> Verdict:
