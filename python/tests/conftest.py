@@ -53,6 +53,9 @@ class StandIn:
     def run(self, out, **options) -> str:
         return self._engine.run(*self._source[:5], out, **options)
 
+    def foreseen(self, memory=None) -> list[str]:
+        return []
+
     def check(self) -> str:
         return self._engine.check(*self._source)
 
