@@ -71,7 +71,12 @@ pub(crate) fn of(
         }
         Ending::AddressSpaceFull { held, left } => {
             let left = megabytes(left);
-            Some((held, format!("and the limit of its address space (ulimit -v) left {left}, too little to double a table")))
+            Some((
+                held,
+                format!(
+                    "and the limit of its address space (ulimit -v) left {left}, too little to double a table"
+                ),
+            ))
         }
         _ => None,
     };

@@ -102,6 +102,10 @@ pub trait Source {
     fn is_own(&self, key: &str) -> bool {
         self.peek(key).is_some()
     }
+    /// Whether the value of a key that was read is its default.
+    fn is_default(&self, _key: &str) -> bool {
+        false
+    }
     /// Removes a value that has no effect from the resolved scenario.
     fn forget(&mut self, _key: &str) {}
     /// Adds a warning.
@@ -441,6 +445,14 @@ impl<'a> Parameters<'a> {
         self.source.forget(key);
         if self.source.is_own(key) {
             self.source.complain(key, message());
+        }
+    }
+
+    /// The same for a key whose default says nothing: scenarios with every value in force, as former versions wrote them, have it.
+    pub fn idle(&mut self, key: &str, message: impl FnOnce() -> String) {
+        match self.source.is_default(key) {
+            true => self.source.forget(key),
+            false => self.without_effect(key, message),
         }
     }
 

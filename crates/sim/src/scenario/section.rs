@@ -464,6 +464,15 @@ impl Source for Section<'_> {
     fn is_own(&self, key: &str) -> bool {
         self.find(key).is_some_and(|entry| !entry.inherited)
     }
+    fn is_default(&self, key: &str) -> bool {
+        let declared = self.findings.declared.iter().find(|(path, _)| path == key);
+        let default = declared.and_then(|(_, declared)| declared.default.as_deref());
+        let text = self.resolved(key).map(|value| match value {
+            Value::Text(text) => text.clone(),
+            other => describe(other),
+        });
+        text.is_some() && text.as_deref() == default
+    }
     fn forget(&mut self, key: &str) {
         Section::forget(self, key);
     }

@@ -57,7 +57,7 @@ impl TopologyParameters for ParkingLot {
         let hosts_by_hop = read_by_hop(p, bottlenecks);
         let hosts_per_hop = read_count(p, "hosts_per_hop", d.hosts_per_hop, 0, hops);
         if !hosts_by_hop.is_empty() {
-            p.without_effect("hosts_per_hop", || "has no effect with hosts_by_hop: give one of them".into());
+            p.idle("hosts_per_hop", || "has no effect with hosts_by_hop: give one of them".into());
         }
         ParkingLot {
             hosts_by_hop,

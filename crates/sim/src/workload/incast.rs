@@ -50,18 +50,18 @@ impl IncastSpec {
         let only_with = |wanted: &str| format!("has no effect with arrivals = \"{arrivals}\": set {wanted}");
         if self.request.is_some() {
             for key in ["size", "sizes"] {
-                p.without_effect(key, || "has no effect with request: give one of them".into());
+                p.idle(key, || "has no effect with request: give one of them".into());
             }
         }
         if arrivals != "periodic" {
-            p.without_effect("every", || only_with("arrivals = \"periodic\""));
+            p.idle("every", || only_with("arrivals = \"periodic\""));
         }
         if arrivals == "once" {
-            p.without_effect("count", || only_with("arrivals = \"periodic\" or \"poisson\""));
+            p.idle("count", || only_with("arrivals = \"periodic\" or \"poisson\""));
         }
         if arrivals != "poisson" {
             for key in ["load", "load_counts", "capacity"] {
-                p.without_effect(key, || only_with("arrivals = \"poisson\""));
+                p.idle(key, || only_with("arrivals = \"poisson\""));
             }
         }
     }

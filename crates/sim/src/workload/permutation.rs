@@ -64,10 +64,7 @@ impl WorkloadParameters for PermutationSpec {
             every: p.time("every", Time::ZERO, "Time between them."),
         };
         if spec.partners != "shift" {
-            p.without_effect("shift", || "has no effect with random partners: set partners = \"shift\"".into());
-        }
-        if spec.repeat == 1 {
-            p.without_effect("every", || "has no effect with one flow of every host: set repeat".into());
+            p.idle("shift", || "has no effect with random partners: set partners = \"shift\"".into());
         }
         spec
     }

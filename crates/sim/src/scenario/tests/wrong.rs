@@ -132,11 +132,6 @@ fn keys_without_effect_are_refused() {
         problems("[transport]\nbdp_cap = \"10KB\"\n"),
         ["s.toml:7: transport.bdp_cap: has no effect without IRN: set recovery = \"irn\""]
     );
-    let set = |keys: &[(&str, &str)]| problems_set(keys);
-    assert_eq!(
-        set(&[("transport.recovery", "selective-repeat"), ("transport.nack_interval", "1us")]),
-        ["--set transport.nack_interval=1us: has an effect only with recovery = \"go-back-n\""]
-    );
 }
 
 /// The timeout allows for waits behind pauses where switches have PFC, by what is written or by what follows from the transport.
@@ -151,7 +146,10 @@ fn the_automatic_timeout_knows_whether_switches_have_pfc() {
     assert_eq!(rto(&[(pfc, "true")], 0), lossless);
     let lossy = rto(&[(pfc, "false")], 0);
     assert_eq!(lossless.0, 4 * lossy.0);
-    assert_eq!([rto(&[irn], 0), rto(&[irn, (pfc, "false")], 0), rto(&[irn, (pfc, "true")], 0)], [lossy, lossy, lossless]);
+    assert_eq!(
+        [rto(&[irn], 0), rto(&[irn, (pfc, "false")], 0), rto(&[irn, (pfc, "true")], 0)],
+        [lossy, lossy, lossless]
+    );
     let over_tcp = [("transport.kind", "tcp"), ("workload.0.transport.kind", "rdma")];
     assert_eq!(rto(&over_tcp, 1), lossy);
 }
@@ -171,13 +169,16 @@ fn keys_of_a_workload_that_another_choice_makes_idle_are_refused() {
             "--set workload.0.load=0.1: has no effect with arrivals = \"once\": set arrivals = \"poisson\"",
         ]
     );
-    let permutation = |keys: &[(&str, &str)]| problems_set(&[&[("workload.0.kind", "permutation")], keys].concat());
+    // Scenarios with every value in force have the defaults of keys without effect.
     assert_eq!(
-        permutation(&[("workload.0.shift", "2"), ("workload.0.every", "1ms")]),
-        [
-            "--set workload.0.shift=2: has no effect with random partners: set partners = \"shift\"",
-            "--set workload.0.every=1ms: has no effect with one flow of every host: set repeat",
-        ]
+        incast(&[("workload.0.every", "100us"), ("workload.0.load", "0.02"), ("workload.0.count", "0")]),
+        Vec::<String>::new()
+    );
+    let permutation =
+        |keys: &[(&str, &str)]| problems_set(&[&[("workload.0.kind", "permutation")], keys].concat());
+    assert_eq!(
+        permutation(&[("workload.0.shift", "2")]),
+        ["--set workload.0.shift=2: has no effect with random partners: set partners = \"shift\""]
     );
     assert_eq!(
         incast(&[("workload.0.deadline_least", "2")]),

@@ -224,9 +224,6 @@ impl TransportParameters for RdmaConfig {
         let mut recovery = recovery(p);
         let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
         let nack_interval = p.time("nack_interval", Time::from_us(500), help);
-        if recovery != Recovery::GoBackN {
-            p.without_effect("nack_interval", || "has an effect only with recovery = \"go-back-n\"".into());
-        }
         let lossless = cx.lossless.unwrap_or(recovery.irn().is_none());
         let rto = retransmission_timeout(p, cx, mtu, lossless);
         let (bdp_cap, rto_low) = irn::read(p, rto, recovery.irn().is_some());

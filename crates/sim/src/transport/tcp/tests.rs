@@ -50,7 +50,8 @@ fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newes
     let config = config("newreno", Profile::Rfc);
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64, sent: u64| {
-        let sending = Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false, again: false };
+        let sending =
+            Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false, again: false };
         let reply = receiver.take(&incoming(&sending, Time::from_ms(sent), u64::MAX), &config.ack);
         (reply == Reply::Now).then(|| receiver.answer())
     };
@@ -75,7 +76,13 @@ fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
         let mut receiver = Receiver::new(echoing);
         let mut answers = Vec::new();
         for (segment, &(marked, reduced)) in packets.iter().enumerate() {
-            let sending = Sending { first: 1000 * segment as u64, payload: 1000, sent: Time::ZERO, reduced, again: false };
+            let sending = Sending {
+                first: 1000 * segment as u64,
+                payload: 1000,
+                sent: Time::ZERO,
+                reduced,
+                again: false,
+            };
             let segment = Incoming { marked, ..incoming(&sending, Time::ZERO, u64::MAX) };
             if receiver.must_answer_before(&segment) {
                 let answer = receiver.answer();

@@ -152,7 +152,8 @@ fn a_receiver_remembers_four_blocks_and_echoes_nothing_stale() {
     let config = config("newreno", Profile::Ns3_35);
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64, sent: u64| {
-        let sending = Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false, again: false };
+        let sending =
+            Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false, again: false };
         receiver.take(&incoming(&sending, ms(sent), u64::MAX), &config.ack);
         receiver.answer()
     };
@@ -229,7 +230,8 @@ fn the_first_segment_is_answered_at_once_also_where_acknowledgements_are_delayed
     config.ack.every = 2;
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64| {
-        let sending = Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false, again: false };
+        let sending =
+            Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false, again: false };
         let reply = receiver.take(&incoming(&sending, ms(10 + segment), u64::MAX), &config.ack);
         (reply == Reply::Now).then(|| receiver.answer().expected / MSS)
     };
