@@ -102,14 +102,14 @@ def test_a_killed_run_leaves_a_folder_that_the_next_one_may_use(here, writing):
 def test_two_threads_do_not_write_one_folder(here):
     found, begun, stop = {}, threading.Event(), threading.Event()
 
-    def until_told(_):
+    def until_signalled(_):
         begun.set()
         stop.wait(20)
         raise ZeroDivisionError
 
     def first():
         try:
-            weftline.run("endless.toml", out="d", progress=until_told)
+            weftline.run("endless.toml", out="d", progress=until_signalled)
         except ZeroDivisionError:
             found["first"] = "ended"
 

@@ -26,7 +26,7 @@ pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> PyResult<T> + Sen
     }
 }
 
-/// Does the same, and also stops waiting when `reason` returns one; it is called as often as Ctrl-C is checked.
+/// Does the same, and also stops waiting when `reason` returns one; it is called whenever Ctrl-C is checked.
 pub fn watched<T: Send + 'static, R>(
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
     mut reason: impl FnMut() -> Option<R>,

@@ -8,6 +8,8 @@ use crate::parameters::nearest;
 
 /// Maximum size of a topology file or a table of sizes, in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
+/// Levels that the parser of TOML follows.
+const MAX_DEPTH: usize = 80;
 
 /// Returns the contents of a file of at most `max` bytes. Errors do not contain the file's name.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
@@ -29,6 +31,26 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
         return Err(too_large());
     }
     Ok(bytes)
+}
+
+/// Where the parser found an error, and what is wrong there: its text, with the key that it leaves out.
+pub fn syntax_error(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
+    let message = error.message().trim();
+    match (message, error.span()) {
+        ("duplicate key", Some(span)) => {
+            let key = text.get(span.clone()).unwrap_or_default().trim();
+            (Some(span.start), format!("duplicate key {key}: it has a value already"))
+        }
+        ("recursion limit", span) => {
+            // The parser reports no place: it is probably the line that opens the largest number of keys, lists and tables.
+            let openers = |line: &str| line.bytes().filter(|byte| b".[{".contains(byte)).count();
+            let deepest = text.lines().max_by_key(|line| openers(line)).unwrap_or_default();
+            let start = deepest.as_ptr() as usize - text.as_ptr() as usize;
+            let start = span.map_or(start, |span| span.start).min(text.len());
+            (Some(start), format!("keys, tables and lists are nested deeper than {MAX_DEPTH} levels"))
+        }
+        (_, span) => (span.map(|span| span.start), message.to_string()),
+    }
 }
 
 /// Returns a hint that names the most similar file of the same directory.

@@ -6,6 +6,7 @@ mod registry;
 pub mod balance;
 mod build;
 mod capture;
+mod clock;
 pub mod compat;
 pub mod config;
 pub mod congestion;

@@ -448,7 +448,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The same for a key whose default says nothing: scenarios with every value in force, as former versions wrote them, have it.
+    /// The same, except where the value is the default: former versions wrote it into scenarios with every value in force.
     pub fn idle(&mut self, key: &str, message: impl FnOnce() -> String) {
         match self.source.is_default(key) {
             true => self.source.forget(key),

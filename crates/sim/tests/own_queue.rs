@@ -64,7 +64,7 @@ fn it_is_named_in_a_scenario_and_the_built_in_fifo_written_again_gives_the_same_
     let load = |queue: &str| {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = 8\n[switch]\npfc = {{ enabled = false }}\nqueue = {queue}\n\
-             [transport]\nkind = \"tcp\"\n[[workload]]\nkind = \"incast\"\nsenders = 7\nsize = \"100KB\"\ncount = 2\n"
+             [transport]\nkind = \"tcp\"\n[[workload]]\nkind = \"incast\"\nsenders = 7\nsize = \"100KB\"\n"
         );
         common::load(&text, &[])
     };

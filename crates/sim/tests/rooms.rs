@@ -53,10 +53,12 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("ideal", "config net topology transport units workload"),
     // Packets as frames: it writes what the headers of every transport and balancer say.
     ("capture", "balance config measure net packet telemetry topology transport units wire"),
+    // The limit of simulated time, and what makes it long.
+    ("clock", "topology units workload"),
     // A network to its end, and before that a `Config` to a network.
     (
         "run",
-        "capture config counters engine external ideal measure net queue topology transport units workload",
+        "capture clock config counters engine external ideal measure net queue topology transport units workload",
     ),
     (
         "build",
@@ -82,7 +84,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // It plays a scenario through coarsely, with the engine's queue of what comes soon.
     (
         "estimate",
-        "config engine measure net packet parameters scenario telemetry topology transport units workload",
+        "clock config engine machine measure net packet parameters scenario telemetry topology transport units workload",
     ),
 ];
 
@@ -91,7 +93,7 @@ const KNOWN_TO_ALL: &str = "compat";
 
 /// Libraries that only these places may name: no other code depends on what they parse.
 const ONLY_IN: &[(&str, &[&str])] = &[
-    ("toml", &["scenario", "topology/toml_file.rs"]),
+    ("toml", &["files.rs", "scenario", "topology/toml_file.rs"]),
     ("serde_json", &["describe", "estimate", "scenario"]),
     ("quick_xml", &["topology/gml.rs", "topology/graphml.rs"]),
 ];

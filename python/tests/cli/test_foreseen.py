@@ -28,12 +28,12 @@ def test_a_run_beyond_the_clock_is_warned_of_by_check_and_before_it_fails(tmp_pa
     assert REASON in checked
     assert "ends at beyond the limit of the clock" in checked
     ran = commands.run("run", "slow.toml", "--out", "run", cwd=tmp_path)
-    said = " ".join(ran.stderr.split())
+    printed = " ".join(ran.stderr.split())
     assert ran.returncode == 1
-    before, _, after = said.partition("simulated time exceeded 107 days, the limit of the clock: ")
+    before, _, after = printed.partition("simulated time exceeded 107 days, the limit of the clock: ")
     assert before.startswith("warning: run.until = flows-done: ") and before.count("warning:") == 1
     assert after.startswith(REASON)
-    assert "think" not in said
+    assert "think" not in printed
 
 
 def test_python_warns_before_the_run(tmp_path, monkeypatch):

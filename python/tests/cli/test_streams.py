@@ -1,4 +1,4 @@
-"""Closed and broken standard streams, and bytes that are no text: commands do the same as without them."""
+"""Closed and broken standard streams, and bytes that are not text: commands do not change what they do."""
 
 import os
 import shlex

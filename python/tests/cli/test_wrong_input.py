@@ -105,7 +105,7 @@ def test_a_signal_ends_a_run_within_a_second_and_its_results_are_readable(here, 
 def test_ctrl_c_while_the_network_is_built_leaves_a_folder_that_says_so(here):
     arguments = ["run", "small.toml", "--out", "cut", *sets(LONG_TO_READ)]
     status, errors, seconds = interrupted(arguments, signal.SIGINT, once=(here / "cut/flows.parquet").exists)
-    # So many flows need more memory than a machine has.
+    # The flows need more memory than a machine has.
     foreseen, _, last = errors.removesuffix("\n").rpartition("\n")
     assert (status, last) == (1, "interrupted; what was computed is in cut")
     assert foreseen.startswith("warning: run.memory = none: ") and foreseen.count("warning") == 1

@@ -1,8 +1,8 @@
 """Standard streams of a command: closed or broken ones never change what it does.
 
-A daemon or a shell may start a command with a closed standard output or standard error, or close the other
-end of its pipe. Python has None for a stream that was closed, and the next file that is opened takes the
-number of its descriptor, so that what a library prints would go into a file of results.
+A daemon or a shell may start a command with a closed standard output or standard error, or close its pipe.
+Python then sets the stream to None, and the next file that is opened gets the number of its descriptor: a
+library would print into a file of results.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 //! removed with the claim.
 //!
 //! A file system without locks (ENOLCK, EOPNOTSUPP) still creates a file for one process alone: there the file itself is the
-//! claim. One that a killed process left behind is removed on the machine of that process; on another machine the error says
+//! claim. A file that a killed process left is removed on the machine of that process; on another machine the error says
 //! which file to remove.
 
 use std::fs::{self, File, OpenOptions};

@@ -20,13 +20,13 @@ mod replay;
 pub use recurring::Work;
 pub use replay::Replay;
 
+use crate::clock;
 use crate::machine;
 use crate::measure::PortTotals;
 use crate::net::failures::Change;
 use crate::net::map::Side;
 use crate::net::port::Port;
 use crate::packet::Packet;
-use crate::run::clock;
 use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntRecord, places_of};

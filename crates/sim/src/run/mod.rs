@@ -10,7 +10,6 @@ mod accounts;
 pub mod alone;
 pub(crate) mod balance;
 pub(crate) mod changes;
-pub(crate) mod clock;
 pub(crate) mod flows;
 pub(crate) mod graphs;
 pub(crate) mod memo;
@@ -22,6 +21,7 @@ pub mod traced;
 mod turns;
 
 use crate::capture::Capture;
+use crate::clock;
 use crate::engine::thread_choice::{ThreadChoice, Threads};
 use crate::engine::worker_pool;
 use crate::external::{SchemePanic, caught};

@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::Problem;
+use crate::files::syntax_error;
 use crate::parameters::{Value, describe};
 
 /// Where something was written.
@@ -144,29 +145,6 @@ pub fn parse(text: &str, file: &str) -> Result<Table, Vec<Problem>> {
     }
     Err(unreadable.into_iter().map(|(origin, message)| Problem::new(file, origin, "", message)).collect())
 }
-
-/// Where the parser found an error, and what is wrong there: its text, with the key that it leaves out.
-pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
-    let message = error.message().trim();
-    match (message, error.span()) {
-        ("duplicate key", Some(span)) => {
-            let key = text.get(span.clone()).unwrap_or_default().trim();
-            (Some(span.start), format!("duplicate key {key}: it has a value already"))
-        }
-        ("recursion limit", span) => {
-            // The parser reports no place: it is probably the line that opens the largest number of keys, lists and tables.
-            let openers = |line: &str| line.bytes().filter(|byte| b".[{".contains(byte)).count();
-            let deepest = text.lines().max_by_key(|line| openers(line)).unwrap_or_default();
-            let start = deepest.as_ptr() as usize - text.as_ptr() as usize;
-            let start = span.map_or(start, |span| span.start).min(text.len());
-            (Some(start), format!("keys, tables and lists are nested deeper than {MAX_DEPTH} levels"))
-        }
-        (_, span) => (span.map(|span| span.start), message.to_string()),
-    }
-}
-
-/// Levels that the parser of TOML follows.
-const MAX_DEPTH: usize = 80;
 
 /// Byte offsets at which lines start.
 struct Lines(Vec<usize>);

@@ -221,7 +221,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let transport =
         within(root, "transport", |section| transport::read(section, &cx).filter(|_| section.is_clean()));
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
-    // Of several transports the first one says what switches are like.
+    // The first of several transports sets the defaults of switches.
     let first = || transports.first().map(|transport| transport.switch_defaults().lossless);
     let cx = ReadContext { lossless: cx.lossless.or_else(first), ..cx };
     let workloads = traffic::read(root, &cx, &mut transports, base_dir);

@@ -22,8 +22,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::lines::{Lines, shown, text};
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
+use crate::files::syntax_error;
 use crate::parameters::{nearest, unknown};
-use crate::scenario::document::syntax_error;
 use crate::units::UnitError;
 
 /// Reads weftline's TOML, without warnings.

@@ -56,7 +56,7 @@ impl IncastSpec {
         if arrivals != "periodic" {
             p.idle("every", || only_with("arrivals = \"periodic\""));
         }
-        if arrivals == "once" {
+        if arrivals == "once" && self.count > 1 {
             p.idle("count", || only_with("arrivals = \"periodic\" or \"poisson\""));
         }
         if arrivals != "poisson" {

@@ -9,7 +9,7 @@
 //!
 //! A round begins with the first acknowledgement of what was sent after the round before began; that acknowledgement is the first
 //! of the round's train (Linux since 5.16). In ns-3.35, and in Linux before, it still belongs to the train of the round before:
-//! where round trips are shorter than the gap that ends a train, the train is then as long as a round trip from the second round on.
+//! if a round trip is shorter than the gap that ends a train, every train after the first round lasts at least a round trip.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as in
 //! Linux' Cubic and in ns-3.35, which differ in their constants.

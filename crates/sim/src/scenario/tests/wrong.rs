@@ -134,7 +134,7 @@ fn keys_without_effect_are_refused() {
     );
 }
 
-/// The timeout allows for waits behind pauses where switches have PFC, by what is written or by what follows from the transport.
+/// The timeout allows for pauses of PFC, which the scenario or the transport enables.
 #[test]
 fn the_automatic_timeout_knows_whether_switches_have_pfc() {
     let rto = |sets: &[(&str, &str)], at: usize| {
