@@ -63,7 +63,8 @@ impl Ranges {
     }
 }
 
-/// What a step of the chain found: it continues with the packet that left a host, or with the sender at a time.
+/// What a step of the chain found: it continues with the packet that left a host, or with the sender at a
+/// time.
 enum Next {
     Left(Passed),
     Sender(Time),
@@ -226,8 +227,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows a packet from its arrival back to the host that it left. `baseline`: what its transmission and propagation go to,
-    /// if not to themselves.
+    /// Follows a packet from its arrival back to the host that it left. `baseline`: what its transmission and
+    /// propagation go to, if not to themselves.
     fn journey(&mut self, last: Passed, baseline: Option<Cause>, completes: bool) -> Next {
         let mut packet = last;
         loop {
@@ -253,7 +254,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Splits the time from `from` to the cursor, in which a packet waited for its link, by what the link did.
+    /// Splits the time from `from` to the cursor, in which a packet waited for its link, by what the link
+    /// did.
     fn wait(&mut self, packet: &Passed, from: Time, tail: Option<(Time, Cause)>, idle: Cause) {
         let (link, index) = (packet.link, self.index);
         let (node, to) = self.ends(link);
@@ -283,7 +285,8 @@ impl Walk<'_> {
         self.idle(packet, from, (node, to), tail, idle);
     }
 
-    /// Whether a packet left a switch before one that had come there by `from`, though it came later, or is a pause.
+    /// Whether a packet left a switch before one that had come there by `from`, though it came later, or is a
+    /// pause.
     fn overtakes(&self, one: &Passed, node: u32, from: Time) -> bool {
         if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
             return true;
@@ -292,7 +295,11 @@ impl Walk<'_> {
         let hops = self.index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
         let end = hops.partition_point(|&number| passed[number as usize].time < one.time);
         let before = end.checked_sub(1).map(|last| &passed[hops[last] as usize]);
-        before.is_some_and(|hop| hop.flow == one.flow && self.ends(hop.link).1 == node && hop.at > from)
+        // Numbers are used again: where the way to the switch is not traced, the hop before may be another
+        // packet's.
+        let same =
+            |hop: &Passed| (hop.flow, hop.src, hop.seq) == (one.flow, one.src, one.seq) && hop.at <= one.time;
+        before.is_some_and(|hop| same(hop) && self.ends(hop.link).1 == node && hop.at > from)
     }
 
     /// The same of a time in which the link carried nothing.
@@ -327,7 +334,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the class of a packet was paused at its link just before a time, and since when it was so or not.
+    /// Whether the class of a packet was paused at its link just before a time, and since when it was so or
+    /// not.
     fn paused(&self, packet: &Passed, before: Time) -> (Time, bool) {
         let Some(all) = self.index.pauses.get(&(packet.link, packet.class)) else {
             return (Time::ZERO, false);
@@ -455,7 +463,8 @@ impl Walk<'_> {
         if from <= self.flow.start { Next::Over } else { Next::Sender(from) }
     }
 
-    /// Gives the time from `from` to the cursor to `cause`, except the time in which the NIC sent the flow's own packets.
+    /// Gives the time from `from` to the cursor to `cause`, except the time in which the NIC sent the flow's
+    /// own packets.
     fn wait_for(&mut self, packet: &Passed, from: Time, cause: Cause) {
         let from = from.max(self.flow.start);
         let link = packet.link;
