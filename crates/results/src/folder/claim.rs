@@ -242,7 +242,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     fn text(claim: Result<FolderClaim, ResultsError>) -> String {
-        claim.err().expect("a refusal").to_string()
+        claim.expect_err("a refusal").to_string()
     }
 
     #[test]
