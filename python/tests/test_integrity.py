@@ -14,7 +14,9 @@ from weftline.cli.main import main
 from weftline.errors import DamagedError, ResultsWarning
 from weftline.report.view import Catalogue
 
-pytestmark = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="no build")
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built"
+)
 SCENARIO = {
     "name": "whole",
     "topology": {"kind": "star", "hosts": 4},

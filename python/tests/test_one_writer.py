@@ -16,7 +16,7 @@ from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
 
-pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="no build")
+pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
 QUICK = texts.star("quick", hosts=4, sizes='size = "20KB"', load=0.5, duration="100us")
 ENDLESS = QUICK.replace("100us", "10s")

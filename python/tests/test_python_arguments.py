@@ -7,7 +7,7 @@ import weftline
 from weftline import _native
 from weftline.errors import InputError, RunFailed
 
-pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="no build")
+pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 SCENARIO = texts.star("small", hosts=4, sizes='size = "20KB"', load=0.5, duration="100us")
 
 

@@ -71,7 +71,7 @@ mod _native {
     #[pymodule_export]
     use tables::{
         Table, backlog, completion, counters, deadlines, distribution, jobs, queues, series, shares,
-        slowdown, table,
+        slowdown, slowdown_of, table,
     };
 
     /// The version of weftline.

@@ -78,6 +78,7 @@ pub fn simulate(
     provenance: Map<String, Value>,
     limits: &Limits,
     place: Place,
+    foreseen: Vec<String>,
     progress: Option<Py<PyAny>>,
     failure: &Failure,
 ) -> PyResult<String> {
@@ -88,7 +89,7 @@ pub fn simulate(
     let mut watch = Watch::new(progress, failure, limits.memory);
     let out = &place.out;
     let mut warnings = scenario.warnings.clone();
-    warnings.extend(foreseen(scenario, limits.memory));
+    warnings.extend(foreseen);
     if limits.memory.is_none() {
         machine::memory().map_or(Ok(()), |memory| scenario.fits(memory.total)).map_err(input)?;
     }

@@ -1,7 +1,7 @@
 //! Scenarios: loaded, checked, resolved, run, described.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,6 +12,7 @@ use weftline_sim::congestion::ExternalController;
 use weftline_sim::describe;
 use weftline_sim::scenario::{self, Hooks};
 use weftline_sim::topology::{NodeKind, Topology};
+use weftline_sim::units::Bytes;
 use weftline_sim::{Execution, Plan};
 
 use crate::controllers::Failure;
@@ -27,12 +28,28 @@ pub struct Scenario {
     loaded: Arc<scenario::Scenario>,
     /// What its controllers in Python raised.
     failure: Arc<Failure>,
+    /// What deserves a look before a run with some limit of memory; finding it takes a while.
+    foreseen: Mutex<Option<Foreseen>>,
 }
+
+/// A limit of memory, and the warnings of a run with it.
+type Foreseen = (Option<Bytes>, Vec<String>);
 
 impl Scenario {
     /// What a run is built from.
     pub fn config(&self) -> PyResult<Config> {
         self.loaded.config().map_err(input)
+    }
+
+    /// The warnings of a run with a limit of memory. Ctrl-C ends it.
+    fn foreseen_with(&self, py: Python<'_>, memory: Option<Bytes>) -> PyResult<Vec<String>> {
+        let known = || self.foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known().as_ref().filter(|(limit, _)| *limit == memory) {
+            return Ok(found.clone());
+        }
+        let found = self.derive(py, move |scenario| Ok(runs::foreseen(scenario, memory)))?;
+        *known() = Some((memory, found.clone()));
+        Ok(found)
     }
 
     /// What `derive` makes of it. Ctrl-C ends it.
@@ -64,7 +81,7 @@ impl Scenario {
         let seed = seed.map(|seed| whole(&seed, "seed", "a whole number from 0 to 2^64 - 1")).transpose()?;
         let (controllers, failure) = crate::controllers::external(controllers)?;
         let loaded = py.detach(|| load(text, file, base_dir, sets, seed, controllers))?;
-        Ok(Scenario { loaded: Arc::new(loaded), failure })
+        Ok(Scenario { loaded: Arc::new(loaded), failure, foreseen: Mutex::new(None) })
     }
 
     /// The scenario with every value in force, as TOML.
@@ -94,8 +111,7 @@ impl Scenario {
     /// What a run with this limit of memory will probably come to that deserves a look before it starts.
     #[pyo3(signature = (memory=None))]
     fn foreseen(&self, py: Python<'_>, memory: Option<Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
-        let memory = Limits::of(None, memory, &self.loaded)?.memory;
-        self.derive(py, move |scenario| Ok(runs::foreseen(scenario, memory)))
+        self.foreseen_with(py, Limits::of(None, memory, &self.loaded)?.memory)
     }
 
     /// Its network as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the places of
@@ -129,7 +145,10 @@ impl Scenario {
         let place = Place { out, force, sync, claim };
         let limits = Limits::of(threads, memory, &self.loaded)?;
         let provenance = runs::provenance_of(provenance)?;
-        py.detach(|| runs::simulate(&self.loaded, provenance, &limits, place, progress, &self.failure))
+        let foreseen = self.foreseen_with(py, limits.memory)?;
+        py.detach(|| {
+            runs::simulate(&self.loaded, provenance, &limits, place, foreseen, progress, &self.failure)
+        })
     }
 
     /// Runs it twice, the second time with some flows traced, and returns where their completion times went, as JSON: of

@@ -6,7 +6,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::{Value, json};
-use weftline_results::slowdown::Scheme;
+use weftline_results::slowdown::{Point, Scheme};
 use weftline_results::{self as results, ResultsError, flow_table, parquet_read};
 use weftline_sim::{describe, parameters};
 
@@ -118,20 +118,7 @@ pub fn slowdown(
     scheme: &str,
     group: Option<String>,
 ) -> PyResult<String> {
-    let scheme = match scheme {
-        "equal-count" => Scheme::EqualCount(match whole(&bins, "bins", "a whole number above 0")? {
-            0u32 => return Err(input("bins: expected a whole number above 0, found 0")),
-            bins => bins as usize,
-        }),
-        "decades" => Scheme::Decades,
-        other => {
-            return Err(input(parameters::unknown(
-                "scheme of bins",
-                other,
-                ["equal-count", "decades"].into_iter(),
-            )));
-        }
-    };
+    let scheme = scheme_of(&bins, scheme)?;
     py.detach(|| {
         let mut finished = results::slowdown::read(&dir)?;
         if let Some(group) = group {
@@ -146,6 +133,43 @@ pub fn slowdown(
         Ok(results::slowdown::to_json(&finished.points, scheme).to_string())
     })
     .map_err(of_results)
+}
+
+/// How flows are put into bins.
+fn scheme_of(bins: &Bound<'_, PyAny>, scheme: &str) -> PyResult<Scheme> {
+    Ok(match scheme {
+        "equal-count" => Scheme::EqualCount(match whole(bins, "bins", "a whole number above 0")? {
+            0u32 => return Err(input("bins: expected a whole number above 0, found 0")),
+            bins => bins as usize,
+        }),
+        "decades" => Scheme::Decades,
+        other => {
+            return Err(input(parameters::unknown(
+                "scheme of bins",
+                other,
+                ["equal-count", "decades"].into_iter(),
+            )));
+        }
+    })
+}
+
+/// Slowdown by flow size, as JSON (see [`slowdown`]), of given flows: their ids, sizes in bytes and slowdowns.
+#[pyfunction]
+pub fn slowdown_of(
+    flows: Vec<u32>,
+    sizes: Vec<u64>,
+    slowdowns: Vec<f64>,
+    bins: Bound<'_, PyAny>,
+    scheme: &str,
+) -> PyResult<String> {
+    let scheme = scheme_of(&bins, scheme)?;
+    let points: Vec<Point> = flows
+        .into_iter()
+        .zip(sizes)
+        .zip(slowdowns)
+        .map(|((flow, size), slowdown)| Point { flow, size, slowdown })
+        .collect();
+    Ok(results::slowdown::to_json(&points, scheme).to_string())
 }
 
 /// The cumulative curve of a number of the finished flows, `[[value, share], ...]` as JSON, thinned to at most `points` points.

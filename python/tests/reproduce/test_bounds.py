@@ -1,13 +1,15 @@
 """What is wrong with bounds, groups and published entries is an error before anything runs."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 
 from weftline.errors import InputError
-from weftline.reproduce import bounds, checks, experiments, published_entries, runner
+from weftline.measures.metrics import METRICS
+from weftline.reproduce import checks, experiments, published_entries, runner
 from weftline.reproduce.experiments import FigureDefinition
 
 PAGE = Path(__file__).parents[3] / "docs" / "adding-a-experiment.md"
@@ -55,10 +57,18 @@ def test_a_bound_that_no_number_or_every_number_meets_is_refused(claim, says):
     assert says in str(error.value) and str(error.value).startswith('claim "c": ')
 
 
-def test_metrics_beyond_100_per_cent_are_shares():
-    for name in bounds.ABOVE_ONE:
-        assert bounds.metric(name).unit == "share"
-    assert all(bounds.metric(name).unit == "number" for name in bounds.INDICES)
+def test_limits_of_metrics_follow_from_their_units_except_where_they_say_so():
+    unlike = {
+        name: (of.minimum, of.maximum)
+        for name, of in METRICS.items()
+        if (of.minimum, of.maximum) != (0.0, 1.0 if of.unit == "share" else math.inf)
+    }
+    above, index = (0.0, math.inf), (0.0, 1.0)
+    assert unlike == {
+        "backlog_growth": (-math.inf, math.inf),
+        **dict.fromkeys(("imbalance", "latency_median_error", "latency_tail_error"), above),
+        **dict.fromkeys(("jain", "jain_without_last_second", "jain_ideal", "fairness"), index),
+    }
 
 
 EXPERIMENT = """

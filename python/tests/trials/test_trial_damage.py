@@ -22,7 +22,9 @@ from weftline import _native
 from weftline.errors import DamagedError, ResultsWarning
 from weftline.sweeps.store import Store
 
-pytestmark = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="no build")
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built"
+)
 FULL = "WEFTLINE_TRIALS" in os.environ
 FLIPS = 1000 if FULL else 25
 SCENARIO = f"""

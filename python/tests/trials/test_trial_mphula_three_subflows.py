@@ -8,7 +8,9 @@ import pytest
 import weftline
 from weftline import _native
 
-pytestmark = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="no build")
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built"
+)
 FULL = "WEFTLINE_TRIALS" in os.environ
 TRIAL = Path(__file__).parents[3] / "trials" / "mphula_three_subflows.toml"
 SEEDS = range(1, 9) if FULL else (2, 4)

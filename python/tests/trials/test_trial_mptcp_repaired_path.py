@@ -9,7 +9,9 @@ import pytest
 import weftline
 from weftline import _native
 
-pytestmark = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="no build")
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built"
+)
 FULL = "WEFTLINE_TRIALS" in os.environ
 TRIAL = Path(__file__).parents[3] / "trials" / "mptcp_repaired_path.toml"
 PATH, OTHER, SENDERS, RECEIVERS = ["s0", "s1"], ["s2", "s3"], ["A", "s0"], ["s1", "B"]

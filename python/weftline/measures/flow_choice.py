@@ -6,11 +6,12 @@ flows: a percentile of slowdowns all of it, a step its group, a percentile of qu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weftline import columns
+from weftline import _native, columns
 from weftline.measures import evidence, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric, split
@@ -104,45 +105,8 @@ def _size(size: int) -> str:
 
 
 def slowdown_of(run: Run, flows: Flows, *, bins: int, scheme: str) -> dict[str, Any]:
-    """Return percentiles of the slowdowns of some flows by size, by the engine's rules (`Run.slowdown`)."""
+    """Return percentiles of the slowdowns of some flows by size (`Run.slowdown`)."""
     of, ids = flow_rows.read(run), columns.read(run.flows, ("flow_id",))["flow_id"]
     rows = [n for n in flow_rows.chosen(run, flows) if of["slowdown"][n] is not None]
-    rows.sort(key=lambda n: (of["size_bytes"][n], ids[n]))
-    sizes, values = [of["size_bytes"][n] for n in rows], [of["slowdown"][n] for n in rows]
-    ends = _ends_of_decades(sizes) if scheme == "decades" else _ends_of_equal_bins(sizes, bins)
-    found, start = [], 0
-    for end in ends:
-        size = _decade(sizes[start]) if scheme == "decades" else sizes[end - 1]
-        found.append({"size_bytes": size, **_percentiles(values[start:end])})
-        start = end
-    return {"bins": found, "overall": _percentiles(values) if values else {"count": 0}}
-
-
-def _percentiles(values: list[float]) -> dict[str, Any]:
-    keys = ("p50", "p95", "p99", "mean")
-    return {"count": len(values), **{key: flow_rows.number(values, key) for key in keys}, "max": max(values)}
-
-
-def _ends_of_equal_bins(sizes: Sequence[int], bins: int) -> list[int]:
-    """Return where bins of equally many flows end; those with the same largest size are one."""
-    ends: list[int] = []
-    for end in (i * len(sizes) // bins for i in range(1, bins + 1)):
-        if end == 0 or end in ends[-1:]:
-            continue
-        if ends and sizes[ends[-1] - 1] == sizes[end - 1]:
-            ends.pop()
-        ends.append(end)
-    return ends
-
-
-def _ends_of_decades(sizes: Sequence[int]) -> list[int]:
-    decades = [_decade(size) for size in sizes]
-    return [n for n in range(1, len(sizes) + 1) if n == len(sizes) or decades[n] != decades[n - 1]]
-
-
-def _decade(size: int) -> int:
-    """Return the smallest power of ten that is not below a size."""
-    end = 1
-    while end < size:
-        end *= 10
-    return end
+    ids, sizes, values = ([column[n] for n in rows] for column in (ids, of["size_bytes"], of["slowdown"]))
+    return json.loads(_native.slowdown_of(ids, sizes, values, bins, scheme))

@@ -16,39 +16,12 @@ from typing import Any
 from weftline import quantities
 from weftline.errors import InputError
 from weftline.measures import over_time
+from weftline.measures.metrics import metric
 from weftline.measures.pooling import seed_of
 from weftline.runs import Run
 
 MOST_APART = 1.1
 """Ratio of two numbers of samples up to which percentiles of them are compared."""
-QUEUES = re.compile(r"queue_(p\d\d|max)")
-_GOODPUT = frozenset(
-    {
-        "backlog_growth",
-        "convergence",
-        "deficit",
-        "fairness",
-        "first_share",
-        "goodput_total",
-        "goodput_without_last_second",
-        "jain",
-        "jain_ideal",
-        "jain_without_last_second",
-        "recovery",
-        "silenced",
-    }
-)
-_GOODPUT_AND_PORTS = frozenset(
-    {
-        "imbalance",
-        "received_share",
-        "sent_share",
-        "throughput_without_last_second",
-        "utilisation_max",
-        "utilisation_mean",
-    }
-)
-_IDEAL = ("slowdown_", "small_p", "nfct")
 _SERIES = {
     "queue_bytes": ("queues",),
     "utilisation": ("utilisation",),
@@ -65,17 +38,15 @@ _OTHERS = ("controllers", "disciplines")
 
 
 def measures_of(name: str) -> tuple[str, ...]:
-    """Return the keys of `[measure]` that decide what a metric is computed from; none for most metrics."""
+    """Return the keys of `[measure]` that decide what a metric is computed from; none for most metrics.
+
+    None for "", what claims that are of no single metric have in place of a name.
+    """
+    if not name:
+        return ()
     if over_time.reader(name) is not None:
         return _SERIES.get(name.split()[2], _OTHERS)
-    base = name.partition(" of ")[0]
-    if QUEUES.fullmatch(base):
-        return ("queue_histogram",)
-    if base in _GOODPUT or base.startswith(("share ", "flow ")):
-        return ("goodput",)
-    if base in _GOODPUT_AND_PORTS:
-        return ("utilisation", "goodput")
-    return ("ideal",) if base.startswith(_IDEAL) else ()
+    return metric(name).measured_by
 
 
 def unlike(name: str, runs: Sequence[Run], others: Sequence[Run] = ()) -> str:

@@ -6,6 +6,7 @@ crates/sim/src/describe/metrics). Here is how each is read out of a run.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,6 +50,12 @@ class Metric:
     """Whether it is taken over the steps of jobs that ended."""
     completion: tuple[str, str] | None = None
     """What of the completion of flows it is, and which number of it; None if it is something else."""
+    measured_by: tuple[str, ...] = ()
+    """Tables of `[measure]` that decide what it is computed from; none for most metrics."""
+    minimum: float | None = 0.0
+    """The smallest value that it can have; None if that is not known, as of series."""
+    maximum: float = math.inf
+    """The largest value that it can have, as far as is known."""
 
     def value(self, run: Run, flows: Flows) -> float | None:
         """Return the number of a run, over the flows that count where they can be chosen."""
@@ -70,13 +77,19 @@ def _of_steps(read: Callable[..., float | None]) -> dict[str, Any]:
     return {**_of_flows(read, ("group",)), "is_of_steps": True}
 
 
+def _with(found: Reader | dict[str, Any], *measured_by: str, **limits: float) -> dict[str, Any]:
+    """A number that tables of `[measure]` decide, or that has limits other than 0 and, of a share, 1."""
+    own = found if isinstance(found, dict) else {"read": found}
+    return {**own, "measured_by": measured_by, **limits}
+
+
 _READERS: dict[str, Reader | dict[str, Any]] = {
-    "slowdown_mean": read.completion("slowdown", "mean"),
-    "slowdown_p50": read.completion("slowdown", "p50"),
-    "slowdown_p95": read.completion("slowdown", "p95"),
-    "slowdown_p99": read.completion("slowdown", "p99"),
-    "nfct": read.completion("nfct", ""),
-    "small_p95": _of_flows(read.small_p95),
+    "slowdown_mean": _with(read.completion("slowdown", "mean"), "ideal"),
+    "slowdown_p50": _with(read.completion("slowdown", "p50"), "ideal"),
+    "slowdown_p95": _with(read.completion("slowdown", "p95"), "ideal"),
+    "slowdown_p99": _with(read.completion("slowdown", "p99"), "ideal"),
+    "nfct": _with(read.completion("nfct", ""), "ideal"),
+    "small_p95": _with(_of_flows(read.small_p95), "ideal"),
     "fct_mean": read.completion("fct_ns", "mean"),
     "goodput": read.completion("goodput_bps", "mean"),
     "fct_p99": read.completion("fct_ns", "p99"),
@@ -89,25 +102,25 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "algbw": _of_steps(steps.bandwidth("algbw_bps")),
     "busbw": _of_steps(steps.bandwidth("busbw_bps")),
     "deadlines_met": _of_flows(deadlines.share_met),
-    "backlog_growth": read.backlog_growth,
-    "sent_share": read.throughput(of_hosts=True),
-    "received_share": read.throughput(of_hosts=False),
-    "convergence": sharing.convergence_ns,
-    "jain": sharing.index,
-    "jain_without_last_second": lambda run: sharing.index(run, ns3=True),
-    "jain_ideal": sharing.index_against_ideal,
-    "goodput_total": sharing.total_goodput,
-    "goodput_without_last_second": lambda run: sharing.total_goodput(run, ns3=True),
-    "throughput_without_last_second": sharing.bottleneck_throughput,
-    "first_share": read.first_share,
-    "fairness": sharing.final_fairness,
-    "queue_p50": read.queue("p50"),
-    "queue_p95": read.queue("p95"),
-    "queue_p99": read.queue("p99"),
-    "queue_max": read.queue("max"),
+    "backlog_growth": _with(read.backlog_growth, "goodput", minimum=-math.inf, maximum=math.inf),
+    "sent_share": _with(read.throughput(of_hosts=True), "utilisation", "goodput"),
+    "received_share": _with(read.throughput(of_hosts=False), "utilisation", "goodput"),
+    "convergence": _with(sharing.convergence_ns, "goodput"),
+    "jain": _with(sharing.index, "goodput", maximum=1.0),
+    "jain_without_last_second": _with(lambda run: sharing.index(run, ns3=True), "goodput", maximum=1.0),
+    "jain_ideal": _with(sharing.index_against_ideal, "goodput", maximum=1.0),
+    "goodput_total": _with(sharing.total_goodput, "goodput"),
+    "goodput_without_last_second": _with(lambda run: sharing.total_goodput(run, ns3=True), "goodput"),
+    "throughput_without_last_second": _with(sharing.bottleneck_throughput, "utilisation", "goodput"),
+    "first_share": _with(read.first_share, "goodput"),
+    "fairness": _with(sharing.final_fairness, "goodput", maximum=1.0),
+    "queue_p50": _with(read.queue("p50"), "queue_histogram"),
+    "queue_p95": _with(read.queue("p95"), "queue_histogram"),
+    "queue_p99": _with(read.queue("p99"), "queue_histogram"),
+    "queue_max": _with(read.queue("max"), "queue_histogram"),
     **{name: read.path_packets(known) for name, known in decoded.KNOWN.items()},
-    "latency_median_error": read.latency_error("0.5"),
-    "latency_tail_error": read.latency_error("0.99"),
+    "latency_median_error": _with(read.latency_error("0.5"), maximum=math.inf),
+    "latency_tail_error": _with(read.latency_error("0.99"), maximum=math.inf),
     "pauses": read.total("pauses"),
     "paused_share": read.total("paused_share"),
     "recirculated_share": read.total("recirculated_share"),
@@ -116,13 +129,13 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "ecn_marks": read.total("ecn_marks"),
     "reordered_share": read.received("reordered_share"),
     "paths_per_flow": read.received("paths_per_flow"),
-    "utilisation_mean": spread.mean_utilisation,
-    "utilisation_max": spread.max_utilisation,
-    "imbalance": spread.imbalance,
+    "utilisation_mean": _with(spread.mean_utilisation, "utilisation", "goodput"),
+    "utilisation_max": _with(spread.max_utilisation, "utilisation", "goodput"),
+    "imbalance": _with(spread.imbalance, "utilisation", "goodput", maximum=math.inf),
     "failure_to_last_loss": spread.failure_to_last_loss_ns,
-    "recovery": recovery.recovery_ns,
-    "deficit": recovery.deficit_bytes,
-    "silenced": recovery.silenced,
+    "recovery": _with(recovery.recovery_ns, "goodput"),
+    "deficit": _with(recovery.deficit_bytes, "goodput"),
+    "silenced": _with(recovery.silenced, "goodput"),
     "packets_lost": read.packets_lost,
     "lost_on_dead_links": losses.lost_on_dead_links,
     "lost_at_random": losses.lost_at_random,
@@ -167,6 +180,7 @@ def _from_table(row: dict[str, Any]) -> Metric:
             found = {**_of_flows(losses.of_group(key), ("group",)), "read": losses.counter(key)}
         case declared:
             found = counted.reader(declared)
+    limits = {"maximum": 1.0} if row["unit"] == "share" else {}
     return Metric(
         title=row["title"],
         unit=row["unit"],
@@ -175,7 +189,7 @@ def _from_table(row: dict[str, Any]) -> Metric:
         scale=_SCALES[row["axis_unit"]],
         text=_TEXTS[row["unit"]],
         higher_is_better=row["higher_is_better"],
-        **(found if isinstance(found, dict) else {"read": found}),
+        **{**limits, **(found if isinstance(found, dict) else {"read": found})},
     )
 
 
@@ -204,7 +218,8 @@ def metric(name: str) -> Metric:
     """
     if of_series := over_time.reader(name):
         unit = over_time.unit(name)
-        return Metric(title=name, unit=unit, read=of_series, text=_TEXTS[unit])
+        maximum = 1.0 if unit == "share" else math.inf
+        return Metric(title=name, unit=unit, read=of_series, text=_TEXTS[unit], minimum=None, maximum=maximum)
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
         return _number_of_name(f"drops, {link}", read.drops_at(link), "drops")

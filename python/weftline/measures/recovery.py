@@ -45,8 +45,8 @@ Spans = list[tuple[float, float]]
 def recovery_ns(run: Run) -> float | None:
     """Return the time to recover in ns, a lower bound where `has_recovered` is False.
 
-    None without a failure, or where goodput was not measured, or with intervals so long that none tells what
-    it was before.
+    None without a failure, where goodput was not measured, or where its intervals are too long to show what
+    it was before the failure.
     """
     found = _after(run)
     if found is None:

@@ -11,14 +11,8 @@ from typing import Any
 from weftline import quantities
 from weftline.errors import InputError, nearest
 from weftline.measures.lines import PERCENTILES
-from weftline.measures.metrics import METRICS, metric, split
+from weftline.measures.metrics import metric
 
-SIGNED = ("backlog_growth",)
-"""Metrics that can be negative."""
-INDICES = ("jain", "jain_without_last_second", "jain_ideal", "fairness")
-"""Metrics from 0 to 1 other than shares."""
-ABOVE_ONE = ("backlog_growth", "imbalance", "latency_median_error", "latency_tail_error")
-"""Metrics written in per cent that can be above 100 %."""
 KEYS = ("above", "below", "at_most")
 
 
@@ -32,9 +26,9 @@ def check(claim: dict[str, Any], here: str) -> None:
         return
     is_ratio = kind == "curve" or bool({"against", "against_at", "than"} & claim.keys())
     name = claim.get("metric", "")
-    if kind == "curve" or _is_never_negative(name):
+    if kind == "curve" or metric(name).minimum == 0:
         _check_negative(claim, "a ratio" if is_ratio else name, here)
-    if not is_ratio and _is_up_to_one(name):
+    if kind != "curve" and not is_ratio and metric(name).maximum == 1:
         _check_shares(claim, name, here)
     for side in (claim, claim.get("than", {})):
         _check_curve(side, here)
@@ -107,14 +101,3 @@ def _check_curve(side: dict[str, Any], here: str) -> None:
         quantities.parse_bytes(size)
     if len(sizes) == 2 and quantities.parse_bytes(sizes["min"]) > quantities.parse_bytes(sizes["max"]):
         raise InputError(f"{here}sizes: no size is from {sizes['min']} to {sizes['max']}")
-
-
-def _is_never_negative(name: str) -> bool:
-    """Whether it is known that a metric is never negative, as of all but series and `SIGNED`."""
-    base = split(name)[0]
-    return (base in METRICS or base.startswith(("share ", "flow ", "drops "))) and base not in SIGNED
-
-
-def _is_up_to_one(name: str) -> bool:
-    base = split(name)[0]
-    return base in INDICES or (metric(name).unit == "share" and base not in ABOVE_ONE)

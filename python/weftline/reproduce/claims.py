@@ -43,10 +43,9 @@ from typing import Any
 from weftline import quantities
 from weftline.measures import evidence
 from weftline.measures.lines import Line, at_share
-from weftline.measures.metrics import Flows, metric
+from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import seed_of
 from weftline.reproduce import numbers, verdicts
-from weftline.reproduce.bounds import SIGNED
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -280,7 +279,8 @@ def verdict(
     """
     holds = None if measured is None else _within(claim, measured)
     bounds: dict[str, float] = {key: claim[key] for key in ("above", "below", "at_most") if key in claim}
-    signed = claim.get("metric") in SIGNED
+    of = METRICS.get(claim.get("metric", ""))
+    signed = of is not None and (of.minimum or 0.0) < 0
     some = verdicts.has_some({"bounds": bounds, "signed": signed, "measured": measured, "by_seed": by_seed})
     if by_seed:
         seeds, asked = sum(value is not None for value in by_seed), len(by_seed)

@@ -1,7 +1,7 @@
 //! What `weftline check` prints.
 
 use super::replay::MAX_FLOWS;
-use super::{Estimate, Work, graphs};
+use super::{Estimate, Work, graphs, recurring};
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -22,7 +22,8 @@ const TIMEOUTS: &str = "timeouts of senders whose packets are lost at random or 
 /// Returns everything that is known before a run on this number of threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let (estimate, size) = Estimate::of(scenario, threads, MAX_FLOWS);
-    let foreseen = estimate.warnings(scenario, &size, scenario.memory);
+    let mut foreseen = estimate.warnings(scenario, &size, scenario.memory);
+    foreseen.extend(recurring::warning_if_stalled(scenario, &estimate));
     let too_many = too_many(&size);
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_many).chain(&foreseen).collect();
     let asked = asked_load(scenario, &size);

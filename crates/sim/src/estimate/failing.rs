@@ -12,6 +12,7 @@
 //! routes still lead over a link that is down.
 
 use crate::config::Until;
+use crate::engine::random::mix64;
 use crate::net::failures::{Change, Failure};
 use crate::scenario::Scenario;
 use crate::topology::{HostId, Link, NodeId, Topology};
@@ -68,15 +69,14 @@ pub fn cost(scenario: &Scenario, end: Time) -> Cost {
     found
 }
 
-/// A number that looks random, of the link or switch that changes (the finaliser of splitmix64).
+/// A number that looks random, of the link or switch that changes.
 fn number(of: Change) -> u64 {
-    let mut bits = match of {
-        Change::SwitchDown(node) | Change::SwitchUp(node) => (1 << 32) | u64::from(node),
-        Change::LinkDown(link) | Change::LinkUp(link) | Change::LinkRate(link, _) => u64::from(link),
-    };
-    bits = (bits.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    mix64(match of {
+        Change::SwitchDown(node) | Change::SwitchUp(node) => (2 << 32) | u64::from(node),
+        Change::LinkDown(link) | Change::LinkUp(link) | Change::LinkRate(link, _) => {
+            (1 << 32) | u64::from(link)
+        }
+    })
 }
 
 /// Until when changes count in a run whose flows end at `end`: senders whose packets are lost wait for a timeout.

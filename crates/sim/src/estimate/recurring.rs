@@ -176,23 +176,32 @@ pub(super) fn if_stalled(scenario: &Scenario, end: Time) -> Option<(Time, Work)>
     Some((end, work(scenario, end)))
 }
 
+/// CPU time in seconds of all that is done at intervals in some time.
+fn seconds_of(all: &[Recurring], time: Time) -> f64 {
+    all.iter().map(|of| of.work(time).seconds).sum()
+}
+
+/// Warns of what would take most of the time of a run whose flows stall; whether they do is not known before the run. None where it
+/// takes most of the time anyway.
+pub(super) fn warning_if_stalled(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
+    let (planned, (_, stall), all) = (estimate.seconds, grid(scenario)?, all(scenario));
+    let is_planned = seconds_of(&all, estimate.replay.end) > WORTH_A_WARNING.max(planned / 2.0);
+    let stalled = seconds_of(&all, stall) > WORTH_A_WARNING.max(10.0 * planned);
+    (stalled && !is_planned && scenario.can_lose()).then(|| {
+        format!(
+            "{} if flows wait for timeouts until the run is given up (run.stall = {stall}): set a longer interval or a shorter stall",
+            named(&all, stall)
+        )
+    })
+}
+
 /// Warns of what takes most of a run's time though it moves no data.
 pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> {
     let (end, planned) = (estimate.replay.end, estimate.seconds);
     let all = all(scenario);
-    let takes = |time: Time| all.iter().map(|of| of.work(time).seconds).sum::<f64>();
     let mut found = Vec::new();
-    if takes(end) > WORTH_A_WARNING.max(planned / 2.0) {
+    if seconds_of(&all, end) > WORTH_A_WARNING.max(planned / 2.0) {
         found.push(format!("{}: set a longer interval, or an earlier end", named(&all, end)));
-    } else if let Some((_, stall)) = grid(scenario) {
-        let stalled = takes(stall) > WORTH_A_WARNING.max(10.0 * planned);
-        if stalled && scenario.can_lose() {
-            found.push(format!(
-                "{} if flows wait for timeouts until the run is given up (run.stall = {stall}): set a longer interval \
-                 or a shorter stall",
-                named(&all, stall)
-            ));
-        }
     }
     let changes = failing::cost(scenario, failing::counted_until(scenario, end));
     if changes.seconds > WORTH_A_WARNING.max(planned / 2.0) {
