@@ -140,9 +140,11 @@ fn what_passes_while_no_traced_flow_lasts_is_not_kept_and_changes_no_account() {
         both.iter().map(|one| &one.intervals).collect::<Vec<_>>(),
         [&alone[0].intervals, &alone[1].intervals]
     );
-    let lasts =
-        |time: Time| both.iter().any(|one| one.flow.start.0 < time.0 + 6_000_000 && time <= one.flow.finish);
-    assert!(findings.trace.passed.iter().all(|one| lasts(one.time)));
+    let near = |one: &Account, time: Time, at: Time| {
+        one.flow.start < at + Time::from_us(6) && time <= one.flow.finish
+    };
+    let passed = &findings.trace.passed;
+    assert!(passed.iter().all(|hop| both.iter().any(|one| near(one, hop.time, hop.at))));
 }
 
 #[test]
@@ -414,22 +416,8 @@ fn the_paths_of_a_chain_give_the_causes_that_the_whole_network_gives() {
                     .expect("a valid run");
             let accounts = why::accounts(&flows, &findings);
             assert!(accounts.iter().all(Account::adds_up));
-            // Not always known from the paths alone: whether a packet of another flow came later than the one
-            // that waits.
-            let joined = |cause| if cause == Cause::Priority { Cause::OthersQueue } else { cause };
-            let causes: Vec<_> = accounts
-                .iter()
-                .map(|account| {
-                    let (mut by_cause, mut by_link) = (BTreeMap::new(), BTreeMap::new());
-                    for (cause, time) in account.by_cause() {
-                        *by_cause.entry(joined(cause)).or_insert(Time::ZERO) += time;
-                    }
-                    for ((link, cause), time) in account.by_link() {
-                        *by_link.entry((link, joined(cause))).or_insert(Time::ZERO) += time;
-                    }
-                    (by_cause, by_link)
-                })
-                .collect();
+            let causes: Vec<_> =
+                accounts.iter().map(|account| (account.by_cause(), account.by_link())).collect();
             (causes, findings.trace.passed.len())
         };
         let ((whole, all), (paths, few)) = (traced(why::Breadth::All), traced(why::Breadth::Paths));

@@ -36,7 +36,7 @@ const _: () = assert!(std::mem::size_of::<Passed>() == 64);
 /// Maximum number of packets that a trace keeps: 2 GB.
 pub const LIMIT: usize = 32_000_000;
 
-/// Packets that occupy these links in this time are kept.
+/// Packets that are on these links in this time are kept.
 #[derive(Debug, Default)]
 pub struct Window {
     pub from: Time,
@@ -73,10 +73,10 @@ impl Trace {
         Trace { windows, numberings, ..Trace::default() }
     }
 
-    /// Whether what occupies a link from `now` to `until` is kept.
-    fn keeps(&self, link: u32, now: Time, until: Time) -> bool {
+    /// Whether what is on a link from `now` to `at` is kept.
+    fn keeps(&self, link: u32, now: Time, at: Time) -> bool {
         let over = self.windows.partition_point(|window| window.to < now);
-        let begun = self.windows.partition_point(|window| window.from <= until);
+        let begun = self.windows.partition_point(|window| window.from <= at);
         self.windows.get(over..begun).is_some_and(|all| all.iter().any(|window| window.has(link)))
     }
 
@@ -84,7 +84,7 @@ impl Trace {
     pub fn note(&mut self, link: u32, packet: &Packet, id: PacketId, now: Time, until: Time, at: Time) {
         let pauses = matches!(packet.kind, PacketKind::Pause | PacketKind::Resume);
         let over = self.windows.last().is_none_or(|window| now > window.to);
-        if over || (!pauses && !self.keeps(link, now, until)) {
+        if over || (!pauses && !self.keeps(link, now, at)) {
             return;
         }
         if self.passed.len() >= LIMIT {

@@ -186,13 +186,22 @@ impl Walk<'_> {
         self.again.contains(&(packet.link, packet.time))
     }
 
-    /// The hop before: what came, under the same number, to the node that `packet` left.
-    fn hop_before(&self, packet: &Passed) -> Option<Passed> {
+    /// What came last, under the number of `packet`, to the node that it left.
+    fn came_before(&self, packet: &Passed) -> Option<Passed> {
         let (node, passed) = (self.ends(packet.link).0, &self.findings.trace.passed);
         let hops = self.index.by_id.get(&packet.id)?;
         let end = hops.partition_point(|&number| passed[number as usize].time < packet.time);
         let hop = passed[hops[end.checked_sub(1)?] as usize];
         (self.ends(hop.link).1 == node && hop.at <= packet.time && hop.flow == packet.flow).then_some(hop)
+    }
+
+    /// The hop before of a packet that left a switch, which may have turned it back to its source. Where it
+    /// was not traced, another packet may have come under the same number.
+    fn hop_before(&self, packet: &Passed) -> Option<Passed> {
+        let same = |hop: &Passed| {
+            (hop.kind, hop.seq) == (packet.kind, packet.seq) && [packet.src, packet.dst].contains(&hop.src)
+        };
+        self.came_before(packet).filter(same)
     }
 
     fn follow(&mut self) {
@@ -243,7 +252,11 @@ impl Walk<'_> {
             if self.is_host(from) {
                 return Next::Left(packet);
             }
-            let Some(hop) = self.hop_before(&packet) else { return Next::Over };
+            let Some(hop) = self.hop_before(&packet) else {
+                // It came to this switch before the flow started, of which all of the time then has its cause.
+                self.wait(&packet, self.flow.start, None, Cause::Transport);
+                return Next::Over;
+            };
             // A switch that cuts through may have to wait for the tail.
             let tail = hop.until.max(hop.time) + self.findings.links[hop.link as usize].3;
             if self.cursor > hop.at {
@@ -275,7 +288,7 @@ impl Walk<'_> {
                     true if self.is_again(one) => Cause::Retransmission,
                     true => Cause::Transmission,
                     false if at_sender => Cause::Nic,
-                    false if self.overtakes(one, node, from) => Cause::Priority,
+                    false if self.overtakes(one, from) => Cause::Priority,
                     false => Cause::OthersQueue,
                 };
                 let other = (!own && one.flow != FlowId::MAX).then_some(one.flow);
@@ -287,19 +300,11 @@ impl Walk<'_> {
 
     /// Whether a packet left a switch before one that had come there by `from`, though it came later, or is a
     /// pause.
-    fn overtakes(&self, one: &Passed, node: u32, from: Time) -> bool {
+    fn overtakes(&self, one: &Passed, from: Time) -> bool {
         if matches!(one.kind, PacketKind::Pause | PacketKind::Resume) {
             return true;
         }
-        let passed = &self.findings.trace.passed;
-        let hops = self.index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
-        let end = hops.partition_point(|&number| passed[number as usize].time < one.time);
-        let before = end.checked_sub(1).map(|last| &passed[hops[last] as usize]);
-        // Numbers are used again: where the way to the switch is not traced, the hop before may be another
-        // packet's.
-        let same =
-            |hop: &Passed| (hop.flow, hop.src, hop.seq) == (one.flow, one.src, one.seq) && hop.at <= one.time;
-        before.is_some_and(|hop| same(hop) && self.ends(hop.link).1 == node && hop.at > from)
+        self.hop_before(one).is_some_and(|hop| hop.at > from)
     }
 
     /// The same of a time in which the link carried nothing.
@@ -372,7 +377,7 @@ impl Walk<'_> {
     fn elsewhere(&mut self, packet: Passed, baseline: Option<Cause>) -> Next {
         let node = self.ends(packet.link).0;
         // A packet may be sent back as its own answer, under its number.
-        let turned = self.hop_before(&packet).filter(|one| one.kind == PacketKind::Data);
+        let turned = self.came_before(&packet).filter(|one| one.kind == PacketKind::Data);
         let trigger = turned.or_else(|| self.arrival(node, packet.time, false));
         let Some(trigger) = trigger else {
             self.take(Time::ZERO, Cause::Receiver, None, None);
