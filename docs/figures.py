@@ -13,7 +13,7 @@ import vl_convert
 
 import weftline
 from weftline.figures import specs
-from weftline.measures import comparison, lines
+from weftline.measures import line_notes, lines
 from weftline.reproduce import cost, experiments, findings, runner
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +57,7 @@ def demo() -> Path:
     found = demo_lines()
     return write(
         "demo-slowdown",
-        specs.slowdown("FCT slowdown by flow size", found, caption=comparison.ideal_text(found)),
+        specs.slowdown("FCT slowdown by flow size", found, caption=line_notes.ideal_text(found)),
     )
 
 

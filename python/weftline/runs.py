@@ -473,7 +473,7 @@ class Run:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from weftline.measures.comparison import facts
+        from weftline.measures.run_facts import facts
         from weftline.terminal import warnings_html
 
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts(self))

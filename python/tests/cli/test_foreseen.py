@@ -5,7 +5,7 @@ import pytest
 
 import weftline
 from weftline.cli import facts
-from weftline.measures import comparison
+from weftline.measures import run_facts
 
 SLOW = """
 [topology]
@@ -48,10 +48,10 @@ def test_python_warns_before_the_run(tmp_path, monkeypatch):
 
 def test_many_changes_are_a_number_and_the_first_ones():
     changes = [f"leaf0 - spine0 {('down', 'up')[i % 2]} at {i} us" for i in range(1000)]
-    text = comparison._changes_text(changes)
+    text = run_facts._changes_text(changes)
     assert text.startswith("1,000 changes: leaf0 - spine0 down at 0 us; ")
     assert text.endswith("leaf0 - spine0 down at 2 us and 997 more")
-    assert comparison._changes_text(changes[:2]) == "; ".join(changes[:2])
+    assert run_facts._changes_text(changes[:2]) == "; ".join(changes[:2])
 
 
 def test_an_end_beyond_the_clock_is_no_number():

@@ -7,7 +7,7 @@ pytest.importorskip("weftline._native")
 
 import weftline
 from weftline.errors import InputError
-from weftline.measures import comparison, groups, jobs
+from weftline.measures import comparison, groups, jobs, run_facts
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import Flows, metric
 from weftline.report import answer_text, run_page
@@ -79,7 +79,7 @@ def test_jobs_with_domains_differ_by_size_and_have_an_ideal_time(tmp_path):
 
 
 def test_tables_after_a_run_have_groups_jobs_and_steps(run):
-    facts, by_group, of_jobs, steps = comparison.run_tables(run)
+    facts, by_group, of_jobs, steps = run_facts.run_tables(run)
     assert dict(row[:2] for row in facts.rows)["CPU time, wall time"].count(" s") == 2
     assert [row[0] for row in by_group.rows] == ["ring", "shuffle"]
     assert by_group.rows[1][1] == "12" and by_group.rows[1][4] == "–", "12 flows have no p99"

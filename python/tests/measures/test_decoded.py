@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from weftline import integrity
-from weftline.measures import comparison, decoded, evidence, stats
+from weftline.measures import decoded, evidence, line_notes, stats
 from weftline.measures.evidence import Reason
 from weftline.measures.lines import Line
 
@@ -59,7 +59,7 @@ def test_paths_that_never_became_known_stand_next_to_the_mean_and_leave_bounds_o
     doubts = evidence.against([few, many], name, remark="")
     assert [doubt.kind for doubt in doubts] == ["paths"]
     assert evidence.judged(stats.Estimate(10, 9, 11, 2), "<", 20, doubts).answer == "open"
-    assert comparison.unknown_paths([Line("a", [whole]), Line("b", [few])], name) == (
+    assert line_notes.unknown_paths([Line("a", [whole]), Line("b", [few])], name) == (
         "Left out: 5 of 50 paths never known of b."
     )
 

@@ -8,7 +8,7 @@ import weftline
 from weftline import _native, columns
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import comparison
+from weftline.measures import comparison, given
 from weftline.measures.flow_choice import FlowChoice, slowdown_of
 from weftline.measures.flow_rows import Flows
 from weftline.report import headline, sweep_page
@@ -73,7 +73,7 @@ def test_compare_has_the_numbers_intervals_and_verdicts_of_the_sweep(store, caps
 
 def test_the_cards_of_a_page_are_of_the_flows_of_the_sweeps_answer(store, tmp_path):
     result = weftline.load(store)
-    lines = [comparison.result_line(result, cell.at("scheme"), cell) for cell in result.cells]
+    lines = [given.result_line(result, cell.at("scheme"), cell) for cell in result.cells]
     cards = {card.title: card.values for card in headline.key_numbers(lines, result.metrics)}
     for (label, text, *_), cell in zip(cards["slowdown, median"], result.cells, strict=True):
         assert label == cell.at("scheme")

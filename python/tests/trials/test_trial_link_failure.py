@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import weftline
-from weftline.measures import comparison, losses
+from weftline.measures import losses, run_facts
 from weftline.measures.metrics import METRICS, Flows
 from weftline.report import run_page
 
@@ -31,7 +31,7 @@ def test_no_place_says_that_nothing_was_lost(tmp_path):
         assert metric.read(run) == counted[found["key"]]
         assert metric.value(run, Flows(group="poisson")) == counted["by_group"]["poisson"][found["key"]]
 
-    rows = dict(comparison.facts(run))
+    rows = dict(run_facts.facts(run))
     assert rows["lost on dead links"] == str(lost)
     assert rows["stranded"] == str(stranded)
     assert "packets lost" not in rows
@@ -62,7 +62,7 @@ def test_a_run_without_any_loss_says_so(tmp_path):
         "workload": [{"kind": "permutation", "size": "10KB"}],
     }
     run = weftline.run(scenario, out=tmp_path / "run")
-    assert dict(comparison.facts(run))["packets lost"] == "none"
+    assert dict(run_facts.facts(run))["packets lost"] == "none"
     page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
     assert "o lost packets" in page
     assert "Lost packets</b>" not in page and "Warning</b>" not in page

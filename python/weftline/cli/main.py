@@ -421,7 +421,7 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from weftline import run_status, terminal
-    from weftline.measures import comparison
+    from weftline.measures import run_facts
     from weftline.scenario import reused_text
 
     scenario = _scenario(options)
@@ -466,7 +466,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         arguments.print_json({**run.summary, "out": str(run.out), "reused": run.reused})
     elif not options.quiet:
-        print("\n\n".join(table.text() for table in comparison.run_tables(run)))
+        print("\n\n".join(table.text() for table in run_facts.run_tables(run)))
     return _ending(run)
 
 

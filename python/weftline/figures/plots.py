@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weftline.errors import InputError, warn
 from weftline.figures import flow_figures, job_figures, path_figures, specs, time_figures
 from weftline.figures.specs import Figure
-from weftline.measures import comparison
+from weftline.measures import given, line_notes
 from weftline.measures.lines import Line
 
 SERIES = {
@@ -23,7 +23,7 @@ SERIES = {
 """Title with its unit, scale and how entities are combined, by name of the series."""
 
 
-def plot(*of: comparison.Given) -> Plots:
+def plot(*of: given.Given) -> Plots:
     """Return the figures of some runs side by side; those that differ in the seed alone make one line.
 
     Parameters
@@ -33,10 +33,10 @@ def plot(*of: comparison.Given) -> Plots:
     """
     if not of:
         raise InputError("plot: expected at least one run")
-    lines = comparison.lines_in(of)
+    lines = given.lines_in(of)
     if not lines:
         raise InputError("plot: expected runs; there is none that finished")
-    warn(comparison.line_warnings(lines))
+    warn(line_notes.warnings_of(lines))
     return Plots(lines)
 
 
@@ -55,7 +55,7 @@ class Plots:
             Bins of equally many flows, as in the HPCC papers, or one for each power of ten.
         """
         finished, title = self._finished(), "FCT slowdown by flow size"
-        caption = comparison.ideal_text(finished)
+        caption = line_notes.ideal_text(finished)
         if bins == "decades":
             return flow_figures.slowdown_by_decade(title, finished, caption=caption)
         if bins != "equal-count":

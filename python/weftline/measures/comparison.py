@@ -6,15 +6,12 @@ differences are taken from the line that `bases` names, seed by seed where both 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any
 
-from weftline import quantities
 from weftline.errors import InputError, nearest, warn
 from weftline.measures import (
     decoded,
@@ -22,39 +19,28 @@ from weftline.measures import (
     flow_rows,
     groups,
     jobs,
-    losses,
-    readings,
-    run_warnings,
+    line_notes,
     separations,
     slowdown_table,
     stats,
     steady,
 )
-from weftline.measures.bases import Axis, Bases, combinations
+from weftline.measures.bases import Axis, Bases
 from weftline.measures.evidence import Footnotes, Reason, Separation
-from weftline.measures.flow_choice import FlowChoice
-from weftline.measures.labels import labels, left_unsaid
-from weftline.measures.lines import PERCENTILES, Choice, Line, Mean, lines_of, scheme_name
+from weftline.measures.given import found_in
+from weftline.measures.labels import left_unsaid
+from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import METRICS, Flows, metric
-from weftline.measures.pooling import are_same_bits, pools, same_results, shortened
-from weftline.runs import Run
+from weftline.measures.pooling import are_same_bits, same_results, shortened
 from weftline.terminal import Table, warnings_html, wrapped
 
 if TYPE_CHECKING:
     from weftline.lab.agreement import Agreement
-    from weftline.sweeps.result import Cell, SweepResult
+    from weftline.measures.given import Given
 
-    Given = str | os.PathLike[str] | Run | SweepResult | Mapping[str, Any]
 
 NO_BASE = Reason("base", "no other line is alike except for one setting")
 
-_IDEALS = {
-    "alone": "what the flow takes alone on its path: all its packets with headers and "
-    "telemetry, back to back, plus the return of the last acknowledgement",
-    "hpcc": "as the HPCC authors define it, base RTT plus all bytes with 48 B headers at the slowest link; "
-    "telemetry is not in it, so its cost counts against a scheme",
-    "phost": "as the pHost authors define it (OPT), without the last acknowledgement",
-}
 COMPARED = (
     "step_mean",
     "slowdown_mean",
@@ -67,19 +53,6 @@ COMPARED = (
     "drops",
 )
 """Metrics whose differences are shown, where they were measured."""
-MAX_CHANGES = 3
-"""Changes of links and switches that are listed after a run; of more, the number is shown."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The lines of what was given, how they are compared, and what a reader has to know about them."""
-
-    lines: list[Line]
-    axis: Axis | None = None
-    """The axis along which those of a sweep or of stores are compared."""
-    notes: Sequence[str] = ()
-    warnings: Sequence[str] = ()
 
 
 class Comparison:
@@ -151,7 +124,7 @@ class Comparison:
     @cached_property
     def warnings(self) -> list[str]:
         """What deserves a look before these numbers are trusted: of the lines, and of the runs themselves."""
-        return [*self._warnings, *line_warnings(self.lines)]
+        return [*self._warnings, *line_notes.warnings_of(self.lines)]
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
@@ -230,7 +203,7 @@ class Comparison:
         """What a reader has to know: what labels leave out, and which lines have no base."""
         pools = [line.pool for line in self.lines if line.pool is not None]
         unsaid = left_unsaid(pools) if len(pools) == len(self.lines) > 1 else []
-        found = [*self._notes, *counted_texts(self.lines)]
+        found = [*self._notes, *line_notes.counted_texts(self.lines)]
         found += [f"These lines also differ in {shortened(unsaid)}."] if unsaid else []
         pooled = (
             evidence.pooled_text("step_mean", line.runs, Flows(group=line.group)) for line in self.lines
@@ -314,39 +287,6 @@ def _any_drops(lines: Iterable[Line]) -> bool:
     return any(slowdown_table.positive(line.metric("drops")) for line in lines)
 
 
-def line_warnings(lines: Sequence[Line]) -> list[str]:
-    """Return what deserves a look before lines are trusted: how they were pooled, what their runs say."""
-    found: dict[str, None] = {}
-    for line in lines:
-        for text in line.warnings:
-            named = text if str(line.runs[0].out) in text else f"{line.label}: {text}"
-            found[type(text)(named)] = None
-        ends = [run for run in line.runs if run.summary.get("status") not in ("done", None)]
-        for run in ends:
-            message = f"the run in {run.out} is {run.summary.get('status')}; what it has is shown"
-            found[f"{line.label}: {message}"] = None
-        for one in run_warnings.of_runs(line.runs).values():
-            found[f"{line.label}: {one.text}{one.of(len(line.runs))}"] = None
-    return list(found)
-
-
-def counted_texts(lines: Sequence[Line]) -> list[str]:
-    """Return which flows count for which lines, where these are not all."""
-    by_choice: dict[FlowChoice, list[str]] = {}
-    for line in lines:
-        by_choice.setdefault(line.by_size, []).append(line.label)
-    if all(choice.is_all for choice in by_choice):
-        return []
-    if len(by_choice) == 1:
-        text = next(iter(by_choice)).text()
-        return [f"{text}, in slowdowns, completion times and all that is computed from flows."]
-    return [f"{shortened(labels)}: {_small(choice.text())}." for choice, labels in by_choice.items()]
-
-
-def _small(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
 def compare(
     *of: Given,
     against: str | None = None,
@@ -404,7 +344,7 @@ def comparison_of(
     choice: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Return the same without giving its warnings; `choice` is what `chosen_flows` returns."""
-    found = _found(of)
+    found = found_in(of)
     lines = _labelled(found.lines, labels)
     if choice:
         lines = [_choosing(line, choice) for line in lines]
@@ -447,11 +387,6 @@ def _choosing(line: Line, choice: Mapping[str, Any]) -> Line:
     return replace(line, chosen=chosen, group=chosen.group)
 
 
-def lines_in(of: Sequence[Given]) -> list[Line]:
-    """Return the lines of runs, folders and stores; one sweep alone keeps the names of its variants."""
-    return _found(of).lines
-
-
 def _labelled(lines: list[Line], labels: Sequence[str]) -> list[Line]:
     """Give lines other labels, if there are any."""
     if not labels:
@@ -465,168 +400,6 @@ def _labelled(lines: list[Line], labels: Sequence[str]) -> list[Line]:
     if len(set(labels)) < len(labels):
         raise InputError("two lines have the same label: expected different ones")
     return [replace(line, label=label) for line, label in zip(lines, labels, strict=True)]
-
-
-def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> list[Line]:
-    """Return the lines of a dict by label; where there are several of a label, their own are added."""
-    found = []
-    for label, given in of.items():
-        lines = lines_in(list(given) if isinstance(given, list | tuple) else [cast("Given", given)])
-        alone = len(lines) == 1
-        found += [replace(line, label=label if alone else f"{label}, {line.label}") for line in lines]
-    return found
-
-
-def _found(of: Sequence[Given]) -> Found:
-    """Return the lines, the axis along which they are compared, and the notes and warnings."""
-    from weftline.sweeps.result import SweepResult
-    from weftline.sweeps.store import Store
-
-    if any(isinstance(one, Mapping) for one in of):
-        return Found(
-            [line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))]
-        )
-    if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
-        parts = [_found([one]) for one in of]
-        return Found(
-            [line for part in parts for line in part.lines],
-            notes=[note for part in parts for note in part.notes],
-            warnings=[warning for part in parts for warning in part.warnings],
-        )
-    if len(of) == 1 and (isinstance(of[0], SweepResult) or _is_sweep(of[0])):
-        alone = of[0]
-        return _of_sweep(alone if isinstance(alone, SweepResult) else SweepResult.open(cast("str", alone)))
-    runs: list[Run] = []
-    stores, notes = False, []
-    for one in of:
-        if isinstance(one, Run):
-            runs.append(one)
-            continue
-        assert not isinstance(one, Mapping | SweepResult), "they are alone, or have their lines above"
-        if Store.is_at(one):
-            stores, kept = True, Store.open(one)
-            runs += [Run.read(kept.points / entry.key) for entry in kept.entries()]
-            if _is_sweep(one) and not (choice := SweepResult.open(one).choice).is_all:
-                notes.append(
-                    f"The report of the sweep in {os.fspath(one)} does not apply to these lines, in which "
-                    f"all flows count. There: {_small(choice.text())}."
-                )
-        else:
-            runs += [Run.read(folder) for folder in _repeats(one)]
-    lines = lines_of(runs)
-    return Found(*(combinations(lines) if stores else (lines, None)), notes=notes)
-
-
-def _of_sweep(result: SweepResult) -> Found:
-    """Return the lines of a sweep; combinations without any result are named."""
-    lines = [line for cell in result.cells for line in cell_lines(result, cell)]
-    empty = [cell.choice for cell in result.combinations if not cell.runs]
-    warnings = [
-        f"{', '.join(variant for _, variant in choice) or result.name} has no results: "
-        f"{lacking_text(result, choice)}"
-        for choice in empty
-    ]
-    axis = Axis(result.rows_axis, result.against) if result.rows_axis else None
-    return Found(lines, axis, warnings=warnings)
-
-
-def _repeats(of: str | os.PathLike[str]) -> list[Path]:
-    """Return the folders of a run that the lab repeated, else the folder itself."""
-    folder = Path(of)
-    if (folder / "summary.json").exists():
-        return [folder]
-    numbered = [
-        one for one in folder.glob("[0-9]*") if one.name.isdecimal() and (one / "summary.json").exists()
-    ]
-    return sorted(numbered, key=lambda one: int(one.name)) or [folder]
-
-
-def _is_sweep(of: object) -> TypeGuard[str | os.PathLike[str]]:
-    from weftline.sweeps.result import FILE
-
-    return not isinstance(of, Run) and (Path(of) / FILE).exists()  # type: ignore[arg-type]
-
-
-def cell_lines(result: SweepResult, cell: Cell) -> list[Line]:
-    """Return the line of a combination of a sweep, and one for each of its runs that cannot be pooled.
-
-    The key of a run in the store vouches for its scenario and its files; builds that were not recorded are
-    taken to be one, with a warning. The flows that the sweep's report chooses count.
-    """
-    label = ", ".join(variant for _, variant in cell.choice) or result.name
-    found = pools(list(cell.runs.values()), vouched=True)
-    lacking = lacking_text(result, cell.choice)
-    of_sweep = [f"{len(cell.runs)} of {result.asked} runs: {lacking}"] if lacking else []
-    return [
-        replace(result_line(result, text, cell, pool.runs), pool=pool, warnings=[*pool.warnings, *of_sweep])
-        for text, pool in zip(labels(found, start=label), found, strict=True)
-    ]
-
-
-def result_line(result: SweepResult, label: str, cell: Cell, runs: list[Run] | None = None) -> Line:
-    """Return a combination of a sweep as a line, with the flows, seeds and intervals of its report."""
-    return Line(
-        label,
-        list(cell.runs.values()) if runs is None else runs,
-        group=result.report.group,
-        choice=cell.choice,
-        asked=tuple(result.seeds),
-        chosen=result.choice,
-        interval=result.report.interval,
-    )
-
-
-def lacking_text(result: SweepResult, choice: Choice) -> str:
-    """Return ``"seed 2 failed (it raised ...); seeds 3 and 4 have no result"``, "" if nothing is lacking."""
-    # What follows the first line, such as a traceback, is in the warnings of the sweep itself.
-    failed = [(seed, why.strip().partition("\n")[0]) for of, seed, why in result.failed if of == choice]
-    parts = [f"seed {seed} failed ({why.rstrip(':.')})" for seed, why in failed]
-    seeds = [str(seed) for of, seed in result.missing if of == choice]
-    if seeds:
-        named = " and ".join(filter(None, [", ".join(seeds[:-1]), seeds[-1]]))
-        one = len(seeds) == 1
-        parts.append(
-            f"seed{'s' * (not one)} {named} {'has' if one else 'have'} no result in the store (damaged, "
-            "deleted, or not run yet)"
-        )
-    return "; ".join(parts)
-
-
-def ideal_text(lines: Sequence[Line]) -> str:
-    """Return what slowdown means in these runs, as a sentence for the caption of a figure."""
-    kinds = dict.fromkeys(
-        str(run.scenario.get("measure", {}).get("ideal", "alone")) for line in lines for run in line.runs
-    )
-    ideal = "; or ".join(_IDEALS.get(kind, kind) for kind in kinds)
-    return f"Slowdown: completion time over the ideal one. Ideal: {ideal}.{left_out(lines)}"
-
-
-def left_out(lines: Sequence[Line], *, of_all: bool = False) -> str:
-    """Return how many flows of which lines did not finish and are left out, as a sentence to append.
-
-    Flows that count, or with `of_all` those of the line's group.
-    """
-    counts = [
-        (line, evidence.unfinished(line.runs, Flows(group=line.group)))
-        if of_all
-        else (line, line.by_size.unfinished(line.runs))
-        for line in lines
-    ]
-    parts = [
-        f"{evidence.unfinished_text(left, line.runs)} of {_named(line)}" for line, left in counts if left
-    ]
-    return f" Left out: {'; '.join(parts)}." if parts else ""
-
-
-def unknown_paths(lines: Sequence[Line], name: str) -> str:
-    """Return how many paths of which lines a metric leaves out as they never became known, as a sentence."""
-    found = [(line, evidence.paths_text(name, line.runs)) for line in lines]
-    parts = [f"{text} of {_named(line)}" for line, text in found if text]
-    return f"Left out: {'; '.join(parts)}." if parts else ""
-
-
-def _named(line: Line) -> str:
-    return f"{line.label}, {line.place}" if line.place else line.label
 
 
 def as_json(lines: Sequence[Line]) -> dict[str, Any]:
@@ -656,80 +429,6 @@ def as_json(lines: Sequence[Line]) -> dict[str, Any]:
             for line in lines
         ]
     }
-
-
-def facts(run: Run) -> list[tuple[str, str]]:
-    """Return facts on one finished run, as names and texts."""
-    summary = run.summary
-    overall = run.slowdown(bins=1)["overall"]
-    done, flows = summary.get("flows_done"), summary.get("flows")
-    rows = [
-        ("scheme", scheme_name(run)),
-        ("flows", f"{done:,} of {flows:,} done" if done is not None and flows is not None else "–"),
-        ("simulated", quantities.time_text(summary.get("end_ns"))),
-        ("slowdown p50 / p95 / p99", _percentiles_text(overall)),
-    ]
-    if run.queues:
-        found = run.queues["percentiles"]
-        bins = [readings.queue_bin_text(found.get(p)) for p in ("p95", "p99")]
-        queue = " / ".join([*bins, quantities.bytes_text(found.get("max"))])
-        rows.append(("queue p95 / p99 / max", queue))
-    rows.append(("pauses", METRICS["pauses"].text(summary.get("pauses"))))
-    rows += losses.shown(run) or [("packets lost", "none")]
-    speed = METRICS["speed"].text(summary.get("packet_hops_per_cpu_second"))
-    hops = METRICS["packet_hops"].text(summary.get("packet_hops"))
-    rows.append(("packet-hops", f"{hops}, {speed} per CPU second"))
-    times = [summary.get(key) for key in ("cpu_seconds", "wall_seconds")]
-    rows.append(("CPU time, wall time", ", ".join(map(quantities.seconds_text, times))))
-    failures = summary.get("failures") or []
-    if failures:
-        parts = [f"{one['change']} at {quantities.time_text(one['at_ns'])}" for one in failures]
-        rows.append(("failures", _changes_text(parts)))
-    if isinstance(threads := summary.get("threads"), int) and threads > 1:
-        rows.append(("threads", _threads_text(threads, summary)))
-    rows.append(("seed, fingerprint", f"{summary.get('seed', '–')}, {summary.get('fingerprint', '–')}"))
-    rows.append(("folder", str(run.out)))
-    return rows
-
-
-def _changes_text(changes: Sequence[str]) -> str:
-    """Return the changes of links and switches; of many, their number and the first ones."""
-    if len(changes) <= MAX_CHANGES:
-        return "; ".join(changes)
-    first, more = "; ".join(changes[:MAX_CHANGES]), len(changes) - MAX_CHANGES
-    return f"{len(changes):,} changes: {first} and {more:,} more"
-
-
-def _percentiles_text(overall: Mapping[str, Any]) -> str:
-    """Slowdown of all finished flows, "–" where there are too few for a percentile."""
-    count = overall["count"]
-    parts = [
-        quantities.digits(overall.get(p)) if slowdown_table.enough(p, count) else "–" for p in PERCENTILES
-    ]
-    return f"{' / '.join(parts)} of {count:,} flow{'s' * (count != 1)}"
-
-
-def _threads_text(threads: int, summary: dict[str, Any]) -> str:
-    """How the work was spread: threads, busiest region over the mean, share of packets between regions."""
-    balance, crossing = summary.get("balance"), summary.get("crossing_share")
-    parts = [str(threads)]
-    if isinstance(balance, int | float):
-        parts.append(f"busiest region {balance:.2f} of mean")
-    if isinstance(crossing, int | float):
-        parts.append(f"{crossing:.0%} of hops between regions")
-    return ", ".join(parts)
-
-
-def facts_table(run: Run) -> Table:
-    """Return `facts` as a table, one fact a row."""
-    return Table([run.name, ""], [list(row) for row in facts(run)], left=2)
-
-
-def run_tables(run: Run) -> list[Table]:
-    """Return what the terminal shows after a run: its facts, its groups, its jobs."""
-    lines = [Line(scheme_name(run), [run])]
-    found = (facts_table(run), groups.table(lines), jobs.table(lines), jobs.steps_table(run))
-    return [table for table in found if table]
 
 
 def _qualifier(lines: Sequence[Line], name: str) -> str:

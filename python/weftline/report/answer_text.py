@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import comparison, evidence, losses, readings, separations, steps
+from weftline.measures import evidence, line_notes, losses, readings, separations, steps
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -43,7 +43,7 @@ def answer(lines: Sequence[Line]) -> list[str]:
     lost = [line.label for line in lines if not line.has_flows]
     if lost:
         parts.append(f"No flow of {listed(lost)} finished.")
-    if len(finished) > 1 and (left := comparison.left_out(finished)):
+    if len(finished) > 1 and (left := line_notes.left_out(finished)):
         parts.append(f"Slowdowns exclude unfinished flows, which favours schemes with many of them.{left}")
     return [sentence for sentence in parts if sentence]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weftline.errors import Conflict
 from weftline.figures.marks import COLOURS
-from weftline.measures import comparison, evidence, losses, pooling, separations
+from weftline.measures import evidence, line_notes, losses, pooling, separations
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows, metric
 from weftline.report.page import Caution, KeyNumber
@@ -71,10 +71,10 @@ def _is_of_few(line: Line, name: str) -> bool:
 
 def cautions(lines: Sequence[Line]) -> list[Caution]:
     """Return what limits the value of these runs' numbers, gravest first."""
-    found = [Caution("Flows", text) for text in comparison.counted_texts(lines)]
+    found = [Caution("Flows", text) for text in line_notes.counted_texts(lines)]
     for line in lines:
         of = f"{line.label}: " if len(lines) > 1 else ""
-        said = any(_UNFINISHED in warning for warning in comparison.line_warnings([line]))
+        said = any(_UNFINISHED in warning for warning in line_notes.warnings_of([line]))
         if not said and (left := line.unfinished()):
             text = f"{of}{evidence.unfinished_text(left, line.runs)}; completion times leave them out"
             found.append(Caution("Unfinished", text, is_grave=True))
@@ -100,7 +100,7 @@ def cautions(lines: Sequence[Line]) -> list[Caution]:
     sizes = sorted({decade for line in finished for decade in line.by_decade()})
     if few := separations.few_flows(finished, sizes) if finished else "":
         found.append(Caution("Under-sampled", f"too few flows for a percentile: {few}"))
-    for warning in comparison.line_warnings(lines):
+    for warning in line_notes.warnings_of(lines):
         text = warning if len(lines) > 1 else warning.removeprefix(f"{first.label}: ")
         kind = "Unfinished" if _UNFINISHED in warning else "Warning"
         is_grave = kind == "Unfinished" or isinstance(warning, Conflict)

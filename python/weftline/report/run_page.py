@@ -12,7 +12,7 @@ from typing import Any
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison, groups, jobs, networks, slowdown_table, step_causes
+from weftline.measures import given, groups, jobs, line_notes, networks, slowdown_table, step_causes
 from weftline.measures.lines import Line
 from weftline.report import answer_text, headline, page, why_page
 from weftline.report.page import Lead, Section
@@ -73,7 +73,7 @@ def of_folders(
         return sweep_page.write(
             SweepResult.open(first), path, title=title, question=question, answers=answers
         )
-    lines = comparison.lines_in(folders)
+    lines = given.lines_in(folders)
     if not lines:
         raise InputError(f"{first}: holds no finished run")
     return write(lines, path, title=title, question=question, answers=answers)
@@ -139,12 +139,12 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
     flows = []
     # Flows of one size share a bin: there is nothing to draw by size.
     if by_size and any(len(line.curve(line.bins)) > 1 for line in finished):
-        caption = comparison.ideal_text(finished)
+        caption = line_notes.ideal_text(finished)
         flows.append(specs.slowdown("FCT slowdown by flow size", finished, caption=caption))
     if finished:
         chosen = any(not line.by_size.is_all for line in finished)
         caption = f"Flows that finished{', of all sizes and times of start' * chosen}."
-        caption += comparison.left_out(finished, of_all=True)
+        caption += line_notes.left_out(finished, of_all=True)
         flows.append(flow_figures.cumulative("Slowdown of all flows", finished, caption=caption))
     queues = []
     if heats and any(line.runs[0].queues for line in lines):

@@ -8,7 +8,7 @@ from pathlib import Path
 from weftline.errors import InputError
 from weftline.figures import load_figures
 from weftline.figures.specs import Figure
-from weftline.measures import comparison, evidence, networks
+from weftline.measures import evidence, given, networks
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import metric
 from weftline.report import answer_text, headline, page, run_page, why_page
@@ -40,7 +40,7 @@ def write(
     """
     if not result.cells:
         raise InputError(f"{result.path}: no point of the sweep has a result yet; run it, or --retry it")
-    lines = [comparison.result_line(result, _label(cell), cell) for cell in _drawn(result)]
+    lines = [given.result_line(result, _label(cell), cell) for cell in _drawn(result)]
     text = page.html(
         title=title or result.name,
         subtitle=_subtitle(result),

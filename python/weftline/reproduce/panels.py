@@ -25,7 +25,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures import goodput_figures, marks, specs
 from weftline.figures.specs import Published
-from weftline.measures import comparison, slowdown_table
+from weftline.measures import line_notes, slowdown_table
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
@@ -89,7 +89,7 @@ def sections_of(panels: Sequence[Panel]) -> list[Section]:
             drawn += [figure for figure in found if figure.spec["data"]["values"]]
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
-        text = f"{text}\n\n{comparison.ideal_text([line for p in panels for line in p.lines])}"
+        text = f"{text}\n\n{line_notes.ideal_text([line for p in panels for line in p.lines])}"
     return [Section(title=definition.title, text=text, figures=drawn)]
 
 
@@ -202,7 +202,7 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     note = "measured / published; the ratio is the geometric mean over the bins." if entries else ""
     if only_p95 and len(wanted) > 1:
         note = f"{note} The other percentiles are on the page.".strip()
-    note = f"{note}{comparison.left_out(finished)}".strip()
+    note = f"{note}{line_notes.left_out(finished)}".strip()
     return Table(
         ["FCT slowdown", "", *columns, *(["ratio"] if entries else [])], rows, title=title, note=note, left=2
     )
@@ -368,8 +368,8 @@ def _of_seeds_text(found: numbers.BySeed, write: Callable[[float | None], str]) 
 def _left_out(p: Panel) -> list[str]:
     """Return what the panel's metric leaves out: unfinished flows, paths that never became known."""
     name = p.figure.options["metric"]
-    flows = comparison.left_out(p.lines).strip() if metric(name).completion else ""
-    return [text for text in (flows, comparison.unknown_paths(p.lines, name)) if text]
+    flows = line_notes.left_out(p.lines).strip() if metric(name).completion else ""
+    return [text for text in (flows, line_notes.unknown_paths(p.lines, name)) if text]
 
 
 def _flows_counted(lines: Sequence[Line]) -> str:
