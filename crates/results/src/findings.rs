@@ -108,6 +108,7 @@ fn cause(losses: &LossCounters, trimmed: u64, reinjects: bool) -> String {
     };
     let refused = match losses.data_refused {
         0 => String::new(),
+        some if trimmed > 0 => format!("; {some} arrived without their payload"),
         some => format!("; receivers discarded {some} that arrived after a missing one"),
     };
     let lost = losses.lost();

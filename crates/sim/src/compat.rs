@@ -151,6 +151,8 @@ rules! {
     /// A NIC has a queue for each flow number, of data and acknowledgements together, and serves them in turn; a sender
     /// may have three packets in it, which leave even if its window has shrunk meanwhile
     queue_per_flow: bool = [false, false, false], "acknowledgements first, then senders in turn, which decide when the packet leaves";
+    /// A header for which a port has no room is dropped (`switch.queue.return_to_sender = false`)
+    dropped_headers: bool = [false, false, false], "it goes back to its source once";
     /// The label of a flow's packets and acknowledgements is the flow's number (for `balancer = "label"`)
     flow_number_labels: bool = [false, false, false], "it is a hash of addresses and number, another one for acknowledgements";
     /// A flow starts two zero-delay steps after its start time, so after everything that was queued for that
@@ -219,6 +221,7 @@ impl Rules {
             departure_events: true,
             arrivals_by_wire: true,
             queue_per_flow: true,
+            dropped_headers: true,
             flow_number_labels: true,
             released_laws: true,
             ..Rules::none()

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use std::path::Path;
-use weftline_sim::config::{Config, LinkLoss};
+use weftline_sim::config::{Change, Config, Failure, Failures, LinkLoss};
 use weftline_sim::measure::Outcome;
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
@@ -143,7 +143,8 @@ fn headers_without_room_come_back_and_nothing_is_lost() {
         outcome.disciplines.iter().map(|(_, _, counters)| counters.get("returned").unwrap_or(0)).sum();
     assert!(returned > 0);
     assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
-    let (_, dropping) = run(network("star_incast16", (1436, 72), &sets[..1], &flows));
+    let sets = [sets[0], ("switch.queue.return_to_sender", "false")];
+    let (_, dropping) = run(network("star_incast16", (1436, 72), &sets, &flows));
     let dropped = |outcome: &Outcome| sum_of(outcome, |port| port.packets_dropped);
     assert!(dropped(&outcome) < dropped(&dropping), "{} {}", dropped(&outcome), dropped(&dropping));
 }
@@ -219,4 +220,48 @@ fn invalid_settings_are_refused_with_a_reason() {
         let found = problems(&sets);
         assert!(found.contains(part), "{sets:?}: {found}");
     }
+}
+
+/// Hosts at one switch, 100 Gb/s and 1 us.
+fn star(hosts: u32, sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = {hosts}\n[transport]\nkind = \"ndp\"\n\
+         [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+    );
+    let scenario = load(&text, sets).unwrap_or_else(|error| panic!("{error}"));
+    Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
+}
+
+/// What an outage loses is sent again a timeout later, at the pace of before.
+#[test]
+fn an_outage_costs_its_time_and_a_timeout() {
+    let alone = || star(2, &[], vec![flow(0, 1, 10_000_000, Time::ZERO)]);
+    let whole = fct_ps(alone()).0[0];
+    for outage in [Time::from_ns(100), Time::from_us(2), Time::from_us(50), Time::from_ms(1)] {
+        let mut config = alone();
+        let link = link_between(&config.topology, 1, 2);
+        let change = |at, change| Failure { at, change };
+        let at = Time::from_us(200);
+        let events = vec![change(at, Change::LinkDown(link)), change(at + outage, Change::LinkUp(link))];
+        config.failures = Failures { detection: Time::from_us(1), events, loss: None };
+        let (found, outcome) = fct_ps(config);
+        assert!(sum_of(&outcome, |port| port.packets_lost) > 0);
+        // The wait doubles while nothing arrives.
+        let longest = whole + outage.0 + outage.0.max(2 * Time::from_us(200).0) + Time::from_us(20).0;
+        assert!(found[0] <= longest, "{outage}: {} of {whole}", found[0]);
+    }
+}
+
+#[test]
+fn in_an_incast_headers_come_back_unless_the_mode_drops_them() {
+    let flows = || (0..100).map(|src| flow(src, 100, 20_000, Time::ZERO)).collect();
+    let (kept, outcome) = run(star(101, &[], flows()));
+    assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+    assert_eq!(kept.flows.iter().map(|flow| flow.timeouts).sum::<u32>(), 0);
+    let last = kept.flows.iter().filter_map(|flow| flow.finish).max().expect("flows");
+    // Most packets come as headers first, a sixteenth of their time.
+    let bits = Time(100 * 20_896 * 80);
+    assert!(last < Time(bits.0 / 100 * 108), "{last} for {bits}");
+    let (_, outcome) = run(star(101, &[("compat.like", "htsim")], flows()));
+    assert!(sum_of(&outcome, |port| port.packets_dropped) > 0);
 }

@@ -130,6 +130,8 @@ pub struct QueueDefaults {
     pub limit: Option<Bytes>,
     /// Full ports trim packets by default, if the discipline can.
     pub trims: bool,
+    /// Headers for which a port has no room are dropped by default.
+    pub drops_headers: bool,
 }
 
 /// What others ask about a queue without knowing which it is.

@@ -71,7 +71,7 @@ impl QueueParameters for PriorityConfig {
             "coin" => Some(Victim::Coin),
             _ => None,
         };
-        let trimming = TrimmingConfig::read_with(p, victim, limit);
+        let trimming = TrimmingConfig::read_with(p, victim, limit, defaults);
         let limit = (limit.0 > 0).then_some(limit);
         if trimming.is_some() {
             p.without_effect("drop", || "packets are trimmed, not dropped: set trim = \"none\"".into());

@@ -13,7 +13,7 @@
 //! Validated by: unit cases here, tests/ndp.rs.
 
 use super::managed::{BUFFER, Discipline, DisciplineParameters, Limit, List, QueueContext, Queued};
-use super::{CLASSES, PortPlace};
+use super::{CLASSES, PortPlace, QueueDefaults};
 use crate::counters::{CounterGroup, CounterSet, Metric, counters};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -53,7 +53,12 @@ pub struct TrimmingConfig {
 
 impl TrimmingConfig {
     /// Reads the keys that go with `trim`; `limit` is that of the data. Without a victim they have no effect.
-    pub fn read_with(p: &mut Parameters, victim: Option<Victim>, limit: Bytes) -> Option<TrimmingConfig> {
+    pub fn read_with(
+        p: &mut Parameters,
+        victim: Option<Victim>,
+        limit: Bytes,
+        defaults: QueueDefaults,
+    ) -> Option<TrimmingConfig> {
         let help = "bytes that are left of a trimmed packet (NDP: 64B)";
         let to = p.size("trim_to", (64, 20, 1000), help) as u16;
         let help = "traffic class of trimmed packets; packets of this class and of those before it wait within header_limit";
@@ -61,8 +66,8 @@ impl TrimmingConfig {
         let help = "maximum number of bytes of headers and control packets that wait at a port (NDP's simulator: twice limit)";
         let header_limit = p.bytes("header_limit", Bytes(limit.0.saturating_mul(2)), help);
         let help = "a header for which there is no room goes back to its source once, instead of being dropped (NDP, \
-                    §3.2.4; off in the data-center setting of its simulator)";
-        let returns = p.flag("return_to_sender", false, help);
+                    §3.2.4; false in the data-center setting of its simulator, and with compat.like = \"htsim\")";
+        let returns = p.flag("return_to_sender", !defaults.drops_headers, help);
         let help = "headers and control packets in a row after which one data packet that waits is sent; 0: they are always sent first \
                     (NDP: 10 in the paper, 100 000 in its simulator). Headers from a link more than some twenty times as fast \
                     fill this one";
@@ -86,7 +91,8 @@ impl DisciplineParameters for TrimmingConfig {
 
     /// Never alone: [`TrimmingConfig::read_with`].
     fn read(p: &mut Parameters) -> TrimmingConfig {
-        TrimmingConfig::read_with(p, Some(Victim::Coin), Bytes(0)).expect("a victim is named")
+        TrimmingConfig::read_with(p, Some(Victim::Coin), Bytes(0), QueueDefaults::default())
+            .expect("a victim is named")
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> Trimming {

@@ -462,7 +462,10 @@ impl Source for Section<'_> {
         Section::peek(self, key)
     }
     fn is_own(&self, key: &str) -> bool {
-        self.find(key).is_some_and(|entry| !entry.inherited)
+        // What the file says may belong to what `--set` replaced in this table.
+        let is_set = |entry: &Entry| matches!(entry.node.origin, Origin::Set(_));
+        let replaces = || self.table.entries.iter().any(is_set);
+        self.find(key).is_some_and(|entry| !entry.inherited && !(from_file(entry) && replaces()))
     }
     fn is_default(&self, key: &str) -> bool {
         let declared = self.findings.declared.iter().find(|(path, _)| path == key);

@@ -75,9 +75,12 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
 /// `queue` of a section; none: something is wrong with it, and reported.
 fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
     let mut table = section.scheme("queue");
-    let (default, defaults) =
-        (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit, trims: cx.defaults.trims });
-    let kind = table.kind("queue", default, queues(), help);
+    let defaults = QueueDefaults {
+        limit: cx.defaults.limit,
+        trims: cx.defaults.trims,
+        drops_headers: cx.rules.dropped_headers,
+    };
+    let kind = table.kind("queue", Some(cx.defaults.queue), queues(), help);
     let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults));
     section.absorb("queue", table);
     queue

@@ -22,10 +22,27 @@ impl Silence {
         Silence { deadline, event: deadline, patience }
     }
 
-    /// Something was received.
-    pub fn broken(&mut self, now: Time, patience: Time) {
+    /// Something was received. Returns when a timer has to come, if before the one that is set.
+    #[must_use]
+    pub fn broken(&mut self, now: Time, patience: Time) -> Option<Time> {
         self.patience = patience;
-        self.deadline = now.saturating_add(patience);
+        self.wait(now.saturating_add(patience))
+    }
+
+    /// Another deadline. Returns when a timer has to come, if before the one that is set.
+    #[must_use]
+    pub fn wait(&mut self, deadline: Time) -> Option<Time> {
+        self.deadline = deadline;
+        self.earlier(deadline)
+    }
+
+    /// A timer has to come by a time, for another reason: when, if before the one that is set.
+    #[must_use]
+    pub fn earlier(&mut self, time: Time) -> Option<Time> {
+        (time < self.event).then(|| {
+            self.event = time;
+            time
+        })
     }
 
     /// The timer has come: whether the request must be repeated. The next one is due at `event`.
@@ -51,8 +68,9 @@ mod tests {
         let mut silence = Silence::starting(us(0), us(10));
         assert!(silence.over(us(10), us(10)));
         assert_eq!((silence.event, silence.patience), (us(30), us(20)));
-        silence.broken(us(25), us(10));
-        assert!(!silence.over(us(30), us(10)));
+        assert_eq!(silence.broken(us(15), us(10)), Some(us(25)));
+        assert_eq!(silence.broken(us(25), us(10)), None);
+        assert!(!silence.over(us(25), us(10)));
         assert_eq!(silence.event, us(35));
         for _ in 0..20 {
             let at = silence.event;

@@ -47,7 +47,7 @@ impl HystartParameters {
         let help = "maximum gap between acknowledgements of a train (2 ms)";
         let spacing = p.time("hystart_spacing", Time::from_ms(2), help);
         let help = "a train ends slow start if it lasts the minimum RTT divided by this (Linux: 2; \
-                    ns3-3.35: 1)";
+                    ns3-3.35: 1); 1 with pacing = \"window\", as in Linux";
         let train_divisor = p.integer("hystart_train", profile.pick(2, 1), (1, 1000), help) as u64;
         let help = "RTTs end slow start if they exceed the minimum RTT by the minimum divided by this (Linux: 8; \
              ns3-3.35: 1)";
@@ -139,7 +139,9 @@ impl Hystart {
         }
         if now.saturating_sub(self.last) <= p.spacing {
             self.last = now;
-            self.found |= now - self.round_start > Time(min.0 / p.train_divisor);
+            // Pacing alone spreads the packets of a round.
+            let divisor = if window.paced { 1 } else { p.train_divisor };
+            self.found |= now - self.round_start > Time(min.0 / divisor);
         }
         if self.samples < SAMPLES {
             self.round_rtt = self.round_rtt.min(rtt);

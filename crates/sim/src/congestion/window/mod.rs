@@ -79,6 +79,8 @@ pub struct CongestionWindow {
     pub ssthresh: u64,
     /// Maximum rate of sending; none: only the window limits it.
     pub pacing: Option<Rate>,
+    /// The transport spreads each window over a round trip.
+    pub paced: bool,
     /// Payload of a full segment.
     pub mss: u64,
 }

@@ -186,6 +186,27 @@ fn keys_of_a_workload_that_another_choice_makes_idle_are_refused() {
     );
 }
 
+/// Sweeps change a kind, or turn something off, that keys of their file belong to.
+#[test]
+fn keys_of_the_file_that_a_setting_makes_idle_are_left_out() {
+    let loads = |text: &str, sets: &[(&str, &str)]| {
+        load_with(&format!("{STAR}{text}"), sets).err().map(|error| error.to_string())
+    };
+    let load = "[[workload]]\nkind = \"incast\"\narrivals = \"poisson\"\nload = 0.1\nduration = \"1ms\"\n";
+    let deadline = "[[workload]]\nkind = \"incast\"\ndeadline_mean = \"1ms\"\ndeadline_least = 2.0\n";
+    let message = "[transport]\nkind = \"tcp\"\napp_rate = \"1Gbps\"\napp_message = \"2KB\"\n";
+    let once = ("workload.1.arrivals", "once");
+    let cases = [
+        (load, once),
+        (deadline, ("workload.1.deadline_mean", "auto")),
+        (message, ("transport.app_rate", "auto")),
+    ];
+    for (text, set) in cases {
+        assert_eq!([loads(text, &[]), loads(text, &[set])], [None, None]);
+    }
+    assert!(loads(load, &[once, ("workload.1.load", "0.1")]).is_some());
+}
+
 #[test]
 fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
     let irn = |keys: &str| problems(&format!("[transport]\nrecovery = \"irn\"\nrto = \"100us\"\n{keys}\n"));

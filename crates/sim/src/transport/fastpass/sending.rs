@@ -7,6 +7,7 @@ use super::{Fastpass, Kicks, code, config_of, schedule, timer};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
+use crate::transport::silence::Silence;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -82,7 +83,9 @@ impl Fastpass {
             };
             let known = &mut self.sources[slot as usize];
             let config = config_of(cx.settings, known.spec.transport);
-            known.silence.broken(now, config.request_timeout);
+            if let Some(at) = known.silence.broken(now, config.request_timeout) {
+                cx.set_timer(at, slot);
+            }
             if !known.take_timeslot() {
                 continue;
             }
@@ -136,10 +139,8 @@ impl Fastpass {
     fn await_acknowledgements(&mut self, slot: u32, cx: &mut HostContext) {
         let flow = &mut self.sources[slot as usize];
         let retry = config_of(cx.settings, flow.spec.transport).retry;
-        flow.silence.deadline = cx.net.now.saturating_add(retry);
-        if flow.silence.event > flow.silence.deadline {
-            flow.silence.event = flow.silence.deadline;
-            cx.set_timer(flow.silence.event, slot);
+        if let Some(at) = flow.silence.wait(cx.net.now.saturating_add(retry)) {
+            cx.set_timer(at, slot);
         }
     }
 
@@ -219,8 +220,7 @@ impl Fastpass {
             over
         } else if flow.unscheduled == 0 {
             // The host's own link holds its packets up.
-            flow.silence.broken(now, patience);
-            flow.silence.event = flow.silence.deadline;
+            flow.silence = Silence::starting(now, patience);
             false
         } else {
             flow.silence.over(now, patience)

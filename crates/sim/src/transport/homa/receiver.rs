@@ -72,7 +72,9 @@ impl Homa {
         };
         let message = &mut self.incoming[slot as usize];
         let config = cx.settings.of::<HomaConfig>(packet.profile);
-        message.silence.broken(cx.net.now, config.rto);
+        if let Some(at) = message.silence.broken(cx.net.now, config.rto) {
+            cx.set_timer(at, slot | INCOMING);
+        }
         message.sender = packet.sender;
         let peer = message.peer;
         self.peers[peer as usize].resend_after = Time::ZERO;
@@ -260,8 +262,10 @@ impl Homa {
         let wire = message.layout.wire_bytes(number);
         let time = self.rate(cx).transmission_time(u64::from(wire));
         let message = &mut self.incoming[slot as usize];
-        if message.in_flight == 0 {
-            message.silence.broken(now, config.rto);
+        if message.in_flight == 0
+            && let Some(at) = message.silence.broken(now, config.rto)
+        {
+            cx.set_timer(at, slot | INCOMING);
         }
         message.granted += 1;
         message.in_flight += u64::from(wire);
@@ -299,7 +303,9 @@ impl Homa {
         let slot = *self.slots.get(&packet.flow)?;
         let message = &mut self.incoming[slot as usize];
         let config = cx.settings.of::<HomaConfig>(message.profile);
-        message.silence.broken(cx.net.now, config.rto);
+        if let Some(at) = message.silence.broken(cx.net.now, config.rto) {
+            cx.set_timer(at, slot | INCOMING);
+        }
         self.peers[message.peer as usize].resend_after = Time::ZERO;
         None
     }

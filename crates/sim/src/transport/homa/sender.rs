@@ -239,13 +239,15 @@ impl Homa {
     }
 
     /// The message that a packet from its receiver is about, which breaks the silence.
-    fn find(&mut self, packet: &Packet, cx: &HostContext) -> Option<&mut Outgoing> {
+    fn find(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<&mut Outgoing> {
         let message = self.outgoing.get_mut(packet.sender as usize)?;
         if message.flow != packet.flow || message.done {
             return None;
         }
         let config = cx.settings.of::<HomaConfig>(message.spec.transport);
-        message.silence.broken(cx.net.now, config.rto);
+        if let Some(at) = message.silence.broken(cx.net.now, config.rto) {
+            cx.set_timer(at, packet.sender);
+        }
         Some(message)
     }
 

@@ -45,7 +45,7 @@ pub struct NdpConfig {
     pub first_window: u32,
     /// Share of the receiver's link that is pulled.
     pub pull_share: f64,
-    /// A sender that receives nothing within this time repeats packets.
+    /// A packet that nothing answered within this time is sent again.
     pub rto: Time,
     /// Every packet with a choice of paths has a label of its own.
     pub spray: bool,
@@ -98,10 +98,10 @@ impl TransportParameters for NdpConfig {
         let help = "share of a receiver's link that its pulls ask for (released code: 0.99; paper: 1)";
         let pull_share = p.number("pull_share", 0.99, (0.01, 1.0), help);
         let default = PUBLISHED_RTO.max(Time(base_rtt.0.saturating_mul(10))).min(MAX_RTO);
-        let help = "a sender that receives nothing within this time, or twice the time by which packets to it are apart, repeats \
-                    unanswered packets, and doubles the time with every repetition, up to 16 times of this (default: the \
-                    larger of 200 us, the paper's, and 10 base RTTs; the authors' simulator has no timeout, and never \
-                    completes a flow whose header is lost)";
+        let help = "a packet that nothing answered within this time after it left, or within twice the time by which packets to \
+                    the sender are apart, is sent again at once; the time doubles while the sender receives nothing, up to 16 \
+                    times of this (default: the larger of 200 us, the paper's, and 10 base RTTs; the authors' simulator has \
+                    no timeout unless it is built with one, and never completes a flow whose header is lost)";
         let rto = p.time("rto", default, help);
         if !(MIN_RTO..=MAX_RTO).contains(&rto) {
             p.complain("rto", format!("expected a time from {MIN_RTO} to {MAX_RTO}, found {rto}"));

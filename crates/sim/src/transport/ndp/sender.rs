@@ -12,7 +12,7 @@ use crate::transport::silence::{MAX_DOUBLINGS, Silence};
 use crate::transport::{Ended, HostContext};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A flow that is sent from here.
 #[derive(Debug)]
@@ -34,6 +34,10 @@ pub struct Sender {
     next_new: u32,
     /// Packets to send again, by number.
     repeat: BTreeSet<u32>,
+    /// Packets in the order in which they left, and when.
+    left: VecDeque<(Time, u32)>,
+    /// Of packets that are sent again: when they left last; the end of time while they have not.
+    again: BTreeMap<u32, Time>,
     acknowledged: Arrived,
     /// Every packet below is acknowledged in order at the receiver.
     in_order: u32,
@@ -73,6 +77,8 @@ impl Sender {
             paths: Paths::default(),
             next_new: first,
             repeat: BTreeSet::new(),
+            left: VecDeque::new(),
+            again: BTreeMap::new(),
             acknowledged: Arrived::new(packets),
             in_order: 0,
             pulled: 0,
@@ -110,7 +116,7 @@ impl Sender {
     }
 
     /// The next packet that may leave, which does.
-    pub fn leave(&mut self) -> Option<u32> {
+    pub fn leave(&mut self, now: Time) -> Option<u32> {
         let next = if self.first_left > 0 {
             self.first_left -= 1;
             Some(self.highest)
@@ -118,7 +124,11 @@ impl Sender {
             self.queue.pop_front()
         }?;
         self.sent += 1;
-        self.highest = self.highest.max(next + 1);
+        match next < self.highest {
+            true => *self.again.entry(next).or_default() = now,
+            false => self.highest = next + 1,
+        }
+        self.left.push_back((now, next));
         Some(next)
     }
 
@@ -157,6 +167,7 @@ impl Sender {
     fn settle(&mut self, number: u32) {
         if self.acknowledged.take(number) {
             self.repeat.remove(&number);
+            self.again.remove(&number);
         }
     }
 
@@ -165,6 +176,7 @@ impl Sender {
         self.answers = self.answers.saturating_add(1);
         if number < self.packets && !self.acknowledged.has(number) {
             self.repeat.insert(number);
+            self.again.insert(number, Time::MAX);
         }
     }
 
@@ -174,11 +186,11 @@ impl Sender {
 
     /// Something was received. The pulls of a receiver that serves many flows come far apart: the timeout is
     /// at least twice the time between them, as far as it doubles.
-    pub fn receives(&mut self, now: Time, rto: Time) {
+    pub fn receives(&mut self, now: Time, rto: Time) -> Option<Time> {
         let apart = now - std::mem::replace(&mut self.received, now);
         self.apart = apart.max(Time(self.apart.0 - self.apart.0 / 8));
         let longest = rto.0 << MAX_DOUBLINGS;
-        self.silence.broken(now, Time(self.apart.0.saturating_mul(2).clamp(rto.0, longest)));
+        self.silence.broken(now, Time(self.apart.0.saturating_mul(2).clamp(rto.0, longest)))
     }
 
     /// Packets that have been let go and that were not answered.
@@ -194,21 +206,34 @@ impl Sender {
         self.unanswered() <= 1 && !self.may_send() || self.answers > 8 && self.whole >= self.answers / 4
     }
 
-    /// Nothing was received within the timeout: unanswered packets are to be repeated, and as many packets
-    /// may go as were unanswered, at least one.
-    pub fn time_out(&mut self) {
-        let unanswered = self.unanswered();
-        let mut from = 0;
-        let queued: BTreeSet<u32> = self.queue.iter().copied().collect();
-        while let Some(number) = self.acknowledged.search(from).filter(|&number| number < self.highest) {
-            if !queued.contains(&number) {
-                self.repeat.insert(number);
+    /// When the packet that left first of those that nothing answered has waited for the timeout.
+    fn first_due(&mut self) -> Option<Time> {
+        while let Some(&(left, number)) = self.left.front() {
+            let last = self.again.get(&number).is_none_or(|&last| last == left);
+            if last && !self.acknowledged.has(number) {
+                return Some(left.saturating_add(self.silence.patience));
             }
-            from = number + 1;
+            self.left.pop_front();
         }
-        for _ in 0..unanswered.max(1) {
-            self.let_go();
+        None
+    }
+
+    /// The timer has come; when the next one has to is `silence.event` then. Packets that nothing answered
+    /// within the timeout may leave, one more where nothing was received and none is on its way: a pull was
+    /// lost. Whether any was let go.
+    pub fn times_out(&mut self, now: Time, rto: Time) -> bool {
+        let mut expired = Vec::new();
+        while self.first_due().is_some_and(|due| due <= now) {
+            let number = self.left.pop_front().expect("the one that is due").1;
+            self.again.insert(number, Time::MAX);
+            expired.push(number);
         }
+        self.queue.extend(&expired);
+        let silent = self.silence.over(now, rto);
+        let waits = self.may_send() || self.first_due().is_some();
+        let let_go = !expired.is_empty() || silent && !waits && self.let_go();
+        self.silence.event = self.first_due().unwrap_or(Time::MAX).min(self.silence.deadline);
+        let_go
     }
 
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
@@ -255,7 +280,7 @@ impl Ndp {
         let may = |flow: &Sender| paused & (1 << flow.class) == 0 && cx.may_leave(port, flow.dst());
         let slot = self.nics[nic].next(|slot| may(&flows[slot as usize]))?;
         let flow = &mut self.flows[slot as usize];
-        let number = flow.leave();
+        let number = flow.leave(cx.now());
         if !flow.may_send() {
             self.nics[nic].remove(flow.flow, slot);
         }
@@ -302,7 +327,9 @@ impl Ndp {
             return None;
         }
         let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
-        flow.receives(cx.net.now, config.rto);
+        if let Some(at) = flow.receives(cx.net.now, config.rto) {
+            cx.set_timer(at, packet.sender);
+        }
         let (number, in_order) = ((packet.seq >> 32) as u32, packet.seq as u32);
         match packet.kind {
             PacketKind::Ack => flow.acknowledge(packet.aux, in_order),
@@ -371,14 +398,13 @@ impl Ndp {
             return None;
         }
         let config = cx.settings.of::<NdpConfig>(flow.spec.transport);
-        let expired = flow.silence.over(now, config.rto);
+        let let_go = flow.times_out(now, config.rto);
         cx.set_timer(flow.silence.event, slot);
-        if !expired || flow.may_send() {
+        if !let_go {
             return None;
         }
         flow.timeouts += 1;
         let group = flow.spec.group;
-        flow.time_out();
         cx.timed_out(group);
         self.ready(slot, cx)
     }

@@ -21,7 +21,11 @@ fn sender(packets: u64, first_window: u32) -> Sender {
 
 /// All packets that may leave now.
 fn sent(sender: &mut Sender) -> Vec<u32> {
-    std::iter::from_fn(|| sender.leave()).collect()
+    sent_at(sender, Time::ZERO)
+}
+
+fn sent_at(sender: &mut Sender, now: Time) -> Vec<u32> {
+    std::iter::from_fn(|| sender.leave(now)).collect()
 }
 
 #[test]
@@ -72,20 +76,49 @@ fn what_was_acknowledged_is_not_sent_again() {
 }
 
 #[test]
-fn after_silence_what_nothing_answered_is_sent_again() {
+fn what_nothing_answered_within_the_timeout_is_sent_again_at_once() {
+    let (us, rto) = (Time::from_us, Time::from_us(200));
     let mut sender = sender(10, 4);
     sent(&mut sender);
+    let heard = |sender: &mut Sender, now| sender.receives(now, rto);
+    assert_eq!(heard(&mut sender, us(10)), None);
     sender.acknowledge(1, 0);
     sender.refuse(2);
-    sender.time_out();
-    // Three are missing; two of them were unanswered, so that two may go.
-    assert_eq!(sent(&mut sender), [0, 2]);
-    assert_eq!(sender.to_repeat(), 1);
-    // Everything is lost again and again: something goes each time.
-    for _ in 0..20 {
-        sender.time_out();
-        assert!(!sent(&mut sender).is_empty());
+    sender.pull(2);
+    assert_eq!(sent_at(&mut sender, us(10)), [2, 4]);
+    // Answers to others come all the time: 0 and 3 are missed nevertheless, and leave without a pull.
+    for now in [50, 100, 150] {
+        let _ = heard(&mut sender, us(now));
     }
+    assert!(sender.times_out(us(200), rto));
+    assert_eq!((sender.silence.event, sent_at(&mut sender, us(200))), (us(210), vec![0, 3]));
+    sender.acknowledge(4, 0);
+    assert!(sender.times_out(us(210), rto));
+    assert_eq!(sent_at(&mut sender, us(210)), [2]);
+    // Everything is lost again and again: it waits longer each time.
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let now = sender.silence.event;
+        if sender.times_out(now, rto) {
+            assert!(!sent_at(&mut sender, now).is_empty());
+        }
+        waits.push(sender.silence.event - now);
+    }
+    let longest = *waits.iter().max().expect("some");
+    assert!((us(1000)..=us(16 * 200)).contains(&longest), "{waits:?}");
+}
+
+#[test]
+fn a_pull_that_was_lost_is_made_up_for_after_silence() {
+    let (us, rto) = (Time::from_us, Time::from_us(200));
+    let mut sender = sender(10, 4);
+    sent(&mut sender);
+    let _ = sender.receives(us(10), rto);
+    sender.acknowledge(3, 4);
+    assert!(!sender.times_out(us(200), rto));
+    assert_eq!(sender.silence.event, us(210));
+    assert!(sender.times_out(us(210), rto));
+    assert_eq!(sent_at(&mut sender, us(210)), [4]);
 }
 
 #[test]
@@ -93,7 +126,7 @@ fn a_sender_that_is_pulled_rarely_is_patient() {
     let (us, rto) = (Time::from_us, Time::from_us(200));
     let mut sender = sender(1000, 4);
     let patience = |sender: &mut Sender, now: u64| {
-        sender.receives(us(now), rto);
+        let _ = sender.receives(us(now), rto);
         sender.silence.deadline - us(now)
     };
     assert_eq!(patience(&mut sender, 10), rto);

@@ -86,7 +86,9 @@ impl Phost {
             self.life = TokenLife { of: (rate, flow.transport), life };
         }
         let life = self.life.life;
-        flow.silence.broken(now, config.request_timeout);
+        if let Some(at) = flow.silence.broken(now, config.request_timeout) {
+            cx.set_timer(at, packet.sender);
+        }
         flow.known = true;
         flow.take(Token {
             expires: now.saturating_add(life),

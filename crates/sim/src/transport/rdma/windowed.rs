@@ -99,6 +99,7 @@ impl Windowed {
                 cwnd: context.initial,
                 ssthresh: NO_THRESHOLD,
                 pacing: None,
+                paced: false,
                 mss: context.mss,
             },
             state: State::Open,

@@ -81,32 +81,44 @@ fn what_was_acknowledged_at_the_plateau_does_not_make_the_window_jump_later() {
     }
 }
 
-/// A lone flow on a fast path of 400 us: acknowledgements of a round come 120 ns apart, so the train of a round lasts half of the round
-/// trip from 1 667 segments on. Rounds follow each other within the gap that ends a train, and are trains of their own.
-#[test]
-fn slow_start_on_a_fast_path_ends_when_the_train_of_a_round_is_half_of_the_round_trip() {
+/// How many segments the last round of slow start of a lone flow has, whose acknowledgements come `apart` and the round trip of 400 us
+/// apart. Rounds follow each other within the gap that ends a train, and are trains of their own.
+fn last_round_of_slow_start(paced: bool, apart: impl Fn(u64) -> Time) -> u64 {
     let mut law = published::<CubicParameters>().start(&super::super::tests::situations::flow());
-    let mut window = CongestionWindow { cwnd: 10 * mss(), ..window() };
+    let mut window = CongestionWindow { cwnd: 10 * mss(), paced, ..window() };
     let (mut acknowledged, rtt) = (0, Time::from_us(400));
     for round in 1..=10 {
         let segments = window.segments();
         for segment in 0..segments {
             acknowledged += 1;
-            let now = Time(rtt.0 * round + Time::from_ns(120).0 * segment);
+            let now = Time(rtt.0 * round + apart(segments).0 * segment);
             // Before something is sent for it.
             let next = acked(acknowledged - 1 + segments).acknowledged;
             let ack = Acked { now, rtt: Some(rtt), next, window_limited: true, ..acked(acknowledged) };
             law.on_feedback(&ack, &mut window);
             law.on_ack(&ack, &mut window);
         }
-        let ends = 120 * segments > 200_000;
-        assert_eq!(window.cwnd > window.ssthresh, ends, "round {round}, {segments} segments");
-        if ends {
-            return;
+        if window.cwnd >= window.ssthresh {
+            return segments;
         }
         assert_eq!(window.segments(), 2 * segments);
     }
-    panic!("slow start did not end");
+    u64::MAX
+}
+
+/// On a fast path acknowledgements come 120 ns apart: the train of a round lasts half of the round trip from 1 667 segments on.
+#[test]
+fn slow_start_on_a_fast_path_ends_when_the_train_of_a_round_is_half_of_the_round_trip() {
+    assert_eq!(last_round_of_slow_start(false, |_| Time::from_ns(120)), 2560);
+}
+
+/// Pacing at twice the window a round trip makes every train half of a round trip: it has to be a whole one, as in Linux.
+#[test]
+fn slow_start_of_a_paced_flow_ends_when_the_train_of_a_round_is_a_round_trip() {
+    let half = |segments: u64| Time(Time::from_us(210).0 / segments);
+    assert_eq!(last_round_of_slow_start(true, half), u64::MAX);
+    assert_eq!(last_round_of_slow_start(false, half), 40);
+    assert_eq!(last_round_of_slow_start(true, |_| Time::from_ns(120)), 5120);
 }
 
 /// RFC 9438 §4.3: Reno's window grows by alpha segments a round trip until it has the window of the last loss, then by one.

@@ -7,7 +7,8 @@ fn started(released: bool, packets: u64, hops: u32) -> (Swift, CongestionWindow)
     let mut parameters = SwiftParameters::read(&mut Parameters::new(&mut Nothing::default()), Profile::Rfc);
     parameters.released = Some(released);
     let flow = WindowContext { initial: packets * MSS, mss: MSS, packet: MSS, random: 0, hops };
-    let mut window = CongestionWindow { cwnd: flow.initial, ssthresh: 0, pacing: None, mss: MSS };
+    let mut window =
+        CongestionWindow { cwnd: flow.initial, ssthresh: 0, pacing: None, paced: false, mss: MSS };
     let mut law = parameters.start(&flow);
     law.on_start(Time::ZERO, None, &mut window);
     (law, window)

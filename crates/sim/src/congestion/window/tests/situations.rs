@@ -23,7 +23,7 @@ pub fn flow() -> WindowContext {
 }
 
 pub fn window() -> CongestionWindow {
-    CongestionWindow { cwnd: 10 * MSS, ssthresh: NO_THRESHOLD, pacing: None, mss: MSS }
+    CongestionWindow { cwnd: 10 * MSS, ssthresh: NO_THRESHOLD, pacing: None, paced: false, mss: MSS }
 }
 
 pub fn loss(in_flight: u64) -> Congestion {

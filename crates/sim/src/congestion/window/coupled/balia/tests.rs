@@ -7,7 +7,7 @@ fn law() -> Balia {
 }
 
 fn window(cwnd: u64) -> CongestionWindow {
-    CongestionWindow { cwnd, ssthresh: 1_000, pacing: None, mss: 1_000 }
+    CongestionWindow { cwnd, ssthresh: 1_000, pacing: None, paced: false, mss: 1_000 }
 }
 
 #[test]

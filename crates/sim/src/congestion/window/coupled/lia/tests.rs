@@ -30,7 +30,7 @@ fn no_subflow_grows_faster_than_a_tcp_alone_would() {
         total: 20_000.0,
         credit: Credit::default(),
     };
-    let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
+    let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, paced: false, mss: 1_000 };
     law.on_ack(&crate::congestion::window::tests::situations::acked(1), &mut w);
     assert_eq!(w.cwnd, 10_100);
 }

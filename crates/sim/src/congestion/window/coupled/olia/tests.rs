@@ -40,7 +40,7 @@ fn an_increment_is_as_computed_by_hand() {
     // alpha is 0.
     let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }
         .start(&crate::congestion::window::tests::situations::flow());
-    let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
+    let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, paced: false, mss: 1_000 };
     law.couple(&[subflow(10_000, 7), subflow(10_000, 7)], 0);
     law.on_ack(&acked(1), &mut w);
     assert!((10_024..=10_025).contains(&w.cwnd), "{}", w.cwnd);
