@@ -177,8 +177,9 @@ rules! {
     /// LetFlow and CONGA balance data only; acknowledgements and control packets are hashed
     only_data_balanced: bool = [false, false, false], "all packets";
     /// CONGA's load of a link counts packets as they come to its port; feedback is about a random uplink of
-    /// those known; a flowlet takes a random one of the best uplinks
-    released_balancers: bool = [false, false, false], "as they leave; about those that changed, in turn; its last one, if that is among them";
+    /// those known; a flowlet takes a random one of the best uplinks. ConWeave's `reply_extra` is 4 us on all
+    /// links
+    released_balancers: bool = [false, false, false], "as they leave; about those that changed, in turn; its last one, if that is among them; more on slower links and for larger packets";
     /// Equal next hops are listed by **descending node id** of the neighbour
     next_hops: NextHopOrder = [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId, NextHopOrder::ByPort], "by port";
     /// There is only RDMA, with controllers of rates

@@ -115,6 +115,7 @@ fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
         tor: None,
         neighbours: &neighbours,
         fabric,
+        largest_packet: 0,
         subflows: false,
         murmur: false,
         only_data: false,
@@ -481,5 +482,47 @@ fn with_a_link_down_ecmp_letflow_conga_and_hula_order_as_their_papers_report() {
         assert!(ecmp > letflow && letflow > hula, "load {load}: {means:?}");
         // Where links are parallel, CONGA's spines hash whole flows onto them; those of LetFlow and HULA move flowlets.
         assert!(!bundled || letflow > conga, "load {load}: {means:?}");
+    }
+}
+
+/// An answer that is late only because packets take long to be sent says nothing of a path.
+#[test]
+fn conweave_moves_no_flow_on_an_idle_network_of_any_rate_and_mtu() {
+    let networks = [
+        ("kind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 1", 1),
+        ("kind = \"fat-tree\"\nk = 4", 12),
+    ];
+    for (network, dst) in networks {
+        for (host, fabric) in [(1, 1), (10, 40), (25, 25), (100, 100), (400, 400)] {
+            for mtu in [256u64, 1000, 8900] {
+                let text = format!(
+                    r#"
+                    [topology]
+                    {network}
+                    host_link = {{ rate = "{host}Gbps", delay = "1us" }}
+                    fabric_link = {{ rate = "{fabric}Gbps", delay = "1us" }}
+                    [transport]
+                    kind = "rdma"
+                    controller = {{ kind = "dcqcn" }}
+                    mtu = "{mtu}B"
+                    [switch]
+                    balancer = {{ kind = "conweave" }}
+                    [[workload]]
+                    kind = "flows"
+                    flows = [{{ src = 0, dst = {dst}, size = "{}B", start = "0us" }}]
+                    "#,
+                    100 * mtu + 10
+                );
+                let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+                let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
+                let [requests, answers, moves] =
+                    ["path_requests", "path_answers", "path_moves"].map(|key| total(&outcome, key));
+                let said = format!("{network}, {host} and {fabric} Gb/s, {mtu} B");
+                assert!(
+                    requests > 0 && (answers, moves) == (requests, 0),
+                    "{said}: {requests}, {answers}, {moves}"
+                );
+            }
+        }
     }
 }

@@ -113,8 +113,10 @@ fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
 
 #[test]
 fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
-    let [request, schedule, forget] = [0, 1, 2].map(LinkLoss::control);
+    let [request, schedule, forget, repeated, report] = [0, 1, 2, 5, 6].map(LinkLoss::control);
+    let answered = [request | repeated, schedule | report];
     let kinds = [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, request, schedule, forget, LinkLoss::ALL];
+    let kinds = [&kinds[..], &answered].concat();
     for (number, kinds) in kinds.into_iter().enumerate() {
         for start in [RECEIPT, BOUNDARY] {
             for share in [0.02, 0.2] {
@@ -150,7 +152,51 @@ fn a_lost_schedule_costs_the_timeout_and_nothing_is_sent_twice() {
     let usual = fct_ns(&[RECEIPT], vec![packets(0, 17, 2, Time::ZERO)])[0];
     let found = completion_times(&kept)[0].ns();
     assert_eq!(found, usual + 102_000);
-    assert_eq!(kept.flows[0].packets_retransmitted, 0);
+    assert_eq!((kept.flows[0].packets_retransmitted, kept.flows[0].timeouts), (0, 1));
+}
+
+#[test]
+fn a_lost_request_costs_the_timeout() {
+    // The source's link goes down while the request is on it.
+    let mut config = paper(&[RECEIPT], vec![packets(0, 17, 2, Time::ZERO)]);
+    let (host, leaf) = (node_named(&config.topology, "host0"), node_named(&config.topology, "leaf0"));
+    let link = link_between(&config.topology, host, leaf);
+    let at = |ns, change| Failure { at: Time::from_ns(ns), change };
+    config.failures.detection = Time::from_ms(1);
+    config.failures.events = vec![at(100, Change::LinkDown(link)), at(60_000, Change::LinkUp(link))];
+    let (kept, _) = run(config);
+    let usual = fct_ns(&[RECEIPT], vec![packets(0, 17, 2, Time::ZERO)])[0];
+    assert_eq!((completion_times(&kept)[0].ns(), kept.flows[0].timeouts), (usual + 102_000, 1));
+}
+
+/// Fifteen flows to one host, of which the last has its first timeslot long after its request is repeated.
+fn waiting_flows(request_timeout: &str) -> Vec<u64> {
+    let text = format!(
+        r#"
+        topology = {{ kind = "star", hosts = 17, host_link = {{ rate = "100Gbps", delay = "1us" }} }}
+        transport = {{ kind = "fastpass", request_timeout = "{request_timeout}" }}
+        [[workload]]
+        kind = "flows"
+        flows = [{}]
+        "#,
+        (0..15)
+            .map(|src| format!("{{ src = {src}, dst = 15, size = \"50KB\", start = \"0us\" }},"))
+            .collect::<String>()
+    );
+    let scenario = crate::common::load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let (kept, _) = run(scenario.config().expect("a configuration"));
+    let waited = kept.flows.iter().map(|flow| (flow.timeouts, flow.packets_retransmitted));
+    assert!(waited.into_iter().all(|each| each == (0, 0)), "{request_timeout}: {:?}", kept.flows);
+    completion_times(&kept).iter().map(|fct| fct.ns()).collect()
+}
+
+#[test]
+fn a_flow_that_waits_for_its_turn_repeats_its_request_for_nothing() {
+    let undisturbed = waiting_flows("10ms");
+    // The default is 40.8 us.
+    for request_timeout in ["40us", "15us", "3us"] {
+        assert_eq!(waiting_flows(request_timeout), undisturbed, "{request_timeout}");
+    }
 }
 
 #[test]

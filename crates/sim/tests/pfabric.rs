@@ -191,3 +191,30 @@ fn faster_and_longer_links_have_larger_windows_and_queues_by_default() {
     let (kept, _) = run(paper(&modern, vec![packets(0, 17, 2000, Time::ZERO)]));
     assert!(kept.flows[0].finish.unwrap() - kept.flows[0].start == kept.flows[0].ideal);
 }
+
+/// A window is a number of bytes, whatever the packets: too many overflow the NIC's own queue, too few leave
+/// the link idle.
+#[test]
+fn a_lone_flow_of_any_mtu_is_sent_once_and_takes_its_ideal_time() {
+    for rate in ["1Gbps", "10Gbps", "100Gbps", "400Gbps"] {
+        for mtu in [64u64, 256, 1460, 4000, 8900] {
+            let text = format!(
+                r#"
+                topology = {{ kind = "star", hosts = 2, host_link = {{ rate = "{rate}", delay = "1us" }} }}
+                transport = {{ kind = "pfabric", mtu = "{mtu}B" }}
+                [[workload]]
+                kind = "flows"
+                flows = [{{ src = 0, dst = 1, size = "{}B", start = "0us" }}]
+                "#,
+                500 * mtu
+            );
+            let scenario = crate::common::load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+            let (kept, outcome) = run(scenario.config().expect("a configuration"));
+            let flow = kept.flows[0];
+            let said = format!("{rate}, {mtu} B: {:?}", (flow.packets_sent, flow.timeouts));
+            assert_eq!((flow.packets_sent, flow.packets_retransmitted, flow.timeouts), (500, 0, 0), "{said}");
+            assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0, "{said}");
+            assert_eq!(completion_times(&kept)[0], flow.ideal, "{said}");
+        }
+    }
+}

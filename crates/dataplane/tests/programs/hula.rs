@@ -206,6 +206,7 @@ impl Rig {
             tor: case.own,
             neighbours: &neighbours,
             fabric: &fabric,
+            largest_packet: 0,
             subflows: kind.subflows,
             murmur: false,
             only_data: false,

@@ -1,7 +1,7 @@
 //! What the balancers of a network know of it, as its control plane would tell them: which switches have hosts, and for each
 //! switch where its ports lead.
 
-use crate::units::Time;
+use crate::topology::LinkSpec;
 
 /// The switches with hosts of one plane, numbered: probes, feedback and tables are by them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct Fabric {
     pub host_on: Vec<u32>,
     /// By number, the switch as a node; in order.
     pub node_of: Vec<u32>,
-    /// By node and port, where it leads, and the link's delay; empty for nodes outside the plane.
-    pub links: Vec<Vec<(u32, Time)>>,
+    /// By node and port, where it leads, and the link; empty for nodes outside the plane.
+    pub links: Vec<Vec<(u32, LinkSpec)>>,
 }
 
 /// Where a port leads.

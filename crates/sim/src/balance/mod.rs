@@ -438,6 +438,8 @@ pub struct Place<'a> {
     /// By port. Empty, as the fabric is, for balancers that do not ask for it ([`BalancerFacts::knows_fabric`]).
     pub neighbours: &'a [Neighbour],
     pub fabric: &'a Arc<Fabric>,
+    /// Bytes on the wire of the largest data packet of the run.
+    pub largest_packet: u64,
     /// Flows of the run may have subflows.
     pub subflows: bool,
     /// ECMP's hash is that of the HPCC authors' simulator.

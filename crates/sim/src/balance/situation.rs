@@ -17,6 +17,7 @@ pub fn place(fabric: &Arc<Fabric>) -> Place<'_> {
         tor: None,
         neighbours: &[],
         fabric,
+        largest_packet: 1048,
         subflows: false,
         murmur: false,
         only_data: false,

@@ -3,8 +3,10 @@
 use crate::balance::{Events, Fabric, Neighbour, Place, Side};
 use crate::config::Config;
 use crate::net::map::Map;
+use crate::net::port::Line;
 use crate::net::switch::leads_to;
-use crate::topology::{NodeKind, planes, ways_below};
+use crate::topology::{LinkSpec, NodeKind, planes, ways_below};
+use crate::transport::largest_packet;
 use crate::units::Rate;
 use std::sync::Arc;
 
@@ -55,7 +57,10 @@ fn within(config: &Config, map: &Map, plane_of: &[u32], plane: u32) -> Fabric {
         host_on[tor as usize] = host as u32;
     }
     let links = |node: u32| match is_here(node) {
-        true => sides(node).iter().map(|side| (side.peer_node, side.line.delay)).collect(),
+        true => {
+            let link = |line: &Line| LinkSpec { rate: line.rate, delay: line.delay };
+            sides(node).iter().map(|side| (side.peer_node, link(&side.line))).collect()
+        }
         false => Vec::new(),
     };
     Fabric { links: nodes.map(links).collect(), host_on, tor_of, node_of }
@@ -105,6 +110,7 @@ pub fn place<'a>(
         tor,
         neighbours,
         fabric: fabrics.at(node),
+        largest_packet: largest_packet(&config.transports, &config.telemetry),
         subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
         murmur: config.rules.murmur_ecmp,
         only_data: config.rules.only_data_balanced,

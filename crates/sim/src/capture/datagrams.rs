@@ -3,7 +3,8 @@
 //! ```text
 //!  0      version (4 bits, 1), scheme (4 bits: 0 others, 1 pHost, 2 pFabric, 3 Fastpass, 4 NDP, 5 Homa)
 //!  1      what it is: 0 data, 1 acknowledgement, 2 request, 3 token, 4 schedule, 5 and 6 halves of one with paths, 7 a flow wants
-//!         nothing more, 8 probe, 9 a flow is known, 10 trimmed data, 11 trimmed data that return, 12 refusal, 13 pull,
+//!         nothing more, 8 probe, 9 a flow is known (Fastpass: an answer to a repeated request),
+//!         10 trimmed data, 11 trimmed data that return, 12 refusal, 13 pull,
 //!         14 grant, 15 packets are requested again, 16 the sender is busy, 17 the sender asks for an acknowledgement
 //!  2      bit 0 the last byte of its flow is in it, bit 1 a mark is echoed
 //!  3      bytes of this header
@@ -16,7 +17,8 @@
 //!         pFabric data, probe           first byte *, what queues order by
 //!         pFabric acknowledgement       next byte expected *, number of the packet that came
 //!         Fastpass data, acknowledgement  packets of the flow, number of the packet
-//!         Fastpass request              timeslots wanted, destination, deadline in ns *
+//!         Fastpass request              timeslots asked for so far, destination, deadline in ns *
+//!         Fastpass answer               timeslots given so far, 1: the request was new
 //!         Fastpass schedule             epoch (32 bits), the flows of its eight timeslots (2^32 - 1: none)
 //!         Fastpass half a schedule      epoch, the flows of four timeslots, their paths
 //!         NDP data, trimmed, returned    packets of the flow, number of the packet
@@ -132,6 +134,7 @@ pub fn fastpass(to: &mut Vec<u8>, packet: &Packet, config: &FastpassConfig) -> R
         (PacketKind::Control, code::FIRST_HALF) => return schedule(to, packet, FIRST_HALF, config),
         (PacketKind::Control, code::SECOND_HALF) => return schedule(to, packet, SECOND_HALF, config),
         (PacketKind::Control, code::FORGET) => (FORGET, Vec::new()),
+        (PacketKind::Control, code::REPORT) => (KNOWN, words(&[low, packet.aux])),
         (PacketKind::Control, _) => (REQUEST, [words(&[low, packet.aux]), deadline(packet.sent)].concat()),
         _ => (ACKNOWLEDGEMENT, words(&[high, low])),
     };

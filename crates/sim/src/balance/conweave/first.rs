@@ -1,11 +1,34 @@
 //! The first ToR of a flow: requests answers, and moves the flow when one is late.
 
 use super::label::{EPOCHS, Flag, Label, REPLIES, Reply};
+use super::last::REPLY_BYTES;
 use super::{ConWeave, key};
 use crate::balance::Ports;
 use crate::packet::Packet;
 use crate::topology::NextHops;
-use crate::units::Time;
+use crate::units::{Rate, Time};
+
+/// What an answer may take beyond the propagation delays in the authors' simulator, whose links have 100 Gb/s
+/// and whose packets have 1048 B.
+const REPLY_EXTRA: Time = Time::from_us(4);
+const AUTHORS_RATE: Rate = Rate::from_gbps(100);
+const AUTHORS_PACKET: u64 = 1048;
+
+/// How much longer packets take on a link than on those of the authors.
+#[derive(Debug, Clone, Copy)]
+pub struct Slower {
+    /// Bytes of the largest data packet.
+    pub packet: u64,
+}
+
+impl Slower {
+    /// On a link, there and back. A request takes the time of a full packet even if it is short, because it
+    /// follows full ones. On its way back the answer goes first, but not before a packet that is being sent.
+    fn on(self, rate: Rate) -> Time {
+        let time = |rate: Rate, packet: u64| rate.transmission_time(2 * packet + u64::from(REPLY_BYTES));
+        time(rate, self.packet).saturating_sub(time(AUTHORS_RATE, AUTHORS_PACKET))
+    }
+}
 
 /// A flow at its first ToR.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +68,7 @@ impl ConWeave {
         if renews {
             flow.stable = false;
             (flow.epoch, flow.phase) = ((flow.epoch + 1) % EPOCHS, false);
-            flow.deadline = now + self.round_trip(packet.dst, ports) + self.config.reply_extra;
+            flow.deadline = now + self.allowed(packet.dst, ports);
             (flag, phase) = (Flag::Init, false);
             self.counts.requests += 1;
         } else if flow.deadline < now {
@@ -83,12 +106,12 @@ impl ConWeave {
         (drawn[0], drawn.into_iter().find(free))
     }
 
-    /// There and back to the ToR of a host, over links alone.
-    pub(super) fn round_trip(&mut self, host: u32, ports: &impl Ports) -> Time {
+    /// What an answer of the ToR of a host may take: there and back over links alone, and the extra time.
+    pub(super) fn allowed(&mut self, host: u32, ports: &impl Ports) -> Time {
         let tor = self.fabric.tor_of[host as usize];
-        let (fabric, own) = (&self.fabric, self.node);
-        *self.round_trips.entry(tor).or_insert_with(|| {
-            let (mut node, mut delay) = (own, Time::ZERO);
+        let (fabric, own, slower) = (&self.fabric, self.node, self.slower);
+        *self.allowed.entry(tor).or_insert_with(|| {
+            let (mut node, mut time) = (own, self.config.reply_extra.unwrap_or(REPLY_EXTRA));
             while Some(&node) != fabric.node_of.get(tor as usize) {
                 let port = match ports.hops(node, host) {
                     NextHops::One(port) => port,
@@ -96,9 +119,10 @@ impl ConWeave {
                     NextHops::None => break,
                 };
                 let Some(&(next, link)) = fabric.links[node as usize].get(port as usize) else { break };
-                (node, delay) = (next, delay + link);
+                (node, time) =
+                    (next, time + link.delay + link.delay + slower.map_or(Time::ZERO, |by| by.on(link.rate)));
             }
-            Time(2 * delay.0)
+            time
         })
     }
 

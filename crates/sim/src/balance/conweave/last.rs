@@ -9,7 +9,7 @@ use crate::units::Time;
 use std::cmp::Reverse;
 
 /// Bytes of an answer, which is in the class before all others.
-const REPLY_BYTES: u16 = 64;
+pub(super) const REPLY_BYTES: u16 = 64;
 /// From a TAIL to the packets that were held for it.
 const BEHIND_TAIL: Time = Time::from_ns(1);
 

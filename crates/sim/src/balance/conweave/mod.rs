@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! a packet of a flow at its first ToR, at `now`
-//!   silent for longer than `inactive`, or answered in time:  next epoch, phase 0, INIT, deadline = now + round trip + reply_extra
+//!   silent for longer than `inactive`, or answered in time:  next epoch, phase 0, INIT, deadline = now + delays + reply_extra
 //!   otherwise, after the deadline:                            TAIL on the old path; from the next packet on phase 1 on another path
 //! a packet of phase 1 at the last ToR while the epoch is in phase 0:  held until
 //!   arrival of the last packet of phase 0 + (departure of the TAIL - departure of that packet) + resume_extra, or TAIL + 1 ns
@@ -20,8 +20,11 @@
 //! Source: Song et al., "Network load balancing with in-network reordering support for RDMA", SIGCOMM 2023, and the constants of
 //! its authors' simulator. Differs from the source: tags have no bytes on the wire, as in that simulator; epochs have 12 bits and
 //! times 32 bits of nanoseconds; held packets count to no buffer; a first ToR forgets a silent flow later than the last ToR, so
-//! that no epoch is taken for an older one.
-//! Parameters: reply_extra 4 us, busy 16 us, resume_extra 16 us, wait 200 us, inactive 300 us, ageing 2 ms.
+//! that no epoch is taken for an older one; by default the deadline allows for slower links and larger
+//! packets than the authors', because an answer that is late only as packets take long to be sent tells
+//! nothing of queues.
+//! Parameters: reply_extra 4 us (with 1048 B at 100 Gb/s), busy 16 us, resume_extra 16 us, wait 200 us,
+//! inactive 300 us, ageing 2 ms.
 
 mod first;
 mod label;
@@ -39,7 +42,7 @@ use crate::engine::random::RandomStream;
 use crate::packet::{Packet, PacketKind};
 use crate::parameters::Parameters;
 use crate::units::Time;
-use first::Outgoing;
+use first::{Outgoing, Slower};
 use label::{Flag, Label, Reply};
 use last::Incoming;
 use rustc_hash::FxHashMap;
@@ -52,8 +55,9 @@ const PORTS: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConWeaveParameters {
-    /// What an answer may take beyond the round trip of an empty network.
-    pub reply_extra: Time,
+    /// What an answer may take beyond the propagation delays of both ways; none: the authors' time, and the
+    /// time by which packets take longer on the links of the path than on the authors'.
+    pub reply_extra: Option<Time>,
     /// For how long a path is avoided that was reported as congested.
     pub busy: Time,
     /// A TAIL is awaited until this time after it is expected.
@@ -80,8 +84,9 @@ impl BalancerParameters for ConWeaveParameters {
     fn read(p: &mut Parameters) -> ConWeaveParameters {
         let us = Time::from_us;
         let help = "conweave: what an answer between ToRs may take beyond the propagation delays of both ways before the flow \
-                    moves (the authors': 4us)";
-        let reply_extra = p.time("reply_extra", us(4), help);
+                    moves; auto: the authors' 4us, and the time by which full packets take longer on the path's links than \
+                    1048 B at 100 Gb/s, as in the authors' network; without that time under compat.like = \"conweave-ns3\"";
+        let reply_extra = p.time_or_auto("reply_extra", help);
         let help =
             "conweave: for how long a path is avoided on which a packet was marked (the authors': 16us)";
         let busy = p.time("busy", us(16), help);
@@ -234,8 +239,10 @@ pub struct ConWeave {
     incoming: FxHashMap<Key, Incoming>,
     /// By ToR and path, until when it is avoided.
     busy: FxHashMap<(u32, u16), Time>,
-    /// By ToR, there and back without queues.
-    round_trips: FxHashMap<u32, Time>,
+    /// By ToR, what its answers may take.
+    allowed: FxHashMap<u32, Time>,
+    /// How much longer packets take than on the authors' links, where that counts.
+    slower: Option<Slower>,
     /// By when flows are looked after.
     due: BinaryHeap<Reverse<(Time, Key)>>,
     /// What the packet whose port was chosen last takes along; 0: nothing.
@@ -275,7 +282,9 @@ impl ConWeave {
             outgoing: FxHashMap::default(),
             incoming: FxHashMap::default(),
             busy: FxHashMap::default(),
-            round_trips: FxHashMap::default(),
+            allowed: FxHashMap::default(),
+            slower: (config.reply_extra.is_none() && !at.released)
+                .then_some(Slower { packet: at.largest_packet }),
             due: BinaryHeap::new(),
             label: 0,
             swept: Time::ZERO,

@@ -1,13 +1,19 @@
 use super::super::situation::{Still, place};
 use super::*;
 use crate::packet::flag;
-use crate::topology::NextHops;
+use crate::topology::{LinkSpec, NextHops};
+use crate::units::Rate;
 
 /// ToR number `own` of two, host h on ToR h: port 0 to its host, ports 1 and 2 up to two spines. Links of 1 us.
 fn tor(own: u32) -> ConWeave {
+    tor_on(own, Rate::from_gbps(100), |place| place)
+}
+
+/// The same over links of this rate, with other facts of its place.
+fn tor_on(own: u32, rate: Rate, with: impl Fn(Place) -> Place) -> ConWeave {
     let us = Time::from_us;
     let config = ConWeaveParameters {
-        reply_extra: us(4),
+        reply_extra: None,
         busy: us(16),
         resume_extra: us(16),
         wait: us(200),
@@ -15,7 +21,7 @@ fn tor(own: u32) -> ConWeave {
         ageing: us(2000),
     };
     // Nodes 0 and 1 are the ToRs, and 9 and 10 the spines.
-    let one = us(1);
+    let one = LinkSpec { rate, delay: us(1) };
     let mut links = vec![Vec::new(); 11];
     (links[0], links[1]) = (vec![(7, one), (9, one), (10, one)], vec![(8, one), (9, one), (10, one)]);
     (links[9], links[10]) = (vec![(0, one), (1, one)], vec![(0, one), (1, one)]);
@@ -23,7 +29,8 @@ fn tor(own: u32) -> ConWeave {
     let neighbour = |side| Neighbour { node: 9, port: 0, side };
     let neighbours = [Side::Host, Side::Up, Side::Up].map(neighbour);
     let fabric = Arc::new(fabric);
-    ConWeave::new(config, &Place { node: own, tor: Some(own), neighbours: &neighbours, ..place(&fabric) })
+    let place = Place { node: own, tor: Some(own), neighbours: &neighbours, ..place(&fabric) };
+    ConWeave::new(config, &with(place))
 }
 
 fn data() -> Packet {
@@ -91,6 +98,25 @@ fn a_late_answer_moves_the_flow_after_a_tail() {
     assert_eq!((tail, label.flag, label.phase, label.time), (port, Flag::Tail, false, 8001));
     let (_, label) = leaves(&mut first, 8100);
     assert_eq!((label.flag, label.phase, label.epoch, label.time), (Flag::Data, true, 1, 8001));
+}
+
+/// The deadline allows 4 us beyond two links there and back; by how much longer it is on other links.
+fn extra_ns(rate: Rate, largest_packet: u64, released: bool) -> u64 {
+    let ports = Still { hops: vec![1], ..Still::default() };
+    let mut first = tor_on(0, rate, |place| Place { largest_packet, released, ..place });
+    (first.allowed(1, &ports) - Time::from_us(8)).ns()
+}
+
+#[test]
+fn the_deadline_of_an_answer_allows_for_slower_links_and_larger_packets_than_the_authors() {
+    let gbps = Rate::from_gbps;
+    // Theirs, and what is faster.
+    assert_eq!([extra_ns(gbps(100), 1048, false), extra_ns(gbps(400), 1500, false)], [0, 0]);
+    // On each of two links two packets and an answer: 17 984 B take 5754.88 ns, theirs 172.8 ns.
+    assert_eq!(extra_ns(gbps(25), 8960, false), 11_164);
+    assert_eq!(extra_ns(gbps(1), 1048, false), 34_214);
+    // Their simulator has the same time on all links.
+    assert_eq!(extra_ns(gbps(1), 8960, true), 0);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The arbiter: what it knows of the flows that wait, and the epochs in which it gives them timeslots.
 //!
-//! Epochs run back to back from time 0. A flow asks for packets with a request; at every epoch's beginning the arbiter
-//! fills eight timeslots and sends each source with one a schedule. A source sends the packet of timeslot k at
-//! `base + k * slot`; the start rule tells what the base is.
+//! Epochs run back to back from time 0. A flow asks for timeslots with a request, which says how many it has
+//! asked for since it began, so that a request that comes twice asks for nothing more. At every epoch's
+//! beginning the arbiter fills eight timeslots and sends each source with one a schedule. A source sends the
+//! packet of timeslot k at `base + k * slot`; the start rule tells what the base is.
 //!
-//! Source: the Fastpass of the pHost authors' simulator (epoch of 8.5 packet times, eight timeslots in it).
+//! Source: the Fastpass of the pHost authors' simulator (epoch of 8.5 packet times, eight timeslots in it);
+//! cumulative requests: Perry et al., SIGCOMM 2014, and its released system.
 
 use super::allocation::{Allocator, Demand, Schedule};
 use super::paths::Paths;
@@ -12,7 +14,7 @@ use crate::transport::fastpass::parameters::{ArbiterConfig, StartRule};
 use crate::transport::policy::Policy;
 use crate::units::Time;
 use crate::workload::FlowId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl ArbiterConfig {
     /// The first epoch that begins after `now`.
@@ -36,10 +38,12 @@ impl ArbiterConfig {
 #[derive(Debug)]
 pub struct Arbiter {
     demands: Vec<Demand>,
-    /// What was heard since the last epoch, in order: what a flow asks for now; none: nothing.
-    news: Vec<(FlowId, Option<Demand>)>,
-    /// For each flow of the news, the place of what was heard last.
-    last: FxHashMap<FlowId, usize>,
+    /// Timeslots that each flow has asked for since it began, until it is complete.
+    requested: FxHashMap<FlowId, u64>,
+    /// What was received since the last epoch, in order.
+    news: Vec<News>,
+    /// The flows of the news that are complete.
+    complete: FxHashSet<FlowId>,
     allocator: Allocator,
 }
 
@@ -48,25 +52,45 @@ impl Arbiter {
     pub fn new(hosts: usize, policy: Policy, paths: Option<Paths>) -> Arbiter {
         Arbiter {
             demands: Vec::new(),
+            requested: FxHashMap::default(),
             news: Vec::new(),
-            last: FxHashMap::default(),
+            complete: FxHashSet::default(),
             allocator: Allocator::new(hosts, policy, paths),
         }
     }
 
-    /// A request has come: the flow asks for this, in place of what it asked for before.
-    pub fn request(&mut self, demand: Demand) {
-        self.news.push((demand.flow, Some(demand)));
+    /// A request has come: by it the flow has asked for `in_all` timeslots since it began. Returns whether
+    /// that is more than was known.
+    pub fn request(&mut self, demand: Demand, in_all: u64) -> bool {
+        let known = self.requested.get(&demand.flow).copied();
+        let before = known.unwrap_or(0);
+        if in_all <= before {
+            return false;
+        }
+        self.requested.insert(demand.flow, in_all);
+        let more = u32::try_from(in_all - before).unwrap_or(u32::MAX);
+        let demand = Demand { remaining: more, ..demand };
+        self.news.push(if known.is_some() { News::More(demand) } else { News::First(demand) });
+        true
     }
 
     /// The flow is complete and asks for nothing more.
     pub fn forget(&mut self, flow: FlowId) {
-        self.news.push((flow, None));
+        self.requested.remove(&flow);
+        self.news.push(News::Complete(flow));
+    }
+
+    /// Timeslots that a flow was given since it began.
+    pub fn granted(&self, flow: FlowId) -> u64 {
+        let news = self.news.iter().filter_map(News::demand);
+        let waiting = self.demands.iter().chain(news).filter(|demand| demand.flow == flow);
+        let remaining: u64 = waiting.map(|demand| u64::from(demand.remaining)).sum();
+        self.requested.get(&flow).map_or(0, |requested| requested.saturating_sub(remaining))
     }
 
     /// Whether some flow may wait for timeslots.
     pub fn has_work(&self) -> bool {
-        !self.demands.is_empty() || self.news.iter().any(|(_, demand)| demand.is_some())
+        !self.demands.is_empty() || self.news.iter().any(|news| news.demand().is_some())
     }
 
     /// An epoch begins: leaves in `schedules` one for each source with a timeslot, by host number.
@@ -76,15 +100,41 @@ impl Arbiter {
     }
 
     fn take_news(&mut self) {
-        if self.news.is_empty() {
-            return;
+        for news in self.news.drain(..) {
+            match news {
+                News::First(demand) => self.demands.push(demand),
+                News::More(demand) => match self.demands.iter_mut().find(|known| known.flow == demand.flow) {
+                    Some(known) => known.remaining = known.remaining.saturating_add(demand.remaining),
+                    None => self.demands.push(demand),
+                },
+                News::Complete(flow) => {
+                    self.complete.insert(flow);
+                }
+            }
         }
-        self.last.clear();
-        self.last.extend(self.news.iter().zip(0..).map(|((flow, _), place)| (*flow, place)));
-        let last = &self.last;
-        self.demands.retain(|demand| !last.contains_key(&demand.flow));
-        let current = self.news.drain(..).zip(0..).filter(|((flow, _), place)| last[flow] == *place);
-        self.demands.extend(current.filter_map(|((_, demand), _)| demand));
+        if !self.complete.is_empty() {
+            self.demands.retain(|demand| !self.complete.contains(&demand.flow));
+            self.complete.clear();
+        }
+    }
+}
+
+/// What the arbiter is told of a flow.
+#[derive(Debug)]
+enum News {
+    /// Its first timeslots.
+    First(Demand),
+    /// Timeslots beyond those of earlier requests, of which some may still be due.
+    More(Demand),
+    Complete(FlowId),
+}
+
+impl News {
+    fn demand(&self) -> Option<&Demand> {
+        match self {
+            News::First(demand) | News::More(demand) => Some(demand),
+            News::Complete(_) => None,
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use super::paths::{Paths, Racks};
 use super::{Fastpass, Kicks, schedule, sending, timer};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
-use crate::packet::{Packet, PacketKind};
+use crate::packet::{Packet, PacketKind, flag};
 use crate::transport::fastpass::parameters::ArbiterConfig;
 use crate::units::Time;
+use crate::workload::FlowId;
 use std::collections::VecDeque;
 
 /// The arbiter, when its next epoch begins, and what it has computed.
@@ -36,6 +37,13 @@ impl Arbitration {
         }
     }
 
+    /// Timeslots in the schedules that have left for a flow.
+    fn sent(&self, flow: FlowId) -> u64 {
+        let waiting = self.computed.iter().flat_map(|(.., schedules)| schedules);
+        let unsent = waiting.flat_map(|schedule| schedule.flows).filter(|of| *of == Some(flow)).count();
+        self.arbiter.granted(flow).saturating_sub(unsent as u64)
+    }
+
     /// The next schedules that leave by now, and their epoch.
     fn ready(&mut self, now: Time) -> Option<(u64, Vec<Schedule>)> {
         self.computed.front().filter(|(leaves, ..)| *leaves <= now)?;
@@ -45,22 +53,52 @@ impl Arbitration {
 
 impl Fastpass {
     /// The arbiter hears from a source, which may be at its own host.
-    pub(super) fn on_source_packet(&mut self, code: u8, packet: &Packet, cx: &mut HostContext) {
+    pub(super) fn on_source_packet(
+        &mut self,
+        code: u8,
+        packet: &Packet,
+        cx: &mut HostContext,
+    ) -> Option<PortId> {
         let Some(arbitration) = &mut self.arbitration else {
             debug_assert!(false, "a request arrived at a host that is not the arbiter");
-            return;
+            return None;
         };
         if code == super::code::FORGET {
-            return arbitration.arbiter.forget(packet.flow);
+            arbitration.arbiter.forget(packet.flow);
+            return None;
         }
         arbitration.profile = packet.profile;
-        arbitration.arbiter.request(sending::demand(packet));
-        if arbitration.next_epoch.is_none() {
+        let is_new = arbitration.arbiter.request(sending::demand(packet), packet.seq);
+        if is_new && arbitration.next_epoch.is_none() {
             let config = &super::config_of(cx.settings, packet.profile).arbiter;
             let at = config.next_epoch(cx.net.now);
             arbitration.next_epoch = Some(at);
             cx.set_timer(at, timer::EPOCH);
         }
+        if code == super::code::REPEATED { self.report(packet, is_new, cx) } else { None }
+    }
+
+    /// Tells the source of a repeated request what was sent to its flow.
+    fn report(&mut self, request: &Packet, is_new: bool, cx: &mut HostContext) -> Option<PortId> {
+        let sent = self.arbitration.as_ref()?.sent(request.flow);
+        let packet = Packet {
+            kind: PacketKind::Control,
+            flags: super::code::REPORT << flag::CODE_SHIFT,
+            seq: sent,
+            aux: u32::from(is_new),
+            flow: request.flow,
+            src: cx.host,
+            dst: request.src,
+            hash: flow_hash(cx.host, request.src, 0),
+            group: request.group,
+            profile: request.profile,
+            ..Packet::default()
+        };
+        if packet.dst == cx.host {
+            self.receive_report(&packet, cx);
+            return None;
+        }
+        self.signal(packet, super::config_of(cx.settings, packet.profile), cx)
     }
 
     /// An epoch begins: the arbiter fills its timeslots.

@@ -7,6 +7,8 @@
 //!
 //! Source: Perry, Ousterhout, Balakrishnan, Shah, Fugal, "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM
 //! 2014, as the pHost authors' simulator has it (Gao et al., CoNEXT 2015; commit 8e9cf04), with which it is compared.
+//! Requests count all timeslots that a flow has asked for, and reports all that it was given, as in the
+//! system of the Fastpass paper: a repetition changes nothing, and what is missing from the sum is lost.
 //! Differs from the source: requests are repeated while nothing is heard, and a schedule for a flow that is complete is
 //! answered, so that no lost packet leaves a flow or a demand behind; the NIC pulls a data packet in its timeslot when
 //! no control packet waits; ties are broken by flow number.
@@ -41,7 +43,8 @@ use std::collections::VecDeque;
 
 /// Codes of control packets.
 pub mod code {
-    /// Source to arbiter. `seq`: timeslots that the flow wants; `aux`: its destination; `sent`: its deadline.
+    /// Source to arbiter. `seq`: timeslots that the flow has asked for since it began; `aux`: its
+    /// destination; `sent`: its deadline.
     pub const REQUEST: u8 = 0;
     /// Arbiter to source; its content is packed by `schedule.rs`.
     pub const SCHEDULE: u8 = 1;
@@ -50,6 +53,11 @@ pub mod code {
     /// Half of a schedule with the packets' paths: its first four timeslots, or the last four.
     pub const FIRST_HALF: u8 = 3;
     pub const SECOND_HALF: u8 = 4;
+    /// Source to arbiter: a request again, because nothing was received. The arbiter answers with a report.
+    pub const REPEATED: u8 = 5;
+    /// Arbiter to source. `seq`: timeslots in the schedules that were sent to the flow since it began; `aux`:
+    /// 1 if the arbiter had not received the request before, else 0.
+    pub const REPORT: u8 = 6;
 }
 
 /// Timers; others are those of flows at their source.
@@ -157,10 +165,14 @@ impl Transport for Fastpass {
                 cx.net.discard(id);
                 self.receive_schedule(&packet, cx)
             }
+            (_, code::REPORT) => {
+                cx.net.discard(id);
+                self.receive_report(&packet, cx);
+                None
+            }
             (_, code) => {
                 cx.net.discard(id);
-                self.on_source_packet(code, &packet, cx);
-                None
+                self.on_source_packet(code, &packet, cx)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The sending side of a host: requests go out, timeslots come in and are used.
 
+use super::super::silence::Silence;
 use super::super::{Ended, HostContext};
 use super::allocation::Demand;
 use super::source::{SourceFlow, Timeslot};
@@ -7,7 +8,6 @@ use super::{Fastpass, Kicks, code, config_of, schedule, timer};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
-use crate::transport::silence::Silence;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -29,15 +29,15 @@ impl Fastpass {
         }
         self.slots.insert(flow, slot);
         cx.set_timer(event, slot);
-        self.request(slot, cx)
+        self.request(slot, code::REQUEST, cx)
     }
 
     /// Asks for the timeslots that a flow wants.
-    fn request(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+    fn request(&mut self, slot: u32, code: u8, cx: &mut HostContext) -> Option<PortId> {
         let flow = &self.sources[slot as usize];
         let packet = Packet {
-            flags: code::REQUEST << flag::CODE_SHIFT,
-            seq: u64::from(flow.unscheduled),
+            flags: code << flag::CODE_SHIFT,
+            seq: flow.requested(),
             sent: flow.spec.deadline.unwrap_or(Time::MAX),
             aux: flow.spec.dst,
             flow: flow.flow,
@@ -60,8 +60,7 @@ impl Fastpass {
         let hash = flow_hash(cx.host, arbiter, packet.flow);
         let packet = Packet { kind: PacketKind::Control, src: cx.host, dst: arbiter, hash, ..packet };
         if arbiter == cx.host {
-            self.on_source_packet(packet.code(), &packet, cx);
-            return None;
+            return self.on_source_packet(packet.code(), &packet, cx);
         }
         self.signal(packet, config, cx)
     }
@@ -144,6 +143,27 @@ impl Fastpass {
         }
     }
 
+    /// The arbiter has answered a repeated request: it knows the flow, which waits on. Only a loss is a
+    /// timeout.
+    pub(super) fn receive_report(&mut self, packet: &Packet, cx: &mut HostContext) {
+        let Some(&slot) = self.slots.get(&packet.flow) else { return };
+        let flow = &mut self.sources[slot as usize];
+        flow.reported = flow.reported.max(packet.seq);
+        if packet.aux == 1 {
+            flow.timeouts += 1;
+            let group = flow.spec.group;
+            cx.timed_out(group);
+        }
+        let flow = &mut self.sources[slot as usize];
+        if flow.unscheduled > 0 && flow.reported > flow.accounted {
+            // Schedules that the report has overtaken come within a base RTT; `retry` is two of them or more.
+            let retry = config_of(cx.settings, flow.spec.transport).retry;
+            if let Some(at) = flow.silence.wait(cx.net.now.saturating_add(Time(retry.0 / 2))) {
+                cx.set_timer(at, slot);
+            }
+        }
+    }
+
     fn build(&mut self, timeslot: Timeslot, number: u32, port: PortId, cx: &mut HostContext) -> PacketId {
         let flow = &self.sources[timeslot.slot as usize];
         let config = config_of(cx.settings, flow.spec.transport);
@@ -211,38 +231,42 @@ impl Fastpass {
             return None;
         }
         let patience = config_of(cx.settings, flow.spec.transport).request_timeout;
+        let over = now >= flow.silence.deadline;
         let asks = if flow.is_sent() {
-            let over = now >= flow.silence.deadline;
             if over {
                 flow.ask_again(now, patience);
             }
-            flow.silence.event = flow.silence.deadline;
-            over
+            over.then_some(code::REQUEST)
         } else if flow.unscheduled == 0 {
             // The host's own link holds its packets up.
             flow.silence = Silence::starting(now, patience);
-            false
+            None
+        } else if over && flow.write_off() {
+            flow.silence = Silence::starting(now, patience);
+            Some(code::REQUEST)
         } else {
-            flow.silence.over(now, patience)
+            flow.silence.over(now, patience).then_some(code::REPEATED)
         };
+        flow.silence.event = flow.silence.deadline;
         cx.set_timer(flow.silence.event, slot);
-        if !asks {
-            return None;
+        let asks = asks?;
+        // A repetition is one only if the arbiter says so: mostly the flow waits for its turn.
+        if asks == code::REQUEST {
+            flow.timeouts += 1;
+            let group = flow.spec.group;
+            cx.timed_out(group);
         }
-        flow.timeouts += 1;
-        let group = flow.spec.group;
-        cx.timed_out(group);
-        self.request(slot, cx)
+        self.request(slot, asks, cx)
     }
 }
 
-/// What the arbiter is told by a request.
+/// What the arbiter is told by a request, which says the number of timeslots in another way.
 pub fn demand(packet: &Packet) -> Demand {
     Demand {
         flow: packet.flow,
         source: packet.src,
         destination: packet.aux,
-        remaining: packet.seq as u32,
+        remaining: 0,
         deadline: packet.sent,
         tenant: packet.group,
     }

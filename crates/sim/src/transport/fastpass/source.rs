@@ -32,6 +32,10 @@ pub struct SourceFlow {
     pub unscheduled: u32,
     /// Timeslots given and not used.
     pub scheduled: u32,
+    /// Timeslots received since the flow began, and those that were lost on their way.
+    pub accounted: u64,
+    /// Timeslots that the arbiter says it has given the flow since it began.
+    pub reported: u64,
     pub nic: u16,
     pub hash: u32,
     pub start: Time,
@@ -40,7 +44,8 @@ pub struct SourceFlow {
     /// Those that were sent again, and the first packet that was not sent yet.
     again: u64,
     first_unsent: u32,
-    /// Requests repeated and packets asked for again because nothing was heard in time.
+    /// Requests and schedules that were lost, and packets asked for again because they were not acknowledged
+    /// in time.
     pub timeouts: u32,
     /// How long the arbiter has not been heard; once all is sent, how long to wait for acknowledgements.
     pub silence: Silence,
@@ -59,6 +64,8 @@ impl SourceFlow {
             cursor: 0,
             unscheduled: packets,
             scheduled: 0,
+            accounted: 0,
+            reported: 0,
             nic: 0,
             hash: 0,
             start: now,
@@ -71,14 +78,29 @@ impl SourceFlow {
         }
     }
 
-    /// Takes a timeslot, unless every packet has one already (the arbiter has heard a request twice).
+    /// Timeslots that the flow has asked for since it began. A repetition says the same number, so it asks
+    /// for nothing more.
+    pub fn requested(&self) -> u64 {
+        self.accounted + u64::from(self.unscheduled)
+    }
+
+    /// Takes a timeslot, unless every packet has one already (a schedule came after it was taken for lost).
     pub fn take_timeslot(&mut self) -> bool {
         if self.unscheduled == 0 {
             return false;
         }
         self.unscheduled -= 1;
         self.scheduled += 1;
+        self.accounted += 1;
         true
+    }
+
+    /// Timeslots that were given and have not come are lost: returns whether there are any. What the flow
+    /// still wants then has to be asked for beyond them.
+    pub fn write_off(&mut self) -> bool {
+        let lost = self.reported > self.accounted;
+        self.accounted = self.accounted.max(self.reported);
+        lost
     }
 
     /// A timeslot has come: the packet to send in it, the next one that is not acknowledged.

@@ -1,7 +1,9 @@
 //! The keys of `transport.kind = "pfabric"`: published values on the published network, scaled to others.
 //!
 //! Windows and queues are bandwidth-delay products, and grow with a host's rate times the longest base RTT;
-//! the timeout stands for the time that full queues take, and grows with the base RTT alone.
+//! the timeout stands for the time that full queues take, and grows with the base RTT alone. Windows are
+//! counted in packets, so packets of another size than the published one need another number of them for the
+//! same bytes.
 //!
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013; Gao et al., "pHost", CoNEXT 2015, and its authors'
 //! simulator: 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
@@ -31,6 +33,8 @@ const PRIORITIES: &[(&str, &str)] = &[
 /// The published network: leaf-spine with 10 and 40 Gb/s and 200 ns a link, packets of 1460 B.
 const PUBLISHED_RATE: Rate = Rate::from_gbps(10);
 const PUBLISHED_BASE_RTT: Time = Time::from_ns(4520);
+/// Bytes of a full packet, which windows are counted in.
+const PUBLISHED_PACKET: u64 = 1500;
 const PUBLISHED_WINDOW: u64 = 12;
 const PUBLISHED_MAX_WINDOW: u64 = 15;
 const PUBLISHED_LIMIT: u64 = 36 << 10;
@@ -90,7 +94,7 @@ impl TransportParameters for PfabricConfig {
         let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
         let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
         let ack_header = p.size("ack_header", (40, 1, 1000), "bytes of an acknowledgement (published: 40 B)");
-        let (initial_window, max_window) = windows(p, cx, mtu);
+        let (initial_window, max_window) = windows(p, cx, (mtu, mtu + header));
         let rto = timeout(p, cx, mtu);
         let help = "timeouts in a row after which a flow sends probes of one byte until an acknowledgement comes (pFabric paper: \
                     5); 0: never, as in the pHost authors' simulator";
@@ -191,11 +195,12 @@ impl TransportParameters for PfabricConfig {
     }
 }
 
-/// A published bandwidth-delay product as it is here, to the nearest whole, at least 1.
-fn product(cx: &ReadContext, published: u64, mtu: u32) -> u64 {
+/// A published bandwidth-delay product in bytes as it is here, in units of so many bytes, to the nearest
+/// whole, at least 1.
+fn product(cx: &ReadContext, published_bytes: u64, unit: u64, mtu: u32) -> u64 {
     let here = u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0);
     let there = u128::from(PUBLISHED_RATE.0) * u128::from(PUBLISHED_BASE_RTT.0);
-    rounded(u128::from(published) * here, there).max(1)
+    rounded(u128::from(published_bytes) * here, there * u128::from(unit)).max(1)
 }
 
 fn rounded(numerator: u128, denominator: u128) -> u64 {
@@ -203,14 +208,21 @@ fn rounded(numerator: u128, denominator: u128) -> u64 {
 }
 
 /// The window at the start, and at the most, in packets.
-fn windows(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> (u32, u32) {
-    let scaled = |published| product(cx, published, mtu).min(MAX_PACKETS as u64) as i64;
-    let help = "initial window in packets (published: 12 at 10 Gb/s, a bandwidth-delay product)";
+fn windows(p: &mut Parameters, cx: &ReadContext, (mtu, packet): (u32, u32)) -> (u32, u32) {
+    // Larger packets in the same number would overflow the NIC's queue, which is limited in bytes; smaller
+    // ones would not fill the link.
+    let scaled = |published: u64| {
+        let packets = product(cx, published * PUBLISHED_PACKET, packet.into(), mtu);
+        packets.min(MAX_PACKETS as u64) as i64
+    };
+    let help = "initial window in packets (published: 12 of 1500 B at 10 Gb/s, a bandwidth-delay product; the \
+                same bytes in packets of another size)";
     let initial = p.integer("initial_window", scaled(PUBLISHED_WINDOW), (0, MAX_PACKETS), help);
     if initial == 0 {
         p.complain("initial_window", "a window of 0 would never send: expected at least 1".into());
     }
-    let help = "maximum window in packets (published: 15, or 3 more than the first window)";
+    let help = "maximum window in packets (published: 15, or 3 more than the first window; the same bytes in \
+                packets of another size)";
     let max = p.integer("max_window", scaled(PUBLISHED_MAX_WINDOW).max(initial), (0, MAX_PACKETS), help);
     if max < initial {
         let message = format!("{max} is less than initial_window, which is {initial}");
@@ -242,7 +254,7 @@ fn timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Time {
 fn queue_limit(p: &mut Parameters, cx: &ReadContext, (mtu, packet): (u32, u32)) -> Bytes {
     let min = 2 * u64::from(packet);
     let max = u64::from(u32::MAX);
-    let default = product(cx, PUBLISHED_LIMIT, mtu).clamp(min, max);
+    let default = product(cx, PUBLISHED_LIMIT, 1, mtu).clamp(min, max);
     let help = "bytes that may wait in a host's NIC, and at switch ports whose queue has no limit set (published: \
                 36KiB at 10 Gb/s, two bandwidth-delay products)";
     let limit = p.bytes("queue_limit", Bytes(default), help);

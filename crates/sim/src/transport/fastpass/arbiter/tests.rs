@@ -22,8 +22,17 @@ fn timing(start: StartRule) -> ArbiterConfig {
     }
 }
 
-fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
-    Demand { flow, source, destination, remaining, deadline: Time::MAX, tenant: 0 }
+/// A request of a flow that has asked for this number of timeslots since it began.
+fn request(arbiter: &mut Arbiter, flow: u32, source: u32, destination: u32, in_all: u64) -> bool {
+    let demand = Demand { flow, source, destination, remaining: 0, deadline: Time::MAX, tenant: 0 };
+    arbiter.request(demand, in_all)
+}
+
+/// Timeslots that a source is given in the next epoch.
+fn given(arbiter: &mut Arbiter) -> usize {
+    let mut schedules = Vec::new();
+    arbiter.run_epoch(&mut schedules);
+    schedules.iter().flat_map(|schedule| schedule.flows).flatten().count()
 }
 
 fn arbiter(hosts: usize) -> Arbiter {
@@ -49,7 +58,7 @@ fn completion_ns(start: StartRule, flows: &[(u32, u32, u32, u64)]) -> Vec<u64> {
         now = timing.next_epoch(Time::from_ns(now)).ns();
         while asked < flows.len() && arrival(&flows[asked]) <= now {
             let (source, destination, remaining, _) = flows[asked];
-            arbiter.request(demand(asked as u32, source, destination, remaining));
+            request(&mut arbiter, asked as u32, source, destination, remaining.into());
             asked += 1;
         }
         arbiter.run_epoch(&mut schedules);
@@ -111,20 +120,33 @@ fn one_sender_to_two_receivers_is_served_shortest_first() {
 #[test]
 fn a_flow_that_is_forgotten_gets_no_timeslot() {
     let (mut arbiter, mut schedules) = (arbiter(2), Vec::new());
-    arbiter.request(demand(0, 0, 1, 3));
+    request(&mut arbiter, 0, 0, 1, 3);
     arbiter.forget(0);
     arbiter.run_epoch(&mut schedules);
     assert!(schedules.is_empty() && !arbiter.has_work());
 }
 
 #[test]
-fn a_second_request_replaces_the_first() {
-    let (mut arbiter, mut schedules) = (arbiter(2), Vec::new());
-    for remaining in [8, 2] {
-        arbiter.request(demand(0, 0, 1, remaining));
-    }
-    arbiter.run_epoch(&mut schedules);
-    assert_eq!(schedules[0].flows.iter().flatten().count(), 2);
+fn a_repeated_request_asks_for_nothing_more() {
+    let mut arbiter = arbiter(2);
+    assert!(request(&mut arbiter, 0, 0, 1, 10));
+    assert!(!request(&mut arbiter, 0, 0, 1, 10) && arbiter.granted(0) == 0);
+    assert_eq!((given(&mut arbiter), arbiter.granted(0)), (8, 8));
+    assert!(!request(&mut arbiter, 0, 0, 1, 10));
+    assert_eq!((given(&mut arbiter), arbiter.granted(0), arbiter.has_work()), (2, 10, false));
+    // Also when all is given, and when an older request comes late.
+    assert!(!request(&mut arbiter, 0, 0, 1, 10) && !request(&mut arbiter, 0, 0, 1, 3));
+    assert_eq!((given(&mut arbiter), arbiter.has_work()), (0, false));
+}
+
+#[test]
+fn a_request_for_more_adds_to_what_is_due() {
+    let mut arbiter = arbiter(2);
+    request(&mut arbiter, 0, 0, 1, 10);
+    assert_eq!(given(&mut arbiter), 8);
+    // Of the eight two are asked for again.
+    assert!(request(&mut arbiter, 0, 0, 1, 12));
+    assert_eq!((arbiter.granted(0), given(&mut arbiter), arbiter.granted(0)), (8, 4, 12));
 }
 
 #[test]
