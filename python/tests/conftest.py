@@ -211,7 +211,7 @@ class Engine:
     def queues(self, directory) -> str:
         cdf = [[1000, 0.6], [2000, 0.9], [21_000, 0.99], [201_000, 1.0]]
         percentiles = {"p50": 0, "p95": 9000, "p99": 20_000, "p999": 150_000, "max": 200_000}
-        return json.dumps({"percentiles": percentiles, "cdf": cdf})
+        return json.dumps({"percentiles": percentiles | {"samples": 1000}, "cdf": cdf})
 
     def series(self, directory, metric, every_ns, max_points) -> str:
         values = {"all": [[t * 1e4, 1e9 * t] for t in range(20)]} if metric == "goodput_bps" else {}

@@ -12,7 +12,10 @@ from weftline import _native
 from weftline.errors import InputError
 from weftline.figures import export, load_figures, notebook, time_figures
 from weftline.measures.lines import Line, Mean, lines_of
+from weftline.measures.over_seeds import cumulative, queue_cdf
 from weftline.report import answer_text
+from weftline.reproduce import panels
+from weftline.reproduce.experiments import FigureDefinition
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -169,7 +172,9 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
         def __init__(self, series):
             self.series = series
 
-        def over_time(self, metric, max_points):
+            self.scenario, self.summary = {}, {"end_ns": 100.0}
+
+        def over_time(self, metric, *, every_ns=0, max_points):
             return self.series
 
     times = [float(t) for t in range(1, 101)]
@@ -267,3 +272,61 @@ def test_the_page_of_a_sweep_begins_with_who_keeps_the_bound(swept, capsys):
     assert capsys.readouterr().out.strip().endswith("report.html")
     assert ">Who?<" in text and re.search(r"Kept: [^<]*hpcc, load 0\.3", text)
     assert "Slowdown, median over load" in text and "How to run it again" in text
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("seeds")
+    return [weftline.run(SCENARIO | {"seed": seed}, out=folder / str(seed)) for seed in (1, 2, 3)]
+
+
+def panel_of(kind, runs):
+    options = {"metric": "queue_bytes"} if kind == "over-time" else {"metric": "fct_mean"}
+    definition = FigureDefinition(name="f", title="F", kind=kind, lines="scheme", options=options)
+    return panels.Panel(figure=definition, choice=(), lines=[Line("A", runs)], published=[], title="")
+
+
+OF_ALL_SEEDS = ("slowdown", "queue-cdf", "bars", "cdf", "groups", "comparison")
+
+
+@pytest.mark.parametrize("kind", OF_ALL_SEEDS)
+def test_the_order_of_seeds_changes_no_number_of_a_table(kind, seeds):
+    one, other = panels.tables_of([panel_of(kind, seeds)]), panels.tables_of([panel_of(kind, seeds[::-1])])
+    assert one and one == other
+
+
+@pytest.mark.parametrize("name", ["slowdown", "decades", "cdf", "fct", "goodput of flows", "queues"])
+def test_curves_of_shares_are_of_all_seeds_in_any_order(name, seeds):
+    draw = FIGURES[name]
+    one, other = (draw(weftline.figures.plots.Plots([Line("A", runs)])) for runs in (seeds, seeds[::-1]))
+    assert (one.spec, one.caption, one.tables) == (other.spec, other.caption, other.tables)
+    assert one.spec != draw(seeds[0].plot).spec
+
+
+def test_curves_over_time_name_the_seed_that_is_drawn(seeds):
+    for kind in ("over-time", "groups"):
+        (section,) = panels.sections_of([panel_of(kind, seeds[::-1])])
+        assert section.figures[0].caption == "Only the run of seed 3 is drawn."
+        (section,) = panels.sections_of([panel_of(kind, seeds[:1])])
+        assert section.figures[0].caption == ""
+
+
+def test_queues_of_several_seeds_are_pooled_and_their_percentiles_averaged(seeds):
+    of = [run.queues for run in seeds]
+    samples = [found["percentiles"]["samples"] for found in of]
+    shorter = sum(round(found["cdf"][0][1] * n) for found, n in zip(of, samples, strict=True))
+    line = Line("A", seeds)
+    assert all(found["cdf"][0][0] == 1000 for found in of)
+    assert queue_cdf(line)[0] == (1000, shorter / sum(samples))
+    assert queue_cdf(line)[-1][1] == 1
+    (table,) = panels.tables_of([panel_of("queue-cdf", seeds)])
+    assert table.rows[0][3] == line.metric_text("queue_p99") and "±" in table.rows[0][3]
+    assert "means over the seeds" in table.note
+
+
+def test_flows_of_several_seeds_are_pooled(seeds):
+    flows = sum(run.summary["flows_done"] for run in seeds)
+    curve = cumulative(Line("A", seeds), "slowdown", max_points=10**6)
+    assert len(curve) == flows and curve[-1][1] == 1
+    thin = cumulative(Line("A", seeds), "slowdown", max_points=20)
+    assert len(thin) <= 20 and set(thin) <= set(curve) and thin[-1] == curve[-1]

@@ -403,7 +403,9 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--hosts", type=arguments.count, metavar="N", help="how many hosts")
     command.add_argument(
-        "--seeds", metavar="LIST", help="seeds, such as 1-5 or 1,2,7; figures show the mean over them"
+        "--seeds",
+        metavar="LIST",
+        help="seeds, such as 1-5 or 1,2,7; numbers are means over them, curves over time those of the first",
     )
     arguments.add_out(
         command, "DIR", "folder for points and page (default out/experiments/NAME; with --all out)"

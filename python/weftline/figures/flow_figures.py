@@ -8,6 +8,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, log_axis, panels, rows_of, time_unit, unit_of_lines
 from weftline.figures.specs import Figure
+from weftline.measures import over_seeds
 from weftline.measures.lines import PERCENTILES, Line
 from weftline.terminal import Table
 
@@ -66,7 +67,7 @@ def _decade_table(lines: Sequence[Line], tables: dict[str, Any], decades: Sequen
 
 
 def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", caption: str = "") -> Figure:
-    """Return the share of flows that are at or below a value, the first run of each line.
+    """Return the share of flows that are at or below a value, those of all seeds together.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", c
         What is distributed.
     """
     axis, scale = AXES[column]
-    curves = {line.label: line.runs[0].distribution(column, group=line.group) for line in lines}
+    curves = {line.label: over_seeds.cumulative(line, column) for line in lines}
     if column == "fct_ns":
         unit, scale = time_unit(max((points[-1][0] for points in curves.values() if points), default=0))
         axis = f"{axis} ({unit})"
@@ -90,8 +91,7 @@ def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", c
     labels = [line.label for line in lines]
     unit_spec = unit_of_lines(labels, x, y, points=False, order="y", interpolate="step-after")
     spec = rows_of(rows) | {"width": 2 * WIDTH, "height": HEIGHT, **unit_spec}
-    several = any(len(line.runs) > 1 for line in lines)
-    note = f"{caption} {'The first seed of each.' if several else ''}".strip()
+    note = f"{caption} {over_seeds.pooled_text(lines, 'Flows')}".strip()
     return Figure(title=title, spec=spec, caption=note)
 
 

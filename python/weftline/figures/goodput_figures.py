@@ -1,8 +1,9 @@
 """Figures on the goodputs of single flows, from `[measure] goodput` by flow.
 
-    kind = "cdf"      share of flows whose mean goodput is at most x, a line for each line; published:
-                      entries { line, mbps = [of every flow] }
-    kind = "groups"   mean goodput of a flow of each group over time, a diagram for each line; published:
+    kind = "cdf"      share of flows whose mean goodput is at most x, a line for each line, the flows of all
+                      seeds together; published: entries { line, mbps = [of every flow] }
+    kind = "groups"   mean goodput of a flow of each group over time, a diagram for each line, of several
+                      seeds that of one run, and means over all of them in the table; published:
                       entries { line, group, points = [[seconds, Mb/s], ...] }, { line, group, mean = Mb/s }
 
 Goodputs of whole runs are counted as the authors of Cebinae count (see `weftline.measures.sharing`).
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities
 from weftline.figures import specs
-from weftline.measures import sharing
+from weftline.measures import over_seeds, sharing
 from weftline.measures.lines import Line
 from weftline.terminal import Table
 
@@ -70,14 +71,15 @@ def cdf_table(p: Panel, title: str) -> Table:
             text = quantities.digits(at_share(ours, share))
             cells.append(f"{text} / {quantities.digits(at_share(theirs, share))}" if theirs else text)
         rows.append([line.label, *cells])
-    note = "measured / published" if values else ""
+    pooled = over_seeds.pooled_text(p.lines, "flows").removesuffix(".")
+    note = "; ".join(filter(None, ["measured / published" if values else "", pooled]))
     columns = ["goodput of a flow (Mb/s) at", *(f"{100 * share:g} %" for share in SHARES)]
     return Table(columns, rows, title=title, note=note)
 
 
 def _over_time(line: Line) -> dict[str, list[tuple[float, float]]]:
-    """(seconds, mean goodput of a flow in Mb/s) by group, of a line's first run."""
-    run = line.runs[0]
+    """(seconds, mean goodput of a flow in Mb/s) by group, of one run of a line."""
+    run = over_seeds.drawn_run(line)
     series = run.over_time("goodput_bps", max_points=0)
     members: dict[str, list[str]] = {}
     for share in run.shares():
@@ -90,6 +92,10 @@ def _over_time(line: Line) -> dict[str, list[tuple[float, float]]]:
                 sums[time] = sums.get(time, 0.0) + rate
         found[group] = [(1e-9 * time, 1e-6 * rate / len(names)) for time, rate in sorted(sums.items())]
     return found
+
+
+def _mbps(rate: float | None) -> str:
+    return quantities.digits(None if rate is None else 1e-6 * rate)
 
 
 def draw_groups(p: Panel, title: str) -> list[specs.Figure]:
@@ -112,6 +118,7 @@ def draw_groups(p: Panel, title: str) -> list[specs.Figure]:
                 axes=("time (s)", "goodput of a flow, mean of the group (Mb/s)"),
                 log=log,
                 points_at="published",
+                caption=over_seeds.drawn_seed([line]),
             )
         )
     if drawn:
@@ -120,18 +127,22 @@ def draw_groups(p: Panel, title: str) -> list[specs.Figure]:
 
 
 def groups_table(p: Panel, title: str) -> Table:
-    """Return the panel as a table: mean goodput of a flow of each group over the run, and the published."""
+    """Return the panel as a table: mean goodput of a flow of each group over the run, and the published.
+
+    Of several seeds it is the mean over them.
+    """
     values = {(e["line"], e["group"]): e["mean"] for e in p.published if "mean" in e}
-    means = {line.label: sharing.group_means(line.runs[0], ns3=True) for line in p.lines}
-    groups = list(dict.fromkeys(group for found in means.values() for group in found))
+    means = {line.label: [sharing.group_means(run, ns3=True) for run in line.runs] for line in p.lines}
+    groups = list(dict.fromkeys(group for found in means.values() for one in found for group in one))
     rows = []
     for line in p.lines:
         cells = []
         for group in groups:
-            ours, theirs = means[line.label].get(group), values.get((line.label, group))
-            text = quantities.digits(None if ours is None else 1e-6 * ours)
+            ours, theirs = [one.get(group) for one in means[line.label]], values.get((line.label, group))
+            text = over_seeds.text(line, ours, _mbps)
             cells.append(text if theirs is None else f"{text} / {quantities.digits(theirs)}")
         rows.append([line.label, *cells, line.metric_text("jain_without_last_second")])
-    note = "measured / published" if values else ""
+    of_seeds = over_seeds.means_text(p.lines)
+    note = "; ".join(filter(None, ["measured / published" if values else "", of_seeds]))
     columns = ["goodput of a flow, mean (Mb/s)", *groups, "Jain's index"]
     return Table(columns, rows, title=title, note=note)

@@ -9,6 +9,7 @@ from weftline import timeline as spans_of
 from weftline.figures import marks, specs
 from weftline.figures.marks import time_unit
 from weftline.figures.specs import Figure
+from weftline.measures import over_seeds
 from weftline.measures import steps as rows_of
 from weftline.measures.lines import Line
 
@@ -27,22 +28,23 @@ MAX_RANKS, MAX_SPANS = 32, 4000
 
 
 def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption: str = "") -> Figure:
-    """Return a column of jobs.parquet over the steps, a line for each job of the first run of each line.
+    """Return a column of jobs.parquet over the steps, a line for each job; of several seeds, of one run.
 
     Next to times it has the ideal time of each job that has one. Of a whole job its parts are shown, a line
     for each kind.
     """
     axis, scale = AXES[column], 1e-9
-    rows = [(line, step) for line in lines for step in line.runs[0].steps]
+    rows = [(line, step) for line in lines for step in over_seeds.drawn_run(line).steps]
     if column.endswith("_ns"):
         unit, scale = time_unit(max((step[column] or 0 for _, step in rows), default=0))
         axis = f"{axis} ({unit})"
     points: list[tuple[str, float, float]] = []
     for line in lines:
-        for job, name in rows_of.job_names(line.runs[:1]).items():
+        run = over_seeds.drawn_run(line)
+        for job, name in rows_of.job_names([run]).items():
             label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", name]))
-            of_job = [step for step in rows_of.own(line.runs[0]) if rows_of.job_of(step) == job]
-            parts = [part for part in rows_of.parts(line.runs[0]) if rows_of.job_of(part) == job]
+            of_job = [step for step in rows_of.own(run) if rows_of.job_of(step) == job]
+            parts = [part for part in rows_of.parts(run) if rows_of.job_of(part) == job]
             points += [
                 (f"{label}, {rows_of.kind_text(part)}", part["step"], part[column] * scale)
                 for part in parts
@@ -54,8 +56,7 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
                 ideal = [(step["step"], step["ideal_ns"] * scale) for step in of_job if step["ideal_ns"]]
                 points += [(f"{label}, ideal", number, value) for number, value in ideal]
     labels = list(dict.fromkeys(label for label, _, _ in points))
-    several = any(len(line.runs) > 1 for line in lines)
-    note = " ".join(filter(None, [caption, "The first seed of each." if several else ""]))
+    note = f"{caption} {over_seeds.drawn_seed(lines)}".strip()
     at = "values" if len({x for _, x, _ in points}) <= 16 else "published"
     return specs.trend(title, labels, points, [], axes=("step", axis), points_at=at, caption=note)
 

@@ -23,6 +23,7 @@ from weftline.figures.marks import (
     time_unit,
     with_markers,
 )
+from weftline.measures import over_seeds
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import metric
 from weftline.terminal import Table
@@ -164,15 +165,14 @@ def queue_cdf(
     published: dict[str, dict[str, Any]] | None = None,
     caption: str = "",
 ) -> Figure:
-    """Return the share of samples whose queue is shorter than a length, over all sampled ports.
+    """Return the share of samples whose queue is shorter than a length, over all sampled ports and seeds.
 
     `published` holds ``{label: {percentile: KB}}``.
     """
     rows = []
     for line in lines:
-        if line.runs[0].queues:
-            cdf = _thinned(line.runs[0].queues["cdf"], 200)
-            rows += [_row(line.label, size / 1000, 100 * share) for size, share in cdf]
+        cdf = _thinned(over_seeds.queue_cdf(line), 200)
+        rows += [_row(line.label, size / 1000, 100 * share) for size, share in cdf]
     lowest = _lowest(rows)
     for label, points in (published or {}).items():
         rows += [_row(label, kilobytes, float(p), published=True) for p, kilobytes in points.items()]
@@ -192,20 +192,21 @@ def queue_cdf(
     rows = [row for row in rows if row["y"] >= lowest]
     spec = distinct_rows(rows, [line.label for line in lines], marks=bool(published))
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
+    means = over_seeds.means_text(lines)
     note = (
-        f"{caption} All sampled ports together, idle ones included. Queues are counted in bins of 1 KB: "
-        "lines stand at upper edges of bins, percentiles in the table are lower edges."
+        f"{caption} All sampled ports{' of all seeds' if means else ''} together, idle ones included. Queues "
+        "are counted in bins of 1 KB: lines stand at upper edges of bins, percentiles in the table are lower "
+        f"edges{f', {means}' if means else ''}."
     ).strip()
     if published:
         note = (
             f"{note} Lines are measured here, hollow markers are published; where these are lower edges of "
             "such bins, they stand 1 KB left of a line that agrees."
         )
-    names = ("p50", "p95", "p99", "p999", "max")
     rows_text = [
-        [line.label, *(quantities.bytes_text(line.runs[0].queues["percentiles"].get(n)) for n in names)]
+        [line.label, *texts]
         for line in lines
-        if line.runs[0].queues
+        if (texts := over_seeds.queue_texts(line, quantities.bytes_text))
     ]
     columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
     return Figure(title=title, spec=with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
@@ -225,6 +226,8 @@ def over_time(
 ) -> Figure:
     """Return one value over simulated time, the entities of a run (ports, groups, flows) combined.
 
+    Of several seeds one run is drawn, and the caption names it.
+
     Parameters
     ----------
     metric_name : str
@@ -243,7 +246,7 @@ def over_time(
     rows: list[dict[str, Any]] = []
     labels: list[str] = []
     for line in lines:
-        series = line.runs[0].recorded(metric_name)
+        series = over_seeds.drawn_run(line).recorded(metric_name)
         chosen = {name: values for name, values in series.items() if name.startswith(entities)}
         if combine == "each" and len(lines) == 1:
             named = chosen
@@ -260,9 +263,11 @@ def over_time(
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
     spec = distinct_rows(rows, list(dict.fromkeys(labels)), marks=False)
     layers = layers_of(x, y, False, points=False)
-    layers += failures([line.runs[0] for line in lines], factor, max((row["x"] for row in rows), default=0))
+    drawn = [over_seeds.drawn_run(line) for line in lines]
+    layers += failures(drawn, factor, max((row["x"] for row in rows), default=0))
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers}
-    return Figure(title=title, spec=with_markers(spec), caption=caption)
+    note = f"{caption} {over_seeds.drawn_seed(lines)}".strip()
+    return Figure(title=title, spec=with_markers(spec), caption=note)
 
 
 def bars(

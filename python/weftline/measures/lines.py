@@ -141,10 +141,10 @@ class Line:
         bins are not alike: then fewer are taken, until those of all runs hold the same share of the flows.
         """
         tables = self._alike(bins)
-        flows = sum(row["count"] for row in tables[0])
+        flows = sum(row["count"] for table in tables for row in table)
         points, seen = [], 0
         for rows in zip(*tables, strict=True):
-            seen += rows[0]["count"]
+            seen += sum(row["count"] for row in rows)
             point = {"share": seen / flows, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
             point.update({p: Mean.of([r[p] for r in rows], self.interval) for p in PERCENTILES})
             points.append(point)

@@ -25,7 +25,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures import goodput_figures, marks, specs
 from weftline.figures.specs import Published
-from weftline.measures import line_notes, slowdown_table
+from weftline.measures import line_notes, over_seeds, slowdown_table
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
@@ -223,19 +223,19 @@ def _mean_ratio(
 
 def _queue_table(p: Panel, title: str) -> Table:
     values = {e["line"]: e["kilobytes"] for e in p.published}
-    names = (("p50", "50"), ("p95", "95"), ("p99", "99"), ("p999", None), ("max", None))
+    names = ("50", "95", "99", None, None)
     rows = []
     for line in p.lines:
-        if not line.runs[0].queues:
+        texts = over_seeds.queue_texts(line, quantities.bytes_text)
+        if not texts:
             continue
         cells = [line.label]
-        for ours, theirs in names:
-            text = quantities.bytes_text(line.runs[0].queues["percentiles"].get(ours))
+        for text, theirs in zip(texts, names, strict=True):
             published = values.get(line.label, {}).get(theirs) if theirs else None
             cells.append(text if published is None else f"{text} / {quantities.bytes_text(1000 * published)}")
         rows.append(cells)
-    note = "measured / published" if values else ""
-    note = "; ".join(filter(None, [note, "percentiles: lower edges of bins of 1 KB"]))
+    notes = ["measured / published" if values else "", "percentiles: lower edges of bins of 1 KB"]
+    note = "; ".join(filter(None, [*notes, over_seeds.means_text(p.lines)]))
     return Table(["queue", "median", "p95", "p99", "p99.9", "max"], rows, title=title, note=note)
 
 

@@ -1,0 +1,105 @@
+"""What figures and tables show of a line of several seeds: none of it depends on the order of the seeds.
+
+curves of shares      pooled: all samples of queues, or all finished flows, of all runs together
+numbers in tables     the mean of the runs' own numbers with its 95 % interval, as of every metric
+curves over time      those of one run, and `drawn_seed` names it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weftline.measures import evidence
+from weftline.measures.lines import Line, Mean
+from weftline.measures.pooling import seed_of
+from weftline.runs import Run
+
+Curve = list[tuple[float, float]]
+"""(value, share at or below it), both ascending."""
+QUEUE_NUMBERS = ("p50", "p95", "p99", "p999", "max")
+_ALL = 10**12
+
+
+def queue_cdf(line: Line) -> Curve:
+    """Return (bytes, share of the samples of all runs that are shorter) at upper edges of bins."""
+    if len(line.runs) == 1:
+        return line.runs[0].queues["cdf"] if line.runs[0].queues else []
+    steps: dict[float, int] = {}
+    for run in line.runs:
+        if found := run.queues:
+            samples, before = found["percentiles"]["samples"], 0
+            for size, share in found["cdf"]:
+                count = round(share * samples)
+                steps[size] = steps.get(size, 0) + count - before
+                before = count
+    total, seen, curve = sum(steps.values()), 0, []
+    for size, count in sorted(steps.items()):
+        seen += count
+        curve.append((size, seen / total))
+    return curve
+
+
+def queue_texts(line: Line, write: Callable[[float | None], str]) -> list[str]:
+    """Return `QUEUE_NUMBERS` over the seeds as text; nothing if no run measured its queues."""
+    found = [run.queues["percentiles"] if run.queues else {} for run in line.runs]
+    if not any(found):
+        return []
+    return [text(line, [numbers.get(name) for numbers in found], write) for name in QUEUE_NUMBERS]
+
+
+def text(line: Line, values: Sequence[float | None], write: Callable[[float | None], str]) -> str:
+    """Return the mean of a value of each run as text, with how many runs have it if not all do."""
+    mean = Mean.of(values, line.interval)
+    if mean is None:
+        return "–"
+    count = len(line.runs) if mean.count is None else mean.count
+    return mean.text(write) + evidence.qualifier(runs=count, asked=max(len(line.runs), len(line.asked)))
+
+
+def cumulative(line: Line, column: str, *, max_points: int = 300) -> Curve:
+    """Return `Run.distribution` of the finished flows of all runs together."""
+    if len(line.runs) == 1:
+        return line.runs[0].distribution(column, group=line.group, max_points=max_points)
+    each = (run.distribution(column, group=line.group, max_points=_ALL) for run in line.runs)
+    values = sorted(value for points in each for value, _ in points)
+    ranks = _ranks(len(values), max_points)
+    return [(values[rank - 1], rank / len(values)) for rank in ranks]
+
+
+def _ranks(count: int, max_points: int) -> list[int]:
+    """Half of the points at equal steps of the share, half at equal steps of the logarithm of the rest."""
+    if count <= max_points:
+        return list(range(1, count + 1))
+    half = max_points // 2
+    even = {max(1, i * count // half) for i in range(half + 1)}
+    return sorted(even | {count - int(count ** (1 - i / half)) for i in range(1, half)} - {0})
+
+
+def pooled_text(lines: Sequence[Line], what: str) -> str:
+    """Return ``"Samples of all seeds together."``, "" where each line is one run."""
+    return f"{what} of all seeds together." if _are_several(lines) else ""
+
+
+def means_text(lines: Sequence[Line]) -> str:
+    """Return what the numbers of a table are, "" where each line is one run."""
+    return "means over the seeds, with 95 % intervals" if _are_several(lines) else ""
+
+
+def drawn_run(line: Line) -> Run:
+    """Return the run that stands for a line over time."""
+    return line.runs[0]
+
+
+def drawn_seed(lines: Sequence[Line]) -> str:
+    """Return ``"Only the run of seed 1 is drawn."``, "" where each line is one run."""
+    if not _are_several(lines):
+        return ""
+    seeds = {line.label: seed_of(drawn_run(line)) for line in lines}
+    if len(set(seeds.values())) == 1:
+        return f"Only the run of seed {min(seeds.values())} is drawn."
+    named = ", ".join(f"{label} seed {seed}" for label, seed in seeds.items())
+    return f"Only one run of each is drawn: {named}."
+
+
+def _are_several(lines: Sequence[Line]) -> bool:
+    return any(len(line.runs) > 1 for line in lines)
