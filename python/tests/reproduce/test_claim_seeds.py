@@ -19,7 +19,7 @@ class Numbers(Line):
 
 def line(label, place="60", asked=(), **by_seed):
     runs = [
-        SimpleNamespace(number=number, scenario={"seed": int(seed[1:])}, summary={})
+        SimpleNamespace(number=number, scenario={"seed": int(seed[1:])}, summary={"end_ns": 1e9})
         for seed, number in by_seed.items()
     ]
     return Numbers(label=label, runs=runs, place=place, asked=asked)
@@ -186,3 +186,52 @@ def test_a_figure_of_ratios_says_how_many_seeds_have_them():
     lines = [line("one", place="1", s1=1, s2=2), line("other", place="1", s1=0, s2=4)]
     p = Panel(figure=definition, choice=(), lines=lines, published=[], title="")
     assert panels._trend_table(p, "").rows == [["one", "0.500 (1 of 2 seeds)"]]
+
+
+def of_ratios(published, **options):
+    """A figure of ratios, 0.5 at each place: "one" over "other", or over itself at 0."""
+    definition = figure(options={"metric": "drops", **options})
+    lines = [
+        line("one", place="0", s1=8, s2=8, s3=8),
+        line("one", place="1 000", s1=4, s2=4, s3=4),
+        line("other", place="1 000", s1=8, s2=8, s3=8),
+    ]
+    points = [{"line": "one", "points": [[1000.0, published]]}]
+    return Panel(figure=definition, choice=(), lines=lines, published=points, title="")
+
+
+@pytest.mark.parametrize("options", [{"against": "other"}, {"over": "0"}])
+def test_an_agreement_on_a_figure_of_ratios_is_about_the_ratios(options):
+    bound = {"within": [{"figure": "f", "relative": 0.1}], "line": "one", "outside": 0}
+    for published, word in ((0.5, "PASS"), (4.0, "DIFFERS")):
+        verdict = agreement.check(None, CLAIM | bound, [of_ratios(published, **options)])
+        assert verdict.word == word
+        assert verdict.places[0]["drops"] == {"measured": 0.5, "published": published}
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "published"),
+    [
+        ({}, {}, 0.5),
+        ({}, {"metric": "pauses"}, None),
+        ({}, {"against": "other"}, None),
+        ({"against": "other"}, {}, None),
+        ({"against": "other"}, {"against": "other"}, 0.5),
+        ({"over": "0"}, {}, None),
+        ({"over": "0"}, {"against_at": "0"}, 0.5),
+        ({"over": "0"}, {"against": "other"}, None),
+    ],
+)
+def test_published_points_are_of_a_claim_on_the_same_number_alone(options, more, published):
+    claim = {
+        "text": "t",
+        "kind": "trend",
+        "line": "one",
+        "at": "1 000",
+        "metric": "drops",
+        "below": 9,
+        **more,
+    }
+    p = of_ratios(0.5, **options)
+    entries = panels.published_for(claim, p)
+    assert claims.check(claim, p.asked_lines, entries).published == published

@@ -43,7 +43,7 @@ from weftline.reproduce import claims, formulas, numbers
 from weftline.reproduce.claims import Verdict
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.formulas import expected, formula_of
-from weftline.reproduce.panels import Panel, published_points
+from weftline.reproduce.panels import Panel, published_points, trend_base, trend_number
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -177,16 +177,17 @@ def _within(claim: dict[str, Any], panels: Sequence[Panel]) -> tuple[list[str], 
             return [], []
         found = metric(panel.figure.options["metric"])
         columns.append(found.title)
-        text = published_points(panel)
+        text, relative = published_points(panel), trend_base(panel.figure, claim["line"], "") is not None
+        write = quantities.digits if relative else found.text
         for name, line in lines.items():
             x = formulas.number(name)
             theirs = None if x is None else text.get((claim["line"], x))
             if theirs is None:
                 continue
-            of_seeds = numbers.of_line(line, panel.figure.options["metric"])
+            of_seeds = trend_number(panel, line)
             mean = numbers.mean(of_seeds)
             place = by_place.setdefault(name, Place(name=name, cells=[], agrees=True))
-            place.cells.append(f"{mean.text(found.text) if mean else '–'} / {found.text(theirs)}")
+            place.cells.append(f"{mean.text(write) if mean else '–'} / {write(theirs)}")
             place.agrees = _both(place.agrees, _is_within(bound, of_seeds, theirs))
             place.of_seeds.append(of_seeds)
             ours = {"measured": mean.value if mean else None, "published": theirs}
@@ -306,8 +307,7 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = 
         return None
     allowed = formulas.tolerance(claim)
     name = panel.figure.options["metric"]
-    base = by_place[over] if over else None
-    places = [_judged(panel, line, base, name, allowed) for line in judged]
+    places = [_judged(panel, line, allowed) for line in judged]
     deviations = [mean for place in places if (mean := place.deviation)]
     worst = max(deviations, key=lambda mean: allowed.beyond(mean.value), default=None)
     seeds = min(numbers.known(place.deviations) for place in places)
@@ -315,7 +315,8 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = 
     reasons += [reason for place in places for reason in numbers.without(place.deviations, place.name)]
     wrong = any(place.holds is False for place in places)
     decided = False if wrong else None if any(place.holds is None for place in places) else True
-    text = quantities.digits if over else metric(name).text
+    relative = trend_base(panel.figure, claim["line"], "") is not None
+    text = quantities.digits if relative else metric(name).text
     write = quantities.digits if allowed.is_ratio else text
     return Verdict(
         text=claim["text"],
@@ -344,11 +345,9 @@ def _allowed_text(allowed: formulas.Tolerance, write: Callable[[float | None], s
     return f"≤ {write(allowed.high)}" if math.isinf(allowed.low) else f"± {write(allowed.high)}"
 
 
-def _judged(panel: Panel, line: Line, base: Line | None, name: str, allowed: formulas.Tolerance) -> _LawPlace:
-    """Judge a line at its place, relative to `base` where the figure is drawn so."""
-    theory, found = numbers.of_values(line, expected(panel.figure, line)), numbers.of_line(line, name)
-    if base is not None:
-        found = numbers.ratio(found, numbers.of_line(base, name))
+def _judged(panel: Panel, line: Line, allowed: formulas.Tolerance) -> _LawPlace:
+    """Judge what a figure draws of a line at its place."""
+    theory, found = numbers.of_values(line, expected(panel.figure, line)), trend_number(panel, line)
     compare = numbers.ratio if allowed.is_ratio else numbers.difference
     deviations = compare(found, theory)
     both = [seed for seed, number in deviations.items() if number.value is not None]

@@ -45,7 +45,7 @@ from weftline.measures import evidence
 from weftline.measures.lines import Line, at_share
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import seed_of
-from weftline.reproduce import numbers, verdicts
+from weftline.reproduce import formulas, numbers, verdicts
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -125,7 +125,7 @@ def check(
     than: tuple[Sequence[Line], Sequence[dict[str, Any]]] | None = None,
     seeded: bool = True,
 ) -> Verdict:
-    """Check one claim against the lines of its panel and the published values of that panel.
+    """Check one claim against the lines of its panel and the published values of the same number.
 
     `than`: lines and published values of the panel that the claim compares with, if it does (`than_panel`).
     `seeded`: whether a seed can change the number.
@@ -406,12 +406,9 @@ def _value_at(curve: Curve, share: float) -> float:
 
 def _published_point(claim: dict[str, Any], published: Sequence[dict[str, Any]]) -> float | None:
     """Return the published point of a claim on one value of a trend, in the stored unit of the metric."""
-    if "against" in claim or "against_at" in claim:
-        return None
-    values = [
-        y for e in published if e["line"] == claim["line"] for x, y in e["points"] if str(x) == claim["at"]
-    ]
-    return values[0] / metric(claim["metric"]).scale if values else None
+    at, relative = formulas.number(claim["at"]), {"against", "against_at"} & claim.keys()
+    values = [y for e in published if e["line"] == claim["line"] for x, y in e["points"] if x == at]
+    return values[0] / (1.0 if relative else metric(claim["metric"]).scale) if values else None
 
 
 def _within(claim: dict[str, Any], value: float) -> bool:

@@ -278,22 +278,44 @@ def trend_values(p: Panel) -> dict[str, dict[str, Mean]]:
 
 
 def _trend_numbers(p: Panel) -> dict[str, dict[str, dict[int, numbers.Number]]]:
-    """Return the number of each seed by line and place; ratios are seed by seed."""
-    name, over = p.figure.options["metric"], p.figure.options.get("over")
-    against = p.figure.options.get("against")
-    by_place = {(line.label, line.place): line for line in p.lines}
-    found: dict[str, dict[str, dict[int, numbers.Number]]] = {
-        line.label: {} for line in p.lines if line.label != against
-    }
-    for (label, place), line in by_place.items():
-        if label == against:
-            continue
-        of_seeds = numbers.of_line(line, name)
-        if over or against:
-            other = by_place.get((label, over) if over else (str(against), place))
-            of_seeds = numbers.ratio(of_seeds, numbers.of_line(other, name)) if other else {}
-        found[label][place] = of_seeds
+    """Return what is drawn, the number of each seed by line and place."""
+    found: dict[str, dict[str, dict[int, numbers.Number]]] = {}
+    for line in p.lines:
+        if line.label != p.figure.options.get("against"):
+            found.setdefault(line.label, {})[line.place] = trend_number(p, line)
     return found
+
+
+def trend_number(p: Panel, line: Line) -> dict[int, numbers.Number]:
+    """Return the number of each seed of a line of a trend; ratios, where it draws these, are seed by seed."""
+    name = p.figure.options["metric"]
+    of_seeds, base = numbers.of_line(line, name), trend_base(p.figure, line.label, line.place)
+    if base is None:
+        return of_seeds
+    other = next((one for one in p.asked_lines if (one.label, one.place) == base), None)
+    if other is None:
+        return {seed: numbers.Number(None, "what it is relative to was not run") for seed in of_seeds}
+    return numbers.ratio(of_seeds, numbers.of_line(other, name))
+
+
+def trend_base(figure: FigureDefinition, label: str, place: str) -> tuple[str, str] | None:
+    """Return line and place that a trend draws a line at a place relative to, None if it draws no ratios."""
+    over, against = figure.options.get("over"), figure.options.get("against")
+    return (label, over) if over else (against, place) if against else None
+
+
+def published_for(claim: dict[str, Any], p: Panel) -> list[dict[str, Any]]:
+    """Return the published entries of a panel that are of the same number as a claim on it.
+
+    Points of a trend are those of its metric, and ratios where it draws these.
+    """
+    if p.figure.kind != "trend" or claim.get("kind") != "trend":
+        return p.published
+    line, at = claim["line"], claim["at"]
+    relative = bool({"against", "against_at"} & claim.keys())
+    base = (claim.get("against", line), claim.get("against_at", at)) if relative else None
+    same = claim["metric"] == p.figure.options["metric"] and base == trend_base(p.figure, line, at)
+    return p.published if same else []
 
 
 def _draw_trend(p: Panel, title: str) -> specs.Figure:

@@ -25,7 +25,7 @@ from weftline.quantities import parse_numbers, parse_seeds
 from weftline.report import run_page
 from weftline.reproduce import agreement, claims, cost, experiments, findings, formulas, groups, trials
 from weftline.reproduce.experiments import SEEDS, Choice, Experiment, FigureDefinition
-from weftline.reproduce.panels import Panel, panel_of, sections_of, tables_of
+from weftline.reproduce.panels import Panel, panel_of, published_for, sections_of, tables_of
 from weftline.sweeps import executor, store
 from weftline.sweeps.store import Point
 from weftline.terminal import ProgressLine
@@ -400,10 +400,9 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> l
         there = claims.than_panel(claim)
         other = None if there is None else _panel_of_claim({**claim, **claim["than"]}, there, panels)
         if there is None or other is not None:
-            than = (other.asked_lines, other.published) if other else None
-            verdicts.append(
-                claims.check(claim, own.asked_lines, own.published, than=than, seeded=experiment.seeded)
-            )
+            than = other and (other.asked_lines, published_for({**claim, **claim["than"]}, other))
+            mine = published_for(claim, own)
+            verdicts.append(claims.check(claim, own.asked_lines, mine, than=than, seeded=experiment.seeded))
     return verdicts
 
 
