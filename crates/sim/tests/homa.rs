@@ -222,3 +222,20 @@ fn a_message_that_waits_for_grants_has_no_timeout() {
     // is requested again. The other seven messages only wait for grants.
     assert!(kept.flows.iter().filter(|flow| flow.timeouts > 0).count() <= 1, "{:?}", kept.flows);
 }
+
+/// One timeout requests all that is missing: without it every packet that was lost would cost one.
+#[test]
+fn all_that_is_missing_is_requested_at_once() {
+    let sets = [("transport.rto", "500us")];
+    let alone = star(2, vec![message(0, 1, 5_000_000)], &sets);
+    for seed in 0..4 {
+        let mut config = Config { seed, ..alone.clone() };
+        config.failures.loss = Some(LinkLoss { share: 0.01, kinds: LinkLoss::DATA });
+        let (kept, outcome) = run(config);
+        let lost = sum_of(&outcome, |port| port.packets_lost);
+        assert!(lost > 20, "{lost}");
+        let timeouts = kept.flows[0].timeouts;
+        // New packets are lost as well, before and after each round.
+        assert!(u64::from(4 * timeouts) < lost, "{timeouts} timeouts of {lost} packets");
+    }
+}

@@ -41,7 +41,7 @@ use std::collections::BTreeSet;
 pub mod code {
     /// Receiver to sender. `seq`: packets of the message that may be sent, and above it the level of the new ones.
     pub const GRANT: u8 = 0;
-    /// Receiver to sender: packets from `aux` to below `seq` are missing; above that their level.
+    /// Receiver to sender: packets from `aux` to below `seq` are missing; above that their level, and the number of the round.
     pub const RESEND: u8 = 1;
     /// Sender to receiver: it sends shorter messages first.
     pub const BUSY: u8 = 2;

@@ -34,6 +34,8 @@ pub struct Incoming {
     /// Its entry among the messages of its peer that want grants.
     rank: Option<Rank>,
     silence: Silence,
+    /// Number of the last round of RESENDs.
+    round: u16,
 }
 
 /// A host that sends messages here.
@@ -46,8 +48,6 @@ pub struct Peer {
     next_grant: Time,
     /// The timer in force comes then.
     due: Option<Time>,
-    /// Nothing is requested again before then, unless a packet comes.
-    resend_after: Time,
 }
 
 impl Incoming {
@@ -56,11 +56,28 @@ impl Incoming {
         self.layout.size - self.layout.before(self.granted)
     }
 
-    /// The first range of packets that may have been sent and are missing.
-    fn missing(&self) -> Option<(u32, u32)> {
-        let first = self.arrived.search(0).filter(|&first| first < self.granted)?;
+    /// The first range of packets from `from` on that may have been sent and are missing.
+    fn gap(&self, from: u32) -> Option<(u32, u32)> {
+        let first = self.arrived.search(from).filter(|&first| first < self.granted)?;
         let end = (first..self.granted).find(|&number| self.arrived.has(number)).unwrap_or(self.granted);
         Some((first, end))
+    }
+
+    /// All such ranges, in order.
+    fn gaps(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        std::iter::successors(self.gap(0), |&(_, end)| self.gap(end))
+    }
+
+    /// Bytes that have not arrived.
+    fn lacks(&self) -> u64 {
+        let of = |(first, end)| self.layout.before(end) - self.layout.before(first);
+        self.gaps().map(of).sum::<u64>() + self.left()
+    }
+
+    /// Whether nothing has come, nor been asked for, for this time.
+    fn is_quiet(&self, now: Time, time: Time) -> bool {
+        let heard = Time(self.silence.deadline.0.saturating_sub(self.silence.patience.0));
+        now >= heard.saturating_add(time)
     }
 }
 
@@ -77,7 +94,6 @@ impl Homa {
         }
         message.sender = packet.sender;
         let peer = message.peer;
-        self.peers[peer as usize].resend_after = Time::ZERO;
         if message.arrived.take(packet.aux) {
             message.in_flight = message.in_flight.saturating_sub(u64::from(packet.size));
             cx.net.recorder.deliver(packet.flow, packet.group, u64::from(packet.payload));
@@ -122,6 +138,7 @@ impl Homa {
             profile: packet.profile,
             rank: None,
             silence: Silence::starting(cx.net.now, config.rto),
+            round: 0,
         };
         let event = message.silence.event;
         let slot = self.free_incoming.pop().unwrap_or(self.incoming.len() as u32);
@@ -306,24 +323,28 @@ impl Homa {
         if let Some(at) = message.silence.broken(cx.net.now, config.rto) {
             cx.set_timer(at, slot | INCOMING);
         }
-        self.peers[message.peer as usize].resend_after = Time::ZERO;
         None
     }
 
-    /// A sender has received nothing for its message. If no packet of it has come, all that needs no grant is requested again.
+    /// A sender has received nothing for its message. If it has sent all, or no packet of it has come, what is missing is
+    /// requested.
     pub(super) fn receive_need_ack(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let known = self.slots.contains_key(&packet.flow);
-        match self.known(packet, cx) {
-            None => self.answer(packet, PacketKind::Ack, 0, cx),
-            Some(_) if known => self.answer(packet, PacketKind::Control, code::KNOWN, cx),
-            Some(slot) => {
-                let message = &self.incoming[slot as usize];
-                if message.layout.packets == 1 {
-                    cx.set_timer(message.silence.event, slot | INCOMING);
-                }
-                self.ask_again(slot, cx)
+        let Some(slot) = self.known(packet, cx) else { return self.answer(packet, PacketKind::Ack, 0, cx) };
+        let config = cx.settings.of::<HomaConfig>(packet.profile);
+        let (now, message) = (cx.net.now, &mut self.incoming[slot as usize]);
+        if known {
+            // Packets that came, or were requested, not long ago may have others behind them: those are late, not lost.
+            if message.left() > 0 || !message.is_quiet(now, config.rto) {
+                return self.answer(packet, PacketKind::Control, code::KNOWN, cx);
             }
+            if let Some(at) = message.silence.broken(now, config.rto) {
+                cx.set_timer(at, slot | INCOMING);
+            }
+        } else if message.layout.packets == 1 {
+            cx.set_timer(message.silence.event, slot | INCOMING);
         }
+        self.ask_again(slot, cx)
     }
 
     /// Nothing of a message has come for long.
@@ -336,23 +357,23 @@ impl Homa {
         let config = cx.settings.of::<HomaConfig>(message.profile);
         let expired = message.silence.over(now, config.rto);
         cx.set_timer(message.silence.event, slot | INCOMING);
-        if !expired || self.peers[message.peer as usize].resend_after > now {
-            return None;
-        }
-        self.ask_again(slot, cx)
+        if expired { self.ask_again(slot, cx) } else { None }
     }
 
-    /// Asks for the first packets that are missing, and grants to others until a packet of the message comes.
+    /// Asks for all packets that are missing, with one RESEND for each range, and grants to others until a packet of the
+    /// message comes.
+    ///
+    /// From here on these packets are under way again, and count as such: a round asks for no more than a message may have
+    /// in flight, and their arrivals bring its grants back.
     fn ask_again(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
-        let message = &self.incoming[slot as usize];
-        let (first, end) = message.missing()?;
+        let message = &mut self.incoming[slot as usize];
+        let mut gap = message.gap(0)?;
+        message.round = message.round.wrapping_add(1);
         let config = cx.settings.of::<HomaConfig>(message.profile);
-        let left = message.layout.size - message.layout.before(first);
+        let level = config.levels.unscheduled(message.lacks());
         let resend = Packet {
             kind: PacketKind::Control,
             flags: code::RESEND << flag::CODE_SHIFT,
-            seq: u64::from(config.levels.unscheduled(left)) << 32 | u64::from(end),
-            aux: first,
             flow: message.flow,
             dst: message.src,
             sender: message.sender,
@@ -361,8 +382,15 @@ impl Homa {
             profile: message.profile,
             ..Packet::default()
         };
-        self.peers[message.peer as usize].resend_after = cx.net.now.saturating_add(config.rto);
+        let above = u64::from(message.round) << 40 | u64::from(level) << 32;
         self.place(slot, false, cx);
-        self.signal(resend, config, cx)
+        loop {
+            let (first, end) = gap;
+            let port = self.signal(Packet { seq: above | u64::from(end), aux: first, ..resend }, config, cx);
+            match self.incoming[slot as usize].gap(end) {
+                Some(next) => gap = next,
+                None => return port,
+            }
+        }
     }
 }

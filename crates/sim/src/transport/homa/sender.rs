@@ -40,6 +40,9 @@ pub struct Outgoing {
     silence: Silence,
     sent: u64,
     timeouts: u32,
+    /// The last rounds of RESENDs that were counted as a timeout, and that were answered.
+    counted: u16,
+    answered: u16,
     /// It requested an acknowledgement.
     asked: bool,
 }
@@ -66,6 +69,8 @@ impl Outgoing {
             silence: Silence::starting(now, config.rto),
             sent: 0,
             timeouts: 0,
+            counted: 0,
+            answered: 0,
             asked: false,
         }
     }
@@ -258,20 +263,27 @@ impl Homa {
         self.rank(packet.sender, config).map(|nic| cx.first_port + u32::from(nic))
     }
 
-    /// The receiver misses packets. Where another message goes first, or they wait for their turn already, it learns so.
+    /// The receiver misses packets. Where another message goes first, or they wait for their turn already, it learns so, once
+    /// in a round of RESENDs.
     pub(super) fn receive_resend(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let message = self.find(packet, cx)?;
-        let (left, waiting) = message.resend(packet.aux, packet.seq as u32, (packet.seq >> 32) as u8);
+        let (end, level, round) = (packet.seq as u32, (packet.seq >> 32) as u8, (packet.seq >> 40) as u16);
+        let (left, waiting) = message.resend(packet.aux, end, level);
         // Packets that wait here until shorter messages have left are not late because of a timeout.
-        message.timeouts += u32::from(left);
+        let timed_out = left && message.counted != round;
+        if timed_out {
+            message.timeouts += 1;
+            message.counted = round;
+        }
+        let answers = std::mem::replace(&mut message.answered, round) != round;
         let config = cx.settings.of::<HomaConfig>(message.spec.transport);
         let (nic, hash, group) = (message.nic, message.hash, packet.group);
-        if left {
+        if timed_out {
             cx.timed_out(group);
         }
         self.rank(packet.sender, config);
         let first = self.nics[usize::from(nic)].first().is_some_and(|rank| rank.2 == packet.sender);
-        if waiting || !first {
+        if answers && (waiting || !first) {
             self.tell_receiver(packet, hash, code::BUSY, 0, config, cx);
         }
         Some(cx.first_port + u32::from(nic))
