@@ -3,10 +3,12 @@
 import pytest
 
 import weftline
+from weftline.figures import network_view, time_figures
 from weftline.measures import evidence, over_time, readings, recovery
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import metric
 from weftline.report import answer_text
+from weftline.sweeps import sweepfile
 
 ENDLESS = {
     "topology": {"kind": "star", "hosts": 3},
@@ -45,6 +47,24 @@ def test_goodput_counts_to_the_end_of_a_run_that_ends_inside_of_an_interval(tmp_
         sum(count for _, count in run.over_time("ecn_marks", max_points=0)["s0.p2"]) for run in (coarse, fine)
     ]
     assert marks[0] == marks[1] == coarse.summary["ecn_marks"]
+
+
+@pytest.mark.parametrize("end", ["200us", "200100ns"])
+def test_a_last_interval_of_less_than_a_packet_changes_no_figure_and_no_mean(tmp_path, end):
+    every = {"every": "50us"}
+    measure = {
+        "goodput": {"by": "flow", "flows": [0, 1], **every},
+        "utilisation": {"ports": "s0->host2", **every},
+        "port_events": {"ports": "s0->host2", **every},
+    }
+    run = weftline.run({**ENDLESS, "measure": measure}, set={"run.until": end}, out=tmp_path / end)
+    assert len(run.over_time("utilisation")["s0.p2"]) == (4 if end == "200us" else 5)
+    assert [time for time, _ in time_figures.jain_over_time(run)] == [5e4, 1e5, 1.5e5, 2e5]
+    shown = network_view.view(lines_of([run])).data["runs"][0]["measures"]
+    used = next(one for one in shown if one["title"] == "utilisation")
+    assert len(used["values"]) == 4 and 95 < used["most"] < 101
+    assert value("mean of ecn_marks", run) == pytest.approx(run.summary["ecn_marks"] / 4, rel=1e-3)
+    assert value("max of utilisation", run) < 1.01
 
 
 def test_a_run_that_ends_on_the_grid_has_no_more_rows(tmp_path):
@@ -105,6 +125,9 @@ class Series:
 
     def __init__(self, points):
         self.points, self.summary = points, {"end_ns": 100.0}
+        every = {"every": "40ns"}
+        keys = ("utilisation", "port_events", "disciplines", "queues")
+        self.scenario = {"measure": dict.fromkeys(keys, every) | {"pauses": True}}
 
     def recorded(self, metric, *, max_points):
         return {"one": self.points}
@@ -119,8 +142,43 @@ def test_the_last_interval_counts_by_its_length():
     assert of("mean of utilisation") == pytest.approx((40 + 80 + 180) / 100)
     assert of("share of utilisation = 9") == pytest.approx(0.2)
     assert (of("max of utilisation"), of("min of utilisation"), of("median of utilisation")) == (2, 1, 1.5)
-    assert of("mean of utilisation after 90ns") == 9
+    assert of("floor of utilisation in 100ns") == 1
     assert of("max of queue_bytes") == 9 and of("mean of queue_bytes") == 4
+    # Counts are of intervals of 40 ns: 12 in 2.5 of them.
+    for name in ("drops", "ecn_marks", "pauses", "drops_buffer", "trimmed"):
+        assert of(f"mean of {name}") == pytest.approx(12 / 2.5), name
+        assert (of(f"max of {name}"), of(f"min of {name}"), of(f"median of {name}")) == (2, 1, 1.5)
+        assert of(f"share of {name} = 9") == pytest.approx(0.2)
+    assert of("mean of saturated_share") == of("mean of rate_top_bps") == of("mean of utilisation")
+
+
+def test_of_intervals_those_count_that_begin_at_the_time_or_later():
+    run = Series([[40.0, 1.0], [80.0, 2.0], [100.0, 9.0]])
+
+    def of(text):
+        return over_time.reader(text)(run)
+
+    assert of("mean of utilisation after 80ns") == 9
+    assert of("mean of utilisation after 40ns") == pytest.approx((2 * 40 + 9 * 20) / 60)
+    assert of("mean of utilisation after 90ns") is of("mean of drops after 100ns") is None
+    assert of("mean of queue_bytes after 80ns") == 5.5
+
+
+def test_series_have_the_units_of_their_tables():
+    units = {
+        "mean of utilisation": "share",
+        "mean of paused": "share",
+        "max of goodput_bps": "bit/s",
+        "mean of drops_buffer": "number",
+        "mean of rate_top_bps": "bit/s",
+        "max of target_bps": "bit/s",
+        "mean of queue_bytes": "bytes",
+        "median of u": "number",
+        "period of mode = 3": "ns",
+    }
+    assert {name: over_time.unit(name) for name in units} == units
+    assert sweepfile._number_of("mean of utilisation", "60%") == pytest.approx(0.6)
+    assert metric("mean of paused").text(0.05) == "5 %"
 
 
 def test_a_state_lasts_until_it_changes():

@@ -3,6 +3,7 @@
 import pytest
 
 from weftline.measures import sharing
+from weftline.measures.over_time import Interval
 
 
 def test_jains_index_of_equal_shares_is_one_and_of_one_user_is_one_over_n():
@@ -13,21 +14,24 @@ def test_jains_index_of_equal_shares_is_one_and_of_one_user_is_one_over_n():
     assert sharing.jain([0, 0]) is None
 
 
+def spans(*rates):
+    """Goodputs over spans of 1 that follow each other."""
+    return [Interval(n, n + 1, rate, 1.0) for n, rate in enumerate(rates)]
+
+
 def test_spans_count_from_the_last_start_to_the_first_end():
-    one = [[1, 8], [2, 8], [3, 6], [4, 4], [5, 0]]
-    other = [[1, 0], [2, 1], [3, 2], [4, 4], [5, 8]]
+    one, other = spans(8, 8, 6, 4, 0), spans(0, 1, 2, 4, 8)
     # Both are active from 1.5 to 4.5, in which the spans that end at 3 and at 4 lie.
     lives = {"a": (0, 4.5), "b": (1.5, 5)}
     found = [(1.5, pytest.approx(0.8)), (2.5, pytest.approx(1))]
-    assert sharing.indices({"a": one, "b": other}, lives, 1) == found
-    assert sharing.indices({"a": one, "b": other, "late": [[5, 0]]}, lives, 1) == found
-    assert sharing.indices({"a": one, "b": other}, {}, 1) == []
-    assert sharing.indices({}, {}, 1) == []
+    assert sharing.indices({"a": one, "b": other}, lives) == found
+    assert sharing.indices({"a": one, "b": other, "late": [Interval(4, 5, 0, 1.0)]}, lives) == found
+    assert sharing.indices({"a": one, "b": other}, {}) == []
+    assert sharing.indices({}, {}) == []
 
 
 def test_a_flow_that_gets_nothing_counts_until_its_end():
-    series = {"a": [[1, 8], [2, 8]], "b": [[1, 8], [2, 0]]}
-    found = sharing.indices(series, {"a": (0, 2), "b": (0, 2)}, 1)
+    found = sharing.indices({"a": spans(8, 8), "b": spans(8, 0)}, {"a": (0, 2), "b": (0, 2)})
     assert found == [(1, pytest.approx(1)), (2, pytest.approx(0.5))]
 
 
@@ -36,13 +40,14 @@ class Joined:
 
     def __init__(self):
         self.scenario = {}
+        self.summary = {"end_ns": 1e7}
+        self.share = [0, 1, 2, 3, 4, 5, 5, 5, 5, 5]
 
     def over_time(self, metric, *, every_ns, max_points):
         assert metric == "goodput_bps" and every_ns == 1e6 and max_points == 0
-        share = [0, 1, 2, 3, 4, 5, 5, 5, 5, 5]
         return {
-            "flow0": [[(i + 1) * 1e6, 10 - s] for i, s in enumerate(share)],
-            "flow1": [[(i + 1) * 1e6, s] for i, s in enumerate(share)],
+            "flow0": [[(i + 1) * 1e6, 10 - s] for i, s in enumerate(self.share)],
+            "flow1": [[(i + 1) * 1e6, s] for i, s in enumerate(self.share)],
         }
 
 
@@ -51,6 +56,17 @@ def test_shares_converge_when_the_index_first_passes_its_bound(monkeypatch):
     # 4 to 6 has 100 / 104 = 0.96, 3 to 7 has 100 / 116 = 0.86.
     assert sharing.convergence_ns(Joined()) == 4e6
     assert sharing.final_fairness(Joined()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("unequal", [0, 5])
+def test_a_last_span_that_the_end_of_the_run_cuts_short_decides_nothing(monkeypatch, unequal):
+    monkeypatch.setattr(sharing, "lifetimes", lambda run: {"flow0": (0, 1.0001e7), "flow1": (1e6, 1.0001e7)})
+    run = Joined()
+    run.summary["end_ns"] = 1.0001e7
+    run.share = [*(5 - unequal for _ in range(10)), unequal]
+    index = sharing.jain([5 + unequal, 5 - unequal])
+    assert sharing.final_fairness(run) == pytest.approx(index)
+    assert sharing.convergence_ns(run) == (1e6 if index == 1 else None)
 
 
 def test_water_filling_gives_the_parking_lots_of_the_cebinae_authors():
@@ -118,8 +134,8 @@ class Bottleneck(Bulk):
             "measure": {"utilisation": {"every": "100ms"}},
         }
 
-    def over_time(self, metric, *, max_points):
-        assert (metric, max_points) == ("utilisation", 0)
+    def over_time(self, metric, *, every_ns, max_points):
+        assert (metric, every_ns, max_points) == ("utilisation", 0, 0)
         return {"s0.p0": [[n * 1e8, 0.5 * (n > 10)] for n in range(1, 41)]}
 
 

@@ -18,8 +18,10 @@ class Spread:
     last_start_ns = 3e6
 
     def __init__(self):
-        self.scenario = {"failures": {"event": [{"at": "2ms"}, {"at": "1500us"}]}}
+        self.scenario = {"failures": {}}
         self.summary = {
+            "end_ns": 4e6,
+            "failures": [{"at_ns": 1.5e6}, {"at_ns": 2e6}],
             "last_loss_ns": 2_100_000.0,
             "probe_bytes": 5,
             "bytes_on_wire": 1000,
@@ -28,8 +30,8 @@ class Spread:
             "receiving": {"reordered_share": 0.25, "paths_per_flow": 1.5},
         }
 
-    def over_time(self, name, *, max_points):
-        assert name == "utilisation" and max_points == 0
+    def over_time(self, name, *, every_ns, max_points):
+        assert name == "utilisation" and every_ns == max_points == 0
         return {
             "leaf0.p1": [[1e6, 0.6], [2e6, 0.0], [3e6, 0.4], [4e6, 0.0]],
             "leaf0.p2": [[1e6, 0.2], [2e6, 0.0], [3e6, 0.4], [4e6, 0.9]],

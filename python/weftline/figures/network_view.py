@@ -14,7 +14,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.figures import marks
-from weftline.measures import networks
+from weftline.measures import networks, over_time
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -141,32 +141,35 @@ def _measures(run: Run, shown: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict[str, Any] | None:
-    """One measure over time: a value for each direction of each link, None where it was not measured."""
-    series = {
-        port: points for port, points in run.over_time(measure.metric, max_points=0).items() if port in place
-    }
-    times = sorted({point[0] for points in series.values() for point in points})
-    if not times:
+    """One measure over time: a value for each direction of each link, None where it was not measured.
+
+    A last interval that the end of the run cuts short belongs to the frame of the one before.
+    """
+    series = over_time.intervals(run, measure.metric)
+    series = {port: found for port, found in series.items() if port in place}
+    if not series:
         return None
-    end, every = times[-1], _interval_ns(run, measure.key) or times[0]
+    end = max(one.end for found in series.values() for one in found if one.part == 1 or one is found[0])
+    every = over_time.interval_ns(run, measure.key) or end
     highest = max(1, min(MAX_FRAMES, MAX_VALUES // (2 * len(place) or 1)))
-    length = every * math.ceil(end / every / highest)
+    length = every * math.ceil(end / every / highest - 1e-9)
     count = max(1, math.ceil(end / length - 1e-9))
     sums: list[list[float | None]] = [[None] * len(place) for _ in range(count)]
-    numbers = [[0] * len(place) for _ in range(count)]
-    for port, points in series.items():
+    parts = [[0.0] * len(place) for _ in range(count)]
+    for port, found in series.items():
         column = place[port]
-        for time, value in points:
-            frame = min(count - 1, max(0, math.ceil(time / length - 1e-9) - 1))
+        for one in found:
+            frame = min(count - 1, max(0, math.ceil(one.end / length - 1e-9) - 1))
+            value = one.value * one.part if measure.combine == "mean" else one.value
             old = sums[frame][column]
             sums[frame][column] = (
                 value if old is None else max(old, value) if measure.combine == "max" else old + value
             )
-            numbers[frame][column] += 1
+            parts[frame][column] += one.part
     if measure.combine == "mean":
         sums = [
             [None if v is None else v / n for v, n in zip(row, seen, strict=True)]
-            for row, seen in zip(sums, numbers, strict=True)
+            for row, seen in zip(sums, parts, strict=True)
         ]
     values = [[None if v is None else _short(v * measure.scale) for v in row] for row in sums]
     known = [value for row in values for value in row if value is not None]
@@ -177,12 +180,6 @@ def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict[str, A
         "length_ns": length,
         "values": values,
     }
-
-
-def _interval_ns(run: Run, key: str) -> float | None:
-    asked = run.scenario.get("measure", {}).get(key)
-    every = asked.get("every") if isinstance(asked, dict) else None
-    return quantities.parse_time_ns(every) if isinstance(every, str) else None
 
 
 def _short(value: float) -> float:

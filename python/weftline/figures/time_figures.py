@@ -9,7 +9,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, failures, rows_of, time_unit, unit_of_lines
 from weftline.figures.specs import Figure
-from weftline.measures import sharing
+from weftline.measures import over_time, sharing
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -138,24 +138,16 @@ def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
 
 
 def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:
-    """Return (end of a span in ns, Jain's index of the goodputs in it) of flows or groups measured."""
-    series = run.over_time("goodput_bps", max_points=0)
+    """Return (end of a span in ns, Jain's index of the goodputs in it) of flows or groups measured.
+
+    Where intervals of the measure are longer than spans, of these; a last one that the end of the run cuts
+    short is left out.
+    """
+    series = run.over_time("goodput_bps", max_points=1)
     end = max((points[-1][0] for points in series.values() if points), default=0)
-    length = end / spans
-    if len(series) < 2 or not length:
+    if len(series) < 2 or not end:
         return []
-    sums: dict[int, dict[str, list[float]]] = {}
-    for name, points in series.items():
-        for time, value in points:
-            span = max(0, math.ceil(time / length - 1e-9) - 1)
-            sums.setdefault(span, {}).setdefault(name, []).append(value)
-    found = []
-    for span, by_name in sorted(sums.items()):
-        means = [math.fsum(by_name[n]) / len(by_name[n]) if n in by_name else 0.0 for n in series]
-        index = sharing.jain(means)
-        if index is not None:
-            found.append(((span + 1) * length, index))
-    return found
+    return sharing.by_span(over_time.intervals(run, "goodput_bps", end / spans))
 
 
 def _natural(name: str) -> list[Any]:

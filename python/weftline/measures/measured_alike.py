@@ -22,19 +22,6 @@ from weftline.runs import Run
 
 MOST_APART = 1.1
 """Ratio of two numbers of samples up to which percentiles of them are compared."""
-_SERIES = {
-    "queue_bytes": ("queues",),
-    "utilisation": ("utilisation",),
-    "goodput_bps": ("goodput",),
-    "drops": ("port_events",),
-    "ecn_marks": ("port_events",),
-    "pauses": ("port_events",),
-    "paused": ("port_events",),
-    "rate_bps": ("controllers",),
-    "cwnd_bytes": ("controllers",),
-}
-"""By series: the tables of `[measure]` that record it; series of schemes come from those of `_OTHERS`."""
-_OTHERS = ("controllers", "disciplines")
 
 
 def measures_of(name: str) -> tuple[str, ...]:
@@ -45,7 +32,7 @@ def measures_of(name: str) -> tuple[str, ...]:
     if not name:
         return ()
     if over_time.reader(name) is not None:
-        return _SERIES.get(name.split()[2], _OTHERS)
+        return (over_time.series(name.split()[2]).measure,)
     return metric(name).measured_by
 
 

@@ -8,10 +8,11 @@ spells to the next, `period of k_seconds` that from one change of the value to t
 queue_bytes in 100ms` is the mean, over spans of that length, of the minimum in each. Samples of all entities
 count together, except that a period or a floor is that of the first. Without `after` all of the run counts.
 
-A sample counts as one, however long it is until the next: they are taken on a grid. Two series are other than
-that. The last interval of a utilisation or a goodput may be shorter than the others: means and shares count
-it by its length, and it is left out of the others. And `paused` has a value when it changes, which lasts
-until it changes again, or until the end of the run: it counts by the time for which it lasts, from the
+A sample of a moment counts as one: they are taken on a grid. Of what is measured over intervals, those count
+that begin at `after` or later. The last one is shorter than the others where the run ends inside of it: means
+and shares count it by its length, and it is left out of the other statistics. The mean of a count is its sum
+over the number of whole intervals that its time would hold. And `paused` has a value when it changes, which
+lasts until it changes again, or until the end of the run: it counts by the time for which it lasts, from the
 beginning of the run, of the ports that were paused at all.
 """
 
@@ -22,7 +23,9 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from weftline import columns, quantities
 from weftline.errors import InputError, nearest
@@ -43,19 +46,86 @@ _OF_VALUES: dict[str, Callable[[Sequence[float]], float]] = {
 }
 Points = Sequence[Sequence[float]]
 """[time in ns, value]"""
-Weighted = list[tuple[float, float]]
-"""(value, weight)"""
-_OF_INTERVALS = ("goodput_bps", "utilisation")
-"""Series of means over intervals that follow each other from the beginning of the run."""
-_OF_CHANGES = ("paused",)
-"""Series of states, with a value when they change."""
 
 
-_SERIES = (
-    *("queue_bytes", "utilisation", "goodput_bps", "drops", "ecn_marks", "pauses", "paused"),
-    *("rate_bps", "cwnd_bytes"),
-)
+@dataclass(frozen=True)
+class Series:
+    """What a series is."""
+
+    measure: str
+    """Key of `[measure]` that records it."""
+    unit: str
+    kind: Literal["moment", "mean", "count", "state"]
+    """What a value is of: of a moment, a mean or a count of an interval, or a state that lasts."""
+
+
+_SERIES = {
+    "queue_bytes": Series("queues", "bytes", "moment"),
+    "utilisation": Series("utilisation", "share", "mean"),
+    "goodput_bps": Series("goodput", "bit/s", "mean"),
+    "drops": Series("port_events", "number", "count"),
+    "ecn_marks": Series("port_events", "number", "count"),
+    "pauses": Series("port_events", "number", "count"),
+    "paused": Series("pauses", "share", "state"),
+    "rate_bps": Series("controllers", "bit/s", "moment"),
+    "cwnd_bytes": Series("controllers", "bytes", "moment"),
+}
 """Series that any run can record, apart from those of schemes; docs/results.md explains them."""
+
+
+class Interval(NamedTuple):
+    """An interval of a series, in ns."""
+
+    begin: float
+    end: float
+    value: float
+    part: float
+    """Its length over that of the others: 1, or less for the last one, where the run ended inside of it."""
+
+
+def series(name: str) -> Series:
+    """Return what the series of this name is; internals of controllers are known by their unit alone."""
+    if found := _SERIES.get(name) or _of_disciplines().get(name):
+        return found
+    endings = {"_bytes": "bytes", "_bps": "bit/s", "_ns": "ns"}
+    unit = next((unit for ending, unit in endings.items() if name.endswith(ending)), "number")
+    return Series("controllers", unit, "moment")
+
+
+@cache
+def _of_disciplines() -> dict[str, Series]:
+    """Return the series that queue disciplines declare, by name."""
+    declared = counted.declarations()
+    metrics = {metric["name"]: metric for metric in declared["metrics"]}
+    found = {}
+    for group in declared["groups"]:
+        for one in group["series"]:
+            metric = metrics.get(one.get("metric", one["name"]))
+            is_count = metric is not None and not metric["from"]["over"]
+            unit = "share" if metric is not None and metric["unit"] == "share" else "number"
+            found[one["name"]] = Series("disciplines", unit, "count" if is_count else "mean")
+        # They stand at the end of intervals, and of the run.
+        for gauge in group["gauges"]:
+            found[gauge["key"]] = Series("disciplines", gauge["unit"], "mean")
+    return found
+
+
+def intervals(run: Run, metric: str, span_ns: float = 0.0) -> dict[str, list[Interval]]:
+    """Return the intervals of a series by entity; over spans of `span_ns` where they are shorter."""
+    found = run.over_time(metric, every_ns=span_ns, max_points=0)
+    return {name: _intervals(run, metric, points, span_ns) for name, points in found.items()}
+
+
+def _intervals(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> list[Interval]:
+    """Return the intervals that end at the points: on the grid of the measure, or at the end of the run."""
+    length = max(span_ns, interval_ns(run, series(metric).measure)) or points[0][0]
+    over = run.summary["end_ns"]
+    found = []
+    for time, value in points:
+        begin, end = length * (math.ceil(time / length - 1e-9) - 1), min(time, over)
+        part = (end - begin) / length
+        found.append(Interval(begin, end, value, part if part < 1 - 1e-6 else 1.0))
+    return found
 
 
 def reader(name: str) -> Callable[[Run], float | None] | None:
@@ -84,53 +154,55 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
 
     def read(run: Run) -> float | None:
         by_entity = run.recorded(metric, max_points=0)
-        if metric in _OF_CHANGES and statistic != "period":
+        kind = series(metric).kind
+        if kind == "state" and statistic != "period":
             spells = [_spells(points, from_ns, run.summary["end_ns"]) for points in by_entity.values()]
             if statistic == "floor":
                 return _lowest(spells[0], span_ns) if spells and spells[0] else None
-            lasting = [(value, end - begin) for one in spells for begin, end, value in one]
-            return _number(statistic, lasting, level, lasting=True) if lasting else None
-        if metric in _OF_CHANGES:
+            lasting = [
+                Interval(begin, end, value, end - begin) for one in spells for begin, end, value in one
+            ]
+            return _number(statistic, lasting, level, kind) if lasting else None
+        if kind == "state":
             by_entity = {name: [[0.0, 0.0], *points] for name, points in by_entity.items()}
-        of_intervals = metric in _OF_INTERVALS
-        kept = [_from(points, from_ns, of_intervals) for points in by_entity.values()]
-        kept = [points for points in kept if points]
+        if kind in ("mean", "count"):
+            found = [_intervals(run, metric, points) for points in by_entity.values()]
+        else:
+            found = [[Interval(time, time, value, 1.0) for time, value in one] for one in by_entity.values()]
+        kept = [[one for one in entity if one.begin >= from_ns * (1 - 1e-9)] for entity in found]
+        kept = [entity for entity in kept if entity]
         if not kept:
             return None
         if statistic == "period":
-            return _period([point[:2] for point in kept[0]], level)
+            return _period([(one.end, one.value) for one in _whole(kept[0])], level)
         if statistic == "floor":
-            return _floor(kept[0], span_ns)
-        return _number(statistic, [(value, weight) for points in kept for _, value, weight in points], level)
+            return _floor(_whole(kept[0]), span_ns)
+        return _number(statistic, [one for entity in kept for one in entity], level, kind)
 
     return read
 
 
-def _from(points: Points, from_ns: float, of_intervals: bool) -> list[tuple[float, float, float]]:
-    """Return (time, value, weight) from a time on: 1, of a shorter last interval its part of a whole one."""
-    found = [(time, value, 1.0) for time, value in points if time >= from_ns]
-    if of_intervals and found and len(points) > 1:
-        last, whole = points[-1][0] - points[-2][0], points[0][0]
-        if last < whole * (1 - 1e-6):
-            found[-1] = (*found[-1][:2], last / whole)
-    return found
+def _whole(found: list[Interval]) -> list[Interval]:
+    """Return the whole intervals; all if there is none."""
+    return [one for one in found if one.part == 1] or found
 
 
-def _number(statistic: str, values: Weighted, level: float | None, *, lasting: bool = False) -> float:
-    """Return a statistic of values with weights; `lasting`: with the times for which they last."""
-    total = math.fsum(weight for _, weight in values)
+def _number(statistic: str, found: list[Interval], level: float | None, kind: str) -> float:
+    """Return a statistic of values that count by their parts; of a state by the times for which they last."""
+    total = math.fsum(one.part for one in found)
     if statistic == "share":
-        return math.fsum(weight for value, weight in values if value == level) / total
+        return math.fsum(one.part for one in found if one.value == level) / total
+    if statistic == "mean" and kind == "count":
+        return math.fsum(one.value for one in found) / total
     if statistic == "mean":
-        return math.fsum(value * weight for value, weight in values) / total
-    if statistic == "median" and lasting:
+        return math.fsum(one.value * one.part for one in found) / total
+    if statistic == "median" and kind == "state":
         seen = 0.0
-        for value, weight in sorted(values):
-            seen += weight
+        for one in sorted(found, key=lambda one: one.value):
+            seen += one.part
             if seen >= total / 2:
-                return value
-    whole = [value for value, weight in values if lasting or weight == 1] or [value for value, _ in values]
-    return _OF_VALUES[statistic](whole)
+                return one.value
+    return _OF_VALUES[statistic]([one.value for one in (found if kind == "state" else _whole(found))])
 
 
 def _spells(points: Points, from_ns: float, end_ns: float) -> list[tuple[float, float, float]]:
@@ -140,26 +212,22 @@ def _spells(points: Points, from_ns: float, end_ns: float) -> list[tuple[float, 
     return [(begin, end, value) for begin, end, value in spells if begin < end]
 
 
-def ends_by(end: float, time: float) -> bool:
-    """Return whether an interval ends by a time, up to rounding."""
-    return end <= time * (1 + 1e-9)
+def values_until(found: Sequence[Interval], last_ns: float) -> list[float]:
+    """Return the values of the whole intervals that end by a time, up to rounding."""
+    return [one.value for one in found if one.part == 1 and one.end <= last_ns * (1 + 1e-9)]
 
 
-def mean_until(points: Points, last_ns: float) -> float | None:
+def mean_until(found: Sequence[Interval], last_ns: float) -> float | None:
     """Return the mean over the whole intervals that end by a time; None where none does."""
-    found = [value for end, value in points if ends_by(end, last_ns)]
-    return math.fsum(found) / len(found) if found else None
+    values = values_until(found, last_ns)
+    return math.fsum(values) / len(values) if values else None
 
 
 def unit(name: str) -> str:
     """Return the unit of the number of this name, as `weftline.measures.metrics.Metric` has it."""
     statistic, metric = name.split()[0], name.split()[2]
-    if statistic == "period":
-        return "ns"
-    if statistic == "share":
-        return "share"
-    endings = {"_bytes": "bytes", "_bps": "bit/s", "_ns": "ns"}
-    return next((unit for ending, unit in endings.items() if metric.endswith(ending)), "number")
+    of_time = {"period": "ns", "share": "share"}
+    return of_time.get(statistic) or series(metric).unit
 
 
 def check_series(run: Run, name: str) -> None:
@@ -167,7 +235,7 @@ def check_series(run: Run, name: str) -> None:
 
     A run that did not measure the internals of controllers does not know their names.
     """
-    if name in _SERIES or any(name == one["name"] for one in _of_ports()):
+    if name in _SERIES or name in _of_disciplines():
         return
     recorded = sorted(set(columns.read(run.series, ["metric"])["metric"]))
     if name not in recorded:
@@ -178,17 +246,11 @@ def check_series(run: Run, name: str) -> None:
         )
 
 
-def _of_ports() -> list[dict[str, str]]:
-    """Return the series that queue disciplines declare, with their `name`."""
-    groups = counted.declarations()["groups"]
-    gauges = [{"name": gauge["key"]} for group in groups for gauge in group["gauges"]]
-    return [series for group in groups for series in group["series"]] + gauges
-
-
 def interval_ns(run: Run, measure: str) -> float:
     """Return the time from one sample of a measure to the next in ns; 0 if it is not measured."""
-    every = run.scenario.get("measure", {}).get(measure, {}).get("every")
-    return quantities.parse_time_ns(every) if every else 0.0
+    asked = run.scenario.get("measure", {}).get(measure)
+    every = asked.get("every") if isinstance(asked, dict) else None
+    return quantities.parse_time_ns(every) if isinstance(every, str) else 0.0
 
 
 def _period(points: Sequence[Sequence[float]], level: float | None) -> float | None:
@@ -210,10 +272,10 @@ def _lowest(spells: Sequence[tuple[float, float, float]], span_ns: float) -> flo
     return math.fsum(lowest.values()) / len(lowest)
 
 
-def _floor(points: Sequence[Sequence[float]], span_ns: float) -> float:
+def _floor(found: Sequence[Interval], span_ns: float) -> float:
     """Return the mean of the lowest values of all spans."""
     lowest: dict[int, float] = {}
-    for time, value, *_ in points:
-        span = math.ceil(time / span_ns - 1e-9)
-        lowest[span] = min(value, lowest.get(span, math.inf))
+    for one in found:
+        span = math.ceil(one.end / span_ns - 1e-9)
+        lowest[span] = min(one.value, lowest.get(span, math.inf))
     return math.fsum(lowest.values()) / len(lowest)

@@ -160,8 +160,8 @@ def share_of(group: str) -> Reader:
         found = run.backlog()
         if not found:
             return None
-        groups = run.over_time("goodput_bps", max_points=0)
-        means = {name: over_time.mean_until(points, found["last_ns"]) for name, points in groups.items()}
+        groups = over_time.intervals(run, "goodput_bps")
+        means = {name: over_time.mean_until(one, found["last_ns"]) for name, one in groups.items()}
         rates = {name: rate for name, rate in means.items() if rate is not None}
         total = sum(rates.values())
         return rates[group] / total if group in rates and total else None
@@ -173,7 +173,7 @@ def throughput(of_hosts: bool) -> Reader:
     """Mean utilisation of the ports of hosts, or of the other measured ones, until the last flow starts."""
 
     def read(run: Run) -> float | None:
-        ports = run.over_time("utilisation", max_points=0)
+        ports = over_time.intervals(run, "utilisation")
         chosen = [points for port, points in ports.items() if port.startswith("host") == of_hosts]
         if not chosen or (last := flow_rows.last_start_ns(run)) is None:
             return None

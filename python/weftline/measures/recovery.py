@@ -4,11 +4,15 @@ The goodput of all groups (`measure.goodput` by group) is taken over intervals o
 that were measured, and held against its mean from `SETTLED` of the time before the first failure to that
 failure.
 
-    recovery_ns   from the first failure to the end of the last interval below `SHARE` of that mean, before
-                  the next change of a link, or the end of the run. The end of an event that `lasts` is a
-                  change. Where the last of these intervals is below, goodput has not recovered by then: the
-                  time is a lower bound, and every verdict on it is open (see `weftline.measures.evidence`)
-    deficit       bytes that were delivered less than at that mean, over the same time
+    recovery_ns   from the first failure to the end of the last interval below `SHARE` of that mean, of those
+                  that end before the next change of a link, or the end of the run. Changes are those that
+                  happened (`failures` of summary.json), the end of a failure included; an interval that the
+                  end of the run cuts short is not looked at. Where the last of these intervals is below,
+                  goodput has not recovered by then: the time is a lower bound, and every verdict on it is
+                  open (see `weftline.measures.evidence`)
+    deficit       bytes that were delivered less than at that mean in all intervals from the one in which the
+                  failure lies to the one in which the next change does, or to the end of the run, each
+                  counted by its length
 
 With goodput by flow in place of groups:
 
@@ -22,11 +26,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from weftline import quantities
-from weftline.measures.over_time import interval_ns
+from weftline.measures import over_time
+from weftline.measures.over_time import Interval
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -38,31 +41,26 @@ EVERY_NS = 1e5
 BEFORE_NS = 2e6
 SILENT_NS = (2e6, 8e6)
 
-Spans = list[tuple[float, float]]
-"""(end of an interval in ns, goodput in bit/s)"""
-
 
 def recovery_ns(run: Run) -> float | None:
     """Return the time to recover in ns, a lower bound where `has_recovered` is False.
 
     None without a failure, where goodput was not measured, or where its intervals are too long to show what
-    it was before the failure.
+    it was before the failure, or after it.
     """
     found = _after(run)
-    if found is None:
+    if found is None or not (whole := _whole(found)):
         return None
-    start, usual, spans = found
-    below = [time for time, rate in spans if rate < SHARE * usual]
-    return max(0.0, max(below) - start) if below else 0.0
+    below = [one.end for one in whole if one.value < SHARE * found.usual]
+    return max(0.0, max(below) - found.start) if below else 0.0
 
 
 def has_recovered(run: Run) -> bool | None:
     """Return whether goodput was back before the next change of a link or the end; None if not known."""
     found = _after(run)
-    if found is None or not found[2]:
+    if found is None or not (whole := _whole(found)):
         return None
-    _, usual, spans = found
-    return spans[-1][1] >= SHARE * usual
+    return whole[-1].value >= SHARE * found.usual
 
 
 def unrecovered_text(runs: Sequence[Run]) -> str:
@@ -79,10 +77,7 @@ def deficit_bytes(run: Run) -> float | None:
     found = _after(run)
     if found is None:
         return None
-    start, usual, spans = found
-    ends = [time for time, _ in spans]
-    lengths = [end - begin for begin, end in pairwise([start, *ends])]
-    lost = ((usual - rate) * length / 8e9 for (_, rate), length in zip(spans, lengths, strict=True))
+    lost = ((found.usual - one.value) * (one.end - one.begin) / 8e9 for one in found.spans)
     return max(0.0, math.fsum(lost))
 
 
@@ -92,45 +87,59 @@ def silenced(run: Run) -> float | None:
     None without a failure, where no flow was measured or the intervals are too long to tell, and where the
     run ends before the time that is looked at does.
     """
-    times = _changes(run)
+    times = changes_ns(run)
     if not times or run.scenario.get("measure", {}).get("goodput", {}).get("by") != "flow":
         return None
-    start, (low, high), every = times[0], SILENT_NS, interval_ns(run, "goodput")
+    start, (low, high), every = times[0], SILENT_NS, over_time.interval_ns(run, "goodput")
     if every > BEFORE_NS or run.summary["end_ns"] < start + high:
         return None
     at_work = lost = 0
-    for points in run.over_time("goodput_bps", max_points=0).values():
-        before = any(rate for time, rate in points if start - BEFORE_NS + every <= time <= start)
-        after = [rate for time, rate in points if start + low + every <= time <= start + high]
+    for flow in over_time.intervals(run, "goodput_bps").values():
+        before = any(one.value for one in flow if start - BEFORE_NS <= one.begin and one.end <= start)
+        after = [one.value for one in flow if start + low <= one.begin and one.end <= start + high]
         at_work += before
         lost += before and not any(after)
     return lost / at_work if at_work else None
 
 
-def _changes(run: Run) -> list[float]:
-    """When links change, in ns: at events, and at the end of those that have one."""
-    times = set()
-    for event in run.scenario.get("failures", {}).get("event", []):
-        at, lasts = quantities.parse_time_ns(event["at"]), event.get("lasts", "auto")
-        times |= {at} if lasts == "auto" else {at, at + quantities.parse_time_ns(lasts)}
-    return sorted(times)
+def changes_ns(run: Run) -> list[float]:
+    """Return when links or switches changed before the end of the run, in ns."""
+    changes = run.summary.get("failures") or []
+    return sorted({change["at_ns"] for change in changes if change["at_ns"] < run.summary["end_ns"]})
 
 
-def _after(run: Run) -> tuple[float, float, Spans] | None:
-    """When the first failure was, the goodput before it, and the intervals until the next change."""
-    times = _changes(run)
-    totals: dict[float, float] = {}
-    for points in run.over_time("goodput_bps", every_ns=EVERY_NS, max_points=0).values():
-        for time, rate in points:
-            totals[time] = totals.get(time, 0.0) + rate
-    if not times or not totals:
+class _After(NamedTuple):
+    """What followed the first failure."""
+
+    start: float
+    until: float
+    """The next change, or the end of the run."""
+    usual: float
+    """Goodput before the failure, in bit/s."""
+    spans: list[Interval]
+    """The intervals that hold anything of the time from `start` to `until`."""
+
+
+def _whole(found: _After) -> list[Interval]:
+    return [one for one in found.spans if one.part == 1 and one.end <= found.until]
+
+
+def _after(run: Run) -> _After | None:
+    times = changes_ns(run)
+    groups = over_time.intervals(run, "goodput_bps", EVERY_NS).values()
+    if not times or not groups:
         return None
-    end = run.summary["end_ns"]
-    # The last interval ends with the run.
-    totals = {min(time, end): rate for time, rate in totals.items()}
-    start, until = times[0], times[1] if len(times) > 1 else end
-    before = [rate for time, rate in totals.items() if SETTLED * start < time <= start]
-    if not before or interval_ns(run, "goodput") > (1 - SETTLED) * start:
+    start, until = times[0], times[1] if len(times) > 1 else run.summary["end_ns"]
+    totals: dict[float, Interval] = {}
+    for one in (one for group in groups for one in group):
+        before = totals.get(one.end)
+        totals[one.end] = one._replace(value=before.value + one.value) if before else one
+    spans = sorted(totals.values())
+    # Of the interval in which the time before begins, its part.
+    settled = SETTLED * start
+    lengths = [(one.value, one.end - max(one.begin, settled)) for one in spans if settled < one.end <= start]
+    if not lengths or over_time.interval_ns(run, "goodput") > start - settled:
         return None
-    spans = sorted((time, rate) for time, rate in totals.items() if start < time <= until)
-    return start, math.fsum(before) / len(before), spans
+    usual = math.fsum(rate * length for rate, length in lengths) / math.fsum(n for _, n in lengths)
+    after = [one for one in spans if one.end > start and one.begin < until]
+    return _After(start, until, usual, after)

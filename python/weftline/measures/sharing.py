@@ -1,8 +1,9 @@
 """How flows that join a link come to share it: from their goodput over time (`[measure] goodput` by flow).
 
 Jain's index of n goodputs x is (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything. It is
-taken over spans of 1 ms in the time that all flows share, from the last one's start to the first one's end. A
-flow that did not finish ends with the run. A group starts with its first flow and ends with its last.
+taken over spans of 1 ms, or longer intervals of the measure, that lie in the time that all flows share, from
+the last one's start to the first one's end; a last one that the end of the run cuts short is left out. A flow
+that did not finish ends with the run. A group starts with its first flow and ends with its last.
 
 Source: Jain, Chiu and Hawe, "A quantitative measure of fairness and discrimination for resource allocation in
 shared computer systems", DEC TR-301, 1984.
@@ -12,12 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from weftline import columns, quantities
-from weftline.measures import flow_paths
-from weftline.measures.over_time import interval_ns
+from weftline.measures import flow_paths, over_time
+from weftline.measures.over_time import Interval
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -37,34 +37,37 @@ def jain(goodputs: Sequence[float]) -> float | None:
 
 
 def indices(
-    series: Mapping[str, Sequence[Sequence[float]]],
-    lives: Mapping[str, tuple[float, float]],
-    span_ns: float = SPAN_NS,
+    series: Mapping[str, Sequence[Interval]], lives: Mapping[str, tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """Return (time since the last start in ns, Jain's index) of the end of every span that all flows share.
+    """Return (time since the last start in ns, Jain's index) of the end of every whole span that all share.
 
-    `series` has one list of (end of a span in ns, goodput) a flow, all of the same spans; `lives` the start
-    and the end of each flow in ns. A flow that is not in `lives` did not start and is left out.
+    `series` has the goodput of each flow over the same spans; `lives` the start and the end of each flow in
+    ns. A flow that is not in `lives` did not start and is left out.
     """
     names = [name for name in series if name in lives]
     if not names:
         return []
     start, end = max(lives[name][0] for name in names), min(lives[name][1] for name in names)
-    by_time: dict[float, list[float]] = {}
-    for name in names:
-        for time, goodput in series[name]:
-            by_time.setdefault(time, []).append(goodput)
     # The spans in which the last one starts and the first one ends are theirs in part only.
-    inside = (time for time in by_time if start <= time - span_ns and time <= end)
-    shared = [(time, by_time[time]) for time in sorted(inside)]
-    found = [(time - start, jain(goodputs)) for time, goodputs in shared if len(goodputs) == len(names)]
-    return [(time, index) for time, index in found if index is not None]
+    inside = {name: [one for one in series[name] if start <= one.begin and one.end <= end] for name in names}
+    return [(time - start, index) for time, index in by_span(inside)]
+
+
+def by_span(series: Mapping[str, Sequence[Interval]]) -> list[tuple[float, float]]:
+    """Return (end in ns, Jain's index) of every whole span that all have, and in which anything came."""
+    by_time: dict[float, list[float]] = {}
+    for spans in series.values():
+        for one in spans:
+            if one.part == 1:
+                by_time.setdefault(one.end, []).append(one.value)
+    shared = sorted((time, goodputs) for time, goodputs in by_time.items() if len(goodputs) == len(series))
+    return [(time, index) for time, goodputs in shared if (index := jain(goodputs)) is not None]
 
 
 def of_run(run: Run) -> list[tuple[float, float]]:
     """Return the same of a run's flows or groups; nothing if their goodput was not measured."""
-    series = run.over_time("goodput_bps", every_ns=SPAN_NS, max_points=0)
-    return indices(series, lifetimes(run), max(SPAN_NS, interval_ns(run, "goodput"))) if series else []
+    series = over_time.intervals(run, "goodput_bps", SPAN_NS)
+    return indices(series, lifetimes(run)) if series else []
 
 
 def lifetimes(run: Run) -> dict[str, tuple[float, float]]:
@@ -135,22 +138,17 @@ def bottleneck_throughput(run: Run) -> float | None:
     Everything on the wire counts. Needs ``measure.utilisation`` of that one port; None where no time is left
     without the last second.
     """
-    ports = list(run.over_time("utilisation", max_points=0).values())
+    ports = list(over_time.intervals(run, "utilisation").values())
     link = run.scenario.get("topology", {}).get("bottleneck_link", {})
     shares = run.shares()
     if len(ports) != 1 or not shares or "rate" not in link:
         return None
     start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"] - SECOND_NS
-    interval = interval_ns(run, "utilisation")
-    if end <= start or not interval:
-        return None
-    end = min(end, ports[0][-1][0])
+    end = min(end, ports[0][-1].end)
     if end <= start:
         return None
-    busy = math.fsum(share for time, share in ports[0] if time <= end) * interval
     # Of the interval in which the time ends, its part.
-    pairs = pairwise(ports[0])
-    busy += math.fsum(share * (end - before) for (before, _), (time, share) in pairs if before < end < time)
+    busy = math.fsum(one.value * (min(one.end, end) - one.begin) for one in ports[0] if one.begin < end)
     return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
 
 

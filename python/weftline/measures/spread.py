@@ -10,21 +10,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from weftline import quantities
-from weftline.measures import flow_rows
-from weftline.measures.over_time import ends_by
+from weftline.measures import flow_rows, over_time, recovery
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
 
 def _links(run: Run) -> dict[str, list[float]]:
-    """Return the utilisation of each measured link over time, until the last flow has started."""
-    ports = run.over_time("utilisation", max_points=0)
+    """Return the utilisation of each measured link over whole intervals, until the last flow has started."""
+    ports = over_time.intervals(run, "utilisation")
     links = {port: points for port, points in ports.items() if not port.startswith("host")}
     if not links or (last := flow_rows.last_start_ns(run)) is None:
         return {}
-    return {port: [value for time, value in points if ends_by(time, last)] for port, points in links.items()}
+    return {port: over_time.values_until(found, last) for port, found in links.items()}
 
 
 def _means(run: Run) -> list[float]:
@@ -63,9 +61,7 @@ def failure_to_last_loss_ns(run: Run) -> float | None:
 
     None where nothing failed, nothing was lost since, or links lose packets at random, too.
     """
-    failures = run.scenario.get("failures", {})
-    last = run.summary.get("last_loss_ns")
-    times = [quantities.parse_time_ns(event["at"]) for event in failures.get("event", [])]
-    if last is None or not times or failures.get("loss", 0) or last < min(times):
+    times, last = recovery.changes_ns(run), run.summary.get("last_loss_ns")
+    if last is None or not times or run.scenario.get("failures", {}).get("loss", 0) or last < times[0]:
         return None
-    return last - min(times)
+    return last - times[0]
