@@ -153,7 +153,7 @@ def test_the_published_points_of_the_page_fit_its_experiment(tmp_path):
         ({"line": "4 MB", "value": 1}, 'unknown line "4 MB": did you mean "4 MiB"? known: 4 MiB, 32 MiB'),
         ({"line": "4 MiB", "value": 1, "metric": "drops"}, 'unknown metric of the figure "drops"'),
         ({"line": "4 MiB", "value": 1, "panel": {"bufer": "x"}}, 'unknown axis "bufer": did you mean'),
-        ({"line": "4 MiB", "value": 1, "panel": {"buffer": "x"}}, 'unknown variant of buffer "x"'),
+        ({"line": "4 MiB", "value": 1, "panel": {"buffer": "x"}}, 'has no panels of the axis "buffer"'),
         ("4 MiB", "expected a table, found '4 MiB'"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_figure_that_draws_no_published_points_refuses_them(tmp_path):
     path = tmp_path / "experiment.toml"
     text = path.read_text().replace('kind = "bars"', 'kind = "over-time"')
     path.write_text(text[: text.index("[[claim]]")])
-    with pytest.raises(InputError, match='a figure of kind "over-time" draws no published points'):
+    with pytest.raises(InputError, match='published has no effect in a figure of kind "over-time"'):
         experiments.load(str(tmp_path))
 
 

@@ -92,12 +92,19 @@ def _check_curve(side: dict[str, Any], here: str) -> None:
         raise InputError(
             f'{here}percentile: unknown "{name}": {nearest(name, known)}known: {", ".join(known)}'
         )
-    sizes = side.get("sizes", {})
+    check_sizes(side, here)
+
+
+def check_sizes(table: dict[str, Any], here: str) -> None:
+    """Refuse `sizes` of a figure or a claim that no size meets."""
+    sizes = table.get("sizes", {})
     for key, size in sizes.items():
         if key not in ("min", "max"):
             raise InputError(
                 f'{here}sizes: unknown key "{key}": {nearest(key, ["min", "max"])}known: min, max'
             )
+        if not isinstance(size, str | int) or isinstance(size, bool):
+            raise InputError(f'{here}sizes: {key}: expected a size such as "10MB", found {size!r}')
         quantities.parse_bytes(size)
     if len(sizes) == 2 and quantities.parse_bytes(sizes["min"]) > quantities.parse_bytes(sizes["max"]):
         raise InputError(f"{here}sizes: no size is from {sizes['min']} to {sizes['max']}")

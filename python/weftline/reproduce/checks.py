@@ -9,39 +9,63 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from weftline import scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
+from weftline.measures.lines import PERCENTILES
 from weftline.reproduce import bounds, formulas
 from weftline.toml_lines import Where, check_keys
 
 if TYPE_CHECKING:
     from weftline.reproduce.experiments import Experiment, FigureDefinition
 
-KINDS = {
-    "comparison": "",
-    "slowdown": "",
-    "queue-cdf": "",
-    "bars": "",
-    "over-time": "metric",
-    "trend": "along metric",
-    "matrix": "along metric",
-    "cost": "along",
-    "trials": "along",
-    "cdf": "",
-    "groups": "",
+KINDS: dict[str, tuple[str, str]] = {
+    "comparison": ("", "group"),
+    "slowdown": ("", "published percentiles over group caption"),
+    "queue-cdf": ("", "published caption"),
+    "bars": ("", "published metric metrics sizes group caption"),
+    "over-time": ("metric", "axis scale combine entities log caption"),
+    "trend": (
+        "along metric",
+        "published axis over against log sizes group expected where metrics caption",
+    ),
+    "matrix": ("along metric", "axis sizes group caption"),
+    "cost": ("along", "axis metrics caption"),
+    "trials": ("along", "published axis metrics log caption"),
+    "cdf": ("", "published log caption"),
+    "groups": ("", "published log caption"),
 }
-"""Kinds of figures, and the keys that they need beyond those of all."""
-CLAIMS: dict[str, tuple[str, str]] = {
-    "metric": ("comparison slowdown queue-cdf bars over-time cdf groups", "line metric"),
-    "curve": ("slowdown", "line against"),
-    "trend": ("trend matrix", "line metric at"),
-    "law": ("trend", "line tolerance"),
-    "agreement": ("trend", "line within outside"),
-    "order": ("trend", "line outside"),
-    "cost": ("cost", "line metric"),
-    "trials": ("trials", "line metric"),
+"""Kinds of figures: the keys that they need beyond those of all, and those that they may have."""
+_OF_ALL_FIGURES = "name title kind lines panels only set"
+_BOUNDS = "below above at_most"
+CLAIMS: dict[str, tuple[str, str, str, str]] = {
+    "metric": (
+        "comparison slowdown queue-cdf bars over-time cdf groups",
+        "line metric",
+        f"against {_BOUNDS} published than",
+        "figure panel line against metric",
+    ),
+    "curve": (
+        "slowdown",
+        "line against",
+        f"percentile sizes {_BOUNDS} published than",
+        "figure panel line against percentile sizes",
+    ),
+    "trend": (
+        "trend matrix",
+        "line metric at",
+        f"against against_at {_BOUNDS} published than",
+        "figure panel line against at against_at metric",
+    ),
+    "law": ("trend", "line tolerance", "", ""),
+    "agreement": ("trend", "line within outside", "seconds", ""),
+    "order": ("trend", "line outside", "groups apart seconds", ""),
+    "cost": ("cost", "line metric", f"at against against_at {_BOUNDS}", ""),
+    "trials": ("trials", "line metric", f"at against against_at {_BOUNDS} published", ""),
 }
-"""Kinds of claims: of which kinds of figures they are, and the keys that they need."""
+"""Kinds of claims: of which kinds of figures they are, the keys that they need, those that they may have, and
+those that `than` may have."""
+_OF_ALL_CLAIMS = "text figure kind panel"
 _KEYS: dict[str, dict[str, str]] = {
     "experiment": {
         "text": "title source text scenario folder",
@@ -162,6 +186,67 @@ def keys(table: dict[str, Any], kind: str, where: Where, header: str = "", numbe
             raise InputError(f"{at}: {here}{key}: expected {' or '.join(expected)}, found {value!r}")
     with located(where, "", header, number):
         _needs(table, _NEEDED.get(kind, ""), here)
+    if kind in ("figure", "claim"):
+        _check_kind_has(table, kind, where, number)
+
+
+def _keys_of(kind: str, own: str) -> list[str]:
+    """The keys that have an effect in a figure or a claim of its own kind."""
+    if kind == "claim":
+        return f"{_OF_ALL_CLAIMS} {CLAIMS[own][1]} {CLAIMS[own][2]}".split()
+    seeds = "" if own in ("cost", "trials") else "seeds"
+    return f"{_OF_ALL_FIGURES} {seeds} {KINDS[own][0]} {KINDS[own][1]}".split()
+
+
+def _check_kind_has(table: dict[str, Any], kind: str, where: Where, number: int) -> None:
+    """Refuse keys that would have no effect in a figure or a claim of this kind."""
+    kinds, own = list(CLAIMS if kind == "claim" else KINDS), table.get("kind", "metric")
+    if own not in kinds:
+        return
+    known = {one: _keys_of(kind, one) for one in kinds}
+    _refuse_idle(table, own, known, _called(table, kind), f"a {kind}", where, kind, number)
+    if "than" in table:
+        known = {one: CLAIMS[one][3].split() for one in kinds}
+        here = f"{_called(table, kind)}than: "
+        _refuse_idle(table["than"], own, known, here, "than in a claim", where, kind, number)
+
+
+def _refuse_idle(
+    table: dict[str, Any],
+    own: str,
+    known: Mapping[str, list[str]],
+    here: str,
+    what: str,
+    where: Where,
+    header: str,
+    number: int,
+) -> None:
+    for key in table:
+        kinds = [kind for kind, keys in known.items() if key in keys]
+        if kinds and own not in kinds:
+            raise InputError(
+                f'{where(key, header, number)}: {here}{key} has no effect in {what} of kind "{own}", which '
+                f"has {', '.join(known[own])}; kinds that have {key}: {', '.join(kinds)}"
+            )
+
+
+def unique(data: Mapping[str, Any], where: Where) -> None:
+    """Refuse axes, variants, figures and claims of which an earlier one has the same name or text."""
+    for kind, key in (("axis", "name"), ("figure", "name"), ("claim", "text")):
+        seen: set[str] = set()
+        for number, entry in enumerate(data.get(kind, [])):
+            with located(where, key, kind, number):
+                _require_new(str(entry[key]), seen, f"{key} of {kind}")
+            of_axis: set[str] = set()
+            for variant in entry["variants"] if kind == "axis" else ():
+                with located(where, "variants", kind, number):
+                    _require_new(str(variant["name"]), of_axis, f"axis {entry['name']}: variant")
+
+
+def _require_new(name: str, seen: set[str], what: str) -> None:
+    if name in seen:
+        raise InputError(f'{what}: expected a name that no other has, found "{name}" twice')
+    seen.add(name)
 
 
 def _needs(table: Mapping[str, Any], keys: str, here: str) -> None:
@@ -178,9 +263,15 @@ def _called(table: dict[str, Any], kind: str) -> str:
 
 def references(experiment: Experiment, where: Where) -> None:
     """Check that what figures and claims name exists, and that each has what its kind needs."""
+    for size, settings in experiment.sizes.items():
+        with located(where, "seeds", size):
+            _check_seeds(settings, f"{size}: ")
     for number, figure in enumerate(experiment.figures):
         with located(where, "", "figure", number):
             _check_figure(experiment, figure)
+    for number, axis in enumerate(experiment.axes):
+        with located(where, "", "axis", number):
+            _check_axis(experiment, axis)
     _check_cost(experiment)
     _check_trials(experiment)
     figures = {figure.name: figure for figure in experiment.figures}
@@ -195,15 +286,31 @@ def _known(what: str, name: str, names: list[str]) -> None:
         raise InputError(f'unknown {what} "{name}": {nearest(name, names)}known: {", ".join(names)}')
 
 
+def _value_known(key: str, value: str, known: list[str]) -> None:
+    if value not in known:
+        raise InputError(f'{key}: unknown "{value}": {nearest(value, known)}known: {", ".join(known)}')
+
+
 def _check_figure(experiment: Experiment, figure: FigureDefinition) -> None:
+    here = f'figure "{figure.name}": '
     _known("kind of figure", figure.kind, list(KINDS))
     along = {"along": figure.along} if figure.along else {}
-    _needs({**figure.options, **along}, KINDS[figure.kind], f'figure "{figure.name}": ')
-    for axis in [figure.lines, *along.values(), *figure.panels, *figure.only]:
+    _needs({**figure.options, **along}, KINDS[figure.kind][0], here)
+    drawn = [figure.lines, *along.values(), *figure.panels]
+    for axis in [*drawn, *figure.only]:
         _known("axis", axis, list(experiment.axes))
+    for axis in drawn:
+        if drawn.count(axis) > 1:
+            raise InputError(
+                f'{here}expected different axes as lines, along and panels, found "{axis}" twice'
+            )
     for axis, variants in figure.only.items():
         for variant in variants:
             _known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+        if not variants or len({*variants}) < len(variants):
+            raise InputError(f"{here}only: {axis}: expected different variants, found {variants!r}")
+    _check_seeds({"seeds": figure.seeds} if figure.seeds else {}, here)
+    _check_options(experiment, figure, here)
     if figure.kind == "slowdown" and "over" in figure.options:
         _known("line", figure.options["over"], experiment.named(figure, figure.lines))
     if figure.kind == "bars":
@@ -218,10 +325,86 @@ def _check_figure(experiment: Experiment, figure: FigureDefinition) -> None:
         metrics.metric(str(figure.options.get("metric", "")))
 
 
+def _check_axis(experiment: Experiment, name: str) -> None:
+    """Check that an axis is used, and that its variants name those of other axes."""
+    figures, axes = experiment.figures, experiment.axes
+    if not any(name in (f.lines, f.along, *f.panels, *f.only) for f in figures):
+        raise InputError(f'axis "{name}": no figure has it as lines, along or panels, or in only')
+    others = [variant for axis, variants in axes.items() if axis != name for variant in variants]
+    for variant, settings in axes[name].items():
+        for other in settings.get("with", {}):
+            _value_known(f"axis {name}: {variant}: with", other, others)
+        if "threads" in settings and not experiment.measures_cost:
+            raise InputError(
+                f'axis {name}: {variant}: threads has an effect in experiments of kind "cost" alone; '
+                "expected the option --threads"
+            )
+
+
+def _check_seeds(settings: Mapping[str, Any], here: str) -> None:
+    """Check seeds that the file lists: each of them once."""
+    seeds = settings.get("seeds", [1])
+    if not seeds or len({*seeds}) < len(seeds) or min(seeds) < 0:
+        raise InputError(f"{here}seeds: expected different numbers from 0, found {seeds!r}")
+
+
+_VALUES = {"percentiles": PERCENTILES, "combine": ("sum", "max", "each")}
+"""What some keys of figures may be, alone or in a list."""
+
+
+def _check_options(experiment: Experiment, figure: FigureDefinition, here: str) -> None:
+    """Check the values of what figures of its kind may have."""
+    options = figure.options
+    for key, known in _VALUES.items():
+        values = options.get(key, [])
+        for value in [values] if isinstance(values, str) else values:
+            _value_known(f"{here}{key}", value, list(known))
+        if key in options and (not values or len({*values}) < len(values)) and not isinstance(values, str):
+            raise InputError(f"{here}{key}: expected different ones, found {values!r}")
+    logs = {"over-time": (True, False), "trials": ("", "x")}.get(figure.kind, ("", "x", "y", "xy"))
+    if "log" in options and options["log"] not in logs:
+        listed = " or ".join(scenarios.value_to_toml(log) for log in logs)
+        raise InputError(f"{here}log: expected {listed}, found {options['log']!r}")
+    bounds.check_sizes(options, here)
+    listed = options.get("metrics", [])
+    if figure.kind in ("cost", "trials") and not isinstance(listed, list):
+        raise InputError(f"{here}metrics: expected a list of metrics, found {listed!r}")
+    if figure.kind in ("bars", "trend", "matrix"):
+        read = [options.get("metric"), *(listed.values() if isinstance(listed, dict) else listed)]
+        read += [claim.get("metric") for claim in experiment.claims if claim["figure"] == figure.name]
+        chosen = {key for name in read if name for key in metrics.metric(str(name)).chosen_by}
+        for key in ("sizes", "group"):
+            if key in options and key not in chosen:
+                raise InputError(f"{here}{key} has no effect: none of its metrics is one of some flows")
+
+
+def _check_panel(
+    experiment: Experiment, figure: FigureDefinition, panel: Mapping[str, str], here: str
+) -> None:
+    """Check that a claim names one panel of a figure."""
+    axes = experiment.panel_axes(figure)
+    for axis, variant in panel.items():
+        _known("axis", axis, list(experiment.axes))
+        if axis not in axes:
+            raise InputError(
+                f'{here}panel: figure "{figure.name}" has no panels of the axis "{axis}": '
+                f"{'its panels are of ' + ', '.join(axes) if axes else 'it has one panel'}"
+            )
+        _known(f"variant of {axis}", variant, experiment.named(figure, axis))
+    for axis in axes:
+        variants = experiment.named(figure, axis)
+        if axis not in panel and len(variants) > 1:
+            raise InputError(
+                f'{here}panel: figure "{figure.name}" has {len(variants)} panels of the axis "{axis}": '
+                f'expected panel = {{ "{axis}" = one of them }}: {", ".join(variants)}'
+            )
+
+
 def _check_names(
     experiment: Experiment, claim: dict[str, Any], figures: Mapping[str, FigureDefinition]
 ) -> None:
     """Check that there is what a claim, and the side that it compares with, names."""
+    here = _called(claim, "claim")
     for side in (claim, {**claim, **claim.get("than", {})}):
         _known("figure", side.get("figure", ""), list(figures))
         figure = figures[side["figure"]]
@@ -230,11 +413,36 @@ def _check_names(
             _known("line", line, experiment.named(figure, figure.lines))
         for place in (side[key] for key in ("at", "against_at") if key in side):
             _known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
-        for axis, variant in side.get("panel", {}).items():
-            _known("axis", axis, list(experiment.axes))
-            _known(f"variant of {axis}", variant, experiment.named(figure, axis))
+        _check_panel(experiment, figure, {**claim.get("panel", {}), **side.get("panel", {})}, here)
+        at = side.get("at")
+        if "against" in side or "against_at" in side:
+            other = side.get("against", side["line"])
+            if side["line"] in (other if isinstance(other, list) else [other]) and at == side.get(
+                "against_at", at
+            ):
+                raise InputError(f'{here}against: "{side["line"]}" would be compared with itself')
     for bound in claim.get("within", []):
         _known("figure", bound.get("figure", ""), list(figures))
+        _check_panel(experiment, figures[bound["figure"]], claim.get("panel", {}), here)
+    if "than" in claim:
+        _check_than(experiment, claim, figures, here)
+
+
+def _check_than(
+    experiment: Experiment, claim: dict[str, Any], figures: Mapping[str, FigureDefinition], here: str
+) -> None:
+    """Check that a claim compares with something else, under seeds that both have."""
+    panel = {**claim.get("panel", {}), **claim["than"].get("panel", {})}
+    if {**claim, **claim["than"], "panel": panel} == {"panel": {}, **claim}:
+        raise InputError(f"{here}than: expected what differs from the claim, found {claim['than']!r}")
+    one, other = figures[claim["figure"]], figures[claim["than"].get("figure", claim["figure"])]
+    for size in experiment.sizes:
+        mine, theirs = (experiment.seeds(size, figure) for figure in (one, other))
+        if not {*mine} & {*theirs}:
+            raise InputError(
+                f"{here}than: numbers are compared seed by seed, but the figures have no seed in common: "
+                f'"{one.name}" has {mine!r}, "{other.name}" {theirs!r}'
+            )
 
 
 def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) -> None:
@@ -245,17 +453,24 @@ def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) 
         raise InputError(
             f'{here}kind: unknown "{kind}": {nearest(kind, list(CLAIMS))}known: {", ".join(CLAIMS)}'
         )
-    of, needed = CLAIMS[kind]
+    of, needed, *_ = CLAIMS[kind]
     _needs(claim, needed, here)
     figure = figures.get(claim["figure"])
     if figure is not None and figure.kind not in of.split():
-        fitting = [name for name, (kinds, _) in CLAIMS.items() if figure.kind in kinds.split()]
+        fitting = [name for name, (kinds, *_) in CLAIMS.items() if figure.kind in kinds.split()]
         raise InputError(
             f'{here}kind: a figure of kind "{figure.kind}" has claims of kind {" or ".join(fitting)}, '
             f"not {kind}"
         )
     if "metric" in needed.split() and kind not in ("cost", "trials"):
-        metrics.metric(claim["metric"])
+        for side in (claim, claim.get("than", {})):
+            metrics.metric(side.get("metric", claim["metric"]))
+    for against in (side["against"] for side in (claim, claim.get("than", {})) if "against" in side):
+        if isinstance(against, list) and (kind != "curve" or not against):
+            raise InputError(
+                f"{here}against: expected one line, found {against!r}; "
+                'several lines, of which the worst one counts, are for claims of kind "curve"'
+            )
     if kind == "law":
         formulas.tolerance(claim)
         if figure is not None and "expected" not in figure.options:

@@ -149,15 +149,25 @@ class Experiment:
             if name in by_name or self.axes[axis][name].get("size", "small") in sizes
         ]
 
+    def panel_axes(self, figure: FigureDefinition) -> list[str]:
+        """Return the axes of which a panel of a figure has one variant each."""
+        others = (figure.lines, figure.along, *figure.panels)
+        return [*figure.panels, *(axis for axis in figure.only if axis not in others)]
+
+    def seeds(self, size: str, figure: FigureDefinition | None = None) -> list[int]:
+        """Return the seeds of a size, "small" or "full", or of a figure that may have its own."""
+        listed = (figure.seeds if figure else []) or self.sizes[size].get("seeds")
+        if listed:
+            return list(listed)
+        return SEEDS[size] if self.claims and self.seeded and not self.measures_cost else [1]
+
     def panels(
         self, figure: FigureDefinition, *, full: bool = True, asked: Asked | None = None
     ) -> list[Choice]:
         """Return the choices of all axes but those of lines and x, one for each panel."""
-        others = (figure.lines, figure.along, *figure.panels)
-        axes = [*figure.panels, *(axis for axis in figure.only if axis not in others)]
         found = [
             [(axis, variant) for variant in self.variants(figure, axis, full=full, asked=asked)]
-            for axis in axes
+            for axis in self.panel_axes(figure)
         ]
         return list(itertools.product(*found))
 
@@ -191,7 +201,16 @@ class Experiment:
             relative = figure.options.get("over")
             scale = 1.0 if relative else metrics.metric(figure.options["metric"]).scale
             return formulas.points(figure, lines, places, scale)
-        return self.published_values(figure.published) if figure.published else []
+        if not figure.published:
+            return []
+        entries = self.published_values(figure.published)
+        if figure.kind not in ("trend", "trials"):
+            return entries
+        places = list(self.axes[figure.along])
+        return [
+            entry | {"points": [[formulas.at_place(x, places) or x, y] for x, y in entry["points"]]}
+            for entry in entries
+        ]
 
     def published_values(self, key: str) -> list[dict[str, Any]]:
         """Return what published.json has under a key.
@@ -287,6 +306,7 @@ def _read(name: str, folder: Path, data: dict[str, Any], where: Where) -> Experi
             for of, tables in inner.items():
                 for table in tables or []:
                     checks.keys(table, of, where, kind, number)
+    checks.unique(data, where)
     for size in ("small", "full"):
         checks.keys(data.get(size, {}), "size", where, size)
     if "published" in data:

@@ -37,6 +37,13 @@ def number(variant: str) -> float | None:
         return None
 
 
+def at_place(x: float, places: Sequence[str]) -> float | None:
+    """Return the number of the place at which a published x stands: to four digits; None if there is none."""
+    known = [found for place in places if (found := number(place)) is not None]
+    fitting = [found for found in known if f"{found:.4g}" == f"{x:.4g}"]
+    return min(fitting, key=lambda found: abs(found - x), default=None)
+
+
 def sizes(options: dict[str, Any]) -> tuple[int, int | None]:
     """Return the minimum and the maximum size in bytes of the flows that count."""
     wanted = options.get("sizes", {})

@@ -10,7 +10,9 @@
     groups       { line, group, points = [[seconds, Mb/s], ...] } or { line, group, mean = Mb/s }
     order        { line, place, groups = { name = Mb/s of a flow } }: for a claim of this kind
 
-Each may have panel = { axis = variant }: it is of that panel alone.
+Each may have panel = { axis = variant }: it is of that panel alone. Points of a trend stand at places of its
+axis of x: their x is the number of a place to four digits (0.3333 is at "1/3"). Curves of trials may have
+points between the places, too.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, nearest
 from weftline.measures.lines import PERCENTILES
+from weftline.reproduce import formulas
 
 if TYPE_CHECKING:
     from weftline.reproduce.experiments import Experiment, FigureDefinition
@@ -94,12 +97,6 @@ def check(experiment: Experiment) -> None:
     path = experiment.folder / "published.json"
     for figure in experiment.figures:
         if figure.published:
-            if figure.kind not in FORMATS:
-                drawing = ", ".join(kind for kind in FORMATS if kind != "order")
-                raise InputError(
-                    f'{experiment.folder / "experiment.toml"}: figure "{figure.name}": published: a figure '
-                    f'of kind "{figure.kind}" draws no published points; kinds that do: {drawing}'
-                )
             here = f'{path}: figure "{figure.name}", key "{figure.published}"'
             _check_all(experiment, figure, figure.kind, figure.published, here)
     figures = {figure.name: figure for figure in experiment.figures}
@@ -146,7 +143,24 @@ def _check_all(
     entries = experiment.published_values(key)
     for number, entry in enumerate(entries, 1):
         _check_entry(experiment, figure, kind, entry, f"{here}, entry {number}")
+        for earlier, other in enumerate(entries[: number - 1], 1):
+            if _are_of_the_same(entry, other):
+                raise InputError(
+                    f"{here}, entry {number}: line: entry {earlier} is of the same: expected one entry of a "
+                    f"panel, line{', ' + ', '.join(_tells(entry)) if _tells(entry) else ''}"
+                )
     return entries
+
+
+def _tells(entry: Mapping[str, Any]) -> list[str]:
+    return [key for key in ("percentile", "metric", "group", "place") if key in entry]
+
+
+def _are_of_the_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two entries are of the same line, in a panel that both are of."""
+    panels = one.get("panel", {}), other.get("panel", {})
+    same = all(one.get(key) == other.get(key) for key in ("line", "percentile", "metric", "group", "place"))
+    return same and all(panels[1].get(axis, variant) == variant for axis, variant in panels[0].items())
 
 
 def _check_entry(experiment: Experiment, figure: FigureDefinition, kind: str, entry: Any, here: str) -> None:
@@ -188,9 +202,27 @@ def _check_names(
     if "metric" in entry:
         listed = figure.options.get("metrics", [figure.options.get("metric", "mean")])
         _known(here, "metric of the figure", entry["metric"], listed)
+    axes = experiment.panel_axes(figure)
     for axis, variant in entry.get("panel", {}).items():
         _known(here, "axis", axis, list(experiment.axes))
+        if axis not in axes:
+            raise InputError(
+                f'{here}: panel: figure "{figure.name}" has no panels of the axis "{axis}": '
+                f"{'its panels are of ' + ', '.join(axes) if axes else 'it has one panel'}"
+            )
         _known(here, f"variant of {axis}", variant, list(experiment.axes[axis]))
+    if kind in ("trend", "trials"):
+        _check_places(experiment, figure, kind, entry["points"], here)
+
+
+def _check_places(
+    experiment: Experiment, figure: FigureDefinition, kind: str, points: list[list[float]], here: str
+) -> None:
+    """Check that points stand at places of the axis of x; one of them at least where a curve is drawn."""
+    places = list(experiment.axes[figure.along])
+    off = [x for x, _ in points if formulas.at_place(x, places) is None]
+    if off and (kind == "trend" or len(off) == len(points)):
+        raise InputError(f"{here}: points: x = {off[0]:g} is no place of {figure.along}: {', '.join(places)}")
 
 
 def _known(here: str, what: str, name: str, names: list[str]) -> None:

@@ -24,7 +24,7 @@ from weftline.measures.lines import Line
 from weftline.quantities import parse_numbers, parse_seeds
 from weftline.report import run_page
 from weftline.reproduce import agreement, claims, cost, experiments, findings, formulas, groups, trials
-from weftline.reproduce.experiments import SEEDS, Choice, Experiment, FigureDefinition
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.reproduce.panels import Panel, panel_of, published_for, sections_of, tables_of
 from weftline.sweeps import executor, store
 from weftline.sweeps.store import Point
@@ -82,7 +82,7 @@ def chosen_size(
         parts.append(f"{hosts} hosts")
     if duration is not None:
         parts.append(f"{quantities.spaced(duration)} of arrivals")
-    seeds = list(seeds or size.get("seeds") or _usual_seeds(experiment, full=full))
+    seeds = list(seeds or experiment.seeds("full" if full else "small"))
     parts.append(_seeds_text(seeds))
     label = "Full size" if full else "Small size"
     label = f"Chosen part{' of the full size' if full else ''}" if only else label
@@ -95,13 +95,6 @@ def _seeds_text(seeds: Sequence[int]) -> str:
         return f"seed {seeds[0]}"
     named = "" if list(seeds) == list(range(1, len(seeds) + 1)) else f" ({', '.join(map(str, seeds))})"
     return f"{len(seeds)} seeds{named}"
-
-
-def _usual_seeds(experiment: Experiment, *, full: bool) -> list[int]:
-    """The seeds that a verdict on the claims of an experiment needs."""
-    if not experiment.claims or not experiment.seeded or experiment.measures_cost:
-        return [1]
-    return SEEDS["full" if full else "small"]
 
 
 def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, list[str]]:
