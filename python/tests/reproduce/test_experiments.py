@@ -193,6 +193,30 @@ def test_a_curve_claim_computes_the_published_number_from_the_published_curves(e
     assert claims.check(claim | {"sizes": {"min": "200KB"}}, found, published).published == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(
+    ("a_bin", "more", "few"),
+    [
+        (10, {}, False),
+        (9, {}, True),
+        (9, {"percentile": "p95"}, False),
+        (10, {"sizes": {"max": "100KB"}}, True),
+        (9, {"percentile": "p50", "than": {"percentile": "p99"}}, True),
+    ],
+)
+def test_a_curve_claim_needs_two_flows_of_its_bins_beyond_its_percentile(
+    engine, scenario, monkeypatch, a_bin, more, few
+):
+    real = type(engine)._bin
+    monkeypatch.setattr(type(engine), "_bin", lambda *given: real(*given) | {"count": a_bin})
+    found = two_lines(engine, scenario)
+    than = (found, []) if "than" in more else None
+    verdict = claims.check({**CURVE, "below": 9, **more}, found, [], than=than, seeded=False)
+    counted = 10 * a_bin if "sizes" in more else 20 * a_bin
+    text = f"{counted} flows that count in a run; p99 needs 200"
+    assert [reason.text for reason in verdict.reasons] == [text] * few
+    assert verdict.word == ("OPEN" if few else "PASS")
+
+
 def test_a_claim_may_compare_its_number_with_that_of_another_panel(engine, scenario):
     found = two_lines(engine, scenario)
     here = [

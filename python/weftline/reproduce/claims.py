@@ -18,7 +18,8 @@ the same way from the published curves where there are any, else it is what the 
 
 A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, a seed
 without the number, fewer than three seeds that have it: each makes a claim OPEN, with the reason below the
-table (`weftline.measures.evidence`).
+table (`weftline.measures.evidence`). Too few are those of which fewer than two lie beyond the percentile in a
+run; a claim on curves averages over bins, so the flows of all bins within its sizes count together.
 
 Over several seeds a number is the mean of the seeds' own numbers, with Student's 95 % interval; of a ratio
 both are those of the ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or
@@ -140,14 +141,17 @@ def check(
     if len(sides) > 1:
         found = numbers.ratio(found, sides[1].by_seed())
     mean = numbers.mean(found)
-    used = [line for side in sides for line in used_lines(side.claim, side.lines) if line.runs]
+    used = [(side.claim, used_lines(side.claim, side.lines)) for side in sides]
+    against = dict.fromkeys(
+        reason for of, lines in used for reason in _reasons(of, [line for line in lines if line.runs])
+    )
     return verdict(
         claim,
         mean.value if mean else None,
         write,
         published=text,
         interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
-        reasons=[*numbers.reasons(found, seeded=seeded), *_reasons(claim, used)],
+        reasons=[*numbers.reasons(found, seeded=seeded), *against],
         seeds=numbers.known(found),
         asked=len(found),
         by_seed=tuple(number.value for number in found.values()) if len(found) > 1 else (),
@@ -247,8 +251,22 @@ def used_lines(claim: dict[str, Any], lines: Sequence[Line]) -> list[Line]:
 
 
 def _reasons(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
-    """Return the reasons against a verdict in the runs of a claim, except for their number and steadiness."""
-    return of_lines(used, "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", ""))
+    """Return the reasons against a verdict in the runs of a number, except for how many and how steady."""
+    if claim.get("kind") != "curve":
+        return of_lines(used, claim.get("metric", ""))
+    return [*of_lines(used, "slowdown_mean"), *_few_flows(claim, used)]
+
+
+def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
+    """Return the reason that too few flows in all bins of a claim on curves together give, if they do."""
+    low, high = _sizes(claim)
+    counts = [
+        sum(row["count"] for row in rows if low <= row["size_bytes"] <= high)
+        for lines in _seed_by_seed(used).values()
+        for line in lines
+        for rows in [line.slowdown(line.runs[0], bins=min(one.bins for one in lines))["bins"]]
+    ]
+    return evidence.few_flows(f"slowdown_{_percentile(claim)}", min(counts)) if counts else []
 
 
 def of_lines(lines: Sequence[Line], name: str) -> list[evidence.Reason]:
@@ -335,13 +353,20 @@ def _curve(claim: dict[str, Any], used: Sequence[Line]) -> dict[int, numbers.Num
     """The number of each seed of a claim on curves, the first line against the others."""
     by_line = [numbers.of_runs(line, partial(_finished, line)) for line in used]
     found = numbers.combined(by_line, lambda values: 1.0)
-    for seed, number in found.items():
-        if number.value is not None:
-            alone = [
-                replace(line, runs=[run for run in line.runs if seed_of(run) == seed][:1]) for line in used
-            ]
+    for seed, alone in _seed_by_seed(used).items():
+        if found[seed].value is not None:
             found[seed] = numbers.Number.of(_curve_of_seed(claim, alone))
     return found
+
+
+def _seed_by_seed(used: Sequence[Line]) -> dict[int, list[Line]]:
+    """Return lines with the run of one seed alone, of each seed that all of them have finished flows of."""
+    by_seed = [{seed_of(run): replace(line, runs=[run]) for run in reversed(line.runs)} for line in used]
+    return {
+        seed: [lines[seed] for lines in by_seed]
+        for seed in sorted(by_seed[0] if by_seed else ())
+        if all(seed in lines and lines[seed].has_flows for lines in by_seed)
+    }
 
 
 def _finished(line: Line, run: Run) -> numbers.Number:
@@ -350,7 +375,7 @@ def _finished(line: Line, run: Run) -> numbers.Number:
 
 
 def _curve_of_seed(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
-    percentile = claim.get("percentile", "p95")
+    percentile = _percentile(claim)
     bins = min(line.bins for line in used)
     curves = {
         line.label: [(p["share"], p["size_bytes"], p[percentile].value) for p in line.curve(bins)]
@@ -361,7 +386,7 @@ def _curve_of_seed(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
 
 def _published_curve(side: _Side) -> float | None:
     """The published number of a claim on curves, from the published curves where there are all of them."""
-    claim, percentile = side.claim, side.claim.get("percentile", "p95")
+    claim, percentile = side.claim, _percentile(side.claim)
     drawn = {e["line"]: e["values"] for e in side.published if e.get("percentile") == percentile}
     used = [claim["line"], *_others(claim)]
     lines = [line for label in used if (line := side.line(label, None))]
@@ -381,9 +406,7 @@ def _published_curve(side: _Side) -> float | None:
 
 
 def _worst_ratio(claim: dict[str, Any], curves: dict[str, Curve], others: Sequence[str]) -> float | None:
-    sizes = claim.get("sizes", {})
-    low = quantities.parse_bytes(sizes["min"]) if "min" in sizes else 0
-    high = quantities.parse_bytes(sizes["max"]) if "max" in sizes else math.inf
+    low, high = _sizes(claim)
     ratios = []
     for other in others:
         logs = [
@@ -398,6 +421,17 @@ def _worst_ratio(claim: dict[str, Any], curves: dict[str, Curve], others: Sequen
     if "above" in claim and {"below", "at_most"} & claim.keys():
         return max(ratios, key=lambda ratio: abs(math.log(ratio)))
     return max(ratios) if "below" in claim or "at_most" in claim else min(ratios)
+
+
+def _percentile(claim: dict[str, Any]) -> str:
+    return claim.get("percentile", "p95")
+
+
+def _sizes(claim: dict[str, Any]) -> tuple[float, float]:
+    """The minimum and the maximum size in bytes that a bin of a claim on curves ends at."""
+    sizes = claim.get("sizes", {})
+    low = quantities.parse_bytes(sizes["min"]) if "min" in sizes else 0
+    return low, quantities.parse_bytes(sizes["max"]) if "max" in sizes else math.inf
 
 
 def _value_at(curve: Curve, share: float) -> float:
