@@ -125,6 +125,61 @@ def test_order_is_checked_against_the_published_groups():
     assert won.places[0]["published_mbps"] == {"reno": 5.0, "cubic": 9.0}
 
 
+def test_an_order_is_that_of_its_own_panel(monkeypatch):
+    entries = [
+        {"line": "FIFO", "place": "1", "panel": {"size": size}, "groups": groups}
+        for size, groups in (("big", {"reno": 5.0, "cubic": 9.0}), ("small", {"reno": 9.0, "cubic": 5.0}))
+    ]
+    monkeypatch.setattr(Published, "published_values", lambda self, key: entries)
+    found = {}
+    for size in ("big", "small"):
+        of_size = panel([Share(reno=[1], cubic=[4])], [1])
+        of_size.choice = (("size", size),)
+        found[size] = agreement.check(Published(), CLAIM | {"kind": "order", "outside": 0}, [of_size])
+    assert [verdict.measured for verdict in found.values()] == [0, 1]
+
+
+def test_places_of_which_nothing_was_published_are_named():
+    claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}]}
+    none = agreement.check(None, claim, [panel([Share(a=[9, 3])], [])])
+    assert (none.word, none.measured) == ("–", None)
+    assert none.reasons[0].text == "nothing was published at the places that were run: 1"
+    some = agreement.check(None, claim, [panel([Share(a=[9, 3]), Share(a=[1, 1])], [0.8])], seeded=False)
+    assert some.word == "PASS" and "not published, and not counted: 2" in some.detail.text()
+    assert agreement.check(None, claim | {"line": "FQ"}, [panel([Share(a=[1])], [1])]) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "word", "measured"),
+    [([[9, 3], [1, 1], [9, 3]], "OPEN", 0.867), ([[9, 3]] * 3, "DIFFERS", 0.8)],
+)
+def test_a_law_shows_the_place_that_decides_and_names_those_that_are_open(second, word, measured):
+    seeds = (1, 2, 3)
+    places = {"1": [[2, 1]] * 3, "2": second}
+    lines = [
+        Line(
+            "FIFO",
+            [Share(seed=n, a=of) for n, of in zip(seeds, rates, strict=True)],
+            place=place,
+            asked=seeds,
+        )
+        for place, rates in places.items()
+    ]
+    drawn = Panel(
+        figure=figure(options={"metric": "jain", "expected": "1"}),
+        choice=(),
+        lines=lines,
+        published=[],
+        title="",
+    )
+    # Jain's index of (2, 1) is 0.9; of (9, 3) 0.8.
+    claim = CLAIM | {"kind": "law", "tolerance": {"from": 0.85, "to": 0.95 if word == "DIFFERS" else 1.5}}
+    verdict = agreement.check_law(claim, [drawn])
+    assert verdict.word == word and verdict.measured == pytest.approx(measured, abs=1e-3)
+    reasons = [reason.text for reason in verdict.reasons]
+    assert reasons == (["at 2 the interval reaches over the bound"] if word == "OPEN" else [])
+
+
 def test_rows_are_variants_of_the_axis_row_whatever_the_size():
     experiment = experiments.load("cebinae-table")
     rows = runner.chosen_rows(experiment, "1-3,12")

@@ -83,14 +83,17 @@ class Place:
 def check(
     experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True
 ) -> Verdict | None:
-    """Check a claim of either kind; None where nothing of it was run or published.
+    """Check a claim of either kind; None where nothing of it was run.
 
     `seeded`: whether a seed can change what the places come to.
     """
     found = _order(experiment, claim, panels) if claim["kind"] == "order" else _within(claim, panels)
     columns, places = found
-    if not places:
+    _, asked = _lines(panels, claim["figure"], claim["line"])
+    if not asked or not all(_lines(panels, figure, claim["line"])[1] for figure in _figures(claim)):
         return None
+    if not places:
+        return _nothing_published(claim, list(asked), seeded=seeded)
     outside = [place.name for place in places if place.agrees is False]
     undecided = [place.name for place in places if place.agrees is None]
     total = len(places)
@@ -104,11 +107,12 @@ def check(
     reasons += [reason for place in places for reason in place.lacking]
     decided = _decided(claim["outside"], len(outside), len(undecided))
     unclear = [place.name for place in places if place.agrees is None and not place.lacking]
-    if decided is None and unclear:
-        text = f"at {', '.join(unclear)} the interval reaches over the bound"
-        reasons.append(evidence.Reason("interval", text))
+    if decided is None:
+        reasons += _unclear(unclear)
     title = f"{claim['text']}: {total - len(outside) - len(undecided)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
+    if alone := [name for name in asked if name not in {place.name for place in places}]:
+        note = f"{note}; not published, and not counted: {', '.join(alone)}"
     table = Table([figure.along, "", *columns], rows, title=title, note=note, left=2)
     return Verdict(
         text=claim["text"],
@@ -129,6 +133,31 @@ def check(
     )
 
 
+def _unclear(places: Sequence[str]) -> list[evidence.Reason]:
+    """The reason that places give at which the interval is neither inside nor outside."""
+    text = f"at {', '.join(places)} the interval reaches over the bound"
+    return [evidence.Reason("interval", text)] if places else []
+
+
+def _nothing_published(claim: dict[str, Any], places: Sequence[str], *, seeded: bool) -> Verdict:
+    """What becomes of a claim where nothing was published at the places that were run."""
+    text = f"nothing was published at the places that were run: {', '.join(places)}"
+    return Verdict(
+        text=claim["text"],
+        measured=None,
+        published=None,
+        bound=f"≤ {claim['outside']}",
+        holds=None,
+        reasons=(evidence.Reason("measured", text),),
+        seeds=0,
+        asked=0,
+        unseeded=not seeded,
+        bounds={"at_most": claim["outside"]},
+        counts=claim["kind"],
+        write=lambda _: "–",
+    )
+
+
 def _decided(allowed: int, outside: int, undecided: int) -> bool | None:
     """Whether no more places differ than may, whatever those come to that are not decided; None if open."""
     if outside > allowed:
@@ -136,11 +165,15 @@ def _decided(allowed: int, outside: int, undecided: int) -> bool | None:
     return True if outside + undecided <= allowed else None
 
 
+def _figures(claim: dict[str, Any]) -> list[str]:
+    """The figures of which a claim compares numbers."""
+    return [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
+
+
 def _reasons(claim: dict[str, Any], panels: Sequence[Panel]) -> list[evidence.Reason]:
     """Reasons against a verdict in the runs that the claim looks at: those that did not end."""
-    figures = [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
     found = []
-    for figure in figures:
+    for figure in _figures(claim):
         panel, lines = _lines(panels, figure, claim["line"])
         name = panel.figure.options.get("metric", "") if panel and claim["kind"] != "order" else ""
         found += claims.of_lines(list(lines.values()), name)
@@ -220,9 +253,13 @@ def _inside(deviations: numbers.BySeed, lowest: float, highest: float) -> bool |
 def _order(
     experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel]
 ) -> tuple[list[str], list[Place]]:
-    _, lines = _lines(panels, claim["figure"], claim["line"])
-    entries = experiment.published_values(claim.get("groups", "groups"))
-    by_name = {entry["place"]: entry["groups"] for entry in entries if entry["line"] == claim["line"]}
+    panel, lines = _lines(panels, claim["figure"], claim["line"])
+    choice = dict(panel.choice) if panel else {}
+    by_name = {
+        entry["place"]: entry["groups"]
+        for entry in experiment.published_values(claim.get("groups", "groups"))
+        if entry["line"] == claim["line"] and entry.get("panel", {}).items() <= choice.items()
+    }
     places = []
     for name, line in lines.items():
         theirs = by_name.get(name)
@@ -308,13 +345,20 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = 
     allowed = formulas.tolerance(claim)
     name = panel.figure.options["metric"]
     places = [_judged(panel, line, allowed) for line in judged]
-    deviations = [mean for place in places if (mean := place.deviation)]
-    worst = max(deviations, key=lambda mean: allowed.beyond(mean.value), default=None)
+    # The place that decides: of those that differ, else of those that are open, the farthest from the bound.
+    known = [(place.holds, mean) for place in places if (mean := place.deviation)]
+    weight = {False: 2, None: 1, True: 0}
+    _, worst = max(
+        known, key=lambda one: (weight[one[0]], allowed.beyond(one[1].value)), default=(None, None)
+    )
     seeds = min(numbers.known(place.deviations) for place in places)
     reasons = [*(numbers.few_seeds(seeds) if seeded else []), *claims.of_lines(list(by_place.values()), name)]
     reasons += [reason for place in places for reason in numbers.without(place.deviations, place.name)]
     wrong = any(place.holds is False for place in places)
     decided = False if wrong else None if any(place.holds is None for place in places) else True
+    if not wrong:
+        unclear = [p.name for p in places if p.holds is None and not numbers.without(p.deviations)]
+        reasons += _unclear(unclear)
     relative = trend_base(panel.figure, claim["line"], "") is not None
     text = quantities.digits if relative else metric(name).text
     write = quantities.digits if allowed.is_ratio else text
