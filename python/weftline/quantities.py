@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
 from weftline.errors import InputError
 
@@ -54,7 +55,7 @@ def digits(value: float | None, *, figures: int = 3) -> str:
         return "0"
     magnitude = abs(value)
     decimals = 0
-    while magnitude < 10 ** (figures - 1) and decimals < 6:
+    while magnitude < 10 ** (figures - 1) and decimals < figures + 3:
         magnitude *= 10
         decimals += 1
     if decimals == 0:
@@ -100,14 +101,38 @@ def seconds_text(seconds: float | None) -> str:
     return f"{int(seconds // 3600)}:{int(seconds % 3600 // 60):02d} h"
 
 
-def count_text(value: float | None) -> str:
+def count_text(value: float | None, *, figures: int = 3) -> str:
     """Return a count as ``"6.1 M"``."""
-    return _scaled(value, [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")])
+    return _scaled(value, [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")], figures)
 
 
-def share_text(value: float | None) -> str:
+def share_text(value: float | None, *, figures: int = 3) -> str:
     """Return a share as ``"5.34 %"``."""
-    return "–" if value is None else f"{_short(100 * value)} %"
+    return "–" if value is None else f"{_short(100 * value, figures)} %"
+
+
+def figures_apart(write: Callable[..., str], values: Sequence[float], bounds: Sequence[float]) -> int:
+    """Return with how many figures (3 to 17) no value is written like a bound that it is not equal to.
+
+    `write` takes ``figures``, as the functions here do.
+    """
+    for figures in range(3, 17):
+        alike = {_without_zeros(write(bound, figures=figures)): bound for bound in bounds}
+        texts = ((value, _without_zeros(write(value, figures=figures))) for value in values)
+        if all(alike.get(text, value) == value for value, text in texts):
+            return figures
+    return 17
+
+
+def exact(write: Callable[..., str], value: float) -> str:
+    """Return a number with all figures that it has in a file, at least three."""
+    figures = len(Decimal(repr(float(value))).normalize().as_tuple().digits)
+    return write(value, figures=max(3, figures))
+
+
+def _without_zeros(text: str) -> str:
+    """A number as text without the zeros at the end of its decimals, which do not tell it from another."""
+    return re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text).replace(". ", " ").rstrip(".")
 
 
 def parse_seeds(text: str) -> list[int]:

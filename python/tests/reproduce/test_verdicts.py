@@ -6,6 +6,7 @@ import random
 import pytest
 
 from weftline.measures.lines import Mean
+from weftline.quantities import count_text, digits, share_text, time_text
 from weftline.reproduce import claims, experiments, joined, ledger
 from weftline.reproduce import verdicts as rules
 
@@ -221,26 +222,26 @@ def test_few_numbers_are_shown_and_of_many_the_range():
 
 def test_an_interval_that_reaches_over_a_bound_decides_nothing():
     claim = {"text": "t", "below": 1}
-    assert claims.verdict(claim, 0.9, str, interval=(0.8, 0.95)).decided is True
-    assert claims.verdict(claim, 0.9, str, interval=(0.7, 1.1)).decided is None
-    assert claims.verdict(claim, 1.2, str, interval=(1.1, 1.3)).decided is False
-    assert claims.verdict(claim, 0.9, str).decided is True
+    assert claims.verdict(claim, 0.9, digits, interval=(0.8, 0.95)).decided is True
+    assert claims.verdict(claim, 0.9, digits, interval=(0.7, 1.1)).decided is None
+    assert claims.verdict(claim, 1.2, digits, interval=(1.1, 1.3)).decided is False
+    assert claims.verdict(claim, 0.9, digits).decided is True
     between = {"text": "t", "above": 1, "below": 2}
-    assert claims.verdict(between, 1.5, str, interval=(0.5, 2.5)).decided is None
-    assert claims.verdict({"text": "t", "at_most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
+    assert claims.verdict(between, 1.5, digits, interval=(0.5, 2.5)).decided is None
+    assert claims.verdict({"text": "t", "at_most": 1}, 1.0, digits, interval=(1.0, 1.0)).decided is True
 
 
 def test_one_seed_that_has_some_contradicts_none():
     claim = {"text": "t", "metric": "pauses", "at_most": 0}
     seeds = {"interval": (-23.2, 47.8), "by_seed": (0.0, 9.0, 28.0), "seeds": 3}
-    found = claims.verdict(claim, 12.3, str, **seeds)
+    found = claims.verdict(claim, 12.3, digits, **seeds)
     assert (found.decided, found.word) == (False, "DIFFERS")
-    assert found.measured_text == "12.3 (0.0 to 47.8)", "a count is not negative"
-    growth = claims.verdict({**claim, "metric": "backlog_growth"}, 12.3, str, **seeds)
+    assert found.measured_text == "12.3 (0 to 47.8)", "a count is not negative"
+    growth = claims.verdict({**claim, "metric": "backlog_growth"}, 12.3, digits, **seeds)
     assert (growth.decided, growth.measured_text) == (None, "12.3 (-23.2 to 47.8)")
     assert claims.as_json(growth)["signed"] is True
     stalled = claims.evidence.Reason("stalled", "stalled")
-    assert claims.verdict(claim, 12.3, str, **seeds, reasons=[stalled]).decided is None
+    assert claims.verdict(claim, 12.3, digits, **seeds, reasons=[stalled]).decided is None
 
 
 def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
@@ -256,3 +257,26 @@ def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
     old = {key: value for key, value in shifted.items() if key != "by_seed"}
     assert joined.judged_again(experiment, [old]) == [old], "without numbers of seeds it stays"
     assert joined.judged_again(experiment, [{**right, "text": "stated no more"}]) == []
+
+
+@pytest.mark.parametrize(
+    ("write", "bounds", "measured", "interval", "said", "bound"),
+    [
+        (time_text, {"below": 87_940.0}, 87_930.4, None, "87.93 us", "< 87.94 us"),
+        (time_text, {"below": 87_920.0}, 87_930.4, None, "87.93 us", "< 87.92 us"),
+        (time_text, {"above": 87_900.0}, 87_930.4, None, "87.93 us", "> 87.9 us"),
+        (time_text, {"below": 1_597_000.0}, 2000.0, None, "2 us", "< 1.597 ms"),
+        (digits, {"above": 1}, 1.007, (0.9997, 1.0143), "1.007 (0.9997 to 1.014)", "> 1.00"),
+        (digits, {"above": 0.9, "below": 1.1}, 1.0999996, None, "1.0999996", "> 0.900, < 1.10"),
+        (digits, {"below": 0.9}, 0.9, None, "0.900", "< 0.900"),
+        (digits, {"below": 2}, 1.0, (-1.0, 3.0), "1.00 (0 to 3.00)", "< 2.00"),
+        (share_text, {"below": 0.95}, 0.95001, None, "95.001 %", "< 95 %"),
+        (count_text, {"at_most": 1000}, 1000.4, None, "1.0004 k", "≤ 1 k"),
+        (digits, {"below": 2}, None, None, "–", "< 2.00"),
+    ],
+)
+def test_a_number_does_not_look_like_a_bound_that_it_is_not_equal_to(
+    write, bounds, measured, interval, said, bound
+):
+    verdict = claims.verdict({"text": "t", **bounds}, measured, write, interval=interval)
+    assert (verdict.measured_text, verdict.bound) == (said, bound)

@@ -96,7 +96,8 @@ class Verdict:
     def measured_text(self) -> str:
         """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``.
 
-        The interval of a number that cannot be negative starts at 0 or above.
+        The interval of a number that cannot be negative starts at 0 or above. Numbers near a bound have more
+        figures, so that none looks like a bound that it is not equal to.
         """
         text = self.write(self.measured)
         if self.interval is None:
@@ -306,13 +307,17 @@ def verdict(
         undecided = False
     else:
         undecided = bool(reasons) or (interval is not None and not _on_one_side(claim, interval))
+    low, high = interval or (measured, measured)
+    low = low if low is None or signed else max(0.0, low)
+    shown = [value for value in (measured, low, high) if value is not None]
+    figures = quantities.figures_apart(write, shown, list(bounds.values()))
     return Verdict(
         text=claim["text"],
         measured=measured,
         published=published,
         bound=_bound(claim, write),
         holds=holds,
-        write=write,
+        write=partial(write, figures=figures) if figures > 3 else write,
         interval=interval,
         decided=None if undecided else holds,
         reasons=tuple(reasons),
@@ -458,12 +463,8 @@ def _on_one_side(claim: dict[str, Any], interval: tuple[float, float]) -> bool:
     return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
 
 
-def _bound(claim: dict[str, Any], write: Callable[[float | None], str]) -> str:
-    parts = []
-    if "above" in claim:
-        parts.append(f"> {write(claim['above'])}")
-    if "below" in claim:
-        parts.append(f"< {write(claim['below'])}")
-    if "at_most" in claim:
-        parts.append(f"≤ {write(claim['at_most'])}")
-    return ", ".join(parts)
+def _bound(claim: dict[str, Any], write: Callable[..., str]) -> str:
+    signs = {"above": ">", "below": "<", "at_most": "≤"}
+    return ", ".join(
+        f"{sign} {quantities.exact(write, claim[key])}" for key, sign in signs.items() if key in claim
+    )
