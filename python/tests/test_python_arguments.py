@@ -63,6 +63,10 @@ def test_the_name_of_a_scenario_is_text(name):
         ("deadlines", {"group": {}}, "group"),
         ("over_time", {"metric": 1}, "metric"),
         ("over_time", {"metric": "queue_bytes", "every_ns": "1us"}, "every_ns"),
+        *(
+            ("over_time", {"metric": "queue_bytes", "every_ns": every}, "every_ns")
+            for every in (-1, float("nan"), float("inf"), 10**400)
+        ),
         ("over_time", {"metric": "queue_bytes", "max_points": "many"}, "max_points"),
         ("shares", {"from_ns": "0"}, "from_ns"),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import numbers
 import os
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -329,7 +330,7 @@ class Run:
         group : str, optional
             Only the flows of this group.
         max_points : int
-            Maximum number of points; the tail keeps its shape. `most` is its former name.
+            Maximum number of points, 0: all; the tail keeps its shape. `most` is its former name.
 
         Raises
         ------
@@ -407,8 +408,9 @@ class Run:
     def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
         """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured.
 
-        Values are averaged over time: over spans of `every_ns` where the series has shorter intervals, then
-        over neighbours, to at most `max_points` (0: all). A state (``paused``) is averaged over equal spans.
+        Values are averaged over time: over spans of `every_ns` where the series has shorter intervals, the
+        last of which ends with the run, then over neighbours, to at most `max_points` (0: all). A mean of
+        counts is per whole interval. A state (``paused``) is averaged over equal spans.
 
         Raises
         ------
@@ -424,6 +426,8 @@ class Run:
         """Return the same, empty whatever the name of a series that the run does not have."""
         _check_name("metric", metric)
         _check_time("every_ns", every_ns)
+        if not 0 <= every_ns <= sys.float_info.max:
+            raise InputError(f"every_ns: expected a finite time of at least 0, found {every_ns!r}")
         _check_whole("max_points", max_points)
         return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
 
