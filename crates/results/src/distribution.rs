@@ -17,7 +17,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("goodput_bps", "payload over completion time in bit/s"),
 ];
 
-/// At most `max_points` points (value, share of flows at or below it) of a column in [`COLUMNS`] over the finished flows that
+/// At most `max_points` points (0: all; value, share of flows at or below it) of a column in [`COLUMNS`] over the finished flows that
 /// are wanted; both ascend, the last share is 1. Empty where no flow finished.
 ///
 /// Errors: the folder has no table of flows, or the column is none of those.
@@ -53,10 +53,12 @@ pub fn to_json(points: &[(f64, f64)]) -> Value {
 /// Points of the cumulative curve of sorted values.
 fn points(sorted: &[f64], max_points: usize) -> Vec<(f64, f64)> {
     let count = sorted.len();
-    let mut ranks: Vec<usize> = if count <= max_points {
+    let mut ranks: Vec<usize> = if max_points == 0 || count <= max_points {
         (1..=count).collect()
+    } else if max_points == 1 {
+        vec![count]
     } else {
-        let half = (max_points / 2).max(1);
+        let half = max_points / 2;
         let even = (0..=half).map(|i| (i * count / half).max(1));
         // What is left above falls from all to one flow.
         let tail = (1..half).map(|i| count - (count as f64).powf(1.0 - i as f64 / half as f64) as usize);
@@ -75,6 +77,16 @@ mod tests {
     fn few_values_are_all_there_with_the_share_at_or_below_each() {
         assert_eq!(points(&[1.0, 2.0, 2.0, 5.0], 10), [(1.0, 0.25), (2.0, 0.5), (2.0, 0.75), (5.0, 1.0)]);
         assert_eq!(points(&[], 10), []);
+        assert_eq!(points(&[1.0, 2.0, 3.0], 0).len(), 3);
+    }
+
+    #[test]
+    fn there_are_no_more_points_than_were_requested() {
+        let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
+        for most in 1..20 {
+            let found = points(&sorted, most);
+            assert!(found.len() <= most && found.last() == Some(&(1000.0, 1.0)), "{most}: {found:?}");
+        }
     }
 
     #[test]

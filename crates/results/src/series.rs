@@ -1,9 +1,9 @@
 //! series.parquet: what `[measure]` requests over time, one value a row: time_ns, entity, metric, value.
 //!
-//! A value is one of three kinds. Of an *interval*, from the row before to its own time: a mean over it, such as a utilisation. The
-//! intervals of an entity follow each other from time 0 and are equal, except that the last one is shorter where the run ends inside
-//! of it. Of a *state*, from its own time until the next row: 0 before the first one, and the last one lasts until the end of the run.
-//! All others are *samples*, which count alike.
+//! A value is one of four kinds. Of an *interval*, from the row before to its own time: a *mean* over it, such as a utilisation, or a
+//! *count* of what happened in it. The intervals of an entity follow each other from time 0 and are equal, except that the last one is
+//! shorter where the run ends inside of it. Of a *state*, from its own time until the next row: 0 before the first one, and the last
+//! one lasts until the end of the run. All others are *samples*, which count alike.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -106,16 +106,25 @@ pub fn flow_of(entity: &str) -> Option<u32> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Interval,
+    Mean,
+    Count,
     State,
     Sample,
 }
 
 fn kind_of(metric: &str) -> Kind {
     match metric {
-        "goodput_bps" | "utilisation" => Kind::Interval,
+        "goodput_bps" | "utilisation" => Kind::Mean,
+        "ecn_marks" | "drops" | "pauses" => Kind::Count,
         "paused" => Kind::State,
-        _ => Kind::Sample,
+        _ => {
+            let groups = weftline_sim::describe::counters();
+            let mut declared = groups.iter().flat_map(|group| group.metrics);
+            match declared.any(|one| one.series.0 == metric && one.over.is_empty()) {
+                true => Kind::Count,
+                false => Kind::Sample,
+            }
+        }
     }
 }
 
@@ -128,12 +137,19 @@ pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 /// The series of one metric in the run folder `dir`.
 ///
 /// The time of a value is the end of its interval. With `every_ns` above zero, values are averaged over
-/// spans of that length, from a multiple of it (excluded) to the next (included), and stand at the span's end.
-/// Intervals that are not shorter than such spans stay as they are.
+/// spans of that length, from a multiple of it (excluded) to the next (included), and stand at the span's end, of the last one at that
+/// of the run. Values that are not closer together than such spans stay as they are.
 /// With `max_points` above zero an entity has at most that many points: neighbours are averaged until it has, and
-/// stand at the last one's time; a state is averaged over that many equal spans of the run. All means are over time. A run that
-/// recorded no series returns an empty list.
+/// stand at the last one's time; a state is averaged over that many equal spans of the run. All means are over time; those of counts
+/// are per whole interval. A run that recorded no series returns an empty list.
+///
+/// Errors: the folder is damaged, or `every_ns` is no finite time from 0 on, or so short that a state has too many spans.
 pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Result<Series, ResultsError> {
+    if !every_ns.is_finite() || every_ns < 0.0 {
+        return Err(ResultsError::input(format!(
+            "every_ns: expected a finite number of at least 0, found {every_ns}"
+        )));
+    }
     let path = dir.join(FILE);
     let mut all = Series::new();
     if !path.exists() {
@@ -152,14 +168,14 @@ pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Resul
         points[entity[row] as usize].push((times[row], values[row]));
     }
     let kind = kind_of(metric);
-    let end_ns = if kind == Kind::State { end_of_run(dir)? } else { None };
+    let end_ns = if kind == Kind::State || every_ns > 0.0 { end_of_run(dir)? } else { None };
     for (name, points) in entities.into_iter().zip(points) {
         let Some(&(last, _)) = points.last() else { continue };
+        let end = end_ns.unwrap_or(last).max(last);
         let points = match kind {
-            Kind::State => states(points, every_ns, max_points, end_ns.unwrap_or(last).max(last))?,
-            Kind::Interval => thinned(intervals(points, every_ns), max_points, true),
-            Kind::Sample if every_ns > 0.0 => thinned(averaged(&points, every_ns), max_points, false),
-            Kind::Sample => thinned(points, max_points, false),
+            Kind::State => states(points, every_ns, max_points, end)?,
+            Kind::Mean => thinned(intervals(points, every_ns), max_points, kind),
+            Kind::Count | Kind::Sample => thinned(averaged(points, every_ns, end, kind), max_points, kind),
         };
         all.insert(name, points);
     }
@@ -175,16 +191,50 @@ fn end_of_run(dir: &Path) -> Result<Option<f64>, ResultsError> {
 }
 
 /// The number of the span of length `every_ns` that holds `time`, from 1. The tolerance is for multiples that are not integers.
-fn span(time: f64, every_ns: f64) -> i64 {
-    (time / every_ns - 1e-9).ceil() as i64
+fn span(time: f64, every_ns: f64) -> f64 {
+    (time / every_ns - 1e-9).ceil()
 }
 
-/// Means over the spans that end at multiples of `every_ns`, at these; empty spans left out.
-fn averaged(points: &[(f64, f64)], every_ns: f64) -> Vec<(f64, f64)> {
+/// Means over the spans that end at multiples of `every_ns`, or at the end of the run, at these; empty spans left out. As they are
+/// where no two points lie in a span; of a time of 0, too.
+fn averaged(points: Vec<(f64, f64)>, every_ns: f64, end: f64, kind: Kind) -> Vec<(f64, f64)> {
+    let gaps = points.windows(2).map(|pair| pair[1].0 - pair[0].0).chain(points.first().map(|first| first.0));
+    if every_ns <= gaps.fold(f64::INFINITY, f64::min) * (1.0 + 1e-9) {
+        return points;
+    }
+    let part = Part::of_last(&points, kind);
     points
         .chunk_by(|a, b| span(a.0, every_ns) == span(b.0, every_ns))
-        .map(|chunk| (span(chunk[0].0, every_ns) as f64 * every_ns, mean(chunk)))
+        .map(|chunk| ((span(chunk[0].0, every_ns) * every_ns).min(end), part.mean(chunk)))
         .collect()
+}
+
+/// How much of an interval the last point of a series is of.
+struct Part {
+    /// The time of that point.
+    end: f64,
+    /// Its interval over the others: 1 of samples.
+    part: f64,
+    kind: Kind,
+}
+
+impl Part {
+    fn of_last(points: &[(f64, f64)], kind: Kind) -> Part {
+        let part = if kind == Kind::Sample { 1.0 } else { last_part(points) };
+        Part { end: points.last().map_or(0.0, |last| last.0), part, kind }
+    }
+
+    /// The mean of some of the points over time. Of counts it is per whole interval; a shorter one alone stays as it is.
+    fn mean(&self, chunk: &[(f64, f64)]) -> f64 {
+        match chunk {
+            [whole @ .., last] if last.0 == self.end && self.part < 1.0 && !whole.is_empty() => {
+                let sum: f64 = whole.iter().map(|point| point.1).sum();
+                let weight = if self.kind == Kind::Count { 1.0 } else { self.part };
+                (sum + weight * last.1) / (whole.len() as f64 + self.part)
+            }
+            _ => chunk.iter().map(|point| point.1).sum::<f64>() / chunk.len() as f64,
+        }
+    }
 }
 
 /// The last interval over the others, which are equal: 1, or less where the run ended inside of it.
@@ -201,16 +251,16 @@ fn intervals(points: Vec<(f64, f64)>, every_ns: f64) -> Vec<(f64, f64)> {
     if in_span <= 1.0 + 1e-9 {
         return points;
     }
-    if (in_span - in_span.round()).abs() < 1e-6 && last_part(&points) == 1.0 {
-        return averaged(&points, every_ns);
-    }
     let end = points[points.len() - 1].0;
+    if (in_span - in_span.round()).abs() < 1e-6 && last_part(&points) == 1.0 {
+        return averaged(points, every_ns, end, Kind::Mean);
+    }
     let mut spans = Vec::new();
     let (mut rest, mut since) = (points.as_slice(), 0.0);
-    for number in 1..=span(end, every_ns) {
-        let (begin, to) = ((number - 1) as f64 * every_ns, number as f64 * every_ns);
+    for number in 1..=span(end, every_ns) as u64 {
+        let (begin, to) = ((number - 1) as f64 * every_ns, (number as f64 * every_ns).min(end));
         let bytes = shares::within_after(since, rest, begin, to);
-        spans.push((to, 8e9 * bytes / (to.min(end) - begin)));
+        spans.push((to, 8e9 * bytes / (to - begin)));
         let passed = rest.partition_point(|point| point.0 <= to);
         since = passed.checked_sub(1).map_or(since, |last| rest[last].0);
         rest = &rest[passed..];
@@ -237,11 +287,11 @@ fn states(
                 next += 1;
             }
             sum += value * (to - from);
-            spans.push((number as f64 * every, sum / (to - begin)));
+            spans.push((to, sum / (to - begin)));
         }
         spans
     };
-    let spans = span(end, every_ns) as f64;
+    let spans = span(end, every_ns);
     let points = match every_ns > 0.0 {
         true if spans > MOST_SPANS => {
             return Err(ResultsError::input(format!(
@@ -257,27 +307,15 @@ fn states(
     Ok(over(end / max_points as f64, max_points as f64))
 }
 
-fn mean(points: &[(f64, f64)]) -> f64 {
-    points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64
-}
-
-/// At most `max_points` points, each the mean of as many neighbours, at the time of the last. `over_time`: they are means over
-/// intervals, and count by the lengths of these.
-fn thinned(points: Vec<(f64, f64)>, max_points: usize, over_time: bool) -> Vec<(f64, f64)> {
+/// At most `max_points` points, each the mean of as many neighbours, at the time of the last.
+fn thinned(points: Vec<(f64, f64)>, max_points: usize, kind: Kind) -> Vec<(f64, f64)> {
     if max_points == 0 || points.len() <= max_points {
         return points;
     }
-    let (end, part) = (points[points.len() - 1].0, if over_time { last_part(&points) } else { 1.0 });
-    let of_chunk = |chunk: &[(f64, f64)]| match chunk {
-        [whole @ .., last] if last.0 == end && part < 1.0 => {
-            let sum: f64 = whole.iter().map(|point| point.1).sum();
-            (sum + part * last.1) / (whole.len() as f64 + part)
-        }
-        _ => mean(chunk),
-    };
+    let part = Part::of_last(&points, kind);
     points
         .chunks(points.len().div_ceil(max_points))
-        .map(|chunk| (chunk[chunk.len() - 1].0, of_chunk(chunk)))
+        .map(|chunk| (chunk[chunk.len() - 1].0, part.mean(chunk)))
         .collect()
 }
 
@@ -298,27 +336,56 @@ mod tests {
 
     #[test]
     fn a_mean_stands_at_the_end_of_the_intervals_that_it_is_over() {
-        assert_eq!(averaged(&points(100.0), 500.0), [(500.0, 3.0), (1000.0, 8.0)]);
+        let averaged = |points, every| averaged(points, every, 1050.0, Kind::Sample);
+        assert_eq!(averaged(points(100.0), 500.0), [(500.0, 3.0), (1000.0, 8.0)]);
+        // The last span ends with the run.
         assert_eq!(
-            averaged(&points(100.0), 300.0),
-            [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1200.0, 10.0)]
+            averaged(points(100.0), 300.0),
+            [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1050.0, 10.0)]
         );
+        assert_eq!(averaged(points(100.0), 1e9), [(1050.0, 5.5)]);
         // Three times 12.3 is more than 36.9 in floating point.
         assert_eq!(
-            averaged(&points(12.3), 36.9).iter().map(|p| p.1).collect::<Vec<_>>(),
+            averaged(points(12.3), 36.9).iter().map(|p| p.1).collect::<Vec<_>>(),
             [2.0, 5.0, 8.0, 10.0]
         );
-        assert_eq!(averaged(&[(0.0, 7.0)], 100.0), [(0.0, 7.0)]);
+        assert_eq!(averaged(vec![(0.0, 7.0)], 100.0), [(0.0, 7.0)]);
+        for shorter in [100.0, 30.0, 1e-300] {
+            assert_eq!(averaged(points(100.0), shorter), points(100.0));
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_no_length_is_refused() {
+        for every in [-1.0, f64::NAN, f64::INFINITY] {
+            assert!(read(Path::new("."), "drops", every, 0).is_err(), "{every}");
+        }
+    }
+
+    #[test]
+    fn means_of_counts_are_per_whole_interval() {
+        // 1 to 10 in 100 ns each, and 3 in the last 50 ns.
+        let mut points = points(100.0);
+        points.push((1050.0, 3.0));
+        let spans = |every| averaged(points.clone(), every, 1050.0, Kind::Count);
+        assert_eq!(thinned(points.clone(), 1, Kind::Count), [(1050.0, 58.0 / 10.5)]);
+        assert_eq!(spans(1e9), [(1050.0, 58.0 / 10.5)]);
+        assert_eq!(spans(500.0), [(500.0, 3.0), (1000.0, 8.0), (1050.0, 3.0)]);
+        assert_eq!(spans(600.0), [(600.0, 3.5), (1050.0, 37.0 / 4.5)]);
+        for counted in ["drops", "ecn_marks", "pauses", "drops_buffer", "trimmed", "cache_misses"] {
+            assert!(kind_of(counted) == Kind::Count, "{counted}");
+        }
+        assert!(kind_of("saturated_share") == Kind::Sample && kind_of("rate_top_bps") == Kind::Sample);
     }
 
     #[test]
     fn points_are_thinned_to_means_of_neighbours() {
         let points = points(100.0);
         assert_eq!(
-            thinned(points.clone(), 4, true),
+            thinned(points.clone(), 4, Kind::Mean),
             [(300.0, 2.0), (600.0, 5.0), (900.0, 8.0), (1000.0, 10.0)]
         );
-        assert_eq!(thinned(points.clone(), 0, true), points);
+        assert_eq!(thinned(points.clone(), 0, Kind::Mean), points);
     }
 
     #[test]
@@ -326,12 +393,12 @@ mod tests {
         // 1 to 10 for 100 ns each, and 30 for the last 50 ns.
         let mut points = points(100.0);
         points.push((1050.0, 30.0));
-        assert_eq!(thinned(points.clone(), 1, true), [(1050.0, (55.0 + 15.0) / 10.5)]);
-        assert_eq!(thinned(points.clone(), 1, false), [(1050.0, 85.0 / 11.0)]);
-        assert_eq!(intervals(points.clone(), 500.0), [(500.0, 3.0), (1000.0, 8.0), (1500.0, 30.0)]);
-        assert_eq!(intervals(points.clone(), 700.0)[1], (1400.0, (27.0 + 15.0) / 3.5));
+        assert_eq!(thinned(points.clone(), 1, Kind::Mean), [(1050.0, (55.0 + 15.0) / 10.5)]);
+        assert_eq!(thinned(points.clone(), 1, Kind::Sample), [(1050.0, 85.0 / 11.0)]);
+        assert_eq!(intervals(points.clone(), 500.0), [(500.0, 3.0), (1000.0, 8.0), (1050.0, 30.0)]);
+        assert_eq!(intervals(points.clone(), 700.0)[1], (1050.0, (27.0 + 15.0) / 3.5));
         assert_eq!(intervals(points.clone(), 0.0), points);
-        assert_eq!(thinned(vec![(100.0, 1.0), (150.0, 4.0)], 1, true), [(150.0, 2.0)]);
+        assert_eq!(thinned(vec![(100.0, 1.0), (150.0, 4.0)], 1, Kind::Mean), [(150.0, 2.0)]);
     }
 
     #[test]
@@ -343,7 +410,7 @@ mod tests {
             let near = |(a, b): (&(f64, f64), &(f64, f64))| a.0 == b.0 && (a.1 - b.1).abs() < 1e-12;
             assert!(found.iter().zip(expected).all(near), "{found:?}");
         };
-        close(intervals(points.clone(), 100.0), &[(100.0, (40.0 + 80.0 + 60.0) / 100.0), (200.0, 3.0)]);
+        close(intervals(points.clone(), 100.0), &[(100.0, (40.0 + 80.0 + 60.0) / 100.0), (120.0, 3.0)]);
         close(intervals(points.clone(), 60.0), &[(60.0, 80.0 / 60.0), (120.0, 160.0 / 60.0)]);
         // Nothing is known of shorter spans than the intervals.
         assert_eq!(intervals(points.clone(), 30.0), points);
@@ -357,7 +424,7 @@ mod tests {
         let read = |every, points| states(changes.clone(), every, points, 150.0).unwrap();
         assert_eq!(read(0.0, 0), changes);
         assert_eq!(read(50.0, 0), [(50.0, 0.6), (100.0, 0.2), (150.0, 1.0)]);
-        assert_eq!(read(100.0, 0), [(100.0, 0.4), (200.0, 1.0)]);
+        assert_eq!(read(100.0, 0), [(100.0, 0.4), (150.0, 1.0)]);
         assert_eq!(read(0.0, 1), [(150.0, 0.6)]);
         assert_eq!(read(10.0, 2), [(75.0, 0.4), (150.0, 0.8)]);
         assert!(states(changes.clone(), 1e-6, 0, 150.0).is_err());

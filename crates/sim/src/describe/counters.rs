@@ -59,9 +59,9 @@ pub(super) fn fold(counter: &Counter) -> &'static str {
     }
 }
 
-/// What is shown of it over time.
+/// What is shown of it over time, and the name of the metric over a whole run.
 fn series(metric: &Metric) -> Value {
-    json!({ "name": metric.series.0, "text": metric.series.1 })
+    json!({ "name": metric.series.0, "text": metric.series.1, "metric": metric.name })
 }
 
 #[cfg(test)]
