@@ -143,7 +143,7 @@ pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 /// stand at the last one's time; a state is averaged over that many equal spans of the run. All means are over time; those of counts
 /// are per whole interval. A run that recorded no series returns an empty list.
 ///
-/// Errors: the folder is damaged, or `every_ns` is no finite time from 0 on, or so short that a state has too many spans.
+/// Errors: the folder is damaged; `every_ns` is negative or not finite; a state would have more than [`MOST_SPANS`] spans.
 pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Result<Series, ResultsError> {
     if !every_ns.is_finite() || every_ns < 0.0 {
         return Err(ResultsError::input(format!(
