@@ -49,7 +49,7 @@ def test_the_last_interval_ends_with_the_run():
     run = Failing([4e9] * 5)
     run.rates = run.rates[:15]
     run.summary = {"end_ns": 1.45e6, "failures": [{"at_ns": 1e6}]}
-    # The last interval is half as long as the others: only the deficit counts it.
+    # Only the deficit counts the last interval, which has half the length of the others.
     assert recovery.recovery_ns(run) == pytest.approx(4e5)
     assert recovery.deficit_bytes(run) == pytest.approx(4e9 * 4.5e5 / 8e9)
 
