@@ -502,7 +502,8 @@ def test_a_claim_with_too_few_seeds_does_not_take_the_place_of_one_that_has_enou
     def at_size(*seeds):
         measured = [1.0 + seed for seed in seeds]
         claim = {**small["claims"][0], "seeds": len(seeds), "of_seeds": list(seeds), "by_seed": measured}
-        return {**small, "size": "Published size", "claims": [{**claim, "measured": measured[0]}]}
+        claim |= {"measured": measured[0], "measurement": {"claim": "a", "runs": "b"}}
+        return {**small, "size": "Published size", "claims": [claim]}
 
     assert small["claims"][0]["seeds"] >= rules.MIN_SEEDS
     few = made.taken({"first": small}, {"result": at_size(1)})["first"]

@@ -7,7 +7,7 @@ import pytest
 from texts import TWO_SCHEMES
 
 from weftline.cli.main import main
-from weftline.errors import InputError
+from weftline.errors import InputError, WeftlineWarning
 from weftline.reproduce import experiments, joined, published
 
 HERE = TWO_SCHEMES.replace("fabric.toml", "scenario.toml").replace("seeds = [1, 2, 3]", "seeds = [1]")
@@ -114,6 +114,32 @@ def test_seeds_that_ran_apart_come_to_what_they_come_to_together(book, engine):
     assert joined.with_older(stated, others, whole) == whole, "all seeds are newer"
     changed = [{**claim, "bounds": {"below": 0.1}} for claim in first]
     assert joined.with_older(stated, changed, others) == others, "another bound is another claim"
+    unrecorded = [{key: of for key, of in claim.items() if key != "measurement"} for claim in first]
+    with pytest.warns(WeftlineWarning, match="seeds 1 are not joined .* was not recorded"):
+        assert joined.with_older(stated, unrecorded, others) == others
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "why"),
+    [
+        ("experiment.toml", "slowdown_p95", "slowdown_p99", "the claim was another one"),
+        ("scenario.toml", '"1ms"', '"2ms"', "the scenarios, their files or the version differ"),
+    ],
+)
+def test_results_of_another_measurement_are_not_joined(book, engine, file, old, new, why):
+    def claims_of(seeds, out):
+        options = ["--seeds", seeds, "--out", out, "--quiet"]
+        assert main(["reproduce", "--published", "first", *options]) == 0
+        text = Path(out, "ledger/results/first-published.json").read_text()
+        return json.loads(text)["result"]["claims"]
+
+    first = claims_of("1", "a")
+    path = book / "first" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    others = claims_of("2,3", "b")
+    with pytest.warns(WeftlineWarning, match=why):
+        assert joined.with_older(experiments.load("first").claims, first, others) == others
 
 
 def test_seeds_of_an_earlier_call_stay_when_one_of_them_is_run_alone(book, engine):

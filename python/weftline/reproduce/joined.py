@@ -4,7 +4,8 @@ The runs of one seed at a published size take an hour or two, those of all seeds
 `weftline reproduce --published NAME --seeds 2` runs one seed, anywhere, and what it came to is joined with
 what is stored of others: a claim has the number of each seed, so the joined number is the mean over all of
 them, with Student's interval, and the verdict follows as if they had been run together. Of a seed that both
-have the newer number counts.
+have the newer number counts. Joined are results of the same measurement alone: of a claim with the same keys
+on the same scenarios and files, under the same version, whatever their seeds (`measurement`).
 
 What is stored of a claim can be judged again from the numbers of its seeds, by today's rules and under the
 bounds that the experiment states today (`judged_again`).
@@ -12,24 +13,64 @@ bounds that the experiment states today (`judged_again`).
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
+from weftline.errors import warn
 from weftline.measures import evidence
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import metric
 from weftline.reproduce import claims, numbers, verdicts
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.trials import METRICS, TrialMetric
+from weftline.scenario import Scenario
+from weftline.sweeps.store import Point, content_key
+
+if TYPE_CHECKING:
+    from weftline.reproduce.runner import Plan
 
 WHOLE = ("agreement", "order", "law")
 """Kinds whose result is not a number for each seed."""
+BOUNDS = ("above", "below", "at_most")
 
 
-def marked(claim: dict[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return a result of a claim with the seeds that it was measured on."""
-    return claim if claim.get("unseeded") else {**claim, "of_seeds": list(seeds)}
+def marked(
+    claim: dict[str, Any], seeds: Sequence[int], measurement: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return a result of a claim with the seeds that it was measured on, and what was measured."""
+    if claim.get("unseeded"):
+        return claim
+    return {**claim, "of_seeds": list(seeds)} | ({"measurement": dict(measurement)} if measurement else {})
+
+
+def measurement(claim: Mapping[str, Any], plan: Plan) -> dict[str, str]:
+    """Return hashes of what a claim measures: its keys without its bounds, and its runs without seeds."""
+    stated = {key: value for key, value in claim.items() if key not in ("text", "published", *BOUNDS)}
+    sides = [claim, *([{**claim, **claim["than"]}] if "than" in claim else [])]
+    options, runs = [], set()
+    for side, panel in zip(
+        sides, (claim.get("panel", {}), claims.than_panel(dict(claim)) or {}), strict=False
+    ):
+        places = {side[key] for key in ("at", "against_at") if key in side}
+        for figure, choice, label, points in plan:
+            if figure.name != side["figure"] or label not in claims.asked_lines(dict(side)):
+                continue
+            if panel.items() <= dict(choice).items() and (not places or points[0].place in places):
+                options.append([figure.options.get("group"), figure.options.get("sizes")])
+                runs.add((label, points[0].place, _without_seed(points[0])))
+    return {"claim": _hash([stated, options]), "runs": _hash(sorted(runs))}
+
+
+def _without_seed(point: Point) -> str:
+    """The key of a point, the same for all seeds."""
+    return content_key(Scenario.of(point.source, list(point.settings), seed=0).resolved, point.source)
+
+
+def _hash(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def answering(known: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +120,7 @@ def judged_again(experiment: Experiment, results: Sequence[dict[str, Any]]) -> l
 
 def _again(experiment: Experiment, claim: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     several = isinstance(claim.get("against"), list)
-    bounds = {key: claim[key] for key in ("above", "below", "at_most") if key in claim}
+    bounds = {key: claim[key] for key in BOUNDS if key in claim}
     if experiment.measures_cost or claim.get("kind") in WHOLE or (several and bounds != result.get("bounds")):
         return result
     by_seed = tuple(result.get("by_seed") or [result["measured"]])
@@ -113,11 +154,26 @@ def _by_seed(result: Mapping[str, Any], values: Sequence[float | None]) -> dict[
 
 
 def _fit(claim: Mapping[str, Any], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Whether both results have numbers of seeds, the older one of others too, under the same bounds."""
+    """Whether both have numbers of seeds, the older one of others too, of the same measurement and bounds."""
     if old is None or claim.get("kind") in WHOLE or old.get("bounds") != new.get("bounds"):
         return False
     ours, theirs = new.get("of_seeds"), old.get("of_seeds")
-    return bool(ours and theirs and {*theirs} - {*ours})
+    if not (ours and theirs and {*theirs} - {*ours}):
+        return False
+    unlike = _unlike(old.get("measurement"), new.get("measurement"))
+    if unlike:
+        seeds = numbers.spans(theirs)
+        warn([f'claim "{claim["text"]}": seeds {seeds} are not joined with the others: {unlike}'])
+    return not unlike
+
+
+def _unlike(old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> str:
+    """What differs of two measurements, "" if nothing does."""
+    if not old or not new:
+        return "what they measured was not recorded"
+    if old["claim"] != new["claim"]:
+        return "the claim was another one, such as of another metric, line or percentile"
+    return "" if old["runs"] == new["runs"] else "the scenarios, their files or the version differ"
 
 
 def _joined(claim: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +197,7 @@ def _joined(claim: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, 
         reasons=[*numbers.reasons(found), *dict.fromkeys(reasons)],
         by_seed=by_seed,
     )
-    return marked(claims.as_json(verdict), seeds)
+    return marked(claims.as_json(verdict), seeds, new["measurement"])
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[int, float | None]:

@@ -311,6 +311,7 @@ def _collect(rounds: Sequence[Round], out: Path) -> None:
         panels: list[list[Panel]] = []
         verdicts: dict[str, Verdict] = {}
         marked: dict[str, dict[str, Any]] = {}
+        stated = {claim["text"]: claim for claim in experiment.claims}
         used: runner.Plan = []
         whole = {*seeds_of.values()}
         # A claim on two panels has the seeds that both have.
@@ -325,7 +326,8 @@ def _collect(rounds: Sequence[Round], out: Path) -> None:
             asked = replace(experiment, claims=[c for c in experiment.claims if c["text"] not in verdicts])
             for verdict in runner.check_claims(asked, found):
                 verdicts[verdict.text] = verdict
-                marked[verdict.text] = joined.marked(claims.as_json(verdict), seeds)
+                of = joined.measurement(stated[verdict.text], plan)
+                marked[verdict.text] = joined.marked(claims.as_json(verdict), seeds, of)
             exactly = [[p for p in of if seeds_of[p.figure.name, p.choice] == seeds] for of in found]
             panels += [of for of in exactly if of]
             used += [entry for entry in having if seeds_of[entry[0].name, entry[1]] == seeds]

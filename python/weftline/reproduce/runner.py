@@ -393,7 +393,9 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> l
         there = claims.than_panel(claim)
         other = None if there is None else _panel_of_claim({**claim, **claim["than"]}, there, panels)
         if there is None or other is not None:
-            than = other and (other.asked_lines, published_for({**claim, **claim["than"]}, other))
+            than = None
+            if other is not None:
+                than = (other.asked_lines, published_for({**claim, **claim["than"]}, other))
             mine = published_for(claim, own)
             verdicts.append(claims.check(claim, own.asked_lines, mine, than=than, seeded=experiment.seeded))
     return verdicts
