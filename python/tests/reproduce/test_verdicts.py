@@ -252,7 +252,7 @@ def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
     shifted = right | {"measured": 1.5, "interval": [mean.low - 0.5, mean.high - 0.5], "decided": True}
     (found,) = joined.judged_again(experiment, [shifted])
     assert (found["measured"], found["interval"]) == (2.0, (mean.low, mean.high))
-    assert found["decided"] is None and found["said"].startswith("2")
+    assert found["decided"] is None and found["written"].startswith("2")
     assert joined.judged_again(experiment, [found]) == [found], "what is right stays"
     old = {key: value for key, value in shifted.items() if key != "by_seed"}
     assert joined.judged_again(experiment, [old]) == [old], "without numbers of seeds it stays"
@@ -260,7 +260,7 @@ def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
 
 
 @pytest.mark.parametrize(
-    ("write", "bounds", "measured", "interval", "said", "bound"),
+    ("write", "bounds", "measured", "interval", "written", "bound"),
     [
         (time_text, {"below": 87_940.0}, 87_930.4, None, "87.93 us", "< 87.94 us"),
         (time_text, {"below": 87_920.0}, 87_930.4, None, "87.93 us", "< 87.92 us"),
@@ -276,7 +276,7 @@ def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
     ],
 )
 def test_a_number_does_not_look_like_a_bound_that_it_is_not_equal_to(
-    write, bounds, measured, interval, said, bound
+    write, bounds, measured, interval, written, bound
 ):
     verdict = claims.verdict({"text": "t", **bounds}, measured, write, interval=interval)
-    assert (verdict.measured_text, verdict.bound) == (said, bound)
+    assert (verdict.measured_text, verdict.bound) == (written, bound)
