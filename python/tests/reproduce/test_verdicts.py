@@ -252,7 +252,7 @@ def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
     shifted = right | {"measured": 1.5, "interval": [mean.low - 0.5, mean.high - 0.5], "decided": True}
     (found,) = joined.judged_again(experiment, [shifted])
     assert (found["measured"], found["interval"]) == (2.0, (mean.low, mean.high))
-    assert found["decided"] is None and found["written"].startswith("2")
+    assert found["decided"] is None and found["said"].startswith("2")
     assert joined.judged_again(experiment, [found]) == [found], "what is right stays"
     old = {key: value for key, value in shifted.items() if key != "by_seed"}
     assert joined.judged_again(experiment, [old]) == [old], "without numbers of seeds it stays"
