@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn there_are_no_more_points_than_were_requested() {
         let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
-        for most in 1..20 {
-            let found = points(&sorted, most);
-            assert!(found.len() <= most && found.last() == Some(&(1000.0, 1.0)), "{most}: {found:?}");
+        for max in 1..20 {
+            let found = points(&sorted, max);
+            assert!(found.len() <= max && found.last() == Some(&(1000.0, 1.0)), "{max}: {found:?}");
         }
     }
 

@@ -485,7 +485,7 @@ fn with_a_link_down_ecmp_letflow_conga_and_hula_order_as_their_papers_report() {
     }
 }
 
-/// An answer that is late only because packets take long to be sent says nothing of a path.
+/// An answer that is late only because packets take long to be sent does not mean a bad path.
 #[test]
 fn conweave_moves_no_flow_on_an_idle_network_of_any_rate_and_mtu() {
     let networks = [
@@ -517,10 +517,10 @@ fn conweave_moves_no_flow_on_an_idle_network_of_any_rate_and_mtu() {
                 let (_, outcome) = run_in(1, scenario.config().expect("a configuration"));
                 let [requests, answers, moves] =
                     ["path_requests", "path_answers", "path_moves"].map(|key| total(&outcome, key));
-                let said = format!("{network}, {host} and {fabric} Gb/s, {mtu} B");
+                let case = format!("{network}, {host} and {fabric} Gb/s, {mtu} B");
                 assert!(
                     requests > 0 && (answers, moves) == (requests, 0),
-                    "{said}: {requests}, {answers}, {moves}"
+                    "{case}: {requests}, {answers}, {moves}"
                 );
             }
         }

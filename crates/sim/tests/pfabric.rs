@@ -211,10 +211,10 @@ fn a_lone_flow_of_any_mtu_is_sent_once_and_takes_its_ideal_time() {
             let scenario = crate::common::load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
             let (kept, outcome) = run(scenario.config().expect("a configuration"));
             let flow = kept.flows[0];
-            let said = format!("{rate}, {mtu} B: {:?}", (flow.packets_sent, flow.timeouts));
-            assert_eq!((flow.packets_sent, flow.packets_retransmitted, flow.timeouts), (500, 0, 0), "{said}");
-            assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0, "{said}");
-            assert_eq!(completion_times(&kept)[0], flow.ideal, "{said}");
+            let text = format!("{rate}, {mtu} B: {:?}", (flow.packets_sent, flow.timeouts));
+            assert_eq!((flow.packets_sent, flow.packets_retransmitted, flow.timeouts), (500, 0, 0), "{text}");
+            assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0, "{text}");
+            assert_eq!(completion_times(&kept)[0], flow.ideal, "{text}");
         }
     }
 }

@@ -171,7 +171,10 @@ def test_what_would_be_ignored_is_refused(tmp_path, text, says):
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ([{"line": "A", "points": [[31, 1]]}], "entry 1: points: x = 31 is no place of load: 30, 1/3"),
+        (
+            [{"line": "A", "points": [[31, 1]]}],
+            "entry 1: points: x = 31 is not among the places of load: 30, 1/3",
+        ),
         ([*PUBLISHED, *PUBLISHED], "entry 2: line: entry 1 is of the same"),
         ([*PUBLISHED, PUBLISHED[0] | {"panel": {"size": "big"}}], "entry 2: line: entry 1 is of the same"),
         ([PUBLISHED[0] | {"panel": {"size": "bigg"}}], 'unknown variant of size "bigg": did you mean "big"'),

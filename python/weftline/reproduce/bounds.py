@@ -103,7 +103,7 @@ def check_sizes(table: dict[str, Any], here: str) -> None:
             raise InputError(
                 f'{here}sizes: unknown key "{key}": {nearest(key, ["min", "max"])}known: min, max'
             )
-        if not isinstance(size, str | int) or isinstance(size, bool):
+        if not isinstance(size, str):
             raise InputError(f'{here}sizes: {key}: expected a size such as "10MB", found {size!r}')
         quantities.parse_bytes(size)
     if len(sizes) == 2 and quantities.parse_bytes(sizes["min"]) > quantities.parse_bytes(sizes["max"]):

@@ -222,7 +222,9 @@ def _check_places(
     places = list(experiment.axes[figure.along])
     off = [x for x, _ in points if formulas.at_place(x, places) is None]
     if off and (kind == "trend" or len(off) == len(points)):
-        raise InputError(f"{here}: points: x = {off[0]:g} is no place of {figure.along}: {', '.join(places)}")
+        raise InputError(
+            f"{here}: points: x = {off[0]:g} is not among the places of {figure.along}: {', '.join(places)}"
+        )
 
 
 def _known(here: str, what: str, name: str, names: list[str]) -> None:

@@ -17,7 +17,7 @@
 //!         pFabric data, probe           first byte *, what queues order by
 //!         pFabric acknowledgement       next byte expected *, number of the packet that came
 //!         Fastpass data, acknowledgement  packets of the flow, number of the packet
-//!         Fastpass request              timeslots asked for so far, destination, deadline in ns *
+//!         Fastpass request              timeslots requested so far, destination, deadline in ns *
 //!         Fastpass answer               timeslots given so far, 1: the request was new
 //!         Fastpass schedule             epoch (32 bits), the flows of its eight timeslots (2^32 - 1: none)
 //!         Fastpass half a schedule      epoch, the flows of four timeslots, their paths

@@ -23,7 +23,7 @@ pub struct Slower {
 
 impl Slower {
     /// On a link, there and back. A request takes the time of a full packet even if it is short, because it
-    /// follows full ones. On its way back the answer goes first, but not before a packet that is being sent.
+    /// follows full ones. Going back the answer goes first, but not before a packet that is being sent.
     fn on(self, rate: Rate) -> Time {
         let time = |rate: Rate, packet: u64| rate.transmission_time(2 * packet + u64::from(REPLY_BYTES));
         time(rate, self.packet).saturating_sub(time(AUTHORS_RATE, AUTHORS_PACKET))

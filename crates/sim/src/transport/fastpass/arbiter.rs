@@ -1,7 +1,7 @@
 //! The arbiter: what it knows of the flows that wait, and the epochs in which it gives them timeslots.
 //!
-//! Epochs run back to back from time 0. A flow asks for timeslots with a request, which says how many it has
-//! asked for since it began, so that a request that comes twice asks for nothing more. At every epoch's
+//! Epochs run back to back from time 0. A flow requests timeslots with a request, which states how many it has
+//! requested since it began, so that a request that comes twice requests nothing more. At every epoch's
 //! beginning the arbiter fills eight timeslots and sends each source with one a schedule. A source sends the
 //! packet of timeslot k at `base + k * slot`; the start rule tells what the base is.
 //!
@@ -38,7 +38,7 @@ impl ArbiterConfig {
 #[derive(Debug)]
 pub struct Arbiter {
     demands: Vec<Demand>,
-    /// Timeslots that each flow has asked for since it began, until it is complete.
+    /// Timeslots that each flow has requested since it began, until it is complete.
     requested: FxHashMap<FlowId, u64>,
     /// What was received since the last epoch, in order.
     news: Vec<News>,
@@ -59,7 +59,7 @@ impl Arbiter {
         }
     }
 
-    /// A request has come: by it the flow has asked for `in_all` timeslots since it began. Returns whether
+    /// A request has come: by it the flow has requested `in_all` timeslots since it began. Returns whether
     /// that is more than was known.
     pub fn request(&mut self, demand: Demand, in_all: u64) -> bool {
         let known = self.requested.get(&demand.flow).copied();
@@ -74,7 +74,7 @@ impl Arbiter {
         true
     }
 
-    /// The flow is complete and asks for nothing more.
+    /// The flow is complete and requests nothing more.
     pub fn forget(&mut self, flow: FlowId) {
         self.requested.remove(&flow);
         self.news.push(News::Complete(flow));
@@ -119,7 +119,7 @@ impl Arbiter {
     }
 }
 
-/// What the arbiter is told of a flow.
+/// What the arbiter knows of a flow.
 #[derive(Debug)]
 enum News {
     /// Its first timeslots.

@@ -3,11 +3,11 @@
 //! A flow asks the *arbiter*, a process at one of the hosts, for as many timeslots as it has packets. At the beginning of
 //! every *epoch* the arbiter fills eight timeslots, each with a matching of sources and destinations, and sends a
 //! *schedule* to every source that got one. A source sends one packet in each timeslot that it was given, so no two
-//! packets meet at a host's link. Every packet is acknowledged; what was not is asked for again.
+//! packets meet at a host's link. Every packet is acknowledged; what was not is requested again.
 //!
 //! Source: Perry, Ousterhout, Balakrishnan, Shah, Fugal, "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM
 //! 2014, as the pHost authors' simulator has it (Gao et al., CoNEXT 2015; commit 8e9cf04), with which it is compared.
-//! Requests count all timeslots that a flow has asked for, and reports all that it was given, as in the
+//! Requests count all timeslots that a flow has requested, and reports all that it was given, as in the
 //! system of the Fastpass paper: a repetition changes nothing, and what is missing from the sum is lost.
 //! Differs from the source: requests are repeated while nothing is heard, and a schedule for a flow that is complete is
 //! answered, so that no lost packet leaves a flow or a demand behind; the NIC pulls a data packet in its timeslot when
@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 
 /// Codes of control packets.
 pub mod code {
-    /// Source to arbiter. `seq`: timeslots that the flow has asked for since it began; `aux`: its
+    /// Source to arbiter. `seq`: timeslots that the flow has requested since it began; `aux`: its
     /// destination; `sent`: its deadline.
     pub const REQUEST: u8 = 0;
     /// Arbiter to source; its content is packed by `schedule.rs`.

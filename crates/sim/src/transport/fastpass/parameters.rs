@@ -58,7 +58,7 @@ pub struct FastpassConfig {
     /// Traffic class of control packets; data are in the next.
     pub class: u8,
     pub arbiter: ArbiterConfig,
-    /// From the last packet of a flow until what is not acknowledged is asked for again.
+    /// From the last packet of a flow until what is not acknowledged is requested again.
     pub retry: Time,
     /// A source that waits for timeslots and hears nothing for so long repeats its request.
     pub request_timeout: Time,

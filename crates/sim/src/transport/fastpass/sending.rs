@@ -16,7 +16,7 @@ impl Fastpass {
     pub(super) fn start(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let settings = config_of(cx.settings, spec.transport);
         let mut hash = flow_hash(spec.src, spec.dst, flow);
-        // Without a route the packets go to the first port, and what is lost is asked for again.
+        // Without a route the packets go to the first port, and what is lost is requested again.
         let port = cx.bind(flow, spec, &mut hash).unwrap_or(cx.first_port);
         let mut source = SourceFlow::new(flow, spec, settings, cx.now());
         source.hash = hash;
@@ -134,7 +134,7 @@ impl Fastpass {
         None
     }
 
-    /// All packets are sent: when what is not acknowledged is asked for again.
+    /// All packets are sent: when what is not acknowledged is requested again.
     fn await_acknowledgements(&mut self, slot: u32, cx: &mut HostContext) {
         let flow = &mut self.sources[slot as usize];
         let retry = config_of(cx.settings, flow.spec.transport).retry;
@@ -250,7 +250,7 @@ impl Fastpass {
         flow.silence.event = flow.silence.deadline;
         cx.set_timer(flow.silence.event, slot);
         let asks = asks?;
-        // A repetition is one only if the arbiter says so: mostly the flow waits for its turn.
+        // A repetition is one only if the arbiter reports it: mostly the flow waits for its turn.
         if asks == code::REQUEST {
             flow.timeouts += 1;
             let group = flow.spec.group;
@@ -260,7 +260,7 @@ impl Fastpass {
     }
 }
 
-/// What the arbiter is told by a request, which says the number of timeslots in another way.
+/// What the arbiter learns from a request, which states the number of timeslots in another way.
 pub fn demand(packet: &Packet) -> Demand {
     Demand {
         flow: packet.flow,

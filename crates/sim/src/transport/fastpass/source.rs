@@ -32,7 +32,7 @@ pub struct SourceFlow {
     pub unscheduled: u32,
     /// Timeslots given and not used.
     pub scheduled: u32,
-    /// Timeslots received since the flow began, and those that were lost on their way.
+    /// Timeslots received since the flow began, and those that were lost.
     pub accounted: u64,
     /// Timeslots that the arbiter says it has given the flow since it began.
     pub reported: u64,
@@ -44,7 +44,7 @@ pub struct SourceFlow {
     /// Those that were sent again, and the first packet that was not sent yet.
     again: u64,
     first_unsent: u32,
-    /// Requests and schedules that were lost, and packets asked for again because they were not acknowledged
+    /// Requests and schedules that were lost, and packets requested again because they were not acknowledged
     /// in time.
     pub timeouts: u32,
     /// How long the arbiter has not been heard; once all is sent, how long to wait for acknowledgements.
@@ -78,8 +78,8 @@ impl SourceFlow {
         }
     }
 
-    /// Timeslots that the flow has asked for since it began. A repetition says the same number, so it asks
-    /// for nothing more.
+    /// Timeslots that the flow has requested since it began. A repetition states the same number, so it asks
+    /// nothing more.
     pub fn requested(&self) -> u64 {
         self.accounted + u64::from(self.unscheduled)
     }
@@ -96,7 +96,7 @@ impl SourceFlow {
     }
 
     /// Timeslots that were given and have not come are lost: returns whether there are any. What the flow
-    /// still wants then has to be asked for beyond them.
+    /// still wants then has to be requested beyond them.
     pub fn write_off(&mut self) -> bool {
         let lost = self.reported > self.accounted;
         self.accounted = self.accounted.max(self.reported);
@@ -120,7 +120,7 @@ impl SourceFlow {
         self.unscheduled == 0 && self.scheduled == 0
     }
 
-    /// What was not acknowledged in time is asked for again.
+    /// What was not acknowledged in time is requested again.
     pub fn ask_again(&mut self, now: Time, patience: Time) {
         self.unscheduled = self.acknowledged.missing();
         self.silence = Silence::starting(now, patience);

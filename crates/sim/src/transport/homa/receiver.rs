@@ -74,10 +74,10 @@ impl Incoming {
         self.gaps().map(of).sum::<u64>() + self.left()
     }
 
-    /// Whether nothing has come, nor been asked for, for this time.
+    /// Whether nothing has come, nor been requested, for this time.
     fn is_quiet(&self, now: Time, time: Time) -> bool {
-        let heard = Time(self.silence.deadline.0.saturating_sub(self.silence.patience.0));
-        now >= heard.saturating_add(time)
+        let received = Time(self.silence.deadline.0.saturating_sub(self.silence.patience.0));
+        now >= received.saturating_add(time)
     }
 }
 
@@ -334,7 +334,7 @@ impl Homa {
         let config = cx.settings.of::<HomaConfig>(packet.profile);
         let (now, message) = (cx.net.now, &mut self.incoming[slot as usize]);
         if known {
-            // Packets that came, or were requested, not long ago may have others behind them: those are late, not lost.
+            // Packets that came, or were requested, not long ago may be followed by others, which are late and not lost.
             if message.left() > 0 || !message.is_quiet(now, config.rto) {
                 return self.answer(packet, PacketKind::Control, code::KNOWN, cx);
             }

@@ -219,7 +219,7 @@ impl Sender {
     }
 
     /// The timer has come; when the next one has to is `silence.event` then. Packets that nothing answered
-    /// within the timeout may leave, one more where nothing was received and none is on its way: a pull was
+    /// within the timeout may leave, one more where nothing was received and none is under way: a pull was
     /// lost. Whether any was let go.
     pub fn times_out(&mut self, now: Time, rto: Time) -> bool {
         let mut expired = Vec::new();

@@ -80,15 +80,15 @@ fn what_nothing_answered_within_the_timeout_is_sent_again_at_once() {
     let (us, rto) = (Time::from_us, Time::from_us(200));
     let mut sender = sender(10, 4);
     sent(&mut sender);
-    let heard = |sender: &mut Sender, now| sender.receives(now, rto);
-    assert_eq!(heard(&mut sender, us(10)), None);
+    let received = |sender: &mut Sender, now| sender.receives(now, rto);
+    assert_eq!(received(&mut sender, us(10)), None);
     sender.acknowledge(1, 0);
     sender.refuse(2);
     sender.pull(2);
     assert_eq!(sent_at(&mut sender, us(10)), [2, 4]);
     // Answers to others come all the time: 0 and 3 are missed nevertheless, and leave without a pull.
     for now in [50, 100, 150] {
-        let _ = heard(&mut sender, us(now));
+        let _ = received(&mut sender, us(now));
     }
     assert!(sender.times_out(us(200), rto));
     assert_eq!((sender.silence.event, sent_at(&mut sender, us(200))), (us(210), vec![0, 3]));

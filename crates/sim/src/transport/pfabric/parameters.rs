@@ -195,7 +195,7 @@ impl TransportParameters for PfabricConfig {
     }
 }
 
-/// A published bandwidth-delay product in bytes as it is here, in units of so many bytes, to the nearest
+/// A published bandwidth-delay product in bytes as it is here, in units of such packets, to the nearest
 /// whole, at least 1.
 fn product(cx: &ReadContext, published_bytes: u64, unit: u64, mtu: u32) -> u64 {
     let here = u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0);

@@ -22,7 +22,7 @@ fn timing(start: StartRule) -> ArbiterConfig {
     }
 }
 
-/// A request of a flow that has asked for this number of timeslots since it began.
+/// A request of a flow that has requested this number of timeslots since it began.
 fn request(arbiter: &mut Arbiter, flow: u32, source: u32, destination: u32, in_all: u64) -> bool {
     let demand = Demand { flow, source, destination, remaining: 0, deadline: Time::MAX, tenant: 0 };
     arbiter.request(demand, in_all)
@@ -144,7 +144,7 @@ fn a_request_for_more_adds_to_what_is_due() {
     let mut arbiter = arbiter(2);
     request(&mut arbiter, 0, 0, 1, 10);
     assert_eq!(given(&mut arbiter), 8);
-    // Of the eight two are asked for again.
+    // Of the eight two are requested again.
     assert!(request(&mut arbiter, 0, 0, 1, 12));
     assert_eq!((arbiter.granted(0), given(&mut arbiter), arbiter.granted(0)), (8, 4, 12));
 }
