@@ -465,7 +465,7 @@ impl Source for Section<'_> {
         // What the file says may belong to what `--set` replaced in this table.
         let is_set = |entry: &Entry| matches!(entry.node.origin, Origin::Set(_));
         let replaces = || self.table.entries.iter().any(is_set);
-        self.find(key).is_some_and(|entry| !entry.inherited && !(from_file(entry) && replaces()))
+        self.find(key).is_some_and(|entry| !(entry.inherited || from_file(entry) && replaces()))
     }
     fn is_default(&self, key: &str) -> bool {
         let declared = self.findings.declared.iter().find(|(path, _)| path == key);
