@@ -1,11 +1,12 @@
 """SQL over result stores, and comparisons with paired differences."""
 
 import json
+import shutil
 
 import pytest
 
 import weftline
-from weftline import _native
+from weftline import _native, integrity
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.sweeps import store
@@ -120,7 +121,6 @@ def test_what_cannot_be_compared_is_reported(swept, tmp_path):
     "spoiled", [b"", b"\x00\xff\xfe", b'a,b\n"1,2\n', b"scheme,seed,run\n1\n", "x,ü\n".encode("latin-1")]
 )
 def test_a_damaged_table_of_points_is_reported_and_the_runs_are_there(swept, capsys, tmp_path, spoiled):
-    import shutil
 
     copy = tmp_path / "s"
     shutil.copytree(swept.path, copy)
@@ -147,7 +147,6 @@ def test_no_file_outside_is_read_or_written_unless_it_is_asked_for(swept, capsys
 @real
 @pytest.mark.parametrize("how", ["damaged", "deleted"])
 def test_points_leave_out_damaged_and_deleted_runs_as_runs_do(swept, tmp_path, capsys, how):
-    import shutil
 
     from weftline.sweeps import tables
 
@@ -165,3 +164,38 @@ def test_points_leave_out_damaged_and_deleted_runs_as_runs_do(swept, tmp_path, c
     assert "1 of 4 points are left out, because their runs are damaged or no longer" in printed.err
     runs = asked(capsys, copy, "select run from runs order by run")
     assert points == runs and len(points) == 3 and {"run": lost} not in points
+
+
+@real
+def test_variants_that_are_one_number_stay_apart(tmp_path, capsys):
+    loads = {"1.10": {"workload.0.load": 0.3}, "1.1": {"workload.0.load": 0.5}}
+    found = weftline.sweep(FABRIC, {"v": loads, "n": {"1": {}, "02": {}}}, out=tmp_path / "s")
+    assert [(row["v"], row["n"]) for row in found.rows] == [("1.10", 1), ("1.10", 2), ("1.1", 1), ("1.1", 2)]
+    assert found.axes[0].numbers is None
+    by_v = asked(capsys, found.path, "select v, sum(n)::int n from points group by v order by v desc")
+    assert by_v == [{"v": "1.10", "n": 3}, {"v": "1.1", "n": 3}]
+
+
+@real
+def test_a_sweep_from_python_writes_its_tables(swept, capsys):
+    sql = "select scheme, count(slowdown_p50) n from points group by all order by all"
+    assert asked(capsys, swept.path, sql) == [{"scheme": "D", "n": 2}, {"scheme": "H", "n": 2}]
+
+
+@real
+def test_a_store_whose_axis_is_called_as_a_column_is_reported(swept, tmp_path):
+    copy = tmp_path / "s"
+    shutil.copytree(swept.path, copy)
+    about, _ = integrity.read_sealed(copy / "sweep.json", "")
+    about["axes"][0]["name"] = "status"
+    (copy / "sweep.json").write_text(integrity.sealed(about))
+    with pytest.raises(InputError, match='an axis cannot be called "status"'):
+        weftline.load(copy)
+
+
+@real
+def test_runs_as_csv_name_an_axis_apart_from_a_column(tmp_path, capsys):
+    found = weftline.sweep(FABRIC, {"flows": {"a": {}}}, out=tmp_path / "s")
+    assert main(["query", str(found.path), "--csv"]) == 0
+    head = capsys.readouterr().out.splitlines()[0].split(",")
+    assert head.count("flows") == 1 and "flows axis" in head

@@ -108,6 +108,7 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
     values = ["a", "b"]
     entries = [{"key": "switch.balancer.kind", "values": values}, {"key": "transport.kind", "values": values}]
     assert list(axes.read(entries, lambda *_: "here")) == ["switch.balancer.kind", "transport.kind"]
+    assert list(axes.read([{"key": "a.mean", "values": values}], lambda *_: "here")) == ["a.mean"]
     entries[0]["name"] = "balancer"
     assert list(axes.read(entries, lambda *_: "here")) == ["balancer", "kind"]
 
@@ -134,7 +135,15 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
             'variant "a": the seed cannot be set',
         ),
         ("[set]\nseed = 3", ":3: set: the seed cannot be set"),
-        ('[[axis]]\nname = "seed"\nkey = "a"\nvalues = [1, 2]', 'a text other than "seed"'),
+        ('[[axis]]\nname = "seed"\nkey = "a"\nvalues = [1, 2]', 'an axis cannot be called "seed"'),
+        (
+            '[report]\nmetrics = ["goodput"]\n[[axis]]\nname = "Goodput"\nkey = "a"\nvalues = [1]',
+            ':5: an axis cannot be called "Goodput": the tables of a sweep have a column of this name',
+        ),
+        (
+            '[[axis]]\nkey = "load"\nvalues = [1]\n[[axis]]\nname = "Load"\nkey = "b"\nvalues = [1]',
+            'two axes are called "Load"; capitals make no difference',
+        ),
         ('[[axis]]\nkey = "a"\nvalues = [1]\n[[axis]]\nkey = "a"\nvalues = [2]', "two axes"),
         ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 0, step = 1 }', "expected from at most to"),
         ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 2 }', "expected either step or points"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,6 +16,16 @@ from weftline.toml_lines import Where, check_keys
 MAX_VALUES = 200_000
 SEEDS_NOT_SET = "the seed cannot be set: every combination runs with each seed of seeds = [1, 2]"
 """What an error says where settings or an axis have the key ``seed``."""
+OF_POINTS = ("seed", "run", "status")
+"""Columns of ``points.csv`` between the axes and the metrics."""
+OF_ESTIMATES = (
+    *("metric", "runs", "asked", "mean", "low", "high", "unfinished", "answer", "reasons"),
+    *("against", "difference", "difference_low", "difference_high", "paired"),
+    *("separated", "separated_reasons"),
+)
+"""Columns of ``table.csv`` after the axes."""
+_COLUMNS = {*OF_POINTS, *OF_ESTIMATES, "no_effect", "error", "unfinished", "drops"}
+"""What stands next to the axes in tables and in JSON, whatever the report."""
 _AXIS_KEYS = "name key keys values range variants"
 _RANGE_KEYS = "from to step points scale"
 _QUANTITY = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z%]*)\s*")
@@ -32,11 +42,12 @@ class Axis:
 
     @property
     def numbers(self) -> list[float] | None:
-        """Where the variants stand on an axis of x, None if they are not all numbers of one unit."""
+        """Where the variants stand on an axis of x, None if they are not distinct numbers of one unit."""
         found = [match for name in self.variants if (match := _QUANTITY.fullmatch(name))]
         if len(found) != len(self.variants) or len({match[2] for match in found}) != 1:
             return None
-        return [float(match[1]) for match in found]
+        numbers = [float(match[1]) for match in found]
+        return numbers if len(set(numbers)) == len(numbers) else None
 
 
 def read(entries: object, where: Where) -> dict[str, Axis]:
@@ -49,11 +60,29 @@ def read(entries: object, where: Where) -> dict[str, Axis]:
     for number, entry in enumerate(entries):
         key = _first_key(entry)
         end = key.rsplit(".", 1)[-1]
-        axis = _axis(entry, number, where, key if ends[end] > 1 else end)
-        if axis.name in found:
-            raise InputError(f'{where("name", "axis", number)}: two axes are called "{axis.name}"')
+        is_taken = ends[end] > 1 or end.lower() in _COLUMNS
+        axis = _axis(entry, number, where, key if is_taken else end)
+        if any(axis.name.lower() == other.lower() for other in found):
+            raise InputError(
+                f'{where("name", "axis", number)}: two axes are called "{axis.name}"; capitals make no '
+                "difference"
+            )
         found[axis.name] = axis
     return found
+
+
+def check_names(names: Iterable[str], metrics: Iterable[str], where: Callable[[int], str]) -> None:
+    """Refuse axes that are called as a column of the results is: one of the two would be lost.
+
+    Capitals make no difference, as in SQL. `where` has the place of an axis by its number.
+    """
+    taken = _COLUMNS | {name.lower() for name in metrics}
+    for number, name in enumerate(names):
+        if name.lower() in taken:
+            raise InputError(
+                f'{where(number)}: an axis cannot be called "{name}": the tables of a sweep have a column of '
+                f'this name; expected another name, such as "{name} axis"'
+            )
 
 
 def _first_key(entry: Mapping[str, Any]) -> str:
@@ -79,8 +108,8 @@ def _axis(entry: Mapping[str, Any], number: int, where: Where, called: str) -> A
     if "seed" in keys:
         raise InputError(f"{here}: axis: {SEEDS_NOT_SET}")
     name = entry.get("name", called or None)
-    if not isinstance(name, str) or not name.strip() or name == "seed":
-        raise InputError(f'{here}: name: expected a text other than "seed", found {name!r}')
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{here}: name: expected a text, found {name!r}")
     here = f'{here}: axis "{name}"'
     if "variants" in entry:
         variants = _named(entry["variants"], here, where, number)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import datetime
 import decimal
@@ -130,19 +131,38 @@ def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         import duckdb
 
         try:
+            shape = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in _columns_of(path).items())
             connection.execute(
                 f"create table points as select * from read_csv({_literal(file)}, header = true, "
-                "types = {'run': 'varchar'})"
+                f"auto_detect = false, quote = '\"', escape = '\"', columns = {{{shape}}})"
             )
             _leave_out_lost_points(connection, file)
             return
-        except duckdb.Error as error:
-            what = str(error).strip().splitlines()[0]
+        except (duckdb.Error, csv.Error, ValueError) as error:
+            what = (str(error).strip() or "it is empty").splitlines()[0]
             integrity.warn(
                 f"{file}: cannot be read: {what}. The table points has no metrics now; "
                 "`weftline sweep` writes the file again"
             )
     connection.execute("create view points as select seed, run, status from runs")
+
+
+def _columns_of(path: Path) -> dict[str, str]:
+    """Return the columns of the points.csv of a store with their types; axes are as in `SweepResult.rows`."""
+    from weftline.sweeps.result import SweepResult, values_of
+
+    with (path / "points.csv").open(encoding="utf-8", newline="") as lines:
+        names = next(csv.reader(lines), [])
+    found = dict.fromkeys(names, "double") | {"seed": "ubigint", "run": "varchar", "status": "varchar"}
+    found |= dict.fromkeys(names[: names.index("seed")], "varchar")
+    with contextlib.suppress(InputError):  # the axes are texts where the description of the sweep is damaged
+        for axis in SweepResult.open(path).axes:
+            if axis.name in found:
+                found[axis.name] = _TYPES_OF_VALUES[type(values_of(axis.variants)[axis.variants[0]])]
+    return found
+
+
+_TYPES_OF_VALUES = {int: "hugeint", float: "double", bool: "boolean", str: "varchar"}
 
 
 def _leave_out_lost_points(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
@@ -187,7 +207,10 @@ def _make_view(
 
 def _literal(file: Path) -> str:
     """Return a file's name as SQL text that no pattern is read into."""
-    text = "".join(f"[{c}]" if c in "*?[" else c for c in file.absolute().as_posix())
+    return _text("".join(f"[{c}]" if c in "*?[" else c for c in file.absolute().as_posix()))
+
+
+def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -233,7 +256,9 @@ def _without_sql(path: Path) -> int:
     entries = Store.open(path).entries() if Store.is_at(path) else [entry_of(Run.read(path).out, {})]
     axes = list(dict.fromkeys(axis for entry in entries for axis in entry.choice))
     lines = csv.writer(sys.stdout, lineterminator="\n")
-    lines.writerow(["run", "name", "seed", "status", "version", *axes, *INDEXED])
+    own = ("run", "name", "seed", "status", "version")
+    named = [f"{axis} axis" if axis.lower() in {*own, *INDEXED} else axis for axis in axes]
+    lines.writerow([*own, *named, *INDEXED])
     for entry in entries:
         choice = [entry.choice.get(axis, "") for axis in axes]
         numbers = [entry.numbers.get(name, "") for name in INDEXED]

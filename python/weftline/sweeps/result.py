@@ -18,6 +18,7 @@ from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.metrics import METRICS, Flows, metric, split
 from weftline.measures.pooling import are_same_bits, traffic_of
 from weftline.runs import Run
+from weftline.sweeps import axes
 from weftline.sweeps.store import Store
 from weftline.sweeps.sweepfile import Choice, Report
 from weftline.terminal import Table, warnings_html, wrapped
@@ -107,6 +108,9 @@ class SweepResult:
         self.axes = [AxisOfResult(**axis) for axis in about["axes"]]
         report = about["report"]
         self.report = Report(**{**report, "metrics": tuple(report["metrics"])})
+        # Earlier versions of weftline let axes be called as a column is.
+        names = [axis.name for axis in self.axes]
+        axes.check_names(names, self.report.reported, lambda number: str(path / FILE))
         self.version = str(about["weftline"])
         kept = Store(path)
         self.failed: list[tuple[Choice, int, str]] = []
@@ -145,7 +149,7 @@ class SweepResult:
             raise InputError(
                 f"{path}: a result store, but not of a sweep (it has no {FILE}); `weftline query` reads it"
             ) from None
-        except DamagedError:
+        except (DamagedError, InputError):
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path / FILE}: not the description of a sweep: {error!r}") from None
@@ -172,12 +176,8 @@ class SweepResult:
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics that are reported, with that of the answer and what deserves a look."""
-        bound = self.report.bound
-        names = [*(bound[:1] if bound else ()), *self.report.metrics]
-        names += [
-            name for name in ("unfinished", "drops") if any(METRICS[name].read(run) for run in self.runs)
-        ]
-        return list(dict.fromkeys(names))
+        seen = [name for name in ("unfinished", "drops") if any(METRICS[name].read(run) for run in self.runs)]
+        return list(dict.fromkeys([*self.report.reported, *seen]))
 
     def values(self, name: str, cell: Cell) -> dict[int, float | None]:
         """Return a metric of each run of a combination, by seed, over the flows that count."""
@@ -396,13 +396,13 @@ class SweepResult:
 
     @cached_property
     def _axis_values(self) -> dict[str, dict[str, Any]]:
-        return {axis.name: _values_of(axis.variants) for axis in self.axes}
+        return {axis.name: values_of(axis.variants) for axis in self.axes}
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One dict a run: each axis, ``seed``, ``run`` (its key), ``status`` and each metric.
 
-        Axes whose values are all numbers have numbers. ``pandas.DataFrame(result.rows)`` and
+        Axes whose values are all distinct numbers have numbers. ``pandas.DataFrame(result.rows)`` and
         ``polars.DataFrame(result.rows)`` take it as it is. Units are those of `weftline.measures.metrics`:
         ns, bytes, bit/s, shares.
         """
@@ -501,12 +501,18 @@ class SweepResult:
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
-def _values_of(variants: Sequence[str]) -> dict[str, Any]:
-    """Return the values that the variants of an axis stand for: numbers if all are, else the texts."""
+def values_of(variants: Sequence[str]) -> dict[str, Any]:
+    """Return the values that the variants of an axis stand for: numbers if all are, else the texts.
+
+    Texts where two of them are one number, as 1.1 and 1.10.
+    """
+    numbers: dict[str, Any] = {}
     if all(re.fullmatch(r"[-+]?\d+", name) for name in variants):
-        return {name: int(name) for name in variants}
-    if all(_NUMBER.fullmatch(name) for name in variants):
-        return {name: float(name) for name in variants}
+        numbers = {name: int(name) for name in variants}
+    elif all(_NUMBER.fullmatch(name) for name in variants):
+        numbers = {name: float(name) for name in variants}
+    if numbers and len(set(numbers.values())) == len(variants):
+        return numbers
     if set(variants) <= {"true", "false"}:
         return {name: name == "true" for name in variants}
     return {name: name for name in variants}

@@ -13,7 +13,7 @@ from weftline import _native, integrity, scenarios
 from weftline.errors import InputError, RunFailed, nearest, warn
 from weftline.runs import Run
 from weftline.scenario import Scenario
-from weftline.sweeps import executor, store, sweepfile
+from weftline.sweeps import executor, store, sweepfile, tables
 from weftline.sweeps.executor import Cost, Outcome
 from weftline.sweeps.result import FILE, SweepResult
 from weftline.sweeps.store import Point, Store
@@ -251,6 +251,8 @@ def sweep(
 ) -> SweepResult:
     """Run a scenario over axes and seeds and return the results; what was run before is not run again.
 
+    The store has ``points.csv`` and ``table.csv`` then, which `weftline query` reads.
+
     What deserves a look before the numbers are trusted is in ``warnings`` of the result, and given as
     `WeftlineWarning`, as the command line prints it.
 
@@ -302,7 +304,8 @@ def sweep(
     InputError
         If a combination cannot be run as it is written.
     RunFailed
-        If no run could continue, as with a full disk; what was computed is kept.
+        If no run could continue, or the tables could not be written, as with a full disk; what was computed
+        is kept.
     KeyboardInterrupt
         If the user interrupted; what was computed is kept.
     """
@@ -327,6 +330,10 @@ def sweep(
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
     result.remarks = [*planned.same, *outcome.remarks, *other_versions(planned)]
+    try:
+        tables.write(result)
+    except OSError as error:
+        raise RunFailed(executor.error_text(error, Store(planned.path))) from None
     warn(result.warnings)
     return result
 

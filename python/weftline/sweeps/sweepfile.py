@@ -35,7 +35,7 @@ from weftline import quantities, renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics, stats
 from weftline.quantities import parse_numbers
-from weftline.sweeps.axes import SEEDS_NOT_SET, Axis, read_zipped
+from weftline.sweeps.axes import SEEDS_NOT_SET, Axis, check_names, read_zipped
 from weftline.sweeps.axes import read as axes_of
 from weftline.toml_lines import Where, check_keys
 
@@ -74,11 +74,16 @@ class Report:
     """A bound on a metric, such as "slowdown_p99 < 5", that each combination keeps or not."""
 
     @property
+    def reported(self) -> list[str]:
+        """The metric of the answer and those that are asked for."""
+        bound = self.bound
+        return list(dict.fromkeys([*(bound[:1] if bound else ()), *self.metrics]))
+
+    @property
     def groups(self) -> dict[str, str]:
         """The groups that it names, each with the key that does and its value, for messages."""
         found = {self.group: f'report.group = "{self.group}"'} if self.group else {}
-        bound = self.bound
-        for name in (*self.metrics, *(bound[:1] if bound else ())):
+        for name in self.reported:
             group = metrics.group_of(name)
             if group is not None:
                 found.setdefault(group, f'metric "{name}"')
@@ -199,6 +204,7 @@ def read(data: Mapping[str, Any], *, file: str, base_dir: Path, text: str = "") 
         report=_report(data.get("report", {}), axes, where),
         report_at=where("", "report"),
     )
+    check_names(axes, sweep.report.reported, lambda number: where("name", "axis", number))
     highest = len(sweep.seeds)
     for steps in {tuple(z) for z in zipped} | {(a,) for a in axes if not any(a in z for z in zipped)}:
         highest *= len(axes[steps[0]].variants)

@@ -13,6 +13,7 @@ from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import are_same_bits, mixed_builds, same_results, shortened
 from weftline.measures.run_warnings import RunWarning
 from weftline.sweeps import store
+from weftline.sweeps.axes import OF_ESTIMATES, OF_POINTS
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
 from weftline.terminal import Table
@@ -416,27 +417,22 @@ def _which(cells: Sequence[Cell], of: int) -> str:
 
 def write(result: SweepResult) -> None:
     """Write ``points.csv``, a row a run, and ``table.csv``, a row a combination and metric."""
-    axes = [axis.name for axis in result.axes]
-    head = [*axes, "seed", "run", "status", *result.metrics]
     # A variant is written as the sweep's file has it, in both.
-    of_runs = [cell.choice for cell in result.cells for _ in cell.runs]
-    of_cells = [cell.choice for cell in result.combinations for _ in result.metrics]
-    points = _csv(head, result.rows, of_runs)
-    tail = [
-        *("metric", "runs", "asked", "mean", "low", "high", "unfinished", "answer", "reasons"),
-        *("against", "difference", "difference_low", "difference_high", "paired"),
-        *("separated", "separated_reasons"),
-    ]
-    store.Store(result.path).write(
-        {"points.csv": points, "table.csv": _csv([*axes, *tail], result.estimates, of_cells)}
-    )
+    of_runs = [cell for cell in result.cells for _ in cell.runs]
+    of_cells = [cell for cell in result.combinations for _ in result.metrics]
+    points = _csv(result, [*OF_POINTS, *result.metrics], result.rows, of_runs)
+    table = _csv(result, OF_ESTIMATES, result.estimates, of_cells)
+    store.Store(result.path).write({"points.csv": points, "table.csv": table})
 
 
-def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]], choices: Sequence[Choice]) -> str:
+def _csv(
+    result: SweepResult, columns: Sequence[str], rows: Sequence[dict[str, Any]], cells: Sequence[Cell]
+) -> str:
+    """Return a column for each axis, then those of the rows."""
+    axes = [axis.name for axis in result.axes]
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(columns)
-    for row, choice in zip(rows, choices, strict=True):
-        named = {**row, **dict(choice)}
-        lines.writerow([named.get(column) for column in columns])
+    lines.writerow([*axes, *columns])
+    for row, cell in zip(rows, cells, strict=True):
+        lines.writerow([*map(cell.at, axes), *(row[column] for column in columns)])
     return out.getvalue()
