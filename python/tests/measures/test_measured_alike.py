@@ -6,8 +6,10 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.measures import comparison, evidence, measured_alike
+from weftline.measures import comparison, evidence, measured_alike, over_time
 from weftline.measures.evidence import Reason, reasons_text
+from weftline.measures.metrics import METRICS
+from weftline.runs import Run
 
 real = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 SCENARIO = {
@@ -71,7 +73,9 @@ def test_goodput_by_other_flows_or_intervals_is_not_alike_and_all_flows_are():
     both = run_with(
         {"utilisation": {"ports": "*", "every": "1us"}, "goodput": {"by": "group", "every": "1us"}}
     )
-    assert "measure.goodput" in measured_alike.unlike("utilisation_mean", [ports], [both])
+    assert measured_alike.unlike("imbalance", [ports], [both]) == "", "it reads no goodput"
+    without = run_with({"goodput": {"by": "group", "every": "1us"}})
+    assert "measure.utilisation" in measured_alike.unlike("utilisation_mean", [without], [both])
     assert measured_alike.unlike("mean of utilisation after 1ms", [ports], [both]) == ""
     assert "measure.controllers" in measured_alike.unlike(
         "mean of cwnd_bytes", [ports], [run_with({"controllers": {"flows": [0], "every": "1us"}})]
@@ -153,3 +157,56 @@ def test_a_star_between_runs_of_the_same_bits_has_its_cause_in_the_note():
     note = tables.differences_note("x", Footnotes(), intervals=True, same=["a and b"], recorded=["packets"])
     assert "A star between runs that are the same to the bit (packets) is of what they recorded" in note
     assert "A star between" not in tables.differences_note("x", Footnotes(), intervals=True, same=["a and b"])
+
+
+@real
+def test_a_metric_is_held_to_the_measures_that_it_reads_and_to_no_others(tmp_path):
+    class Watched(Run):
+        def recorded(self, metric, **options):
+            opened.add(over_time.series(metric).measure)
+            return super().recorded(metric, **options)
+
+        def backlog(self):
+            opened.add("goodput")
+            return super().backlog()
+
+        def shares(self, *times):
+            opened.add("goodput")
+            return super().shares(*times)
+
+        @property
+        def queues(self):
+            opened.add("queue_histogram")
+            return super().queues
+
+    run = weftline.run(
+        {
+            "topology": {
+                "kind": "dumbbell",
+                "left": 2,
+                "right": 2,
+                "host_link": {"rate": "10Gbps", "delay": "1us"},
+                "bottleneck_link": {"rate": "10Gbps", "delay": "1us"},
+            },
+            "workload": [
+                {"kind": "bulk", "hosts": "0", "to": "2", "size": "100MB"},
+                {"kind": "bulk", "hosts": "1", "to": "3", "size": "100MB", "start": "200us"},
+            ],
+            "failures": {"event": [{"at": "500us", "link": ["s0", "s1"], "change": "rate", "rate": "5Gbps"}]},
+            "measure": {
+                "queue_histogram": {"ports": "*", "every": "1us"},
+                "utilisation": {"ports": "s0->s1", "every": "50us"},
+                "goodput": {"by": "flow", "flows": [0, 1], "every": "50us"},
+            },
+            "run": {"until": "1ms"},
+        },
+        out=tmp_path / "run",
+    )
+    watched = Watched(run.out, run.summary)
+    known = set()
+    for name, found in METRICS.items():
+        opened: set[str] = set()
+        value, held_to = found.read(watched), {*found.measured_by} - {"ideal"}
+        assert opened == held_to if value is not None else opened <= held_to, name
+        known |= opened
+    assert known == {"queue_histogram", "utilisation", "goodput"}
