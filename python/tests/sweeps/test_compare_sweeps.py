@@ -103,9 +103,19 @@ def test_options_choose_flows_of_runs_and_replace_those_of_a_report(store, capsy
     assert (
         '--warmup: expected a time such as "1ms", or a share such as "20%", found' in capsys.readouterr().err
     )
-    for wrong in ({"min_size": "1MB", "max_size": "1KB"}, {"min_size": "1TB"}, {"group": "nobody"}):
-        with pytest.raises(InputError):
+    for wrong, message in (
+        ({"min_size": "1MB", "max_size": "1KB"}, "expected min_size at most max_size"),
+        ({"min_size": "1GB"}, "no flow counts. All flows of at least 1GB count"),
+        ({"min_size": "1GB", "group": "poisson"}, "no flow counts. All flows of group poisson of at least"),
+        ({"max_size": 0}, "no flow counts. All flows of at most 0B count"),
+        ({"group": "nobody"}, 'no group "nobody"'),
+        ({"warmup": "-5%"}, 'warmup: expected a time such as "1ms"'),
+        ({"warmup": 5}, "warmup: expected a time such as"),
+        ({"warmup": "60%", "drain": "40%"}, 'no flow counts with warmup = "60%" and drain = "40%"'),
+    ):
+        with pytest.raises(InputError) as error:
             weftline.compare(*folders, **wrong)
+        assert message in str(error.value)
     # With other stores the report of a sweep does not apply, which is stated.
     several = comparison.comparison_of([store, folders[0]])
     assert "does not apply to these lines, in which all flows count" in " ".join(several.notes)
@@ -136,10 +146,9 @@ def test_compare_says_which_line_lacks_which_seeds_and_leaves_its_star_out(store
     assert "(2 of 3 runs)" in compared.table().text()
     for seed in (1, 3):
         shutil.rmtree(weftline.load(copy).cells[1].runs.folder(seed))
-    assert (
-        "dctcp has no results: seeds 1, 2 and 3 have no result"
-        in comparison.comparison_of([copy]).warnings[0]
-    )
+    for given_as in (copy, {"Mine": weftline.load(copy)}, {"Mine": [copy]}):
+        warnings = comparison.comparison_of([given_as]).warnings
+        assert "dctcp has no results: seeds 1, 2 and 3 have no result" in warnings[0]
 
 
 def test_compare_names_runs_that_failed(tmp_path):

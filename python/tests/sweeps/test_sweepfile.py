@@ -162,8 +162,9 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ('[report]\nanswer = "slowdown_p99 5"', "expected a bound on a metric"),
         ('[report]\nwarmup = "1"', "a time such as"),
         ('[report]\ninterval = "z"', '"t" or "bootstrap"'),
+        ('[report]\ndrain = "-5%"', ":3: report.drain: expected a time such as"),
         ('[report]\nsizes = { least = "10" }', "expected a size with its unit"),
-        ('[report]\nwarmup = "110%"', ':3: report: no flow counts with warmup = "110%"'),
+        ('[report]\nwarmup = "110%"', ':3: report.warmup: no flow counts with warmup = "110%"'),
         (
             '[report]\nwarmup = "60%"\ndrain = "60%"',
             'with warmup = "60%" and drain = "60%": expected less than',
@@ -232,6 +233,9 @@ def test_a_bound_is_read_in_the_unit_of_its_metric():
     assert sweepfile.Report(answer="queue_p99 < 20KB").bound == ("queue_p99", "<", 20e3)
     assert sweepfile.Report(answer="deadlines_met > 95%").bound == ("deadlines_met", ">", 0.95)
     assert sweepfile.Report(answer="deadlines_met > 0.95").bound == ("deadlines_met", ">", 0.95)
+    assert sweepfile.Report(answer="drops > 0").bound == ("drops", ">", 0)
+    assert sweepfile.Report(answer="backlog_growth < 0").bound == ("backlog_growth", "<", 0)
+    assert sweepfile.Report(answer="imbalance < 300%").bound == ("imbalance", "<", 3)
     assert sweepfile.Report(answer="drops host -> leaf < 5").bound == ("drops host -> leaf", "<", 5)
     assert sweepfile.Report(answer="mean of cwnd_bytes < 5 KB").bound == ("mean of cwnd_bytes", "<", 5e3)
 
@@ -250,6 +254,14 @@ def test_a_bound_is_read_in_the_unit_of_its_metric():
         ("deadlines_met > 1ms", 'deadlines_met is a share: expected a share such as "20%" or 0.2'),
         ("share web > x%", 'share web is a share: expected a share such as "20%" or 0.2'),
         ("slowdown_p99 < inf", "expected a finite number"),
+        (
+            "deadlines_met > 95",
+            'deadlines_met is never above 100 %, so no value is above 9,500 %; did you mean "95%"?',
+        ),
+        ("deadlines_met > 100%", "is never above 100 %, so no value is above 100 %"),
+        ("jain < 2", "jain is never above 1.00, so every value is below 2.00"),
+        ("drops < 0", "drops is never below 0, so no value is below 0"),
+        ("drops > -1", "drops is never below 0, so every value is above -1"),
         ("deadlines_met > nan", "expected a finite number"),
         ("slowdwon_p99 < 5", 'did you mean "slowdown_p99"'),
     ],

@@ -23,7 +23,6 @@ from weftline.measures import (
     separations,
     slowdown_table,
     stats,
-    steady,
 )
 from weftline.measures.bases import Axis, Bases
 from weftline.measures.evidence import Footnotes, Reason, Separation
@@ -32,6 +31,7 @@ from weftline.measures.labels import left_unsaid
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import are_same_bits, same_results, shortened
+from weftline.sweeps.sweepfile import check_window
 from weftline.terminal import Table, warnings_html, wrapped
 
 if TYPE_CHECKING:
@@ -368,11 +368,7 @@ def chosen_flows(*, prefix: str, **given: Any) -> dict[str, Any]:
     low, high = found.get("min_size", 0), found.get("max_size")
     if high is not None and low > high:
         raise InputError(f"expected {named['min_size']} at most {named['max_size']}, found {low} and {high}")
-    for key in ("warmup", "drain"):
-        if key in found and not steady.is_span(found[key]):
-            raise InputError(
-                f'{named[key]}: expected a time such as "1ms", or a share such as "20%", found {found[key]!r}'
-            )
+    check_window({key: found[key] for key in ("warmup", "drain") if key in found}, named.__getitem__)
     return found
 
 
@@ -382,7 +378,7 @@ def _choosing(line: Line, choice: Mapping[str, Any]) -> Line:
     if chosen.group is not None:
         for run in line.runs:
             flow_rows.check_group(run, chosen.group)
-    if chosen.group is None and not chosen.counts_any(line.runs):
+    if not chosen.counts_any(line.runs):
         raise InputError(f"{line.label}: no flow counts. {chosen.text()}")
     return replace(line, chosen=chosen, group=chosen.group)
 

@@ -14,8 +14,6 @@ from weftline.measures import flow_rows
 from weftline.measures.flow_rows import ALL, Flows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from weftline.runs import Run
 
 METRIC = "deadlines_met"
@@ -33,11 +31,6 @@ def share_met(run: Run, flows: Flows = ALL, *, undecided: bool | None = None) ->
     if undecided is None:
         count -= open_ones
     return (met + (open_ones if undecided else 0)) / count if count else None
-
-
-def undecided(runs: Sequence[Run], flows: Flows = ALL) -> int:
-    """Return how many deadlines were not decided when the runs ended, in all of them together."""
-    return sum(counts(run, flows)[2] for run in runs)
 
 
 def counts(run: Run, flows: Flows = ALL) -> tuple[int, int, int]:

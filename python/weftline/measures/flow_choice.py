@@ -100,7 +100,7 @@ class FlowChoice:
 def _size(size: int) -> str:
     """Return a size as a scenario writes it, exactly: ``"20KB"``, ``"1500B"``."""
     units = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
-    unit = next(unit for unit, factor in units.items() if size % factor == 0)
+    unit = next(unit for unit, factor in units.items() if size % factor == 0 and (size or factor == 1))
     return f"{size // units[unit]}{unit}"
 
 

@@ -40,16 +40,9 @@ def found_in(of: Sequence[Given]) -> Found:
     from weftline.sweeps.store import Store
 
     if any(isinstance(one, Mapping) for one in of):
-        return Found(
-            [line for one in of for line in (_by_label(one) if isinstance(one, Mapping) else lines_in([one]))]
-        )
+        return _joined([_by_label(one) if isinstance(one, Mapping) else found_in([one]) for one in of])
     if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
-        parts = [found_in([one]) for one in of]
-        return Found(
-            [line for part in parts for line in part.lines],
-            notes=[note for part in parts for note in part.notes],
-            warnings=[warning for part in parts for warning in part.warnings],
-        )
+        return _joined([found_in([one]) for one in of])
     if len(of) == 1 and (isinstance(of[0], SweepResult) or _is_sweep(of[0])):
         alone = of[0]
         return _of_sweep(alone if isinstance(alone, SweepResult) else SweepResult.open(cast("str", alone)))
@@ -79,14 +72,24 @@ def lines_in(of: Sequence[Given]) -> list[Line]:
     return found_in(of).lines
 
 
-def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> list[Line]:
+def _joined(parts: Sequence[Found]) -> Found:
+    """Return the lines of all, with their notes and warnings, but no axis."""
+    return Found(
+        [line for part in parts for line in part.lines],
+        notes=[note for part in parts for note in part.notes],
+        warnings=[warning for part in parts for warning in part.warnings],
+    )
+
+
+def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> Found:
     """Return the lines of a dict by label; where there are several of a label, their own are added."""
-    found = []
+    parts = []
     for label, given in of.items():
-        lines = lines_in(list(given) if isinstance(given, list | tuple) else [cast("Given", given)])
-        alone = len(lines) == 1
-        found += [replace(line, label=label if alone else f"{label}, {line.label}") for line in lines]
-    return found
+        found = found_in(list(given) if isinstance(given, list | tuple) else [cast("Given", given)])
+        alone = len(found.lines) == 1
+        lines = [replace(one, label=label if alone else f"{label}, {one.label}") for one in found.lines]
+        parts.append(replace(found, lines=lines))
+    return _joined(parts)
 
 
 def _of_sweep(result: SweepResult) -> Found:

@@ -23,7 +23,7 @@ from weftline import columns
 from weftline.measures import flow_rows, stats
 from weftline.measures.flow_rows import Flows
 from weftline.runs import Run
-from weftline.sweeps.sweepfile import time_ns
+from weftline.sweeps.sweepfile import share, time_ns
 
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
@@ -55,18 +55,9 @@ class Window:
 
 
 def _span(text: str, whole: float) -> float:
-    text = text.replace(" ", "")
     if not text:
         return 0.0
-    return whole * float(text[:-1]) / 100 if text.endswith("%") else time_ns(text)
-
-
-def is_span(text: str) -> bool:
-    """Return whether a text is a warmup or a drain: a time, a share below 100 %, or empty."""
-    try:
-        return _span(text, 1.0) < 1 if "%" in text else _span(text, 1.0) >= 0
-    except (ValueError, TypeError):
-        return False
+    return whole * share(text) if "%" in text else time_ns(text)
 
 
 def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:

@@ -110,7 +110,7 @@ class SweepResult:
         self.report = Report(**{**report, "metrics": tuple(report["metrics"])})
         # Earlier versions of weftline let axes be called as a column is.
         names = [axis.name for axis in self.axes]
-        axes.check_names(names, self.report.reported, lambda number: str(path / FILE))
+        axes.check_names(names, self.report.reported, lambda _: "axis")
         self.version = str(about["weftline"])
         kept = Store(path)
         self.failed: list[tuple[Choice, int, str]] = []
@@ -149,8 +149,10 @@ class SweepResult:
             raise InputError(
                 f"{path}: a result store, but not of a sweep (it has no {FILE}); `weftline query` reads it"
             ) from None
-        except (DamagedError, InputError):
+        except DamagedError:
             raise
+        except InputError as error:
+            raise InputError(f"{path / FILE}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path / FILE}: not the description of a sweep: {error!r}") from None
 

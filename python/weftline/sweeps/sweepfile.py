@@ -105,13 +105,15 @@ class Report:
         Raises
         ------
         InputError
-            If there is no such metric, or the number is not in its unit.
+            If there is no such metric, the number is not in its unit, or every value or none meets the bound.
         """
         match = _ANSWER.fullmatch(self.answer)
         if not match:
             return None
         name = renamed.METRICS.get(match[1], match[1])
-        return name, match[2], _number_of(name, match[3])
+        number = _number_of(name, match[3])
+        _check_bound(name, match[2], number)
+        return name, match[2], number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,7 +317,10 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
         raise InputError(f"{where('answer', 'report')}: report.answer: {error}") from None
     if report.answer and bound is None:
         raise wrong("answer", 'a bound on a metric such as "slowdown_p99 < 5"')
-    _check_window(report, where)
+    check_window(
+        {"warmup": report.warmup, "drain": report.drain},
+        lambda key: f"{where(key, 'report')}: report.{key}",
+    )
     _check_sizes(table.get("sizes", {}), where)
     for name in report.metrics:
         try:
@@ -325,26 +330,28 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
     return report
 
 
-def _check_window(report: Report, where: Where) -> None:
-    """Refuse a warmup and a drain that are not times or shares, or that leave no time between them."""
+def check_window(window: Mapping[str, object], called: Callable[[str], str]) -> None:
+    """Refuse a warmup and a drain that are not times or shares, or that leave no time between them.
+
+    `called` has the place and the name of each, by its key.
+    """
     shares: dict[str, float] = {}
-    for key in ("warmup", "drain"):
-        text = getattr(report, key)
+    for key, text in window.items():
         try:
+            if not isinstance(text, str):
+                raise ValueError(text)
             if "%" in text:
-                shares[key] = _share(text)
+                shares[key] = share(text)
             elif text:
                 time_ns(text)
         except ValueError:
             raise InputError(
-                f'{where(key, "report")}: report.{key}: expected a time such as "1ms", or a share such as '
-                f'"20%", found {text!r}'
+                f'{called(key)}: expected a time such as "1ms", or a share such as "20%", found {text!r}'
             ) from None
     if shares and sum(shares.values()) >= 1:
-        what = " and ".join(f'{key} = "{getattr(report, key)}"' for key in shares)
+        what = " and ".join(f'{key} = "{window[key]}"' for key in shares)
         raise InputError(
-            f"{where(next(iter(shares)), 'report')}: report: no flow counts with {what}: expected less than "
-            '"100%" in total'
+            f'{called(next(iter(shares)))}: no flow counts with {what}: expected less than "100%" in total'
         )
 
 
@@ -378,6 +385,24 @@ def _number_of(name: str, text: str) -> float:
     return number
 
 
+def _check_bound(name: str, sign: str, number: float) -> None:
+    """Refuse a bound that decides nothing: a slip, most often of the unit."""
+    found = metrics.metric(name)
+    low = -math.inf if found.minimum is None else found.minimum
+    if sign == "<":
+        none, every = number <= low, number > found.maximum
+    else:
+        none, every = number >= found.maximum, number < low
+    if not (none or every):
+        return
+    limit = f"below {found.text(low)}" if number <= low else f"above {found.text(found.maximum)}"
+    hint = f'; did you mean "{number:g}%"?' if found.unit == "share" and 1 < number <= 100 else ""
+    raise InputError(
+        f"{name} is never {limit}, so {'no' if none else 'every'} value is "
+        f"{'below' if sign == '<' else 'above'} {found.text(number)}{hint}"
+    )
+
+
 def _plain(text: str) -> float:
     """Return a number without unit."""
     try:
@@ -389,12 +414,12 @@ def _plain(text: str) -> float:
 def _fraction(text: str) -> float:
     """Return the share of ``"20%"`` or ``"0.2"``."""
     try:
-        return _share(text) if "%" in text else float(text)
+        return share(text) if "%" in text else float(text)
     except ValueError:
         raise InputError(f'expected a share such as "20%" or 0.2, found {text!r}') from None
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
     """Return the share of ``"20%"``."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", text)
     if not match:
