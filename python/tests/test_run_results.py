@@ -1,12 +1,17 @@
 """Numbers of a run from Python: what is chosen by a wrong name or range is an error, not a zero."""
 
+import json
+import pickle
+import shutil
+
 import pytest
 
 import weftline
 from weftline import _native, scenarios
 from weftline.cli.main import main
-from weftline.errors import InputError
-from weftline.measures import over_time
+from weftline.errors import DamagedError, InputError, ResultsWarning
+from weftline.measures import flow_rows, over_time
+from weftline.measures.metrics import METRICS
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
@@ -89,3 +94,56 @@ def test_compare_takes_runs_or_several_scenarios_and_not_one(run, tmp_path, caps
     assert "base.toml: is a scenario; expected the folder of a run" in capsys.readouterr().err
     assert main(["compare", str(file), str(file)]) == 0
     assert "the settings in force are the same" in capsys.readouterr().out
+
+
+def test_a_run_whose_folder_holds_other_results_or_none_reads_nothing_of_them(tmp_path):
+    one = weftline.run(SCENARIO, out=tmp_path / "r")
+    same = weftline.run(SCENARIO, out=tmp_path / "r", force=True)
+    table, slowdown = one.flows, one.slowdown()
+    assert one.completion() == same.completion() and table.to_dicts() == same.flows.to_dicts()
+    other = weftline.run(SCENARIO, set={"workload.0.load": 0.9}, out=tmp_path / "r", force=True)
+    reads = [
+        lambda: one.flows,
+        lambda: one.scenario,
+        lambda: one.steps,
+        lambda: one.queues,
+        table.to_dicts,
+        one.verify,
+        one.backlog,
+        one.shares,
+        one.deadlines,
+        one.distribution,
+        lambda: one.completion(max_size=1000),
+        lambda: one.over_time("queue_bytes"),
+        lambda: flow_rows.read(one),
+        lambda: METRICS["backlog_growth"].read(one),
+    ]
+    for read in reads:
+        with pytest.raises(DamagedError, match="holds the results of another run now"):
+            read()
+    assert one.slowdown() == slowdown and other.over_time("queue_bytes") and other.verify()
+    shutil.rmtree(tmp_path / "r")
+    for read in (lambda: other.over_time("queue_bytes"), lambda: other.queues, other.backlog, other.verify):
+        with pytest.raises(DamagedError, match="the results that were opened are no longer there"):
+            read()
+
+
+def test_results_without_digests_are_told_apart_by_their_summary(run, tmp_path):
+    shutil.copytree(run.out, tmp_path / "r")
+    (tmp_path / "r/digests.json").unlink()
+    summary = {key: value for key, value in run.summary.items() if key != "file_digests"}
+    (tmp_path / "r/summary.json").write_text(json.dumps(summary))
+    with pytest.warns(ResultsWarning):
+        old = weftline.Run.read(tmp_path / "r")
+    assert old.over_time("queue_bytes")
+    (tmp_path / "r/summary.json").write_text(json.dumps(summary | {"flows": 1}))
+    with pytest.raises(DamagedError, match="holds the results of another run now"):
+        old.over_time("queue_bytes")
+
+
+def test_a_table_and_a_scenario_go_to_other_processes(run):
+    table = pickle.loads(pickle.dumps(run.flows))
+    assert table.to_dicts() == run.flows.to_dicts()
+    scenario = weftline.Scenario(SCENARIO, set={"workload.0.load": 0.5}, seed=3)
+    again = pickle.loads(pickle.dumps(scenario))
+    assert again.resolved == scenario.resolved and again.values["seed"] == 3

@@ -40,6 +40,37 @@ def check(folder: Path, names: Sequence[str] = SMALL) -> dict[str, str] | None:
     return _native.check_files(str(folder), list(names))
 
 
+def mark_of(folder: Path, digests: Mapping[str, str] | None) -> Mapping[str, str] | bytes:
+    """Return what tells the results in a folder from others: the digests of tables and scenario.
+
+    The summary where an earlier version wrote no digests.
+    """
+    if digests is None:
+        return (folder / "summary.json").read_bytes()
+    return {name: digest for name, digest in digests.items() if name.endswith((".parquet", ".toml"))}
+
+
+def check_mark(folder: Path, mark: Mapping[str, str] | bytes) -> None:
+    """Check that a folder holds the results of which `mark_of` returned this mark; no table is read.
+
+    Raises
+    ------
+    DamagedError
+        If it holds those of another run, or none.
+    """
+    if isinstance(mark, bytes):
+        with contextlib.suppress(OSError):
+            if (folder / "summary.json").read_bytes() == mark:
+                return
+    elif (found := check(folder, ())) is not None and mark.items() <= found.items():
+        return
+    if (folder / "summary.json").exists():
+        raise DamagedError(
+            f"{folder}: holds the results of another run now than when it was opened; open it again"
+        )
+    raise DamagedError(f"{folder}: the results that were opened are no longer there")
+
+
 def warn(text: str) -> None:
     """Warn of what should be known about results before they are trusted."""
     warnings.warn(text, ResultsWarning, stacklevel=3)

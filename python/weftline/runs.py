@@ -159,6 +159,7 @@ class Run:
         self.reused = False
         self._slowdowns: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._completions: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._mark: Mapping[str, str] | bytes | None = None
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Run:
@@ -202,7 +203,26 @@ class Run:
             raise InputError(f"{path / 'summary.json'}: not the summary of a run: {error}") from None
         if digests is None:
             integrity.warn_unverified(path)
-        return cls(path, summary)
+        found = cls(path, summary)
+        found._mark = integrity.mark_of(path, digests)
+        return found
+
+    def check(self) -> None:
+        """Check that the folder holds the results that were opened; reads no table.
+
+        Raises
+        ------
+        DamagedError
+            If it holds other results by now, or none.
+        """
+        if self._mark is not None:
+            integrity.check_mark(self.out, self._mark)
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder after `check`: what reads the results takes it from here."""
+        self.check()
+        return self.out
 
     def verify(self) -> bool:
         """Check every file of the run against its digest; return False if an earlier version wrote none.
@@ -210,34 +230,34 @@ class Run:
         Raises
         ------
         DamagedError
-            If a file is not what the run wrote.
+            If a file is not what the run wrote, or the folder holds other results by now.
         """
-        return _native.check_files(str(self.out)) is not None
+        return _native.check_files(str(self.folder)) is not None
 
     @property
     def flows(self) -> Table:
         """One row per flow (see the columns in docs/results.md; times in ns)."""
-        return Table(_native.table(str(self.out), "flows"))
+        return Table(self, "flows")
 
     @property
     def series(self) -> Table:
         """What `[measure]` records over time: time_ns, entity, metric, value."""
-        return Table(_native.table(str(self.out), "series"))
+        return Table(self, "series")
 
     @property
     def jobs(self) -> Table:
         """One row per step of a job: a collective or the event of an incast (see docs/results.md)."""
-        return Table(_native.table(str(self.out), "jobs"))
+        return Table(self, "jobs")
 
     @property
     def ranks(self) -> Table:
         """One row per rank and step of a job graph, such as a collective (see docs/results.md)."""
-        return Table(_native.table(str(self.out), "ranks"))
+        return Table(self, "ranks")
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
         """The rows of `jobs` as dicts; empty for a run without jobs, or of an earlier version."""
-        return json.loads(_native.jobs(str(self.out)))
+        return json.loads(_native.jobs(str(self.folder)))
 
     def slowdown(
         self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None
@@ -266,7 +286,7 @@ class Run:
         asked = (bins, scheme, group)
         if asked not in self._slowdowns:
             # Millions of flows take their time to read, and a page asks for the same several times.
-            self._slowdowns[asked] = json.loads(_native.slowdown(str(self.out), *asked))
+            self._slowdowns[asked] = json.loads(_native.slowdown(str(self.folder), *asked))
         return self._slowdowns[asked]
 
     def completion(
@@ -315,7 +335,7 @@ class Run:
         """Return the same of flows chosen by size and group; 0 flows count if the run lacks the group."""
         asked = (flows.min_size, flows.max_size, flows.group)
         if asked not in self._completions:
-            self._completions[asked] = json.loads(_native.completion(str(self.out), *asked))
+            self._completions[asked] = json.loads(_native.completion(str(self.folder), *asked))
         return self._completions[asked]
 
     def distribution(
@@ -344,7 +364,7 @@ class Run:
         _check_whole("max_points", max_points)
         _check_group_name(group)
         check_group(self, group)
-        return json.loads(_native.distribution(str(self.out), column, max_points, group))
+        return json.loads(_native.distribution(str(self.folder), column, max_points, group))
 
     def deadlines(self, *, group: str | None = None) -> tuple[int, int]:
         """Return how many flows (of a group) have a deadline, and how many of these had ended by it.
@@ -360,7 +380,7 @@ class Run:
 
     def deadlines_of(self, flows: Flows) -> tuple[int, int]:
         """Return the same of flows chosen by group; 0 flows count if the run lacks the group."""
-        found = json.loads(_native.deadlines(str(self.out), flows.group))
+        found = json.loads(_native.deadlines(str(self.folder), flows.group))
         return found["count"], found["met"]
 
     def backlog(self) -> dict[str, Any] | None:
@@ -374,7 +394,7 @@ class Run:
             ``started_bytes``: of the flows that started in between. None unless ``measure.goodput`` by group
             was enabled.
         """
-        return json.loads(_native.backlog(str(self.out)))
+        return json.loads(_native.backlog(str(self.folder)))
 
     def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict[str, Any]]:
         """Return what each flow delivered between two times.
@@ -388,7 +408,7 @@ class Run:
         _check_time("from_ns", from_ns)
         until = self.summary.get("end_ns", 0) if to_ns is None else to_ns
         _check_time("to_ns", until)
-        return json.loads(_native.shares(str(self.out), from_ns, until))
+        return json.loads(_native.shares(str(self.folder), from_ns, until))
 
     @cached_property
     def queues(self) -> dict[str, Any] | None:
@@ -397,8 +417,9 @@ class Run:
         ``percentiles``: the lower edges of the bins that they lie in, and the exact ``max``, in bytes;
         ``cdf``: ``[[bytes, share of samples that are shorter], ...]``, at the upper edges of bins.
         """
+        folder = str(self.folder)
         try:
-            found = json.loads(_native.queues(str(self.out)))
+            found = json.loads(_native.queues(folder))
         except DamagedError:
             raise
         except (InputError, RunFailed):
@@ -429,12 +450,12 @@ class Run:
         if not 0 <= every_ns <= sys.float_info.max:
             raise InputError(f"every_ns: expected a finite time of at least 0, found {every_ns!r}")
         _check_whole("max_points", max_points)
-        return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
+        return json.loads(_native.series(str(self.folder), metric, every_ns, max_points))["entities"]
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
         """The resolved scenario."""
-        path = self.out / "scenario.toml"
+        path = self.folder / "scenario.toml"
         integrity.check(self.out, (path.name,))
         try:
             found = tomllib.loads(path.read_text("utf-8"))

@@ -67,6 +67,12 @@ class Scenario:
         self._asked = (changes, seed)
         self._loaded = self._load()
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.source, *self._asked)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._take(*state)
+
     def _load(self) -> _native.Scenario:
         source, (changes, seed) = self.source, self._asked
         laws = {name: law.make for name, law in source.controllers.items()} or None

@@ -6,11 +6,11 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weftline import columns
+from weftline import _native, columns
 from weftline.errors import InputError
 
 if TYPE_CHECKING:
-    from weftline import _native
+    from weftline.runs import Run
 
 SHOWN_ROWS = 10
 """Rows that a notebook shows of a table."""
@@ -25,19 +25,29 @@ class Table:
     Raises
     ------
     DamagedError
-        By every method that reads, if the file is not what the run wrote.
+        By every method that reads, if the file is not what the run wrote, or the folder holds other results
+        than when the run was opened.
     """
 
-    def __init__(self, native: _native.Table) -> None:
-        self._native = native
+    def __init__(self, run: Run, name: str) -> None:
+        self._run, self._name = run, name
+        self._native = _native.table(str(run.folder), name)
+
+    def __reduce__(self) -> tuple[type[Table], tuple[Run, str]]:
+        return type(self), (self._run, self._name)
+
+    def _read(self) -> _native.Table:
+        """Return the engine's table, after a check that the folder holds the results that were opened."""
+        self._run.check()
+        return self._native
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return self._native.columns
+        return self._read().columns
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._native.__arrow_c_stream__(requested_schema)
+        return self._read().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``."""
@@ -65,7 +75,7 @@ class Table:
         return [dict(zip(names, row, strict=True)) for row in zip(*found.values(), strict=True)]
 
     def __repr__(self) -> str:
-        return f"{self._native!r}"
+        return f"{self._read()!r}"
 
     def _repr_html_(self) -> str:
         rows = self.to_dicts(max_rows=SHOWN_ROWS + 1)

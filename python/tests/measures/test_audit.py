@@ -67,5 +67,5 @@ def test_subflows_are_held_together_within_a_span_of_their_connection():
 
 
 def test_a_run_without_digests_has_no_audit(tmp_path):
-    bare = SimpleNamespace(out=tmp_path, scenario={"telemetry": {"kind": "none"}})
+    bare = SimpleNamespace(out=tmp_path, folder=tmp_path, scenario={"telemetry": {"kind": "none"}})
     assert audit.number(bare, "right") is None

@@ -46,7 +46,7 @@ def run_with(folder, seed, left, known):
     found = {"path_hops": 5, "path_flows": known, "path_open": left, "path_packets": 10.0}
     for what in decoded.KNOWN.values():
         integrity.keep_numbers(folder / f"decoded-{what}.json", "telemetry.parquet", found)
-    return SimpleNamespace(out=folder, summary={"seed": seed, "status": "done"}, scenario={})
+    return SimpleNamespace(out=folder, folder=folder, summary={"seed": seed, "status": "done"}, scenario={})
 
 
 @pytest.mark.parametrize("name", decoded.KNOWN)

@@ -42,7 +42,7 @@ class Flows:
 
     def __init__(self, out, topology, ends, goodputs=None):
         (out / "scenario.toml").write_text(topology + WORKLOAD)
-        self.out = out
+        self.out = self.folder = out
         self.scenario = {"topology": {"kind": topology.split('"')[1]}}
         self.summary = {"end_ns": 3e9}
         self.ends, self.goodputs = ends, goodputs or [1] * len(ends)

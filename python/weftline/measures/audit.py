@@ -150,7 +150,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _numbers(run: Run) -> dict[str, Any]:
-    kept = run.out / KEPT
+    kept = run.folder / KEPT
     if (before := integrity.numbers_kept(kept, "telemetry.parquet")) is not None:
         return before
     telemetry = run.scenario.get("telemetry", {})

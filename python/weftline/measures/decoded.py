@@ -123,7 +123,7 @@ def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: M
 
 
 def _numbers(run: Run, known: str) -> dict[str, Any]:
-    kept = run.out / f"decoded-{known}.json"
+    kept = run.folder / f"decoded-{known}.json"
     if (before := integrity.numbers_kept(kept, _DIGESTS)) is not None:
         return before
     if (plan := _plan(run)) is None:

@@ -367,7 +367,7 @@ def _unfinished(run: Run, flows: Flows) -> int:
         return 0
     if flows == Flows():
         return total - done
-    rows = _open_flows(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+    rows = _open_flows(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
     if len(rows) != total - done:
         return total - done  # without a row for each there is no telling which of them would count
     highest = math.inf if flows.max_size is None else flows.max_size

@@ -68,7 +68,7 @@ def _recorded(
 
 def recorded(run: Run) -> dict[int, tuple[str, ...]]:
     """Return the switches that most recorded packets of each flow passed; empty if none were recorded."""
-    if not (run.out / "telemetry.parquet").is_file():
+    if not (run.folder / "telemetry.parquet").is_file():
         return {}
     table = columns.read(_native.table(str(run.out), "telemetry"), ["flow_id", "path"])
     counts: dict[int, Counter[str]] = {}

@@ -45,7 +45,7 @@ _COLUMNS = ("start_ns", "size_bytes", "group", "fct_ns", "ideal_fct_ns", "slowdo
 
 def read(run: Run) -> dict[str, list[Any]]:
     """Return the columns of a run's flows that decide which of them count, and what of them."""
-    return _read(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+    return _read(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
@@ -58,7 +58,7 @@ def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
 
 def last_start_ns(run: Run) -> float | None:
     """Return when the last flow started; None without flows."""
-    return _last_start_ns(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+    return _last_start_ns(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ def built(run: Run) -> dict[str, Any] | None:
 
     A topology that came from a file needs that file; the file may have been removed since.
     """
-    path = run.out / "scenario.toml"
+    path = run.folder / "scenario.toml"
     try:
         text = path.read_text("utf-8")
         laws = controllers.stand_ins(text)
