@@ -8,7 +8,7 @@ import weftline
 from weftline import _native, columns
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import comparison, given
+from weftline.measures import comparison, given, steady
 from weftline.measures.flow_choice import FlowChoice, slowdown_of
 from weftline.measures.flow_rows import Flows
 from weftline.report import headline, sweep_page
@@ -170,3 +170,13 @@ def test_compare_names_runs_that_failed(tmp_path):
     warnings = comparison.comparison_of([swept]).warnings
     assert any(text.startswith("low, own has no results: seed 1 failed (controller") for text in warnings)
     assert "Traceback" not in " ".join(warnings)
+
+
+def test_a_comparison_counts_the_flows_under_way_once_a_run(store, monkeypatch):
+    counted = []
+    read = steady.columns.read
+    monkeypatch.setattr(steady.columns, "read", lambda of, names: counted.append(names) or read(of, names))
+    steady._under_way.cache_clear()
+    folders = [run.out for run in weftline.load(store).runs]
+    str(weftline.compare(*folders))
+    assert counted.count(("start_ns", "finish_ns")) == len(folders)

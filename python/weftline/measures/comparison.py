@@ -115,6 +115,16 @@ class Comparison:
     def separation(self, name: str, line: Line | str) -> Separation:
         """Return whether a line is lower or higher than its base in a metric, or not separated and why."""
         line = self.line(line)
+        key = (name, id(line))
+        if key not in self._separations:
+            self._separations[key] = self._separation(name, line)
+        return self._separations[key]
+
+    @cached_property
+    def _separations(self) -> dict[tuple[str, int], Separation]:
+        return {}
+
+    def _separation(self, name: str, line: Line) -> Separation:
         base = self.base_of(line)
         if base is None:
             doubts = separations.of_metric(name).reasons(line)

@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 
 from weftline import columns
 from weftline.measures import flow_rows, stats
@@ -70,7 +72,15 @@ def under_way(run: Run) -> list[float] | None:
 
     None if all of them start at one moment.
     """
-    of = columns.read(run.flows, ("start_ns", "finish_ns"))
+    return _under_way(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _under_way(folder: Path, modified: int) -> list[float] | None:
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "finish_ns"))
     starts = of["start_ns"]
     if len(starts) < 2 or min(starts) == max(starts):
         return None
