@@ -128,7 +128,7 @@ def test_a_run_whose_folder_holds_other_results_or_none_reads_nothing_of_them(tm
             read()
 
 
-def test_results_without_digests_are_told_apart_by_their_summary(run, tmp_path):
+def test_results_without_digests_are_recognised_by_their_summary(run, tmp_path):
     shutil.copytree(run.out, tmp_path / "r")
     (tmp_path / "r/digests.json").unlink()
     summary = {key: value for key, value in run.summary.items() if key != "file_digests"}

@@ -136,6 +136,8 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ),
         ("[set]\nseed = 3", ":3: set: the seed cannot be set"),
         ('[[axis]]\nname = "seed"\nkey = "a"\nvalues = [1, 2]', 'an axis cannot be called "seed"'),
+        ('[[axis]]\nname = "a\\nb"\nkey = "a"\nvalues = [1]', ":2: axis: expected names of one line"),
+        ('[[axis]]\nkey = "a"\nvalues = ["\\u001b[31m"]', "control characters, found '\\x1b[31m'"),
         (
             '[report]\nmetrics = ["goodput"]\n[[axis]]\nname = "Goodput"\nkey = "a"\nvalues = [1]',
             ':5: an axis cannot be called "Goodput": the tables of a sweep have a column of this name',

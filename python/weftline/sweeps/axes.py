@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,12 @@ def read(entries: object, where: Where) -> dict[str, Axis]:
         end = key.rsplit(".", 1)[-1]
         is_taken = ends[end] > 1 or end.lower() in _COLUMNS
         axis = _axis(entry, number, where, key if is_taken else end)
+        for text in (axis.name, *axis.variants):
+            if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
+                raise InputError(
+                    f"{where('', 'axis', number)}: axis: expected names of one line without control "
+                    f"characters, found {text!r}"
+                )
         if any(axis.name.lower() == other.lower() for other in found):
             raise InputError(
                 f'{where("name", "axis", number)}: two axes are called "{axis.name}"; capitals make no '

@@ -75,7 +75,7 @@ class Report:
 
     @property
     def reported(self) -> list[str]:
-        """The metric of the answer and those that are asked for."""
+        """The metric of the answer, and the metrics of the report."""
         bound = self.bound
         return list(dict.fromkeys([*(bound[:1] if bound else ()), *self.metrics]))
 
