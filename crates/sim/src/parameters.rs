@@ -102,6 +102,13 @@ pub trait Source {
     fn is_own(&self, key: &str) -> bool {
         self.peek(key).is_some()
     }
+    /// Reports `key`, which has no effect: an error if the user gave it for this run, a warning if something
+    /// else was set over the file that has it.
+    fn report_idle(&mut self, key: &str, message: String) {
+        if self.is_own(key) {
+            self.complain(key, message);
+        }
+    }
     /// Whether the value of a key that was read is its default.
     fn is_default(&self, _key: &str) -> bool {
         false
@@ -443,9 +450,7 @@ impl<'a> Parameters<'a> {
     /// it here.
     pub fn without_effect(&mut self, key: &str, message: impl FnOnce() -> String) {
         self.source.forget(key);
-        if self.source.is_own(key) {
-            self.source.complain(key, message());
-        }
+        self.source.report_idle(key, message());
     }
 
     /// The same, except where the value is the default: former versions wrote it into scenarios with every value in force.
@@ -463,9 +468,7 @@ impl<'a> Parameters<'a> {
         }
         // Known, so that it is not reported twice.
         self.source.get(key);
-        if self.source.is_own(key) {
-            self.source.complain(key, message());
-        }
+        self.source.report_idle(key, message());
     }
 
     /// Adds a warning.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use weftline_sim::config::{Change, Config, Failure, QueueConfig, TransportConfig};
 use weftline_sim::measure::StepRecord;
+use weftline_sim::net::trace::Passed;
 use weftline_sim::packet::PacketKind;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::Topology;
@@ -140,11 +141,9 @@ fn what_passes_while_no_traced_flow_lasts_is_not_kept_and_changes_no_account() {
         both.iter().map(|one| &one.intervals).collect::<Vec<_>>(),
         [&alone[0].intervals, &alone[1].intervals]
     );
-    let near = |one: &Account, time: Time, at: Time| {
-        one.flow.start < at + Time::from_us(6) && time <= one.flow.finish
-    };
     let passed = &findings.trace.passed;
-    assert!(passed.iter().all(|hop| both.iter().any(|one| near(one, hop.time, hop.at))));
+    let lasts = |one: &Account, hop: &Passed| one.flow.start <= hop.at && hop.time <= one.flow.finish;
+    assert!(passed.iter().all(|hop| both.iter().any(|one| lasts(one, hop))));
 }
 
 #[test]

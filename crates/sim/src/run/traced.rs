@@ -99,11 +99,11 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// When one of the flows lasts, or will begin within `margin`.
-    pub fn of(flows: &[Traced], margin: Time) -> Spans {
+    /// When one of the flows lasts.
+    pub fn of(flows: &[Traced]) -> Spans {
         let mut spans = Spans::default();
         flows.iter().for_each(|flow| {
-            spans.add_within(flow.start.saturating_sub(margin), flow.finish, Time::MAX);
+            spans.add_within(flow.start, flow.finish, Time::MAX);
         });
         spans
     }
@@ -145,13 +145,12 @@ fn links_of_paths(run: &Simulation, flow: &Traced) -> Vec<u64> {
 }
 
 impl Simulation {
-    /// Runs to the end, with some flows traced, and what occupies a link up to `margin` before they start.
+    /// Runs to the end, with some flows traced, from what is on a link when they start.
     /// The network is one region, and captures nothing.
     pub(crate) fn run_traced(
         mut self,
         flows: &[Traced],
         breadth: Breadth,
-        margin: Time,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Outcome, Findings), RunError> {
@@ -164,13 +163,13 @@ impl Simulation {
         }
         let windows = match breadth {
             Breadth::All => {
-                let spans = Spans::of(flows, margin).all.into_iter();
+                let spans = Spans::of(flows).all.into_iter();
                 spans.map(|(from, to)| Window { from, to, links: None }).collect()
             }
             Breadth::Paths => {
                 let window = |flow: &Traced| {
                     let links = Some(links_of_paths(run, flow));
-                    Window { from: flow.start.saturating_sub(margin), to: flow.finish, links }
+                    Window { from: flow.start, to: flow.finish, links }
                 };
                 flows.iter().map(window).collect()
             }

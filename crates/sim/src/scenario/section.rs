@@ -462,10 +462,18 @@ impl Source for Section<'_> {
         Section::peek(self, key)
     }
     fn is_own(&self, key: &str) -> bool {
-        // What the file says may belong to what `--set` replaced in this table.
+        self.find(key).is_some_and(|entry| !entry.inherited)
+    }
+    fn report_idle(&mut self, key: &str, message: String) {
+        let Some(entry) = self.find(key).filter(|entry| !entry.inherited) else { return };
+        // Sweeps change a kind, or turn something off, that keys of their file belong to.
         let is_set = |entry: &Entry| matches!(entry.node.origin, Origin::Set(_));
-        let replaces = || self.table.entries.iter().any(is_set);
-        self.find(key).is_some_and(|entry| !(entry.inherited || from_file(entry) && replaces()))
+        if from_file(entry) && self.table.entries.iter().any(is_set) {
+            let path = self.path_of(key);
+            self.warn(format!("{path} of the file is ignored, as --set changed its table: {message}"));
+        } else {
+            self.complain(key, message);
+        }
     }
     fn is_default(&self, key: &str) -> bool {
         let declared = self.findings.declared.iter().find(|(path, _)| path == key);

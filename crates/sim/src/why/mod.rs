@@ -197,7 +197,7 @@ fn kept_time(run: &Outcome) -> Time {
 /// What can be kept of a run while the flows of a step's chain last, by its mean: all, or, as the flows follow each other, the
 /// links on their paths. Where routes change, paths are not known before.
 pub fn breadth(flows: &[Traced], config: &Config, run: &Outcome) -> Result<Breadth, RunError> {
-    match Spans::of(flows, Time::ZERO).total > kept_time(run) {
+    match Spans::of(flows).total > kept_time(run) {
         false => Ok(Breadth::All),
         true if config.failures.events.is_empty() => Ok(Breadth::Paths),
         true => Err(too_much()),
@@ -229,13 +229,10 @@ pub fn trace(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Outcome, Findings), RunError> {
     config.measure.capture = None;
-    // A packet that began to leave earlier than this before a flow's start has left by then.
-    let longest = config.topology.links.iter().map(|link| link.rate.transmission_time(u64::from(u16::MAX)));
-    let margin = longest.max().unwrap_or(Time::ZERO);
     let down = links::down_times(&config);
     let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
     let run = Simulation::new(config, execution)?;
-    let (outcome, mut findings) = run.run_traced(flows, breadth, margin, sink, watch)?;
+    let (outcome, mut findings) = run.run_traced(flows, breadth, sink, watch)?;
     findings.down = down;
     if findings.trace.overflows {
         return Err(too_much());

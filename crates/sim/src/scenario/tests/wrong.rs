@@ -203,6 +203,11 @@ fn keys_of_the_file_that_a_setting_makes_idle_are_left_out() {
     ];
     for (text, set) in cases {
         assert_eq!([loads(text, &[]), loads(text, &[set])], [None, None]);
+        let warnings = load_with(&format!("{STAR}{text}"), &[set]).ok().unwrap().warnings;
+        assert!(
+            warnings.iter().any(|text| text.contains("of the file is ignored, as --set")),
+            "{warnings:?}"
+        );
     }
     assert!(loads(load, &[once, ("workload.1.load", "0.1")]).is_some());
 }

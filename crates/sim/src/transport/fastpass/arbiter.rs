@@ -1,9 +1,9 @@
 //! The arbiter: what it knows of the flows that wait, and the epochs in which it gives them timeslots.
 //!
-//! Epochs run back to back from time 0. A flow requests timeslots with a request, which states how many it has
-//! requested since it began, so that a request that comes twice requests nothing more. At every epoch's
-//! beginning the arbiter fills eight timeslots and sends each source with one a schedule. A source sends the
-//! packet of timeslot k at `base + k * slot`; the start rule tells what the base is.
+//! Epochs run back to back from time 0. A request states how many timeslots its flow has requested since it
+//! began, so that one that comes twice adds nothing. At every epoch's beginning the arbiter fills eight
+//! timeslots and sends each source with one a schedule. A source sends the packet of timeslot k at
+//! `base + k * slot`; the start rule tells what the base is.
 //!
 //! Source: the Fastpass of the pHost authors' simulator (epoch of 8.5 packet times, eight timeslots in it);
 //! cumulative requests: Perry et al., SIGCOMM 2014, and its released system.

@@ -78,8 +78,8 @@ impl SourceFlow {
         }
     }
 
-    /// Timeslots that the flow has requested since it began. A repetition states the same number, so it asks
-    /// nothing more.
+    /// Timeslots that the flow has requested since it began. A repetition states the same number, and adds
+    /// nothing.
     pub fn requested(&self) -> u64 {
         self.accounted + u64::from(self.unscheduled)
     }

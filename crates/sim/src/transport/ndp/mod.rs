@@ -12,8 +12,8 @@
 //! and stacks for low latency and high performance", SIGCOMM 2017, and its authors' simulator (csg-htsim,
 //! commit 841d9e7), whose states these are.
 //! Differs from the source: the last packet of a flow is no longer than its data (there every packet is
-//! full); what nothing answered within a timeout is sent again (there it is compiled out: a header that is lost stays
-//! lost).
+//! full); what nothing answered within a timeout is sent again (there it is compiled out: a header that is
+//! lost stays lost).
 //! Validated by: tests/ndp.rs.
 
 mod parameters;

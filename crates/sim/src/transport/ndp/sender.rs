@@ -377,6 +377,7 @@ impl Ndp {
         let flow = &mut self.flows[slot as usize];
         flow.done = true;
         flow.paths.clear();
+        (flow.left, flow.again) = (VecDeque::new(), BTreeMap::new());
         self.nics[usize::from(flow.nic)].remove(flow.flow, slot);
         let record = flow.record(cx.host, Some(cx.now()));
         let (number, dst) = (flow.flow, flow.spec.dst);
