@@ -13,7 +13,7 @@ from weftline.errors import InputError
 from weftline.figures import export, load_figures, notebook, time_figures
 from weftline.measures.lines import Line, Mean, lines_of
 from weftline.measures.over_seeds import cumulative, queue_cdf
-from weftline.report import answer_text
+from weftline.report import answer_text, run_page, why_page
 from weftline.reproduce import panels
 from weftline.reproduce.experiments import FigureDefinition
 
@@ -159,12 +159,13 @@ def test_heat_maps_side_by_side_have_one_scale():
         def over_time(self, metric, max_points):
             return {"p0": [[1000.0, 0.0], [2000.0, self.longest]], "p1": [[1000.0, 0.0]]}
 
-    drawn = time_figures.queue_heats([("low", Measured(5e3)), ("high", Measured(80e3))])
+    lines = [Line("low", [Measured(5e3)]), Line("high", [Measured(80e3)])]
+    drawn = time_figures.queue_heats("Queues", lines)
     heats, *failures = (figure.spec["layer"][0] for figure in drawn), drawn[0].spec["layer"][1:]
     assert [layer["encoding"]["color"]["scale"]["domainMax"] for layer in heats] == [80, 80]
     # The failure after the last sample is not drawn.
     assert failures[0][0]["mark"]["type"] == "rule" and len(failures[0][0]["data"]["values"]) == 1
-    assert "1 port never had one." in drawn[0].caption
+    assert "1 port never had one." in drawn[0].caption and "seed" not in drawn[0].caption
 
 
 def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
@@ -218,6 +219,9 @@ def test_paths_known_rises_to_all_flows(tmp_path):
     rows = values(figure)
     assert max(row["y"] for row in rows) == 100.0
     assert {row["line"] for row in rows} <= {"1 switch", "3 switches", "5 switches"}
+    both = weftline.figures.plots.Plots([Line("A", [run, run])]).paths_known()
+    assert both.caption == "Flows of all seeds together." and figure.caption == ""
+    assert [int(row[1]) for row in both.tables[0].rows] == [2 * int(row[1]) for row in figure.tables[0].rows]
 
 
 def test_the_scenario_in_words_says_what_differs(run, tmp_path):
@@ -306,9 +310,27 @@ def test_curves_of_shares_are_of_all_seeds_in_any_order(name, seeds):
 def test_curves_over_time_name_the_seed_that_is_drawn(seeds):
     for kind in ("over-time", "groups"):
         (section,) = panels.sections_of([panel_of(kind, seeds[::-1])])
-        assert section.figures[0].caption == "Only the run of seed 3 is drawn."
+        assert section.figures[0].caption == "Only the run of seed 3 is shown."
         (section,) = panels.sections_of([panel_of(kind, seeds[:1])])
         assert section.figures[0].caption == ""
+
+
+def test_whatever_a_page_shows_of_one_run_of_several_names_its_seed(seeds):
+    def texts(runs):
+        lines = [Line("A", runs)]
+        (view,) = run_page.network_sections(lines, None)[0].networks
+        (slowest,) = why_page.slowest_section(lines)
+        figures = [figure for section in run_page.figure_sections(lines) for figure in section.figures]
+        of_page = {figure.title: figure.caption for figure in figures}
+        names = ("Queues by port and time", "Goodput over time", "Fairness over time")
+        plot = weftline.figures.plots.Plots(lines)
+        drawn = [plot.queue_heat(), plot.fairness(), plot.network()]
+        captions = [figure.caption for figure in drawn]
+        return [" ".join(view.notes), slowest.text, *captions, *(of_page[name] for name in names)]
+
+    one = "Only the run of seed 3 is shown."
+    assert [text for text in texts(seeds[::-1]) if one not in text] == []
+    assert not any("seed" in text for text in texts(seeds[:1]))
 
 
 def test_queues_of_several_seeds_are_pooled_and_their_percentiles_averaged(seeds):

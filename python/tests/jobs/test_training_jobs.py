@@ -12,9 +12,10 @@ import weftline
 from weftline.cli.main import main
 from weftline.figures import job_figures
 from weftline.measures import jobs, step_causes
-from weftline.measures.lines import lines_of
+from weftline.measures.lines import Line, lines_of
 from weftline.measures.metrics import Flows, metric
 from weftline.quantities import bytes_text
+from weftline.report import run_page
 
 
 def test_the_causes_of_a_step_add_up_to_its_time(training):
@@ -179,3 +180,15 @@ def test_a_timeline_is_a_chrome_trace_without_overlaps(training, tmp_path, capsy
         ends[place] = span["ts"] + span["dur"]
     figure = job_figures.timeline("What ranks did", training)
     assert figure.spec["data"]["values"] and "timeline.json" in figure.caption
+
+
+def test_a_page_names_the_seed_of_the_steps_that_it_lists(training):
+    def texts(runs):
+        (section,) = run_page.job_sections([Line("A", runs)])
+        of_run = [table.note for table in section.tables if table.title != "Steps of jobs"]
+        return [section.text, *of_run, *(figure.caption for figure in section.figures)]
+
+    one = "Only the run of seed 1 is shown."
+    assert len(texts([training])) >= 4 and not any("seed" in text for text in texts([training]))
+    several = texts([training, weftline.Run.read(training.out)])
+    assert [text for text in several if one not in text] == []

@@ -14,7 +14,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.figures import marks
-from weftline.measures import networks, over_time
+from weftline.measures import networks, over_seeds, over_time
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -78,7 +78,8 @@ def view(lines: Sequence[Line], built: Mapping[str, Any] | None = None) -> Netwo
     topology = lines[0].runs[0].scenario.get("topology")
     alike = [line for line in lines if line.runs[0].scenario.get("topology") == topology]
     if len(alike) < len(lines):
-        notes.append("Shown is the network of the first run; runs on other networks are left out.")
+        notes.append("The network of the first run is shown; runs on other networks are left out.")
+    notes += filter(None, [over_seeds.drawn_seed(alike)])
     tiers = {node["tier"] for node in shown["nodes"] if node["kind"] == "switch"}
     tiered = len(tiers) > 1 or len(shown["nodes"]) - len(shown["links"]) == 1
     data = {
@@ -91,11 +92,11 @@ def view(lines: Sequence[Line], built: Mapping[str, Any] | None = None) -> Netwo
         "runs": [
             {
                 "label": line.label,
-                "folder": shlex.quote(str(line.runs[0].out)),
-                "measures": _measures(line.runs[0], shown),
-                "failures": _failures(line.runs[0], shown),
+                "folder": shlex.quote(str(run.out)),
+                "measures": _measures(run, shown),
+                "failures": _failures(run, shown),
             }
-            for line in alike
+            for line, run in ((line, over_seeds.drawn_run(line)) for line in alike)
         ],
     }
     return NetworkView(data=data, notes=notes)

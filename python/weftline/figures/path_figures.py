@@ -8,20 +8,23 @@ from typing import Any
 from weftline.figures import network_view
 from weftline.figures.marks import HEIGHT, WIDTH, rows_of, unit_of_lines
 from weftline.figures.specs import Figure
-from weftline.measures import decoded
+from weftline.measures import decoded, over_seeds
 from weftline.measures.lines import Line
-from weftline.runs import Run
 from weftline.terminal import Table
 
 
-def paths_known(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
+def paths_known(title: str, lines: Sequence[Line]) -> Figure:
     """Return the share of flows whose path PINT's collector knows after n packets, by hops of the path.
 
-    The first run of each line; runs without digests of a query for paths have no curve.
+    The flows of all seeds together; runs without digests of a query for paths have no curve.
     """
     rows, texts, labels = [], [], []
     for line in lines:
-        for hops, packets in sorted(decoded.packets_until_known(line.runs[0]).items()):
+        by_hops: dict[int, list[int | None]] = {}
+        for run in line.runs:
+            for hops, packets in decoded.packets_until_known(run).items():
+                by_hops.setdefault(hops, []).extend(packets)
+        for hops, packets in sorted(by_hops.items()):
             path = f"{hops} switch{'es' if hops > 1 else ''}"
             label = path if len(lines) == 1 else f"{line.label}, {path}"
             known = sorted(p for p in packets if p is not None)
@@ -40,15 +43,16 @@ def paths_known(title: str, lines: Sequence[Line], *, caption: str = "") -> Figu
     unit = unit_of_lines(labels, x, y, points=False, order="y", interpolate="step-after")
     spec = rows_of(rows) | {"width": 2 * WIDTH, "height": HEIGHT, **unit}
     table = Table(["path", "flows", "known", "median packets"], texts)
+    caption = over_seeds.pooled_text(lines, "Flows")
     return Figure(title=title, spec=spec, caption=caption, tables=[table] if texts else [])
 
 
-def network(title: str, run: Run, *, metric: str = "utilisation", caption: str = "") -> Figure | None:
+def network(title: str, line: Line, *, metric: str = "utilisation") -> Figure | None:
     """Return a picture of the network that stands still: links coloured by what they carried.
 
     Each link is drawn once, in the colour of its busier direction; None where the network cannot be drawn.
     """
-    view = network_view.view([Line(run.name, [run])])
+    view = network_view.view([line])
     if view is None:
         return None
     nodes, links = view.data["nodes"], view.data["links"]
@@ -80,9 +84,7 @@ def network(title: str, run: Run, *, metric: str = "utilisation", caption: str =
     how = "mean" if wanted.combine == "mean" else "sum" if wanted.combine == "sum" else "most"
     text = f"Each link in the colour of its busier direction, the {how} over the run." if frames else ""
     dashed = "Dashed links are down at the end." if down else ""
-    return Figure(
-        title=title, spec=spec, caption=" ".join(filter(None, [caption, text, dashed, *view.notes]))
-    )
+    return Figure(title=title, spec=spec, caption=" ".join(filter(None, [text, dashed, *view.notes])))
 
 
 def _over_the_run(frames: Sequence[Sequence[Any]], combine: str, links: int) -> list[float | None]:

@@ -76,10 +76,9 @@ class Plots:
         return specs.queue_cdf("Queue length of switch ports", self.lines)
 
     def queue_heat(self) -> Figure:
-        """Return the queue of each port over time, of the first run; needs ``measure.queues``."""
-        run = self.lines[0].runs[0]
+        """Return the queue of each port over time, of the first line; needs ``measure.queues``."""
         self._measured("queue_bytes", "measure.queues")
-        return time_figures.queue_heat("Queues by port and time", run)
+        return time_figures.queue_heats(self._first("Queues by port and time"), self.lines[:1])[0]
 
     def over_time(self, metric: str = "goodput_bps") -> Figure:
         """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself."""
@@ -116,11 +115,15 @@ class Plots:
         return path_figures.paths_known("Paths known by packets", self.lines)
 
     def network(self, metric: str = "utilisation") -> Figure:
-        """Return the first run's network, its links coloured by a series of ports."""
-        found = path_figures.network("The network", self.lines[0].runs[0], metric=metric)
+        """Return the network of the first line, its links coloured by a series of ports."""
+        found = path_figures.network(self._first("The network"), self.lines[0], metric=metric)
         if found is None:
             raise InputError("this network has too many links for a picture, or its file no longer exists")
         return found
+
+    def _first(self, title: str) -> str:
+        """Return the title of a figure of the first line alone."""
+        return f"{title}, {self.lines[0].label}" if len(self.lines) > 1 else title
 
     def _finished(self) -> list[Line]:
         finished = [line for line in self.lines if line.has_flows]

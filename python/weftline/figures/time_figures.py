@@ -9,7 +9,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, failures, rows_of, time_unit, unit_of_lines
 from weftline.figures.specs import Figure
-from weftline.measures import over_time, sharing
+from weftline.measures import over_seeds, over_time, sharing
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -17,41 +17,32 @@ MAX_PORTS, MAX_SPANS = 32, 160
 """Rows and columns of a heat map: more would be thinner than what a page resolves."""
 
 
-def queue_heats(runs: Sequence[tuple[str, Run]]) -> list[Figure]:
-    """Return the heat map of the queues of several runs, with their titles; all colour a length alike."""
-    series = [run.over_time("queue_bytes", max_points=0) for _, run in runs]
+def queue_heats(title: str, lines: Sequence[Line]) -> list[Figure]:
+    """Return a heat map of each line: a row for each port, a column for each span of time.
+
+    A cell is coloured by the longest queue in it, on one scale for all lines. Ports without any are left out;
+    of many, those with the longest queues are shown. Of several seeds one run is drawn, and the caption
+    names it.
+    """
+    series = [over_seeds.drawn_run(line).over_time("queue_bytes", max_points=0) for line in lines]
     highest = max((value for found in series for points in found.values() for _, value in points), default=0)
     return [
-        _heat(title, run, found, maximum=highest) for (title, run), found in zip(runs, series, strict=True)
+        _heat(f"{title}, {line.label}" if len(lines) > 1 else title, line, found, maximum=highest)
+        for line, found in zip(lines, series, strict=True)
     ]
 
 
-def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:
-    """Return a heat map: a row for each port, a column for each span of time, coloured by the longest queue.
-
-    Ports without any are left out; of many, those with the longest queues are shown. `metric` may be any
-    series of ports, such as ``drops``.
-    """
-    return _heat(title, run, run.over_time(metric, max_points=0), metric=metric, caption=caption)
-
-
 def _heat(
-    title: str,
-    run: Run,
-    series: Mapping[str, Sequence[Sequence[float]]],
-    *,
-    metric: str = "queue_bytes",
-    caption: str = "",
-    maximum: float = 0,
+    title: str, line: Line, series: Mapping[str, Sequence[Sequence[float]]], *, maximum: float
 ) -> Figure:
-    """Return the heat map of the series of ports; `maximum`, or their largest value, is darkest."""
+    """Return the heat map of the series of ports; `maximum` is darkest."""
     busy = {port: points for port, points in series.items() if any(value > 0 for _, value in points)}
     worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MAX_PORTS]
     shown = sorted(worst, key=_natural)
     end = max((time for port in shown for time, _ in busy[port]), default=0)
     unit, scale = time_unit(end)
     length = end / MAX_SPANS or 1
-    name, factor = ("longest queue (KB)", 1e-3) if metric == "queue_bytes" else (metric.replace("_", " "), 1)
+    name, factor = "longest queue (KB)", 1e-3
     rows = [
         {"x": _short(start * scale), "to": _short((start + length) * scale), "port": port, "y": _short(value)}
         for port in shown
@@ -88,7 +79,7 @@ def _heat(
                     "tooltip": tooltip,
                 },
             },
-            *failures([run], scale, end * scale),
+            *failures([over_seeds.drawn_run(line)], scale, end * scale),
         ],
     }
     left_out = (
@@ -99,7 +90,7 @@ def _heat(
     without = len(series) - len(busy)
     idle = f" {without} port{'s' if without > 1 else ''} never had one." if without else ""
     span = f"A span of {quantities.time_text(length)} shows its longest sample."
-    note = f"{caption} {span}{left_out}{idle}".strip()
+    note = f"{over_seeds.drawn_seed([line])} {span}{left_out}{idle}".strip()
     return Figure(title=title, spec=spec, caption=note)
 
 
@@ -112,12 +103,13 @@ def _longest(points: Sequence[Sequence[float]], length: float, factor: float) ->
     return [(span * length, value) for span, value in sorted(found.items()) if value > 0]
 
 
-def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
-    """Return Jain's index of the measured goodputs over time, the first run of each line.
+def fairness(title: str, lines: Sequence[Line]) -> Figure:
+    """Return Jain's index of the measured goodputs over time; of several seeds one run is drawn.
 
     Needs ``measure.goodput`` by flow or by group. Spans in which nothing at all was delivered are left out.
     """
-    curves = {line.label: jain_over_time(line.runs[0]) for line in lines}
+    drawn = {line.label: over_seeds.drawn_run(line) for line in lines}
+    curves = {label: jain_over_time(run) for label, run in drawn.items()}
     unit, scale = time_unit(max((points[-1][0] for points in curves.values() if points), default=0))
     rows: list[dict[str, Any]] = [
         {"line": label, "x": _short(time * scale), "y": _short(index)}
@@ -127,14 +119,10 @@ def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": "Jain's index", "scale": {"domain": [0, 1]}}
     unit_spec = unit_of_lines([line.label for line in lines], x, y, points=False)
-    unit_spec["layer"] += failures(
-        [line.runs[0] for line in lines], scale, max((row["x"] for row in rows), default=0)
-    )
+    unit_spec["layer"] += failures(list(drawn.values()), scale, max((row["x"] for row in rows), default=0))
     spec = rows_of(rows) | {"width": 3 * WIDTH, "height": HEIGHT, **unit_spec}
-    note = (
-        f"{caption} Of the mean goodputs in each span: 1 if all are equal, 1/n if one of n has all.".strip()
-    )
-    return Figure(title=title, spec=spec, caption=note)
+    note = "Of the mean goodputs in each span: 1 if all are equal, 1/n if one of n has all."
+    return Figure(title=title, spec=spec, caption=f"{note} {over_seeds.drawn_seed(lines)}".strip())
 
 
 def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:

@@ -2,7 +2,7 @@
 
 curves of shares      pooled: all samples of queues, or all finished flows, of all runs together
 numbers in tables     the mean of the runs' own numbers with its 95 % interval, as of every metric
-curves over time      those of one run, and `drawn_seed` names it
+what happens over time, steps and the slowest flows: those of one run, and `drawn_seed` names it
 """
 
 from __future__ import annotations
@@ -86,19 +86,19 @@ def means_text(lines: Sequence[Line]) -> str:
 
 
 def drawn_run(line: Line) -> Run:
-    """Return the run that stands for a line over time."""
+    """Return the run that stands for a line where runs cannot be averaged."""
     return line.runs[0]
 
 
 def drawn_seed(lines: Sequence[Line]) -> str:
-    """Return ``"Only the run of seed 1 is drawn."``, "" where each line is one run."""
+    """Return ``"Only the run of seed 1 is shown."``, "" where each line is one run."""
     if not _are_several(lines):
         return ""
     seeds = {line.label: seed_of(drawn_run(line)) for line in lines}
     if len(set(seeds.values())) == 1:
-        return f"Only the run of seed {min(seeds.values())} is drawn."
+        return f"Only the run of seed {min(seeds.values())} is shown."
     named = ", ".join(f"{label} seed {seed}" for label, seed in seeds.items())
-    return f"Only one run of each is drawn: {named}."
+    return f"Only one run of each is shown: {named}."
 
 
 def _are_several(lines: Sequence[Line]) -> bool:

@@ -12,7 +12,16 @@ from typing import Any
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import given, groups, jobs, line_notes, networks, slowdown_table, step_causes
+from weftline.measures import (
+    given,
+    groups,
+    jobs,
+    line_notes,
+    networks,
+    over_seeds,
+    slowdown_table,
+    step_causes,
+)
 from weftline.measures.lines import Line
 from weftline.report import answer_text, headline, page, why_page
 from weftline.report.page import Lead, Section
@@ -150,9 +159,7 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
     if heats and any(line.runs[0].queues for line in lines):
         queues.append(specs.queue_cdf("Queue length of switch ports", lines))
     queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MAX_HEATS]
-    title = "Queues by port and time"
-    named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
-    queues += time_figures.queue_heats(named)
+    queues += time_figures.queue_heats("Queues by port and time", queued)
     goodputs = [_goodput(lines)] if heats else []
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
     if shared:
@@ -277,10 +284,12 @@ def _versions_text(versions: object) -> str:
 
 
 def _subtitle(lines: Sequence[Line]) -> str:
-    run = lines[0].runs[0]
-    flows = run.summary.get("flows")
-    topology = run.scenario.get("topology", {}).get("kind", "")
-    parts = [f"{flows:,} flows" if flows is not None else "", f"topology {topology}" if topology else ""]
+    runs = [run for line in lines for run in line.runs]
+    flows = [run.summary["flows"] for run in runs if run.summary.get("flows") is not None]
+    counts = " to ".join(f"{count:,}" for count in sorted({min(flows), max(flows)})) if flows else ""
+    kinds = dict.fromkeys(str(run.scenario.get("topology", {}).get("kind", "")) for run in runs)
+    topologies = ", ".join(filter(None, kinds))
+    parts = [f"{counts} flows" if counts else "", f"topology {topologies}" if topologies else ""]
     return ", ".join(part for part in parts if part)
 
 
@@ -290,17 +299,21 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
     if table is None:
         return []
     lines = [line for line in lines if line.runs[0].steps]
-    one = jobs.steps_table(lines[0].runs[0], max_steps=MAX_STEPS) if len(lines) == 1 else None
+    run, seed = over_seeds.drawn_run(lines[0]), over_seeds.drawn_seed(lines)
+    of_run = [jobs.steps_table(run, max_steps=MAX_STEPS)] if len(lines) == 1 else []
     figures = []
     if any(len(line.runs[0].steps) > 1 for line in lines):
         figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
     if figures and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
-    text = "Open a step for the chain of flows that made it long, and its causes."
-    tables = [table, *([one] if one else [])]
-    run = lines[0].runs[0]
+    text = f"Open a step for the chain of flows that made it long, and its causes. {seed}".strip()
     if len(lines) == 1 and sum(step["ranks"] for step in run.steps) <= MAX_PARTS:
-        tables += filter(None, [step_causes.table(lines[0])])
-        figures += filter(None, [job_figures.timeline("What ranks did", run)])
+        of_run.append(step_causes.table(lines[0]))
+        if timeline := job_figures.timeline("What ranks did", run):
+            timeline.caption = f"{seed} {timeline.caption}".strip()
+            figures.append(timeline)
+    tables = [table, *filter(None, of_run)]
+    for one in tables[1:]:
+        one.note = f"{seed} {one.note}".strip()
     drawings = why_page.slowest_steps(lines, link=link)
     return [Section(title="Jobs", text=text, drawings=drawings, tables=tables, figures=figures)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weftline import columns
-from weftline.measures import steps
+from weftline.measures import over_seeds, steps
 from weftline.measures.lines import Line
 from weftline.quantities import bytes_text, digits, time_text
 from weftline.report import page
@@ -274,7 +274,7 @@ def slowest_steps(lines: Sequence[Line], *, link: Address | None = None) -> list
     """
     drawn = []
     for line in lines[:MAX_LINES]:
-        run = line.runs[0]
+        run = over_seeds.drawn_run(line)
         ended = [step for step in run.steps if step["time_ns"] is not None and step["operation"] != "incast"]
         ended.sort(key=lambda step: -step["time_ns"])
         if ended and len(lines) > 1:
@@ -316,8 +316,9 @@ def slowest_section(
         Of how many flows of each line the answer is embedded; each run is repeated twice for it.
     """
     drawn = []
-    for line in [line for line in lines if line.has_flows][:MAX_LINES]:
-        run, found = line.runs[0], {}
+    finished = [line for line in lines if line.has_flows][:MAX_LINES]
+    for line in finished:
+        run, found = over_seeds.drawn_run(line), {}
         if answers:
             from weftline.cli.why import why
 
@@ -328,6 +329,7 @@ def slowest_section(
             drawn.append(f"<h3>{escape(line.label)}</h3>")
         drawn += [_slow_flow(run, row, link, found.get(row["flow_id"])) for row in rows]
     text = "Open a flow for its path, what it waited for at each hop, and who shared the queue."
+    text = f"{text} {over_seeds.drawn_seed(finished)}".strip()
     return [page.Section(title="The slowest flows", text=text, drawings=drawn)] if drawn else []
 
 
