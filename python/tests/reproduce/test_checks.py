@@ -6,7 +6,7 @@ import re
 import pytest
 
 from weftline.errors import InputError
-from weftline.reproduce import experiments
+from weftline.reproduce import experiments, runner
 
 TREND = """title = "Mine"
 scenario = "s.toml"
@@ -189,6 +189,13 @@ def test_a_published_entry_that_would_be_ignored_is_refused(tmp_path, entries, s
 def test_entries_of_different_panels_are_accepted(tmp_path):
     entries = [PUBLISHED[0] | {"panel": {"size": size}} for size in ("big", "small")]
     assert load(tmp_path, TREND, entries)
+
+
+def test_seeds_that_the_user_chooses_are_those_of_every_figure(tmp_path):
+    experiment = load(tmp_path, changed('percentiles = ["p95"]', "seeds = [7, 8]"))
+    figure = experiment.figures[-1]
+    assert runner.chosen_size(experiment).seeds_of(figure) == [7, 8]
+    assert runner.chosen_size(experiment, seeds=[1, 2]).seeds_of(figure) == [1, 2]
 
 
 @pytest.mark.parametrize("name", sorted(experiments.names()))

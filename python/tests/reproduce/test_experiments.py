@@ -131,7 +131,20 @@ def test_a_failing_point_is_named_and_the_others_are_shown(engine, capsys, monke
     monkeypatch.setattr(engine, "run", fail_dctcp)
     assert main(["reproduce", "demo"]) == 1
     printed = capsys.readouterr()
-    assert "failed: DCTCP: no space left" in printed.err and "HPCC" in printed.out
+    assert "failed: DCTCP, seed 5: no space left" in printed.err and "HPCC" in printed.out
+    assert "runs failed: DCTCP (0 of 5 seeds)" in printed.out
+
+
+def test_each_failed_seed_is_named(engine, capsys, monkeypatch):
+    from weftline import _native
+
+    def fail(*_, **__):
+        raise _native.RunFailed("no space left")
+
+    monkeypatch.setattr(engine, "run", fail)
+    assert main(["reproduce", "demo", "--seeds", "1-3", "--only", "scheme=HPCC", "--json"]) == 1
+    names = json.loads(capsys.readouterr().out)["failed"]
+    assert sorted(names) == ["HPCC, seed 1", "HPCC, seed 2", "HPCC, seed 3"]
 
 
 def test_wrong_choices_name_the_right_ones(engine, capsys):

@@ -14,6 +14,7 @@ from weftline.measures import pooling
 from weftline.measures.lines import Line, Mean
 from weftline.reproduce import claims, experiments, ledger, published
 from weftline.reproduce import verdicts as rules
+from weftline.reproduce.all_experiments import content_key
 from weftline.reproduce.runner import chosen_size
 from weftline.runs import Run
 
@@ -243,6 +244,20 @@ def test_a_dry_run_plans_one_seed_where_nothing_was_run_and_counts_all(book, eng
     command = ["reproduce", "--all", "--dry-run", "--seeds", "1-5", "--json"]
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 5 * sum(planned)
+
+
+def test_chosen_seeds_are_those_of_figures_with_their_own(book, engine, capsys):
+    file = book / "first" / "experiment.toml"
+    file.write_text(file.read_text().replace("[[figure]]", "[[figure]]\nseeds = [7]", 1))
+    command = ["reproduce", "--all", "--json", "--skip", "second", "--dry-run"]
+    for seeds, runs in (["--seeds", "1-5"], 10), (["--seeds", "1-3"], 6), ([], 2):
+        assert main([*command, *seeds]) == 0
+        assert json.loads(capsys.readouterr().out)["runs"] == runs
+    first = experiments.load("first")
+    default, chosen = chosen_size(first), chosen_size(first, seeds=[1, 2, 3])
+    assert (
+        default.seeds == chosen.seeds and len({content_key(first, size) for size in (default, chosen)}) == 2
+    )
 
 
 def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeypatch, capsys):

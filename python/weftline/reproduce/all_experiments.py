@@ -157,7 +157,8 @@ def task(name: str, out: Path, *, full: bool, seeds: list[int] | None = None) ->
 
 def content_key(experiment: Experiment, size: Size) -> str:
     """Return the hash of an experiment's files, of a size, of seeds and of the version and the build."""
-    return _hashed(experiment, f"{provenance.build()} {size.full} {size.seeds}")
+    seeds = [size.seeds, *(size.seeds_of(figure) for figure in experiment.figures if figure.seeds)]
+    return _hashed(experiment, f"{provenance.build()} {size.full} {seeds}")
 
 
 def published_key(experiment: Experiment) -> str:
@@ -251,7 +252,11 @@ def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[t
             size, seeds = dataclasses.replace(size, seeds=size.seeds[:1]), len(size.seeds)
         plan = runner.plan_points(one.experiment, size, one.root, only=only)
         runner.require(plan, one.experiment)
-        due = {p.folder: (p, 1 if figure.seeds else seeds) for figure, _, _, found in plan for p in found}
+        due = {
+            p.folder: (p, 1 if figure.seeds and not size.chosen_seeds else seeds)
+            for figure, _, _, found in plan
+            for p in found
+        }
         return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
     panels = trials.plan(one.experiment, one.size, one.root, only)
     runner.require(panels, one.experiment)

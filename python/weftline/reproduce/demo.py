@@ -160,7 +160,7 @@ def _run(
         )
         if lost is None:
             return None
-        failed |= {f"{panel.paper}: {point.name}": why for point, why in lost}
+        failed |= {f"{panel.paper}: {point.name}, seed {point.seed}": why for point, why in lost}
     return failed
 
 

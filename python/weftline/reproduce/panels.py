@@ -79,7 +79,10 @@ def sections_of(panels: Sequence[Panel]) -> list[Section]:
     """Return the page's sections for the panels of one figure."""
     definition = panels[0].figure
     if definition.kind == "comparison":
-        return [section for p in panels for section in run_page.comparison_sections(p.lines)]
+        shown = [section for p in panels if p.lines for section in run_page.comparison_sections(p.lines)]
+        return shown + [
+            Section(title=definition.title, text=text) for p in panels if (text := without_runs(p))
+        ]
     drawn = []
     for p in panels:
         # Long flows that no run lets finish have no slowdown, but all else that can be measured.
@@ -90,6 +93,9 @@ def sections_of(panels: Sequence[Panel]) -> list[Section]:
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
         text = f"{text}\n\n{line_notes.ideal_text([line for p in panels for line in p.lines])}"
+    for p in panels:
+        if lacking := without_runs(p):
+            text = f"{text}\n\n{p.title}{': ' if p.title else ''}{lacking}".strip()
     return [Section(title=definition.title, text=text, figures=drawn)]
 
 
@@ -98,10 +104,10 @@ def tables_of(panels: Sequence[Panel]) -> list[Table]:
     definition = panels[0].figure
     found = []
     for p in panels:
-        title = " – ".join(part for part in (definition.title, p.title) if part)
+        title, before = " – ".join(part for part in (definition.title, p.title) if part), len(found)
         if definition.kind == "slowdown":
             found.append(_slowdown_table(p, title, only_p95=len(panels) > 2))
-        elif definition.kind == "comparison":
+        elif definition.kind == "comparison" and p.lines:
             found.append(slowdown_table.table(p.lines, title=title))
         elif definition.kind == "queue-cdf":
             found.append(_queue_table(p, title))
@@ -115,7 +121,20 @@ def tables_of(panels: Sequence[Panel]) -> list[Table]:
             found.append(goodput_figures.groups_table(p, title))
         elif definition.kind == "matrix":
             found.append(_matrix_table(p, title))
+        if len(found) > before and (text := without_runs(p)):
+            found[-1].note = "; ".join(filter(None, [found[-1].note, text]))
     return found
+
+
+def without_runs(p: Panel) -> str:
+    """Return which lines lack runs, because these failed: ``"runs failed: B (0 of 3 seeds)"``."""
+    lacking = [
+        " at ".join(filter(None, [line.label, line.place]))
+        + f" ({len(line.runs)} of {len(line.asked)} seeds)"
+        for line in p.asked_lines
+        if len(line.runs) < len(line.asked)
+    ]
+    return f"runs failed: {', '.join(lacking)}" if lacking else ""
 
 
 def _draw_slowdown(p: Panel, title: str) -> specs.Figure:

@@ -293,7 +293,7 @@ def _run(rounds: Sequence[Round], until: float | None, jobs: int, options: argpa
             print(all_experiments.GOING_ON, file=sys.stderr)
             return False
         for point, why in failed:
-            print(f"failed: {one.experiment.name}: {point.name}: {why}", file=sys.stderr)
+            print(f"failed: {one.experiment.name}: {point.name}, seed {point.seed}: {why}", file=sys.stderr)
         one.done = [state_of(point.folder) == "finished" for point in one.points]
     return True
 

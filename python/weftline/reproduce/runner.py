@@ -39,6 +39,12 @@ class Size:
     says: str
     settings: dict[str, Any]
     seeds: list[int]
+    chosen_seeds: bool = False
+    """Whether the user chose the seeds: then they are those of figures with seeds of their own, too."""
+
+    def seeds_of(self, figure: FigureDefinition) -> list[int]:
+        """Return the seeds of a figure."""
+        return self.seeds if self.chosen_seeds or not figure.seeds else figure.seeds
 
 
 def chosen_size(
@@ -82,11 +88,13 @@ def chosen_size(
         parts.append(f"{hosts} hosts")
     if duration is not None:
         parts.append(f"{quantities.spaced(duration)} of arrivals")
-    seeds = list(seeds or experiment.seeds("full" if full else "small"))
+    chosen, seeds = seeds is not None, list(seeds or experiment.seeds("full" if full else "small"))
     parts.append(_seeds_text(seeds))
     label = "Full size" if full else "Small size"
     label = f"Chosen part{' of the full size' if full else ''}" if only else label
-    return Size(full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds)
+    return Size(
+        full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds, chosen_seeds=chosen
+    )
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:
@@ -214,6 +222,13 @@ def carry_out(
         return _measure(trials, experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
     require(plan, experiment)
+    drawn = {figure.name: figure for figure, *_ in plan}.values()
+    own = [
+        f"figure {figure.name}: {_seeds_text(size.seeds_of(figure))}"
+        for figure in drawn
+        if size.seeds_of(figure) != size.seeds
+    ]
+    size = replace(size, says="; ".join([size.says, *own]))
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
     quiet = options.quiet or options.json
     if not quiet:
@@ -231,7 +246,7 @@ def carry_out(
         return None
     panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
     verdicts = check_claims(experiment, panels)
-    lost = {point.name: why for point, why in failed}
+    lost = {f"{point.name}, seed {point.seed}": why for point, why in failed}
     return findings_of(experiment, size, plan, panels, verdicts, lost)
 
 
@@ -302,7 +317,7 @@ def plan_points(
                 name = ", ".join(variant for _, variant in full)
                 points = [
                     store.point(out, source, changes, seed, name=name, place=place)
-                    for seed in (figure.seeds if not part else ()) or size.seeds
+                    for seed in (size.seeds if part else size.seeds_of(figure))
                 ]
                 plan.append((figure, choice, label, points))
     groups.check(experiment, plan)
@@ -433,7 +448,7 @@ def findings_of(
         for line in p.lines
         for run in line.runs
     }
-    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison" and p.lines]
     sections = [section for found in panels for section in sections_of(found)]
     lead = None
     if len(compared) == 1:

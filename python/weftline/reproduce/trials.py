@@ -399,7 +399,7 @@ def _run_and_try(
         )
         if lost is None:
             return None
-        failed |= {point.name: why for point, why in lost}
+        failed |= {f"{point.name}, seed {point.seed}": why for point, why in lost}
         missing = {point.folder for point, _ in lost}
         points = [point for point in points if not (point.recorded and point.recorded.folder in missing)]
 
@@ -410,4 +410,4 @@ def _run_and_try(
         found = run(points, folder=experiment.folder, jobs=jobs, show=show)
     finally:
         line.clear()
-    return failed | {f"{point.line}, {point.place}": why for point, why in found.items()}
+    return failed | {f"{p.line}, {p.place}, seed {p.seed}": why for p, why in found.items()}
