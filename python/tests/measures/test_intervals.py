@@ -3,11 +3,13 @@
 import pytest
 
 import weftline
-from weftline.figures import network_view, time_figures
+from weftline.figures import goodput_figures, network_view, time_figures
 from weftline.measures import evidence, over_time, readings, recovery
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import metric
 from weftline.report import answer_text
+from weftline.reproduce.experiments import FigureDefinition
+from weftline.reproduce.panels import Panel
 from weftline.sweeps import sweepfile
 
 ENDLESS = {
@@ -65,6 +67,24 @@ def test_a_last_interval_of_less_than_a_packet_changes_no_figure_and_no_mean(tmp
     assert len(used["values"]) == 4 and 95 < used["most"] < 101
     assert value("mean of ecn_marks", run) == pytest.approx(run.summary["ecn_marks"] / 4, rel=1e-3)
     assert value("max of utilisation", run) < 1.01
+    for name in ("goodput_bps", "utilisation", "ecn_marks"):
+        points = run.plot.over_time(name).spec["data"]["values"]
+        assert {row["x"] for row in points} == {50, 100, 150, 200}, name
+    definition = FigureDefinition(name="g", title="G", kind="groups", lines="scheme", options={})
+    panel = Panel(figure=definition, choice=(), lines=lines_of([run]), published=[], title="")
+    (figure,) = goodput_figures.draw_groups(panel, "G")
+    times = {row["x"] for row in figure.spec["data"]["values"]}
+    assert times == {5e-5, 1e-4, 1.5e-4, 2e-4}
+
+
+def test_a_curve_of_many_intervals_is_thinned_to_means_and_ends_with_the_last_whole_one(tmp_path):
+    measure = {"goodput": {"by": "flow", "flows": [0, 1], "every": "1us"}}
+    run = weftline.run({**ENDLESS, "measure": measure}, set={"run.until": "100500ns"}, out=tmp_path / "run")
+    all_points = over_time.curves(run, "goodput_bps")["flow0"]
+    assert [time for time, _ in all_points] == [1e3 * n for n in range(1, 101)]
+    few = over_time.curves(run, "goodput_bps", max_points=25)["flow0"]
+    assert [time for time, _ in few] == [5e3 * n for n in range(1, 21)]
+    assert few[1][1] == pytest.approx(sum(rate for _, rate in all_points[5:10]) / 5)
 
 
 def test_a_run_that_ends_on_the_grid_has_no_more_rows(tmp_path):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities
 from weftline.figures import specs
-from weftline.measures import over_seeds, sharing
+from weftline.measures import over_seeds, over_time, sharing
 from weftline.measures.lines import Line
 from weftline.terminal import Table
 
@@ -80,7 +80,7 @@ def cdf_table(p: Panel, title: str) -> Table:
 def _over_time(line: Line) -> dict[str, list[tuple[float, float]]]:
     """(seconds, mean goodput of a flow in Mb/s) by group, of one run of a line."""
     run = over_seeds.drawn_run(line)
-    series = run.over_time("goodput_bps", max_points=0)
+    series = over_time.intervals(run, "goodput_bps")
     members: dict[str, list[str]] = {}
     for share in run.shares():
         members.setdefault(share["group"], []).append(f"flow{share['flow']}")
@@ -88,8 +88,8 @@ def _over_time(line: Line) -> dict[str, list[tuple[float, float]]]:
     for group, names in members.items():
         sums: dict[float, float] = {}
         for name in names:
-            for time, rate in series.get(name, []):
-                sums[time] = sums.get(time, 0.0) + rate
+            for one in over_time.whole(series.get(name, [])):
+                sums[one.end] = sums.get(one.end, 0.0) + one.value
         found[group] = [(1e-9 * time, 1e-6 * rate / len(names)) for time, rate in sorted(sums.items())]
     return found
 

@@ -24,6 +24,7 @@ from weftline.figures.marks import (
     with_markers,
 )
 from weftline.measures import over_seeds
+from weftline.measures import over_time as series_of
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import metric
 from weftline.terminal import Table
@@ -226,7 +227,8 @@ def over_time(
 ) -> Figure:
     """Return one value over simulated time, the entities of a run (ports, groups, flows) combined.
 
-    Of several seeds one run is drawn, and the caption names it.
+    Of several seeds one run is drawn, and the caption names it. An interval that the end of the run cuts
+    short is not drawn.
 
     Parameters
     ----------
@@ -246,7 +248,7 @@ def over_time(
     rows: list[dict[str, Any]] = []
     labels: list[str] = []
     for line in lines:
-        series = over_seeds.drawn_run(line).recorded(metric_name)
+        series = series_of.curves(over_seeds.drawn_run(line), metric_name)
         chosen = {name: values for name, values in series.items() if name.startswith(entities)}
         if combine == "each" and len(lines) == 1:
             named = chosen
@@ -464,7 +466,7 @@ def _curve_table(
     return Table(columns, rows)
 
 
-def _combined(series: list[list[Any]], how: str) -> list[tuple[float, float]]:
+def _combined(series: Sequence[series_of.Points], how: str) -> list[tuple[float, float]]:
     by_time: dict[float, float] = {}
     for values in series:
         for time, value in values:

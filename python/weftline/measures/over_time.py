@@ -128,6 +128,22 @@ def _intervals(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> l
     return found
 
 
+def curves(run: Run, metric: str, *, max_points: int = 400) -> dict[str, Points]:
+    """Return what a figure draws of a series by entity, averaged to `max_points` each; empty if not measured.
+
+    Without a last interval that the end of the run cuts short, unless it is the only one: its mean or count
+    cannot be held against those of the others.
+    """
+    about = series(metric)
+    every = interval_ns(run, about.measure)
+    if about.kind not in ("mean", "count") or not every:
+        return run.recorded(metric, max_points=max_points)
+    span_ns = every * max(1, math.ceil(run.summary["end_ns"] / every / max_points - 1e-9))
+    found = run.recorded(metric, every_ns=span_ns, max_points=0)
+    spans = {name: whole(_intervals(run, metric, points, span_ns)) for name, points in found.items()}
+    return {name: [(one.end, one.value) for one in of_entity] for name, of_entity in spans.items()}
+
+
 def reader(name: str) -> Callable[[Run], float | None] | None:
     """Return what reads the number of this name; None if the name is not one of a series.
 
@@ -174,15 +190,15 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
         if not kept:
             return None
         if statistic == "period":
-            return _period([(one.end, one.value) for one in _whole(kept[0])], level)
+            return _period([(one.end, one.value) for one in whole(kept[0])], level)
         if statistic == "floor":
-            return _floor(_whole(kept[0]), span_ns)
+            return _floor(whole(kept[0]), span_ns)
         return _number(statistic, [one for entity in kept for one in entity], level, kind)
 
     return read
 
 
-def _whole(found: list[Interval]) -> list[Interval]:
+def whole(found: list[Interval]) -> list[Interval]:
     """Return the whole intervals; all if there is none."""
     return [one for one in found if one.part == 1] or found
 
@@ -202,7 +218,7 @@ def _number(statistic: str, found: list[Interval], level: float | None, kind: st
             seen += one.part
             if seen >= total / 2:
                 return one.value
-    return _OF_VALUES[statistic]([one.value for one in (found if kind == "state" else _whole(found))])
+    return _OF_VALUES[statistic]([one.value for one in (found if kind == "state" else whole(found))])
 
 
 def _spells(points: Points, from_ns: float, end_ns: float) -> list[tuple[float, float, float]]:
