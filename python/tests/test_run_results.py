@@ -145,5 +145,6 @@ def test_a_table_and_a_scenario_go_to_other_processes(run):
     table = pickle.loads(pickle.dumps(run.flows))
     assert table.to_dicts() == run.flows.to_dicts()
     scenario = weftline.Scenario(SCENARIO, set={"workload.0.load": 0.5}, seed=3)
+    assert repr(weftline.Scenario.__new__(weftline.Scenario)) == "<weftline.Scenario, not loaded>"
     again = pickle.loads(pickle.dumps(scenario))
     assert again.resolved == scenario.resolved and again.values["seed"] == 3

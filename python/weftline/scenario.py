@@ -263,6 +263,9 @@ class Scenario:
         return None
 
     def __repr__(self) -> str:
+        # A debugger shows objects whose scenario could not be read too.
+        if "_loaded" not in self.__dict__:
+            return "<weftline.Scenario, not loaded>"
         return f"<weftline.Scenario {self.name!r} of {self.source.file}>"
 
 
