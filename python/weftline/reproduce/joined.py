@@ -155,12 +155,14 @@ def _by_seed(result: Mapping[str, Any], values: Sequence[float | None]) -> dict[
 
 def _fit(claim: Mapping[str, Any], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
     """Whether both have numbers of seeds, the older one of others too, of the same measurement and bounds."""
-    if old is None or claim.get("kind") in WHOLE or old.get("bounds") != new.get("bounds"):
+    if old is None or claim.get("kind") in WHOLE:
         return False
     ours, theirs = new.get("of_seeds"), old.get("of_seeds")
     if not (ours and theirs and {*theirs} - {*ours}):
         return False
     unlike = _unlike(old.get("measurement"), new.get("measurement"))
+    if old.get("bounds") != new.get("bounds"):
+        unlike = "the bounds of the claim were others"
     if unlike:
         seeds = numbers.spans(theirs)
         warn([f'claim "{claim["text"]}": seeds {seeds} are not joined with the others: {unlike}'])
