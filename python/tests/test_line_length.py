@@ -4,6 +4,7 @@
 """
 
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -112,11 +113,14 @@ def wrapped_rust(text: str) -> str:
     return "\n".join(found)
 
 
+WRAPPED = {".md": wrapped_markdown, ".rs": wrapped_rust}
+"""What wraps a file, by its ending."""
+
+
 def too_long(name: str) -> list[str]:
     """Return the lines of a page or of a Rust file's comments that are too long and could be wrapped."""
     text = read(name)
-    wrap = wrapped_rust if name.endswith(".rs") else wrapped_markdown
-    new = set(wrap(text).split("\n"))
+    new = set(WRAPPED[Path(name).suffix](text).split("\n"))
     return [line for line in text.split("\n") if len(line) > COLUMNS and line not in new]
 
 
@@ -142,8 +146,20 @@ def test_wrapping_keeps_items_code_tables_and_links():
     assert max(map(len, rust.split("\n"))) <= COLUMNS
 
 
+def test_files_that_it_cannot_wrap_are_refused(tmp_path):
+    code, page = tmp_path / "code.py", tmp_path / "page.md"
+    for path in (code, page):
+        path.write_text("word " * 30 + "\n")
+    call = [sys.executable, __file__, str(page), str(code)]
+    found = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and "code.py: expected files that end with .md or .rs" in found.stderr
+    assert code.read_text() == page.read_text() == "word " * 30 + "\n"
+    assert subprocess.run(call[:-1], check=False).returncode == 0 and page.read_text().count("\n") == 2
+
+
 if __name__ == "__main__":
+    if other := [name for name in sys.argv[1:] if Path(name).suffix not in WRAPPED]:
+        sys.exit(f"{', '.join(other)}: expected files that end with {' or '.join(WRAPPED)}")
     for argument in sys.argv[1:]:
         path = Path(argument)
-        wrap = wrapped_rust if path.suffix == ".rs" else wrapped_markdown
-        path.write_text(wrap(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(WRAPPED[path.suffix](path.read_text(encoding="utf-8")), encoding="utf-8")
