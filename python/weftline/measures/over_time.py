@@ -22,7 +22,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -128,7 +128,7 @@ def _intervals(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> l
     return found
 
 
-def curves(run: Run, metric: str, *, max_points: int = 400) -> dict[str, Points]:
+def curves(run: Run, metric: str, *, max_points: int = 400) -> Mapping[str, Points]:
     """Return what a figure draws of a series by entity, averaged to `max_points` each; empty if not measured.
 
     Without a last interval that the end of the run cuts short, unless it is the only one: its mean or count
