@@ -277,3 +277,51 @@ def test_a_scenario_file_that_is_not_there_is_reported_before_anything_runs(engi
     document = json.loads(capsys.readouterr().out)
     assert document["set"] == ["topology.hosts=4"]
     assert document["workloads"][0]["workload"] == "small.toml"
+
+
+CLAIM = '[[claim]]\ntext = "c"\nkind = "cost"\nfigure = "hosts"\nline = "one"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('metric = "differences"\nat_most = 0', 'differences: expected the key "against"'),
+        (
+            'metric = "differences"\nagainst = "two"\nagainst_at = "32"\nat_most = 0',
+            'against_at has no effect with metric = "differences", which compares with "against"',
+        ),
+        ('metric = "growth"\nat = "1 024"\nbelow = 1', 'growth: expected the key "against_at"'),
+        (
+            'metric = "growth"\nat = "32"\nagainst_at = "32"\nbelow = 1',
+            'against: "one" would be compared with itself',
+        ),
+        (
+            'metric = "growth"\nat = "32"\nagainst_at = "1 024"\nagainst = "two"\nbelow = 1',
+            'against has no effect with metric = "growth"',
+        ),
+        # The last place of the small size is 1 024: the claim would compare it with itself.
+        ('metric = "time"\nagainst_at = "1 024"\nbelow = 2', 'expected the key "at", the place that is'),
+        ('metric = "time"\nbelow = 0', "below: time is never negative, so no number is below 0"),
+        ('metric = "time"\nagainst = "two"\nabove = -1', "above: a ratio is never negative, so every number"),
+        ('metric = "time"\nabove = 2\nbelow = 1', "below: no number is above 2 and below 1"),
+        ('metric = "time"\nbelow = nan', "below: expected number, found nan"),
+        ('metric = "tim"\nbelow = 1', 'unknown metric "tim": did you mean "time"?'),
+    ],
+)
+def test_a_claim_that_compares_nothing_or_that_no_number_meets_is_refused(engine, folder, capsys, text, says):
+    file = folder / "experiment.toml"
+    file.write_text(f"{EXPERIMENT}{CLAIM}{text}\n")
+    assert main(["reproduce", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert f"{file}:" in error and says in error
+    assert engine.benched == []
+
+
+def test_memory_may_shrink_and_numbers_of_differences_are_no_ratios(folder):
+    (folder / "experiment.toml").write_text(
+        f'{EXPERIMENT}{CLAIM}metric = "growth"\nat = "1 024"\nagainst_at = "32"\nabove = -1\n'
+    )
+    assert experiments.load(str(folder)).claims
+    panel = measured(plan(folder))
+    assert not cost.check(claim(metric="differences", against="two", at_most=0), [panel]).ratio
+    assert cost.check(claim(metric="time", against="two", below=9), [panel]).ratio

@@ -6,6 +6,7 @@ Such a bound is a slip, most often of the unit: a share is a number from 0 to 1,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weftline import quantities
@@ -22,16 +23,42 @@ def check(claim: dict[str, Any], here: str) -> None:
     _check_order(claim, here)
     if kind in ("agreement", "order"):
         _check_places(claim, here)
-    if kind not in ("metric", "trend", "curve"):
+    if kind in ("law", "agreement", "order"):
         return
-    is_ratio = kind == "curve" or bool({"against", "against_at", "than"} & claim.keys())
     name = claim.get("metric", "")
-    if kind == "curve" or metric(name).minimum == 0:
-        _check_negative(claim, "a ratio" if is_ratio else name, here)
-    if kind != "curve" and not is_ratio and metric(name).maximum == 1:
-        _check_shares(claim, name, here)
+    found = None if kind == "curve" else claimed_metric(kind, name)
+    if found is None or found.minimum == 0:
+        _check_negative(claim, "a ratio" if is_ratio(claim) else name, here)
+    if found is not None and not is_ratio(claim) and found.maximum == 1:
+        _check_shares(claim, name, found, here)
     for side in (claim, claim.get("than", {})):
         _check_curve(side, here)
+
+
+def is_ratio(claim: Mapping[str, Any]) -> bool:
+    """Return whether the number of a claim is a ratio to another line, or to another place."""
+    if claim.get("kind") == "cost" and claim["metric"] in ("growth", "differences"):
+        return False
+    return claim.get("kind") == "curve" or bool({"against", "against_at", "than"} & claim.keys())
+
+
+def drawn_metrics(kind: str) -> Mapping[str, Any]:
+    """Return the metrics that figures of kind "cost" or "trials" draw."""
+    from weftline.reproduce import cost, trials
+
+    return cost.METRICS if kind == "cost" else trials.METRICS
+
+
+def claimed_metric(kind: str, name: str) -> Any:
+    """Return the metric of a claim of this kind: with `minimum` and `maximum`, `unit` and `text`."""
+    if kind not in ("cost", "trials"):
+        return metric(name)
+    from weftline.reproduce import cost
+
+    known = {**drawn_metrics(kind), **(cost.COMPARED if kind == "cost" else {})}
+    if name not in known:
+        raise InputError(f'unknown metric "{name}": {nearest(name, list(known))}known: {", ".join(known)}')
+    return known[name]
 
 
 def _check_order(claim: dict[str, Any], here: str) -> None:
@@ -71,8 +98,7 @@ def _check_negative(claim: dict[str, Any], what: str, here: str) -> None:
             )
 
 
-def _check_shares(claim: dict[str, Any], name: str, here: str) -> None:
-    found = metric(name)
+def _check_shares(claim: dict[str, Any], name: str, found: Any, here: str) -> None:
     for key in KEYS:
         bound = claim.get(key)
         if bound is not None and (bound > 1 or (key == "above" and bound == 1)):

@@ -150,7 +150,7 @@ _IS: dict[str, Callable[[Any], bool]] = {
     "text": _a(str),
     "true or false": _a(bool),
     "whole number": _a(int),
-    "number": _a(int, float),
+    "number": formulas.is_number,
     "table": _a(dict),
     "list of texts": _list(_a(str)),
     "list of whole numbers": _list(_a(int)),
@@ -367,8 +367,11 @@ def _check_options(experiment: Experiment, figure: FigureDefinition, here: str) 
         raise InputError(f"{here}log: expected {listed}, found {options['log']!r}")
     bounds.check_sizes(options, here)
     listed = options.get("metrics", [])
-    if figure.kind in ("cost", "trials") and not isinstance(listed, list):
-        raise InputError(f"{here}metrics: expected a list of metrics, found {listed!r}")
+    if figure.kind in ("cost", "trials"):
+        if not isinstance(listed, list):
+            raise InputError(f"{here}metrics: expected a list of metrics, found {listed!r}")
+        for name in listed:
+            _value_known(f"{here}metrics", name, list(bounds.drawn_metrics(figure.kind)))
     if figure.kind in ("bars", "trend", "matrix"):
         read = [options.get("metric"), *(listed.values() if isinstance(listed, dict) else listed)]
         read += [claim.get("metric") for claim in experiment.claims if claim["figure"] == figure.name]
@@ -462,9 +465,11 @@ def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) 
             f'{here}kind: a figure of kind "{figure.kind}" has claims of kind {" or ".join(fitting)}, '
             f"not {kind}"
         )
-    if "metric" in needed.split() and kind not in ("cost", "trials"):
+    if "metric" in needed.split():
         for side in (claim, claim.get("than", {})):
-            metrics.metric(side.get("metric", claim["metric"]))
+            bounds.claimed_metric(kind, side.get("metric", claim["metric"]))
+    if kind in ("cost", "trials"):
+        _check_compared(claim, here)
     for against in (side["against"] for side in (claim, claim.get("than", {})) if "against" in side):
         if isinstance(against, list) and (kind != "curve" or not against):
             raise InputError(
@@ -483,6 +488,22 @@ def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) 
     elif kind != "order" and not claim.keys() & {*bounds.KEYS}:
         raise InputError(f'{here}expected "below", "above" or "at_most"')
     bounds.check(claim, here)
+
+
+def _check_compared(claim: dict[str, Any], here: str) -> None:
+    """Check that a claim on cost or trials says what it compares with, as its metric needs it."""
+    wanted = {"growth": ("against_at", "against"), "differences": ("against", "against_at")}
+    needed, idle = wanted.get(claim["metric"], ("", ""))
+    _needs(claim, needed, f"{here}{claim['metric']}: ")
+    if idle in claim:
+        raise InputError(
+            f'{here}{idle} has no effect with metric = "{claim["metric"]}", which compares with "{needed}"'
+        )
+    if "against_at" in claim and "at" not in claim:
+        raise InputError(
+            f'{here}expected the key "at", the place that is compared with against_at: without it that is the'
+            " last place of a size"
+        )
 
 
 def _check_bars(figure: FigureDefinition) -> None:

@@ -47,6 +47,7 @@ from weftline.measures.lines import Line, at_share
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import seed_of
 from weftline.reproduce import formulas, numbers, verdicts
+from weftline.reproduce.bounds import is_ratio
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -218,13 +219,8 @@ def _others(claim: dict[str, Any]) -> list[str]:
     return [against] if isinstance(against, str) else list(against)
 
 
-def _is_ratio(claim: dict[str, Any]) -> bool:
-    """Whether the number is a ratio to another line, or to another place."""
-    return claim.get("kind") == "curve" or bool({"against", "against_at", "than"} & claim.keys())
-
-
 def _write(claim: dict[str, Any]) -> Callable[..., Any]:
-    return quantities.digits if _is_ratio(claim) else metric(claim["metric"]).text
+    return quantities.digits if is_ratio(claim) else metric(claim["metric"]).text
 
 
 def _published(sides: Sequence[_Side]) -> float | None:
@@ -326,7 +322,7 @@ def verdict(
         by_seed=by_seed,
         unseeded=unseeded,
         bounds=bounds,
-        ratio=_is_ratio(claim),
+        ratio=is_ratio(claim),
         signed=signed,
     )
 

@@ -7,15 +7,16 @@ and of the native module: a stopped experiment resumes, and a new build is measu
 
 A claim of kind "cost" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
 itself, or with `against` and `against_at` (each `line` and `at` where it is left out) its ratio to the other.
-Two metrics compare by themselves: `growth` is the memory from `against_at` to `at` over the distance between
-them, `differences` counts the places, or with `at` looks at one, at which `line` and `against` have not the
-same fingerprint.
+Two metrics compare by themselves: `growth` is the memory of `line` from `against_at` to `at` over the
+distance between them, `differences` counts the places, or with `at` looks at one, at which `line` and
+`against` have not the same fingerprint.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
-from weftline.errors import InputError, RunFailed, nearest
+from weftline.errors import InputError, RunFailed
 from weftline.reproduce import claims, findings
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.scenario import Scenario
@@ -92,6 +93,10 @@ class CostMetric:
     """Axes show the value times this."""
     log: bool = False
     """Whether its axis is logarithmic."""
+    unit: str = ""
+    minimum: float = 0.0
+    maximum: float = math.inf
+    """The smallest and the largest value that it can have."""
 
 
 def _per_hop(clock: str) -> Callable[[Mapping[str, Any]], float]:
@@ -129,6 +134,13 @@ METRICS: dict[str, CostMetric] = {
     ),
 }
 """`time` is CPU time with one thread, wall time with several."""
+COMPARED: dict[str, CostMetric] = {
+    "growth": CostMetric(
+        title="growth of memory", read=lambda found: None, text=quantities.bytes_text, minimum=-math.inf
+    ),
+    "differences": CostMetric(title="differences", read=lambda found: None, text=quantities.count_text),
+}
+"""Metrics of claims that compare several points by themselves: no point alone has them."""
 
 
 def plan(
@@ -138,7 +150,6 @@ def plan(
 
     `only` names the variants that are wanted of an axis; a figure without that axis is left out.
     """
-    _check_metrics(experiment)
     source = scenarios.load(experiment.scenario)
     panels = []
     for figure in experiment.figures:
@@ -181,20 +192,6 @@ def _point(
         settings=settings,
         file=out / "points" / name,
     )
-
-
-def _check_metrics(experiment: Experiment) -> None:
-    """Refuse names of metrics that there are not, before anything runs."""
-    drawn = [name for figure in experiment.figures for name in figure.options.get("metrics", [])]
-    for name in drawn:
-        _known(name, list(METRICS))
-    for claim in experiment.claims:
-        _known(claim.get("metric", ""), [*METRICS, "growth", "differences"])
-
-
-def _known(name: str, names: list[str]) -> None:
-    if name not in names:
-        raise InputError(f'unknown metric "{name}": {nearest(name, names)}known: {", ".join(names)}')
 
 
 def _hash(resolved: str) -> str:
@@ -300,7 +297,7 @@ def check(claim: dict[str, Any], panels: Sequence[Panel]) -> claims.Verdict | No
     if not (set(places) <= set(panel.places) and set(lines) <= set(panel.lines)):
         return None
     if claim["metric"] == "differences":
-        return claims.verdict(claim, _differences(claim, panel), quantities.count_text)
+        return claims.verdict(claim, _differences(claim, panel), COMPARED["differences"].text)
     return claims.verdict(claim, *_value(claim, panel))
 
 
@@ -316,8 +313,8 @@ def _value(claim: dict[str, Any], panel: Panel) -> tuple[float | None, Callable[
         memory = METRICS["memory"].read
         distance = float(at.replace(" ", "")) - float(other_at.replace(" ", ""))
         ours, theirs = memory(mine) if mine else None, memory(other) if other else None
-        growth = None if ours is None or theirs is None or not distance else (ours - theirs) / distance
-        return growth, quantities.bytes_text
+        growth = None if ours is None or theirs is None else (ours - theirs) / distance
+        return growth, COMPARED[name].text
     metric = METRICS[name]
     value = metric.read(mine) if mine else None
     if not compared:

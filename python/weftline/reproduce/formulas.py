@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from weftline.reproduce.experiments import FigureDefinition
 
 
+def is_number(value: Any) -> bool:
+    """Return whether a value of a file is a number that can be compared: neither inf nor nan."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def number(variant: str) -> float | None:
     """Return the number that a variant is named by, None if it is none."""
     try:
@@ -175,7 +180,8 @@ class Tolerance:
 
 def tolerance(claim: dict[str, Any]) -> Tolerance:
     """Return the tolerance of a claim."""
-    match claim.get("tolerance"):
+    given = claim["tolerance"]
+    match given if isinstance(given, dict) and all(map(is_number, given.values())) else None:
         case {"relative": int() | float() as bound, **rest} if not rest and bound >= 0:
             return Tolerance(True, 1.0 - bound, 1.0 + bound)
         case {"from": int() | float() as low, "to": int() | float() as high, **rest} if (

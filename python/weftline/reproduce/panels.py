@@ -102,7 +102,7 @@ def sections_of(panels: Sequence[Panel]) -> list[Section]:
 def tables_of(panels: Sequence[Panel]) -> list[Table]:
     """Return what the terminal prints of one figure."""
     definition = panels[0].figure
-    found = []
+    found: list[Table] = []
     for p in panels:
         title, before = " – ".join(part for part in (definition.title, p.title) if part), len(found)
         if definition.kind == "slowdown":

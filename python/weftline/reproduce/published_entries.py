@@ -17,7 +17,6 @@ points between the places, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +40,8 @@ FORMATS: dict[str, tuple[str, str]] = {
 """Keys that an entry needs, and those that it may have, by kind of figure, and for claims of kind "order"."""
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _is_numbers(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
+    return isinstance(value, list) and bool(value) and all(map(formulas.is_number, value))
 
 
 def _is_points(value: Any) -> bool:
@@ -56,7 +51,9 @@ def _is_points(value: Any) -> bool:
 
 def _is_percentiles(value: Any) -> bool:
     named = isinstance(value, dict) and bool(value)
-    return named and all(key.replace(".", "", 1).isdecimal() and _is_number(value[key]) for key in value)
+    return named and all(
+        key.replace(".", "", 1).isdecimal() and formulas.is_number(value[key]) for key in value
+    )
 
 
 _IS: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -71,12 +68,14 @@ _IS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "mbps": ("a list of numbers", _is_numbers),
     "points": ("a list of points [x, y]", _is_points),
-    "value": ("a number", _is_number),
-    "mean": ("a number", _is_number),
+    "value": ("a number", formulas.is_number),
+    "mean": ("a number", formulas.is_number),
     "kilobytes": ('a table of percentile and KB such as {"50": 1.5}', _is_percentiles),
     "groups": (
         "a table of group and Mb/s",
-        lambda value: isinstance(value, dict) and bool(value) and all(map(_is_number, value.values())),
+        lambda value: (
+            isinstance(value, dict) and bool(value) and all(map(formulas.is_number, value.values()))
+        ),
     ),
     "panel": (
         "a table of axis and variant",
